@@ -28,7 +28,6 @@ export interface BackupList {
   list(): Promise<ListedBackup[]>
   /** The backup in progress, and the problem of the last one on request. */
   state(): { making: string | null; failed: string | null }
-  /** Problem of the last scheduled backup. */
   scheduledFailed(): string | null
   /** Starts a backup, and returns its name. Throws `backup_under_way`. */
   begin(by: Actor): Promise<string>
@@ -43,9 +42,7 @@ export interface BackupList {
 export interface BackupListDeps {
   dataFolder: string
   store: Pick<ConfigStore, 'changeSettings'>
-  /** Interval of scheduled backups; 0 = never. */
   everyMs: number
-  /** Scheduled backups to keep. */
   keep: number
   make: MakeBackup
   /** Wall clock, ms. */

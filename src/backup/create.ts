@@ -35,9 +35,7 @@ export type Stage = 'copying' | 'checking'
 
 export interface BackupOptions {
   dataFolder: string
-  /** Full path. */
   file: string
-  /** Replaces an existing file. */
   force?: boolean
   /** Also copies the data folder's `secret` to `<file>.secret`, if there is one. */
   withSecret?: boolean
@@ -111,7 +109,6 @@ async function makeCopy(source: Store, part: string, options: BackupOptions): Pr
   }
 }
 
-/** Writes the records that the database lacks to a segment. */
 function keepMissing(audit: LedgerAudit, segments: readonly string[], path: string): void {
   for (const segment of segments) {
     const missing = recordsOf(segment).filter((record) => audit.missing([record]) > 0)

@@ -56,7 +56,6 @@ function toFree(name: string, pathOf = (each: string) => each): string {
   return free
 }
 
-/** Undoes what is not committed. */
 export const cancelSwap = (dataFolder: string) => rmSync(join(dataFolder, PART), { recursive: true, force: true })
 
 /** Commits and replaces; the new files must be synced. Returns the folder of the old files, which does not exist if there were none. */

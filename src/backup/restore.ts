@@ -20,14 +20,11 @@ import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './replace-
 
 export interface RestoreOptions {
   dataFolder: string
-  /** Full path. */
   file: string
   /** Reactivates keys, secrets, users, and tokens that were revoked or disabled since. */
   reinstateRevoked?: boolean
-  /** Restores despite findings. */
   force?: boolean
   nowMs: number
-  /** How long to wait for a locked database, ms. */
   busyMs?: number
   onStage?(stage: Stage, bytes: number): void
   onHour?: OnHour
@@ -96,7 +93,6 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   }
 }
 
-/** ms. */
 const BUSY_MS = 5_000
 
 /** Null if there never was one, or it need not be read. */
@@ -130,7 +126,6 @@ async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, now
   return await completeCopy(copy, isOfFolder(file, files) ? listJournal(dirname(file)) : [])
 }
 
-/** In the copy's audit log. */
 async function note(
   config: ConfigStore,
   { file, reinstateRevoked = false, nowMs }: RestoreOptions,

@@ -32,7 +32,6 @@ export function inviteAdmin(store: IdentityStore, options: AdminOptions, by: Act
   })
 }
 
-/** A new user without password or code. */
 export function decideAdmin(
   admins: readonly StoredAdmin[],
   { name: typed, role, team = null }: AdminOptions,
@@ -49,7 +48,6 @@ export function decideAdmin(
   }
 }
 
-/** Audit row of a new user. */
 export const toCreation = (admin: StoredAdmin) => ({
   action: 'admins.create' as const,
   subject: admin.id,
@@ -94,7 +92,6 @@ export function editAdmin(
   })
 }
 
-/** The change of a user, their sessions, and their own keys, with its audit row. */
 export function decideEdit(
   found: StoredAdmin,
   admin: StoredAdmin,
@@ -161,7 +158,6 @@ function giveCode(
   })
 }
 
-/** Names of all users by ID. */
 export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promise<ReadonlyMap<string, string>> =>
   new Map((await store.readAdmins()).map(({ id, name }) => [id, name]))
 
@@ -204,7 +200,6 @@ function requireOwner(admins: readonly StoredAdmin[], changed: StoredAdmin, ways
 
 const isOwn = ({ ownerId, revokedMs }: StoredKey, id: string) => ownerId === id && revokedMs === null
 
-/** Editable fields by column name. */
 export const toAdminFields = ({ name, role, teamId, oidcSubject, disabledMs }: StoredAdmin) =>
   ({ name, role, team_id: teamId, oidc_subject: oidcSubject, disabled_ms: disabledMs }) satisfies Fields &
     Record<Exclude<keyof AdminOptions, 'team'>, unknown>
@@ -214,7 +209,6 @@ const MAX_CHARS = 200
 /** Normalized name: lowercase, and NFKC, so that look-alike forms are equal. */
 export const toSignInName = (typed: string): string => typed.trim().normalize('NFKC').toLowerCase().slice(0, MAX_CHARS)
 
-/** Throws `invalid`. */
 function requireSignInName(typed: string): string {
   const name = toSignInName(typed)
   if (name !== '' && typed.trim().length <= MAX_CHARS && !/\s/.test(name) && isVisible(name)) return name

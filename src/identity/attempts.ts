@@ -1,7 +1,7 @@
 /**
- * Limits failed sign-ins within 15 minutes. Password failures count by address and account together, by address, and by account, so that an account is soon
- * blocked for one address, and much later for all; addresses that signed in before are not affected by others. Codes (128 bits), passkeys, and provider
- * sign-ins cannot be guessed: they count by address only, so that no one else is blocked. In memory; failures are reported.
+ * Limits failed sign-ins within 15 minutes. Password failures count by address and account together, by address, and by account: an account is soon blocked for
+ * one address, and much later for all, except addresses that signed in before. Codes (128 bits), passkeys, and provider sign-ins count by address only. In
+ * memory; failures are reported.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -22,7 +22,6 @@ const MAX = { both: 5, address: 20, account: 50, code: 20, passkey: 20, provider
 /** Oldest entries are dropped first, except those of accounts. */
 const MAX_REMEMBERED = 10_000
 
-/** Receives failures. */
 export interface AttemptWatch {
   /** @param code kind of the error. */
   failed(attempt: Attempt, code: string): void
@@ -35,7 +34,6 @@ export class Attempts {
   readonly #failures: Failures = new Map()
   /** Separate, so that no flood displaces them; there are only as many as accounts. */
   readonly #ofAccounts: Failures = new Map()
-  /** When each account was last reported as blocked. */
   readonly #closedMs = new Map<string, number>()
   readonly #watch: AttemptWatch
 
@@ -46,7 +44,6 @@ export class Attempts {
   /** Pairs of address and account that have signed in. */
   readonly #opened = new Set<string>()
 
-  /** Number of entries. */
   get size(): number {
     return this.#failures.size + this.#ofAccounts.size + this.#opened.size
   }
@@ -84,7 +81,6 @@ export class Attempts {
     forget(this.#opened, MAX_REMEMBERED)
   }
 
-  /** What an attempt counts for, with the limits. */
   #subjectsOf({ address, by }: Attempt): Subject[] {
     const place = toNetwork(address)
     const failures = this.#failures

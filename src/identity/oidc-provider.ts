@@ -13,7 +13,6 @@ const WAIT_MS = 10_000
 const REFRESH_MS = 3_600_000
 /** Pause after a failure: anyone can begin a sign-in, and each would send a request and write a log line. */
 const PAUSE_MS = 5_000
-/** Tolerated clock difference. */
 const SKEW_SECONDS = 60
 
 /** A sign-in waiting for the browser to return. */
@@ -23,7 +22,6 @@ export interface PendingSignIn {
   nonce: string
   codeVerifier: string
   redirectUri: string
-  /** Session the browser had before. */
   sessionId: string | null
 }
 
@@ -44,7 +42,6 @@ export interface Provider {
   redeem(url: URL, signIn: PendingSignIn): Promise<Claims>
 }
 
-/** A metadata request, running or failed. */
 interface Discovery {
   answer: Promise<Configuration>
   failedMs: number | null
@@ -198,7 +195,6 @@ const REFUSING = new Set([
   'consent_required',
 ])
 
-/** True for temporary failures. */
 function isUnavailable(error: unknown): boolean {
   const { name, code, error: word = '', cause } = toParts(error)
   if (name === 'TimeoutError' || code === 'OAUTH_TIMEOUT' || PASSING.has(word)) return true

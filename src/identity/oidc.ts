@@ -1,6 +1,6 @@
 /**
- * Sign-in through an identity provider: the browser is sent there and returns with a code, whose claims identify the user and their role. Users are matched by
- * issuer and subject; role and team follow the claims at each sign-in.
+ * Sign-in through an identity provider, whose claims identify the user and their role. Users are matched by issuer and subject; role and team follow the claims
+ * at each sign-in.
  */
 import { type ServeConfig, toVariableName } from '../config.ts'
 import type { ClaimRole, SignInMethod } from '../domain/roles.ts'
@@ -67,7 +67,6 @@ export interface Claimed {
   isNameProved: boolean
   /** Null if no value of the claim has a role. */
   role: ClaimRole | null
-  /** True if the claim exists. */
   isClaimThere: boolean
 }
 
@@ -152,7 +151,6 @@ const isForgiven = (error: unknown, { searchParams }: URL) =>
 
 const ENDED = 'This sign-in was started in another browser, has expired, or was already used. Start again.'
 
-/** Finds the user, or creates them at their first sign-in. */
 async function admit(store: IdentityStore, claimed: Claimed, claim: string, nowMs: number): Promise<StoredAdmin> {
   const by = { actor: 'oidc', nowMs }
   if (claimed.role === null) {

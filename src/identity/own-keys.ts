@@ -1,7 +1,4 @@
-/**
- * A member's own keys, as a key store without any others, so that the services of `keys/` can neither find nor change those of anyone else. Also the hidden key
- * that meters a user's playground.
- */
+/** A member's own keys, as a key store without any others; and the hidden key that meters a user's playground. */
 import { toDifference } from '../domain/changes.ts'
 import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -51,7 +48,6 @@ export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: Ide
   }
 }
 
-/** A member cannot set team or owner. */
 export type OwnChanges = Omit<KeyChanges, 'team'>
 
 const toOwn = ({ keys, teams }: KeyRows, { id, teamId }: Member): KeyRows => ({

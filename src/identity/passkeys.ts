@@ -1,7 +1,6 @@
 /**
- * Passkeys: added by a signed-in user who confirms their password, in place of which they then sign in. Users without a password sign in through an identity
- * provider, which has passkeys of its own. Responses (W3C WebAuthn, sections 7.1 and 7.2) are verified by `@simplewebauthn/server`, which is large and loaded
- * on first use.
+ * Passkeys replace the password of users who have one; others sign in through an identity provider. Responses (W3C WebAuthn, sections 7.1 and 7.2) are verified
+ * by `@simplewebauthn/server`, which is large and loaded on first use.
  */
 
 import type {
@@ -31,7 +30,6 @@ export interface PendingPasskey extends Challenge {
 export interface PasskeyDeps {
   store: IdentityStore
   attempts: Attempts
-  /** Available sign-in methods. */
   ways: readonly SignInMethod[]
   pendingPasskeys: Pending<PendingPasskey>
 }
@@ -40,7 +38,6 @@ export interface PasskeyDeps {
 const MAX = 20
 /** WebAuthn's limit of an ID, 1,023 bytes, in base64url; and more than any public key needs. */
 const MAX_CHARACTERS = { credentialId: 1_364, publicKey: 2_000 }
-/** How long the browser waits for the authenticator. */
 const ASK_MS = 5 * 60_000
 
 /**
@@ -249,13 +246,11 @@ const notSignedIn = () =>
     "This passkey can't sign you in; it may have been removed. Use your password.",
   )
 
-/** Our host name and origin, as the browser sees them. */
 export interface RelyingParty {
   id: string
   origin: string
 }
 
-/** What the authenticator must sign, and for whom. */
 export interface Challenge {
   challenge: string
   party: RelyingParty

@@ -10,7 +10,6 @@ const PARAMETERS = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as
 /** NIST SP 800-63B: length over complexity; the maximum bounds the work. */
 const LENGTHS = { min: 12, max: 1_000 }
 
-/** Throws `invalid` for passwords that are easy to guess. */
 export function requireGoodPassword(password: string, name: string): void {
   const { length } = password
   if (length < LENGTHS.min || length > LENGTHS.max) throw invalid(`it must have at least ${LENGTHS.min} characters`)
@@ -83,7 +82,6 @@ const SETUP_MS = 15 * 60_000
 export class SetupCode {
   #made: { hash: string; endsMs: number } | null = null
 
-  /** Replaces the previous code. */
   make(nowMs: number): string {
     const code = mintCode()
     this.#made = { hash: hashCode(code), endsMs: nowMs + SETUP_MS }

@@ -1,7 +1,4 @@
-/**
- * Callers of the admin API: a user by session, or a script by token; and the listing and ending of sessions and tokens. Tokens are created by owners, shown
- * once, stored as a hash, and revoked but never deleted.
- */
+/** Callers of the admin API: users by session, scripts by token. Tokens are shown once, stored as a hash, and revoked but never deleted. */
 import { toDifference } from '../domain/changes.ts'
 import { mintId, toShortId } from '../domain/id.ts'
 import type { Role } from '../domain/roles.ts'
@@ -18,7 +15,6 @@ export interface Principal {
   id: string
   name: string
   role: Role
-  /** Of a member. */
   teamId: string | null
   /** Null for scripts. */
   session: StoredSession | null
@@ -50,7 +46,6 @@ const toPrincipal = ({ id, name, role, teamId, passwordHash }: StoredAdmin, sess
 const isOver = ({ createdMs, seenMs }: StoredSession, nowMs: number) =>
   nowMs >= createdMs + SESSION_MS.whole || nowMs >= seenMs + SESSION_MS.idle
 
-/** Deletes expired sessions. */
 export const forgetOver = (store: IdentityStore, nowMs: number): Promise<void> =>
   store.forgetSessions({ createdMs: nowMs - SESSION_MS.whole, seenMs: nowMs - SESSION_MS.idle })
 
@@ -64,7 +59,6 @@ export async function findByToken(store: IdentityStore, token: string, nowMs: nu
   return { ...{ id: found.id, name: found.name, role, teamId: null, session: null, hasPassword: false } }
 }
 
-/** Active sessions of one or all users, most recently used first. */
 export async function listSessions(store: IdentityStore, adminId: string | undefined, nowMs: number) {
   await forgetOver(store, nowMs)
   return store.readSessions(adminId)

@@ -18,7 +18,6 @@ export interface SignInDeps {
   store: IdentityStore
   attempts: Attempts
   setupCode: SetupCode
-  /** Available sign-in methods. */
   ways: readonly SignInMethod[]
 }
 
@@ -32,7 +31,6 @@ export interface Client {
 export interface SignedIn {
   admin: StoredAdmin
   session: StoredSession
-  /** For the cookie. */
   secret: string
 }
 
@@ -127,7 +125,6 @@ export async function useCode(
   return signedIn
 }
 
-/** The passkey to update, and details for the audit row. */
 export interface Use {
   write: Pick<IdentityWrite, 'passkeys'>
   detail: Record<string, string>

@@ -1,7 +1,4 @@
-/**
- * Applies the journal to the store in batches, every 200 ms or at 500 records, in small slices, since the store may be on this thread. What the store rejects
- * is retried while the journal grows.
- */
+/** Applies the journal to the store in small batches, since the store may be on this thread. What the store rejects is retried while the journal grows. */
 import type { Log } from '../log.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 import { StoreRefusal } from '../store/refusal.ts'
@@ -18,7 +15,6 @@ const REFUSED_MS = 1_000
 const CHECKPOINT_MS = 1_000
 
 export interface Applier {
-  /** The journal has new records. */
   note(): void
   /** Age of the oldest waiting record, ms; 0 if none. */
   waitsMs(): number
@@ -28,7 +24,6 @@ export interface Applier {
   close(): Promise<void>
 }
 
-/** Number of records. */
 export interface Flushed {
   applied: number
   waiting: number
@@ -38,7 +33,6 @@ export interface ApplierDeps {
   journal: Journal
   store: LedgerStore
   log: Log
-  /** Called after each transaction. */
   onCommit(): void
 }
 

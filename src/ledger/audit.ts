@@ -87,7 +87,6 @@ function countMissing(audit: LedgerAudit, dataFolder: string): number {
   return Math.max(0, marked - waiting.size - audit.count())
 }
 
-/** IDs of the requests with a row in a journal file. */
 export const requestsOf = (path: string): string[] =>
   recordsOf(path).flatMap((record) => (record.kind === 'call' ? [] : [record.row.id]))
 
@@ -110,7 +109,6 @@ export function readWaiting(audit: LedgerAudit, dataFolder: string, living: stri
   })
 }
 
-/** Number of unapplied records, and whether a running server will apply them. */
 export interface Behind {
   waiting: number
   isServed: boolean

@@ -1,7 +1,4 @@
-/**
- * Recalculates a request's charge call by call from recorded tokens, compute ms, and price versions, with the same code as the original charge, and compares
- * the two.
- */
+/** Recalculates a request's charge from recorded counts and price versions, with the same code as the original charge. */
 import { toUsage } from '../domain/call-counts.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
@@ -33,7 +30,6 @@ export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> 
 export interface RequestCharge {
   request: StoredRequest
   calls: ChargedCall[]
-  /** Sum of the calls; null if one is unknown. */
   recalculatedNanoUsd: number | null
   /** True if the total and every call match the ledger; null while in flight. */
   matchesLedger: boolean | null

@@ -14,14 +14,12 @@ export interface FailuresOptions {
   where: FailureFilter
   /** Maximum codes, most frequent first: upstreams can invent any number. */
   limit: number
-  /** Time limit, ms. */
   limitMs: number
 }
 
 export interface FailuresReport {
   /** By time, then by count. */
   rows: FailureCell[]
-  /** Requests with other codes. */
   rest: number
   /** Actual period: starts later if older requests were removed. */
   sinceMs: number

@@ -96,13 +96,11 @@ export function fromLine(line: string): LedgerRecord | null {
   return toCurrentRecord({ ...record, calls: record.calls.map((call) => ({ ...shared, ...call })) })
 }
 
-/** Fields that calls share with their request. */
 function toShared(row: SettledRow): Omit<SettledCall, 'requestId' | 'number' | 'reason'> {
   const { id, keyId, teamId, model, endpoint, stream, user, attempts, ...shared } = row
   return shared
 }
 
-/** Extensions of segments, and of files with rejected records. */
 export const SEGMENT = '.log'
 export const REJECTED = '.rejected'
 

@@ -27,7 +27,6 @@ export interface Journal {
   isThere(): boolean
   /** The oldest unapplied records, at most `limit`; call `done` once they are applied. */
   take(limit: number): { records: LedgerRecord[]; done(): void } | null
-  /** Number of unapplied records. */
   waiting(): number
   unapplied(): Generator<LedgerRecord>
   /**
@@ -40,7 +39,6 @@ export interface Journal {
    * be deleted, or they would count twice.
    */
   oldestMs(): number
-  /** True if `release` has something to do. */
   hasApplied(): boolean
   /** Saves a rejected record in `<instance>.rejected`. Throws the system's error. */
   setAside(rejected: Rejected): void
@@ -51,7 +49,6 @@ export interface Journal {
 export interface JournalOptions {
   folder: string
   instance: string
-  /** Newest migration. */
   schema: string
   log: Log
   /** Disk space for all segments. */
@@ -90,7 +87,6 @@ export function createJournal(options: JournalOptions): Journal {
   const applied = (beforeMs = 0) =>
     segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
 
-  /** False if the write failed. */
   const write = (segment: Segment, bytes: Uint8Array, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
     try {

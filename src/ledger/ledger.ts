@@ -1,6 +1,6 @@
 /**
- * The ledger: a request is recorded durably before dispatch, and its outcome before the end of its response is sent. Records of one event loop turn are written
- * to the journal in one write; the store follows.
+ * The ledger: a request is recorded durably before dispatch, and its outcome before the end of its response. Records of one event loop turn go to the journal
+ * in one write; the store follows.
  */
 import { GatewayError } from '../domain/error.ts'
 import type { Spender } from '../domain/snapshot.ts'
@@ -69,10 +69,8 @@ export interface LedgerDeps {
   durability: 'process' | 'power'
   /** What was deleted: then new requests are rejected, and without the journal outcomes too. */
   files?: { readonly lost: 'database' | 'journal' | null }
-  /** Counts recorded requests. */
   mark?: { add(requests: number): void }
   log: Log
-  /** Called after each transaction of the store. */
   onCommit(): void
 }
 

@@ -1,4 +1,4 @@
-/** Journal segments: creation, writing, reading, removal, and the spare one, prepared while the current one still has space. */
+/** Journal segments, and the spare one, prepared while the current one still has space. */
 import {
   close,
   fdatasync,
@@ -47,12 +47,10 @@ export function readRecords(fd: number, from: number, end: number, limit: number
 export interface Segment {
   readonly path: string
   readonly handle: OpenFile
-  /** Allocated and used bytes. */
   readonly bytes: number
   used: number
   /** Time of the oldest request with a record here, ms; Infinity if none. */
   oldestMs: number
-  /** Unapplied records. */
   waiting: number
   /** The unapplied records in memory, oldest first, and the position from which the rest is only in the file. */
   inMemory: LedgerRecord[]
@@ -171,10 +169,8 @@ const FILES_RETRY_MS = 50
 interface SpareOptions {
   folder: string
   instance: string
-  /** First line of each segment. */
   head: Buffer
   segmentBytes: number
-  /** Disk space for all segments. */
   maxBytes: number
   /** Disk space of the others. */
   usedBytes(): number
@@ -185,7 +181,6 @@ interface Spare {
   readonly segment: Segment | null
   /** True if there is none and none is being created. */
   readonly isMissing: boolean
-  /** True if the last creation failed. */
   readonly hasFailed: boolean
   /** True if another would exceed `maxBytes`. */
   isAtLimit(): boolean
@@ -194,7 +189,6 @@ interface Spare {
   /** Turns a removed segment into the spare. */
   reuse(segment: Segment): Promise<void>
   take(): Segment | null
-  /** From now on `grow` does nothing. */
   stop(): void
   /** Resolves once no creation is in progress. */
   settled(): Promise<void>
@@ -276,7 +270,6 @@ class OpenFile {
     return new OpenFile(await resultOf<number>((done) => open(path, flags, mode, done)))
   }
 
-  /** Writes the first `length` bytes; returns how many were written. */
   write(bytes: Uint8Array, length: number, at: number): Promise<number> {
     return resultOf((done) => write(this.fd, bytes, 0, length, at, done))
   }

@@ -8,7 +8,6 @@ const FEW = 10_000
 
 export interface Gathered {
   groups: Map<string, { of: UsageCell['of']; sums: Sums }>
-  /** Groups that were not kept. */
   others: Sums
   /** Number of groups, including others. */
   count: number
@@ -74,7 +73,6 @@ export const createSums = (counts: readonly unknown[]): Sums => ({
   duration: {},
 })
 
-/** In place. */
 export function addSums(sums: Sums, cell: Omit<UsageCell, 'of'>): void {
   for (let i = 0; i < sums.counts.length; i++) sums.counts[i] = (sums.counts[i] ?? 0) + (cell.counts[i] ?? 0)
   sums.costNanoUsd += cell.costNanoUsd

@@ -42,7 +42,6 @@ export interface UsageOptions {
   limit: number
   /** Default: all. */
   figures?: UsageFigures
-  /** Time limit, ms. */
   limitMs: number
 }
 

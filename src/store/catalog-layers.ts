@@ -1,6 +1,6 @@
 /**
- * Catalog layers, weakest first: built-in < discovered < file < manual (`ORIGINS`). Entries of the first three are whole rows; a manual entry has only the
- * changed fields, or a whole row that was created manually. The effective rows are merged from them.
+ * Catalog layers, weakest first: built-in < discovered < file < manual (`ORIGINS`). Manual entries have only changed fields, unless the row was created
+ * manually; all others are whole rows. Effective rows are merged from them.
  */
 
 import { type FieldChanges, toChanged } from '../domain/changes.ts'
@@ -23,7 +23,7 @@ export type RouteEntry = Omit<Sparse<RouteRow, 'model' | 'upstream' | 'upstreamM
 }
 export type AliasEntry = Sparse<AliasRow, 'alias'>
 
-/** All entries, each kind in order of creation; each layer has at most one per name. */
+/** Each layer has at most one entry per name; in order of creation. */
 export interface CatalogLayers {
   upstreams: UpstreamEntry[]
   models: ModelEntry[]
@@ -37,7 +37,6 @@ type RowOf<K extends Kind> = CatalogRows[K][number]
 
 export const NO_LAYERS: CatalogLayers = { upstreams: [], models: [], routes: [], aliases: [] }
 
-/** The name of an entry within its layer. */
 export const NAMES: { readonly [K in Kind]: (entry: EntryOf<K>) => string } = {
   upstreams: ({ id }) => id,
   models: ({ slug }) => slug,
@@ -54,15 +53,14 @@ export const mapKinds = (entriesOf: <K extends Kind>(kind: K) => EntryOf<K>[]): 
   aliases: entriesOf('aliases'),
 })
 
-/** Unique among the entries of its kind: layer and name. */
 export const toKey = <K extends Kind>(kind: K, entry: EntryOf<K>): string => `${entry.origin} ${NAMES[kind](entry)}`
 
-/** A field that all whole rows have, and no partial entry. */
+/** A field of whole rows only. */
 const MARKS = { upstreams: 'createdMs', models: 'createdMs', routes: 'fromList', aliases: 'model' } as const satisfies {
   [K in Kind]: keyof RowOf<K>
 }
 
-/** Defaults of fields that older stored rows lack. Add new fields here, unless a migration fills them. */
+/** Defaults of fields that older rows lack. Add new fields here, unless a migration fills them. */
 const BEFORE = {
   upstreams: {},
   models: { fromList: [] },
@@ -72,11 +70,10 @@ const BEFORE = {
 
 export const withLaterFields = <K extends Kind>(kind: K, row: EntryOf<K>): EntryOf<K> => ({ ...BEFORE[kind], ...row })
 
-/** True if an entry is a whole row. */
 export const isWhole = <K extends Kind>(kind: K, entry: EntryOf<K>): entry is EntryOf<K> & RowOf<K> =>
   entry.origin !== 'admin' || Object.hasOwn(entry, MARKS[kind])
 
-/** The effective rows; routes only if their model and upstream exist. */
+/** Effective rows; routes only with their model and upstream. */
 export function mergeLayers(layers: CatalogLayers): CatalogRows {
   const upstreams = merge('upstreams', layers.upstreams, changeUpstream)
   const models = merge('models', layers.models, (row, entry) => ({ ...row, ...entry })).map(withinContext)
@@ -96,11 +93,10 @@ export function mergeLayers(layers: CatalogLayers): CatalogRows {
   }
 }
 
-/** Output counts toward the context window; layers that are each within it may exceed it together. */
+/** Output counts toward the context window; two layers may exceed it together. */
 const withinContext = (row: ModelRow): ModelRow =>
   row.maxOutputLength <= row.contextLength ? row : { ...row, maxOutputLength: row.contextLength }
 
-/** A route cannot exceed its model's limits, whichever layers set them. */
 function withinModel(route: RouteRow, model: ModelRow): RouteRow {
   const isLonger = (route.contextLength ?? 0) > model.contextLength
   const writesMore = (route.maxOutputLength ?? 0) > model.maxOutputLength

@@ -1,7 +1,4 @@
-/**
- * Catalog data of a store: effective rows (merged from `catalog-layers.ts`), price history, versions, and combined writes. `config-store.ts` has the
- * operations.
- */
+/** Catalog data of a store: effective rows, prices, versions, and writes. */
 import type { Deadlines } from '../domain/deadlines.ts'
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import type { Feature, Modality, Origin, RouteSettings } from '../domain/models.ts'
@@ -11,12 +8,9 @@ import type { CatalogLayers } from './catalog-layers.ts'
 export interface UpstreamRow {
   id: string
   dialect: DialectName
-  /** No trailing slash; null if the dialect needs none. */
+  /** No trailing slash; null if not needed. */
   baseUrl: string | null
-  /**
-   * One or more references such as `${OPENAI_API_KEY}` or `file:/run/secrets/openai`, resolved by the server. Never a secret: stored credentials are kept
-   * separately.
-   */
+  /** References such as `${OPENAI_API_KEY}` or `file:/run/secrets/openai`, resolved by the server. Never a secret. */
   apiKeyRef: string | readonly string[] | null
   local: boolean
   enabled: boolean
@@ -27,14 +21,13 @@ export interface UpstreamRow {
   updatedMs: number
 }
 
-/** A stored credential, encrypted by `vault.ts` for its upstream's binding; '' = must be entered again. */
+/** Encrypted by `vault.ts` for its binding; '' = must be entered again. */
 export interface SealedCredential extends Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'options'> {
-  /** Of its upstream's credentials, from 1. */
+  /** From 1. */
   number: number
   sealed: string
 }
 
-/** Facts of a model that its provider's list can state. */
 export type ListedFact =
   | 'contextLength'
   | 'maxOutputLength'
@@ -57,16 +50,15 @@ export interface ModelRow {
   enabled: boolean
   /** False: hidden from model lists, but can be called. */
   listed: boolean
-  /** True if created by a wildcard. */
   fromWildcard: boolean
-  /** Facts from the provider's own list, which override public facts. */
+  /** Facts from the provider's own list, which override public ones. */
   fromList: ListedFact[]
   origin: Origin
   createdMs: number
   updatedMs: number
 }
 
-/** Identified by model, upstream, and upstreamModel together. */
+/** Identified by all three names. */
 export interface RouteRow {
   model: string
   upstream: string
@@ -81,7 +73,6 @@ export interface RouteRow {
   maxOutputLength: number | null
   supportedFeatures: Feature[] | null
   options: RouteSettings
-  /** As for a model; of a route only the price matters. */
   fromList: ListedFact[]
   enabled: boolean
   origin: Origin
@@ -112,7 +103,6 @@ export interface CatalogRows {
   aliases: AliasRow[]
 }
 
-/** A change of the catalog, after which its rows are kept as a version. */
 export interface CatalogVersion {
   /** From 1, never reused. */
   number: number
@@ -120,7 +110,6 @@ export interface CatalogVersion {
   actor: string
   action: string
   subject: string
-  /** Changed rows of all kinds. */
   created: number
   updated: number
   deleted: number
@@ -135,16 +124,16 @@ export interface CatalogHistory {
   find(number: number): KeptCatalog | null
 }
 
-/** A stored credential stays with its upstream while the binding is unchanged (`credential-binding.ts`); after that it must be entered again. */
+/** Stored credentials stay while the binding is unchanged (`credential-binding.ts`); after that they must be entered again. */
 export interface CatalogWrite {
-  /** All layers from now on; absent: unchanged. */
+  /** All layers; absent: unchanged. */
   layers?: CatalogLayers
   prices?: readonly PriceRow[]
-  /** All stored credentials of an upstream, by its ID after this write. */
+  /** All of an upstream, by its ID after this write. */
   credentials?: readonly { id: string; sealed: readonly string[] }[]
-  /** Credentials re-encrypted with another key; skipped if changed since. */
+  /** With another key; skipped if changed since. */
   resealed?: readonly { id: string; number: number; before: string; sealed: string }[]
   versions?: readonly KeptCatalog[]
-  /** Versions with a lower number are deleted. */
+  /** Lower numbers are deleted. */
   oldestVersion?: number
 }

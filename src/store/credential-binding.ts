@@ -1,7 +1,6 @@
 /**
- * Where an upstream's credential comes from, and what it may be sent to. References: `${NAME}` is a variable of the server, `file:PATH` a file such as a
- * container or systemd mounts, whose path may begin with a folder's variable: `file:${CREDENTIALS_DIRECTORY}/openai`. Files are read when the configuration is:
- * at startup, on reload, and after a change. A stored credential is valid only for its binding; changing that requires the credential again.
+ * References: `${NAME}` is a variable of the server, `file:PATH` a mounted file, whose path may begin with a variable: `file:${CREDENTIALS_DIRECTORY}/openai`.
+ * Files are read with the configuration. Bindings: a stored credential is valid only for where and how it is sent; to change that, it must be entered again.
  */
 
 import { readFileSync, statSync } from 'node:fs'
@@ -11,13 +10,12 @@ import type { UpstreamRow } from './catalog-rows.ts'
 
 export type CredentialBinding = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
 
-/** All that determines where and how the credential is sent. */
 export function toCredentialBinding({ dialect, baseUrl, options }: CredentialBinding): unknown[] {
   const { preset, path, auth, service_account, query, headers } = options
   const more = Object.entries({ preset, path, auth, service_account, query: sorted(query), headers: sorted(headers) })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, value])
-  // Older credentials were encrypted without these fields, so the form must not change if there are none.
+  // Older credentials were encrypted without these fields.
   return more.length === 0 ? [dialect, baseUrl] : [dialect, baseUrl, more]
 }
 
@@ -30,7 +28,7 @@ const sorted = (texts: Record<string, string> | undefined) =>
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
 const FILE = /^file:((?:\$\{([A-Za-z_][A-Za-z0-9_]*)\})?\/[^\0\n]*)$/
 
-/** Variable name of a reference such as `${OPENAI_API_KEY}`; null for anything else. */
+/** null for anything but `${NAME}`. */
 export const toVariable = (reference: string): string | null => VARIABLE.exec(reference)?.[1] ?? null
 
 export const isReference = (text: string): boolean => VARIABLE.test(text) || FILE.test(text)
@@ -53,7 +51,7 @@ export function resolveReference(reference: string, environment: Environment, wh
   return credential ? { credential } : { problem: `the variable ${variable} is not set ${where}` }
 }
 
-/** Far more than any credential: a service account's has 2,400 characters. */
+/** A service account's has 2,400 characters. */
 const MAX_BYTES = 64 * 1024
 
 function readFile(reference: string, environment: Environment, where: string): OpenedCredential {

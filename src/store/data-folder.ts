@@ -1,13 +1,11 @@
-/**
- * The data folder itself, and the lock of the server that uses it, for any kind of store. The lock, not the port, prevents a second server on the same data.
- */
+/** The data folder, and the lock that prevents a second server on it, whatever its port. */
 import { accessSync, chmodSync, constants, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isLocked, lockFile } from './sqlite/lock-file.ts'
 
-/** Creates the data folder with access for its owner only, or checks that an existing one is writable. Throws a ServiceError if not. */
+/** Creates it for its owner only, or checks that it is writable. Throws a ServiceError. */
 export function prepareDataFolder(dataFolder: string): void {
   try {
     const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
@@ -35,7 +33,7 @@ function reasonOf(cause: unknown): string {
   return messageOf(cause)
 }
 
-/** Throws a ServiceError if a command cannot read the data folder; a missing folder is left to others to report. */
+/** Throws a ServiceError; a missing folder is left to others to report. */
 export function requireReadable(dataFolder: string): void {
   try {
     if (!statSync(dataFolder).isDirectory()) throw new ServiceError({ kind: 'no_folder' }, `${dataFolder} is a file.`)
@@ -50,22 +48,22 @@ export function requireReadable(dataFolder: string): void {
 
 const LOCK = 'serve.lock'
 
-/** Takes an exclusive lock by name. Returns the release function; null if it is taken. */
+/** Returns the release function; null if taken. */
 export const lockIn = (dataFolder: string, name: string): (() => void) | null => lockFile(join(dataFolder, name))
 
-/** Returns the release function. Throws a ServiceError if another server has the lock. */
+/** Returns the release function. Throws a ServiceError if taken. */
 export function takeLock(dataFolder: string): () => void {
   const unlock = lockIn(dataFolder, LOCK)
   if (unlock !== null) return unlock
   throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
 }
 
-/** Gives files created by root to the folder's owner, whose server could not use them otherwise. Follows no links: the owner may have planted them. */
+/** Gives files created by root to the folder's owner, who could not use them. Follows no links: the owner may have planted them. */
 export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(folder)
   for (const path of paths) if (existsSync(path)) lchownSync(path, uid, gid)
 }
 
-/** True if a server is running on this data folder; does not disturb it. */
+/** Does not disturb the server. */
 export const isServed = (dataFolder: string): boolean => isLocked(join(dataFolder, LOCK))

@@ -1,7 +1,4 @@
-/**
- * Atomic file writes, and disk space. A file is written under a temporary name and renamed once it is on disk; a part left by a kill or a full disk is removed
- * later.
- */
+/** Atomic file writes, and disk space. Parts left by a kill or a full disk are removed later. */
 import {
   chmodSync,
   closeSync,
@@ -21,7 +18,7 @@ import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { Space } from './ledger-store.ts'
 
-/** Makes a file, or a folder's entries, survive a power failure. */
+/** Survives a power failure, also with a folder's entries. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r')
   try {
@@ -31,7 +28,6 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Bytes that this user can still write. */
 export function freeBytesOf(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
@@ -40,7 +36,7 @@ export function freeBytesOf(folder: string): number {
 /** Such as `12 MiB`, rounded up. */
 const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`
 
-/** Sorted names in a folder; empty if it is missing or unreadable. */
+/** Sorted; empty if missing or unreadable. */
 export function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder).sort()
@@ -49,16 +45,16 @@ export function filesIn(folder: string): string[] {
   }
 }
 
-/** Folder for scheduled backups, copies from before migrations, and databases replaced by a restore. */
+/** Scheduled backups, copies from before migrations, and replaced databases. */
 export const BACKUPS = 'backups'
 
-/** A UTC time as part of a file name: `2027-01-31T12-00-00Z`. */
+/** `2027-01-31T12-00-00Z`. */
 export const toStamp = (ms: number) => new Date(ms).toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
 
-/** Reserved for the journal on the data folder's disk. */
+/** For the journal. */
 const SPARED_BYTES = 64 * 1024 * 1024
 
-/** Why the folder's disk has too little space for a copy; null if it has enough. */
+/** null if there is enough space. */
 export function findLack({ pages, freePages, pageBytes }: Space, folder: string, dataFolder: string): string | null {
   const spared = statSync(folder).dev === statSync(dataFolder).dev ? SPARED_BYTES : 0
   const needed = (pages - freePages) * pageBytes + spared
@@ -72,8 +68,8 @@ export function findLack({ pages, freePages, pageBytes }: Space, folder: string,
 const PART = /\.(\d+)\.part(?:-\w+)?$/
 
 /**
- * Creates an empty part next to `file`, readable by its owner only. Also removes parts of killed runs: those of the same file at once, others after a day,
- * since other machines may write there too.
+ * Creates an empty part next to `file`, for its owner only, and removes old parts: of the same file at once, of others after a day, since other machines may
+ * write there too.
  */
 export function beginPart(file: string): string {
   removeParts(dirname(file), (name, ageMs) => name === basename(file) || ageMs > DAY_MS)
@@ -89,9 +85,8 @@ export function beginPart(file: string): string {
 }
 
 /**
- * Removes parts that no process of this machine writes any more.
- *
- * @param isMeant gets the final file name, and the time since the last change.
+ * Removes parts without a live process.
+ * @param isMeant gets the final name, and the time since the last change.
  */
 export function removeParts(folder: string, isMeant = (_name: string, _ageMs: number) => true): void {
   for (const part of filesIn(folder)) {
@@ -104,9 +99,8 @@ export function removeParts(folder: string, isMeant = (_name: string, _ageMs: nu
 }
 
 /**
- * Writes a file atomically. Throws the system's error.
- *
- * @param how mode; `isNew`: keep an existing file.
+ * Atomic. Throws the system's error.
+ * @param how `isNew`: keep an existing file.
  */
 export function putFile(path: string, text: string, { mode, isNew = false }: { mode: number; isNew?: boolean }): void {
   const part = `${path}.${process.pid}.part`
@@ -131,7 +125,7 @@ function linkIfFree(part: string, path: string): void {
   }
 }
 
-/** Gives a part its final name. Throws a ServiceError if the name is taken. */
+/** Throws a ServiceError if the name is taken. */
 export function finishPart(part: string, file: string, force: boolean): void {
   syncPath(part)
   if (force) renameSync(part, file)
@@ -139,7 +133,7 @@ export function finishPart(part: string, file: string, force: boolean): void {
   syncPath(dirname(file))
 }
 
-/** Unlike a rename, a link fails if the name is taken; not every file system has links. */
+/** A link fails if the name is taken, unlike a rename; not every file system has links. */
 function takeName(part: string, file: string): void {
   try {
     linkSync(part, file)

@@ -1,15 +1,15 @@
-/** A sparse log-scale histogram of durations, as readable JSON (`{"13": 4}`): bucket b holds 2^(b/2) ms up to 2^((b+1)/2) ms, so an hour is in bucket 43. */
+/** Log-scale histogram of durations: `{"13": 4}`; bucket b holds 2^(b/2) to 2^((b+1)/2) ms, so an hour is in bucket 43. */
 export type Histogram = Record<string, number>
 
-/** Below 1 ms: bucket 0. */
+/** Below 1 ms: 0. */
 export function toBucket(ms: number): number {
   return ms < 1 ? 0 : Math.floor(2 * Math.log2(ms))
 }
 
-/** In ms. */
+/** ms. */
 const startOf = (bucket: number) => 2 ** (bucket / 2)
 
-/** Adds `by` in place; null durations are ignored. Empty buckets are removed. */
+/** In place; null is ignored, and empty buckets are removed. */
 export function addDuration(histogram: Histogram, ms: number | null, by: number): void {
   if (ms === null) return
   addCount(histogram, String(toBucket(ms)), by)
@@ -20,14 +20,12 @@ export function addHistogram(histogram: Histogram, delta: Readonly<Histogram>): 
   for (const bucket in delta) addCount(histogram, bucket, delta[bucket] ?? 0)
 }
 
-/** Longer than the age of the universe. */
+/** More than the age of the universe. */
 const MAX_BUCKETS = 256
-/** Reused between calls; all 0 in between. */
+/** Reused; all 0 between calls. */
 const counts = new Float64Array(MAX_BUCKETS)
 
-/**
- * Sums all histograms in a text such as `{"13":4},{"13":1}`, many times faster than parsing each (a report has tens of thousands). Anything else is skipped.
- */
+/** Sums histograms in a text such as `{"13":4},{"13":1}`, many times faster than parsing each; skips anything else. */
 export function sumHistograms(text: string): Histogram {
   const most = addText(text)
   const sum: Histogram = {}
@@ -39,7 +37,7 @@ export function sumHistograms(text: string): Histogram {
   return sum
 }
 
-/** Returns the highest bucket found. */
+/** Returns the highest bucket. */
 function addText(text: string): number {
   let most = -1
   let bucket = -1
@@ -68,7 +66,7 @@ function addCount(histogram: Histogram, bucket: string, by: number): void {
   else histogram[bucket] = count
 }
 
-/** Counts by bucket index: faster to add to. */
+/** By bucket index: faster to add to. */
 export type Buckets = number[]
 
 export function countDuration(buckets: Buckets, ms: number | null, by: number): void {
@@ -84,7 +82,6 @@ export function addBuckets(buckets: Buckets, delta: readonly number[]): void {
   for (let each = 0; each < delta.length; each++) buckets[each] = (buckets[each] ?? 0) + (delta[each] ?? 0)
 }
 
-/** Adds `delta` to a histogram given as text. */
 export function mergeBuckets(text: string, delta: readonly number[]): string {
   const end = Math.max(addText(text) + 1, Math.min(delta.length, MAX_BUCKETS))
   let merged = ''
@@ -96,12 +93,11 @@ export function mergeBuckets(text: string, delta: readonly number[]): string {
   return `{${merged}}`
 }
 
-/** Maximum error factor of a percentile: it lies in the bucket of the true one. */
+/** Maximum error factor of a percentile. */
 export const RESOLUTION = Math.SQRT2
 
 /**
- * A percentile in whole ms, interpolated on the log scale within a bucket.
- *
+ * Whole ms, interpolated on the log scale.
  * @param share above 0, such as 0.95.
  * @returns null if nothing was counted.
  */

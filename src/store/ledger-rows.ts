@@ -1,6 +1,6 @@
 /**
- * Rows of the ledger, for any store. They are complete, so that applying one twice or out of order changes nothing; a journal line holds one record of them.
- * Requests and calls that will never be settled cost what they reserved.
+ * Complete rows of the ledger: applying one twice or out of order changes nothing. A journal line holds one record. Requests and calls that are never settled
+ * cost what they reserved.
  */
 import {
   COUNTS,
@@ -13,7 +13,7 @@ import {
 } from '../domain/call-counts.ts'
 import type { Endpoint, Lane } from '../domain/task.ts'
 
-/** Target of a call; of a request: its last call. */
+/** Of a request: its last call. */
 export interface CallTarget {
   upstream: string
   upstreamModel: string
@@ -22,14 +22,14 @@ export interface CallTarget {
   priceId: string | null
 }
 
-/** Reserved by a call until it ends; only grows. Of a request: by its first call. */
+/** Only grows. Of a request: by its first call. */
 export interface Reserve {
   reservedPromptTokens: number
   reservedCompletionTokens: number
   reservedNanoUsd: number
 }
 
-/** Outcome of a call or request; a request has the totals of its calls. `estimated`: some counts are ours. */
+/** A request has the totals of its calls. `estimated`: some counts are ours. */
 export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms {
   status: Status
   httpStatus: number | null
@@ -38,19 +38,19 @@ export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms
   firstTokenMs: number | null
   estimated: number
   upstreamRequestId: string | null
-  /** Number of the upstream's credential, from 1; null if it has one or none. Of a request: the last call's. */
+  /** From 1; null if the upstream has one or none. Of a request: the last call's. */
   credential: number | null
 }
 
-/** `abandoned`: given up at startup, because its instance is gone. */
+/** `abandoned`: its instance was gone at a start. */
 export type ClosedStatus = Outcome['status'] | 'abandoned'
 
-/** A request before it is sent upstream. If never settled, it costs what it reserved. */
+/** Before it is sent. Costs what it reserved, if never settled. */
 export interface OpenRow extends CallTarget, Reserve {
   id: string
   instance: string
   keyId: string
-  /** The key's team when the request was admitted, which keeps the cost. */
+  /** When the request was admitted; keeps the cost. */
   teamId: string | null
   model: string
   endpoint: Endpoint
@@ -60,19 +60,16 @@ export interface OpenRow extends CallTarget, Reserve {
 }
 
 interface Request<Status> extends OpenRow, Outcome<Status> {
-  /** Number of calls. */
   attempts: number
 }
 
 export interface SettledRow extends Request<Outcome['status']> {}
 export interface ClosedRow extends Request<ClosedStatus> {}
-/** A stored request in any state. */
 export interface StoredRequest extends Request<ClosedStatus | 'open'> {}
 
-/** Why a call is made. `limit`: our limit prevented the previous one. `within`: the upstream called another model within a call that it charged for. */
+/** `limit`: our limit prevented the previous one. `within`: the upstream called another model within a call that it charged for. */
 export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema' | 'within'
 
-/** A call before it is made. */
 export interface OpenCall extends CallTarget, Reserve {
   requestId: string
   /** From 1. */
@@ -86,14 +83,14 @@ export interface SettledCall extends OpenCall, Outcome {}
 export interface ClosedCall extends OpenCall, Outcome<ClosedStatus> {}
 export interface StoredCall extends OpenCall, Outcome<ClosedStatus | 'open'> {}
 
-/** An open request or extra call with its current reserve, which only grows. `heldNanoUsd` is the previous reserve. */
+/** An open request or call with its current reserve; `heldNanoUsd` is the previous one. */
 export type Growth =
   | { kind: 'open'; row: OpenRow; heldNanoUsd: number }
   | { kind: 'call'; call: OpenCall; heldNanoUsd: number }
 
 /**
- * A request with one call is one row. Each further call is recorded before it is made, with the outcomes of earlier calls that no record has yet; the final
- * outcome has all calls by number.
+ * A request with one call is one row. Each further call is recorded before it is made, with outcomes that no record has yet; the final outcome has all calls by
+ * number.
  */
 export type LedgerRecord =
   | { kind: 'open'; row: OpenRow }
@@ -105,7 +102,6 @@ const targetOf = ({ upstream, upstreamModel, lane, priceId }: CallTarget): CallT
   ...{ upstream, upstreamModel, lane, priceId },
 })
 
-/** A request's first call, taken from its row. */
 export const toFirstCall = (row: OpenRow, target: CallTarget = row): OpenCall => ({
   ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
   ...targetOf(target),
@@ -114,7 +110,6 @@ export const toFirstCall = (row: OpenRow, target: CallTarget = row): OpenCall =>
   reservedNanoUsd: row.reservedNanoUsd,
 })
 
-/** A request's only call, taken from its row. */
 export function toOnlyCall({
   id,
   keyId,
@@ -130,8 +125,7 @@ export function toOnlyCall({
 }
 
 /**
- * A request that no running instance will settle: calls that ended cost what is recorded, others what they reserved. Its target is the last call's.
- *
+ * Calls that ended cost what is recorded, others what they reserved.
  * @param stored recorded calls; the first only if it has ended or was abandoned.
  */
 export function toAbandoned(
@@ -140,7 +134,7 @@ export function toAbandoned(
 ): { row: ClosedRow; calls: ClosedCall[] } {
   const known = stored.find(({ number }) => number === 1)
   const others = stored.filter(({ number }) => number > 1)
-  // A request abandoned with several calls has the last one's target in its row.
+  // If abandoned with several calls, the row has the last one's target.
   const first = { ...known, ...toFirstCall(row, known && (row.attempts ?? 1) > 1 ? known : row) }
   const calls = [first, ...others].map(toAbandonedCall)
   const sums = { ...sumOfCounts(calls), ...joinTerms(calls) }
@@ -148,7 +142,7 @@ export function toAbandoned(
   return { row: { ...row, ...end }, calls: calls.length > 1 ? calls : [] }
 }
 
-/** A call that will not be settled; unchanged if it has ended. */
+/** Unchanged if it has ended. */
 export function toAbandonedCall(call: OpenCall & Partial<StoredCall>): ClosedCall {
   const { status = 'open' } = call
   if (status !== 'open' && status !== 'abandoned') return { ...GIVEN_UP, ...call, status }
@@ -160,7 +154,6 @@ export function toAbandonedCall(call: OpenCall & Partial<StoredCall>): ClosedCal
   }
 }
 
-/** A call without an outcome, or that was never made. */
 const NOTHING_USED = {
   ...{ httpStatus: null, durationMs: null, firstTokenMs: null },
   ...{ ...NO_COUNTS, estimated: 0, ...USUAL_TERMS },
@@ -169,13 +162,13 @@ const NOTHING_USED = {
 
 const GIVEN_UP = { ...NOTHING_USED, status: 'abandoned', errorCode: 'abandoned', estimated: 1 } as const
 
-/** Outcome of a request that was rejected although its row was written: no upstream was called. */
+/** Rejected although its row was written: no upstream was called. */
 export function toRefused(row: OpenRow): SettledRow {
   const end = { status: 'failed', httpStatus: 503, errorCode: 'ledger_unavailable', attempts: 1 } as const
   return { ...row, ...NOTHING_USED, ...end }
 }
 
-/** Records of older versions, which kept the first call in the request's row, and earlier outcomes in the next call. */
+/** Older versions kept the first call in the request's row, and earlier outcomes in the next call. */
 type FormerRecord =
   | { kind: 'open'; row: OpenRow }
   | { kind: 'call'; call: OpenCall & { endedBefore?: string | null } }
@@ -199,7 +192,7 @@ export function toCurrentRecord(record: LedgerRecord | FormerRecord): LedgerReco
   return { ...record, row: rest, calls: withFirstCall(rest, calls, firstCall ? toFields(JSON.parse(firstCall)) : {}) }
 }
 
-/** Adds the first call if it is missing: it used what the others did not. @param said its target and outcome. */
+/** The first call used what the others did not. @param said its target and outcome. */
 export function withFirstCall(
   row: SettledRow,
   calls: readonly SettledCall[],
@@ -212,7 +205,7 @@ export function withFirstCall(
   return [first, ...calls]
 }
 
-/** From column names, such as `http_status`, to field names. */
+/** `http_status` to `httpStatus`. */
 const toFields = <T extends object>(columns: T): T =>
   Object.fromEntries(
     Object.entries(columns).map(([name, value]) => [

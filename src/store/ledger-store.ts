@@ -1,42 +1,34 @@
-/** The contract of a ledger store, to which the journal is applied: writing, reading for limits, verification, and retention. */
+/** The contract of a ledger store, to which the journal is applied. */
 import type { Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
-/** A record that the store cannot take, and why. */
 export interface Rejected {
   record: LedgerRecord
   error: unknown
 }
 
 export interface LedgerWriter {
-  /**
-   * Applies records in one transaction, in any order, idempotently. Rows that don't fit are returned without affecting others. Throws a StoreRefusal, and then
-   * has applied nothing.
-   */
+  /** One transaction, any order, idempotent. Rows that don't fit are returned without affecting others. Throws a StoreRefusal, and then has applied nothing. */
   apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
-  /** Abandons the open requests of instances whose lease has expired; returns how many. Throws a StoreRefusal. */
+  /** Abandons requests of instances with an expired lease; returns how many. Throws a StoreRefusal. */
   abandonGone(nowMs: number): number | Promise<number>
 }
 
 export interface LedgerStore extends LedgerWriter {
-  /** Resolves true once all that was applied before survives a power failure, so that the journal may drop it. */
+  /** True once all that was applied survives a power failure, so that the journal may drop it. */
   checkpoint(): Promise<boolean>
 }
 
-/**
- * Runs of servers: an instance's open requests are not abandoned while its lease lasts. A sole server has an endless lease until the next one starts; servers
- * that share a store renew theirs.
- */
+/** An instance's open requests are not abandoned during its lease. A sole server's lease is endless, until the next one starts. */
 export interface Leases {
   /**
-   * Begins a run with a lease until `untilMs`. Throws a StoreRefusal.
-   *
-   * @param isAlone true if the caller holds the lock of the data: all earlier leases end at once.
+   * Throws a StoreRefusal.
+   * @param isAlone holds the data's lock: all earlier leases end.
    * @returns the run's epoch, higher than all before.
    */
   begin(instance: string, span: Span, isAlone: boolean): number
-  /** False if the lease has expired: the instance's open requests may have been abandoned. Throws a StoreRefusal. */
+  /** False if expired: its open requests may have been abandoned. Throws a StoreRefusal. */
   renew(instance: string, untilMs: number): boolean
 }
 
@@ -47,44 +39,35 @@ export interface Span {
 }
 
 export interface Spending {
-  /** Nano-dollars per span: settled requests at their cost, open ones at their reservation. */
+  /** Settled requests at their cost, open ones at their reservation. */
   nanoUsd: Record<Period, number>
-  /** Time and model of a key's newest request; null for teams. */
+  /** Of a key; null for teams. */
   lastUse: { atMs: number; model: string } | null
 }
 
-/** What limits and lists read, synchronously. */
+/** Synchronous. */
 export interface LedgerReader {
-  /**
-   * Nano-dollars of requests created in the span, by a key or by the members of a team at that time: settled ones at their cost, open ones at their
-   * reservation. Spans begin and end at UTC hours.
-   */
+  /** Nano-dollars of requests created in the span, by a key or by then members of a team: settled at cost, open at reservation. UTC hours. */
   spent(spender: Spender, span: Span): number
-  /** The open ones of those: reservation by request ID. */
+  /** Reservations of the open ones, by request ID. */
   underWay(spender: Spender, span: Span): Map<string, number>
-  /**
-   * The same for all keys or teams with any request, from daily totals in one pass; spans begin and end at UTC days.
-   *
-   * @param id only this one.
-   */
+  /** For all keys or teams, from daily totals in one pass. UTC days. */
   spending(kind: Spender['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
-  /** Start of the newest hour before `untilMs` with a settled request, ms; 0 if none. */
+  /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): number
   /**
-   * Requests of the last minute (since `sinceMs`) and their calls, oldest first, with tokens used, or reserved if unknown. After a clock was set back, includes
-   * the next minute, but nothing later.
+   * The last minute's requests and calls, oldest first, with tokens used, or reserved if unknown. After a clock was set back, also the next minute, but nothing
+   * later.
    */
   recent(sinceMs: number): RecentRequest[]
-  /** All stored requests. */
   count(): number
-  /** Null if not stored. */
   counted(requestId: string): CountedRequest | null
 }
 
-/** A request and what counts toward budgets: its cost, or all that it and its calls reserved. */
+/** Its cost, or all that it and its calls reserved. */
 export type CountedRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
-/** A request, counted for its key and team, or a call, counted for its upstream; the other fields are null. */
+/** A request, for its key and team, or a call, for its upstream; other fields are null. */
 export interface RecentRequest {
   keyId: string | null
   teamId: string | null
@@ -93,37 +76,30 @@ export interface RecentRequest {
   createdMs: number
 }
 
-/** Reads the whole ledger for verification, hour by hour, each hour consistently. Never writes. */
+/** For verification, hour by hour, each hour consistent. Never writes. */
 export interface LedgerAudit {
-  /** Starts of all hours with rows, calls, or totals, ascending. */
+  /** Ascending, with rows, calls, or totals. */
   hours(): number[]
-  /** Compares rows and totals of an hour; empty before `fromMs`, where rows were removed. */
+  /** Empty before `fromMs`. */
   cells(hourMs: number): AuditCell[]
-  /** Start of the first hour from which no row was removed; 0 if none ever was. */
+  /** First hour from which no row was removed; 0 if none ever was. */
   fromMs(): number
-  /** Starts of all days with totals. */
   days(): number[]
-  /** Differences between a day's totals and its hours'. */
   dayProblems(dayMs: number): DayProblem[]
-  /** Contradictions between requests and their extra calls. */
   callProblems(hourMs: number): CallProblem[]
-  /** Open rows by instance. */
   open(): OpenRows[]
-  /** The running instance, whose open rows and journal are not findings. */
+  /** The running instance, whose open rows and journal are no findings. */
   living(): string | null
-  /** The latest instance; null if none. */
   lastInstance(): string | null
-  /** How many of these records are not applied. */
   missing(records: readonly LedgerRecord[]): number
   count(): number
   has(requestId: string): boolean
-  /** When the newest request was created, ms; null if none. */
   newestMs(): number | null
 }
 
 export interface AuditCell {
   place: { key_id: string; team_id: string; model: string; upstream: string; endpoint: string }
-  /** True if only the totals have it. */
+  /** Only the totals have it. */
   orphan: boolean
   requests: number
   costNanoUsd: number
@@ -137,15 +113,14 @@ export interface CellDifference {
 }
 
 export interface DayProblem {
-  /** The dimension, such as `key`, and its value; within a model or team, such as `key of model`, both: `acme/large key-a`. */
+  /** Such as `key`; in pairs such as `key of model`, the value is `acme/large key-a`. */
   dimension: string
   value: string
 }
 
 export interface CallProblem {
-  /** `orphans`: calls without a request. `attempts`: the number of calls differs. `sums`: the calls' tokens or cost differ from the request's. */
+  /** `orphans`: no request. `attempts`: another number of calls. `sums`: other tokens or cost. */
   problem: 'orphans' | 'attempts' | 'sums'
-  /** Affected requests, and the first of them. */
   requests: number
   request_id: string
 }
@@ -157,58 +132,56 @@ export interface OpenRows {
   oldest_ms: number
 }
 
-/** Duration of a slice, ms. */
+/** ms. */
 export interface Took {
-  /** How long other writers were blocked. */
+  /** Other writers were blocked. */
   lockedMs: number
-  /** Total, including reads. */
   tookMs: number
 }
 
 export interface LedgerUpkeep {
-  /** Removes settled requests with their calls; totals stay. */
+  /** Totals stay. */
   prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
-  /** Removes old configuration rows; fewer than the limit means done. */
+  /** Fewer rows than the limit: done. */
   drop(old: OldRows): Promise<({ rows: number } & Took) | 'busy'>
-  /** Returns up to `pages` free pages to the disk. */
+  /** Up to `pages`. */
   giveBack(pages: number): Promise<Took | 'busy'>
   space(): Space
-  /** Time of the oldest request, ms; null if none. */
+  /** ms; null if none. */
   oldestMs(): number | null
-  /** IDs of requests created before `ms` that are open in the database. */
+  /** Open request IDs. */
   openBefore(ms: number): string[]
 }
 
 export interface OldRows {
-  /** `keys`: revoked or expired before `untilMs`, without requests or usage. `audit`: audit log entries. */
+  /** `keys`: ended before `untilMs`, without requests or usage. */
   what: 'keys' | 'audit'
   untilMs: number
   limit: number
 }
 
 export interface PruneSlice {
-  /** Start of a UTC hour: requests created before it are removed. */
+  /** UTC hour. */
   untilMs: number
-  /** Where the previous slice ended; '' for the first. */
+  /** Of the previous slice; '' for the first. */
   after: string
-  /** Requests to look at. */
   limit: number
-  /** IDs of requests to keep, even if they end meanwhile. */
+  /** IDs to keep, even if they end meanwhile. */
   spared: readonly string[]
 }
 
 export interface Pruned {
   requests: number
   calls: number
-  /** `after` of the next slice; null if done. */
+  /** Next `after`; null if done. */
   next: string | null
 }
 
 export interface Space {
   pageBytes: number
   pages: number
-  /** Unused pages, which are reused before the file grows. */
+  /** Reused before the file grows. */
   freePages: number
-  /** True if free pages can be returned while the store is in use. */
+  /** While the store is in use. */
   canShrink: boolean
 }

@@ -1,4 +1,4 @@
-/** Finds the store that a URL names; only this file knows which kinds exist. */
+/** Finds the store that a URL names. */
 import { sqliteAt } from './sqlite/store.ts'
 import type { Store, StoreOptions, StorePlace } from './store.ts'
 

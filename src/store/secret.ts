@@ -1,6 +1,6 @@
 /**
- * Keys that encrypt stored credentials: the variable TOLLGATE_SECRET, or else the data folder's file `secret`, which is created on first use with one line per
- * key. During a rotation it has a second line for the old key. The first key encrypts; all decrypt.
+ * Encryption keys of stored credentials: TOLLGATE_SECRET, or the data folder's file `secret`, created on first use, with a second line for the old key during a
+ * rotation. The first key encrypts; all decrypt.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,25 +11,23 @@ import { putFile, syncPath } from './files.ts'
 
 export interface Secret {
   bytes: Uint8Array<ArrayBuffer>
-  /** Stored with what it encrypted: 8 hex digits, from which the key cannot be derived. */
+  /** 8 hex digits, stored with what it encrypted; the key cannot be derived from it. */
   id: string
 }
 
 export interface SecretFile {
-  /** The first one encrypts; empty if nothing was ever encrypted, or the file is gone. Throws `secret_unusable`. */
+  /** The first encrypts; empty if never used, or the file is gone. Throws `secret_unusable`. */
   read(): Secret[]
-  /** Like `read`, but creates a missing file. */
   need(): Secret[]
-  /** Adds a new first key, unless the variable provides it or a rotation is in progress. */
+  /** Adds a new first key, unless the variable has it or a rotation is in progress. */
   renew(): void
-  /** Drops all but the first key. */
   forget(): void
-  /** Location, as part of a sentence. */
+  /** Part of a sentence. */
   readonly where: string
 }
 
 const VARIABLE = 'TOLLGATE_SECRET'
-/** The previous TOLLGATE_SECRET, while credentials are still encrypted with it. */
+/** During a rotation. */
 const PREVIOUS = 'TOLLGATE_SECRET_PREVIOUS'
 const SECRET_BYTES = 32
 /** Too long to guess, if random. */
@@ -59,7 +57,7 @@ export function openSecret(dataFolder: string, environment: Environment): Secret
       const lines = readLines(path).map(toSecret)
       // Switches from the variable to the file.
       if (own === null && lines.length === 0 && previous !== null) make()
-      // Two are there if a rotation was interrupted.
+      // A rotation was interrupted.
       if (own === null && lines.length === 1) replace([mint(), ...lines])
     },
     forget() {

@@ -1,7 +1,4 @@
-/**
- * Builds the immutable snapshot that requests read from a store's rows: keys by secret hash, models by ID with targets, and upstreams. Rebuilt and replaced
- * after each configuration change.
- */
+/** Builds the snapshot that requests read from a store's rows. */
 
 import { isBuiltIn } from '../domain/dialects.ts'
 import type { ProcessSpecs } from '../domain/model-server.ts'
@@ -24,7 +21,6 @@ import { NO_PRICES, toUpstream } from './upstream.ts'
 const NOTHING_OPENED: OpenedCredentials = new Map()
 
 /**
- * @param environment resolves `${NAME}` references.
  * @param opened decrypted stored credentials.
  * @param processes commands of model servers; absent if none may be started.
  */
@@ -43,7 +39,6 @@ export function toSnapshot(
   }
 }
 
-/** The part from the catalog. */
 export function toCatalog(
   rows: CatalogRows,
   environment: Environment,
@@ -74,7 +69,7 @@ function toPrice(route: RouteRow, model: ModelRow, isLocal: boolean): ModelPrice
   return isLocal ? { pricing: [], priceId: null } : { pricing: model.pricing, priceId: model.priceId }
 }
 
-/** Prices at each upstream by its model names, including disabled ones. */
+/** By the upstreams' model names, including disabled ones. */
 function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<string, ModelPrice>> {
   const local = new Set(upstreams.flatMap((row) => (row.local ? row.id : [])))
   const rows = new Map(models.map((row) => [row.slug, row]))
@@ -91,7 +86,7 @@ function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<s
   return prices
 }
 
-/** Why an upstream's server cannot be started, for administrators. */
+/** For administrators. */
 function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): string | null {
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
@@ -100,7 +95,7 @@ function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): str
     : 'its process is not run: commands are only taken from the file that serve --catalog names, and from files in models.d of the data folder that only their owner can write'
 }
 
-/** Cache for keys that a store returns again: rows are never changed in place. */
+/** Rows are never changed in place. */
 const SECRETS = new WeakMap<StoredKey, [hash: string, Secret][]>()
 
 function toSecrets(stored: StoredKey): [hash: string, Secret][] {
@@ -130,7 +125,6 @@ const toKey = ({
 
 const toTeam = ({ maxKeys: _, metadata: __, createdMs: ___, ...team }: StoredTeam): [string, Team] => [team.id, team]
 
-/** Enabled models by ID, with routes that are enabled and whose upstream is. */
 function toModels(
   modelRows: ModelRow[],
   routeRows: RouteRow[],
@@ -171,11 +165,11 @@ function toModel(row: ModelRow): CatalogModel {
   }
 }
 
-/** Models that cost money are not called until they have a price. */
+/** Not called until they have a price. */
 const isPriced = ({ pricing }: RouteRow, model: ModelRow, upstream: Upstream): boolean =>
   pricing !== null || upstream.local || isBuiltIn(upstream) || model.pricing.length > 0
 
-/** A route may have lower limits than its model, never higher: clients rely on the model's facts. */
+/** May have lower limits than its model, never higher: clients rely on the model's facts. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
   const contextLength = Math.min(route.contextLength ?? model.contextLength, model.contextLength)
   const { supportedFeatures } = route

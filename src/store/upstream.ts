@@ -1,4 +1,4 @@
-/** Converts an upstream's row to what calls need: defaults and preset applied, credentials resolved (which may read files). */
+/** Converts an upstream's row to what calls need: defaults, preset, and credentials (which may read files). */
 import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
@@ -12,9 +12,9 @@ import { findPreset } from './presets.ts'
 export const NO_PRICES: Upstream['prices'] = new Map()
 
 /**
- * Also for disabled upstreams.
+ * Also if disabled.
  * @param where the environment is, for messages.
- * @param opened its stored credentials, decrypted.
+ * @param opened stored credentials, decrypted.
  */
 export function toUpstream(
   row: UpstreamRow,
@@ -29,7 +29,7 @@ export function toUpstream(
   const found = toCredentials(row, environment, where, opened)
   const usable = found.flatMap(({ source, value }) => (value === null ? [] : toOne(source, value)))
   const [first = found[0] ? toOne(found[0].source, null) : NO_CREDENTIAL] = usable
-  // An upstream that was moved to a URL manually is no longer started here.
+  // Moved to a URL manually, it is no longer started here.
   const process = row.baseUrl === null ? (row.options.process ?? null) : null
   const lacking = found.length > 0 && usable.length === 0 ? (found[0]?.source.problem ?? null) : null
   const upstream: Upstream = {
@@ -45,7 +45,7 @@ export function toUpstream(
     disconnectGraceMs: toDisconnectGraceMs(row.options),
     limits: {
       ...mapLimits((name) => row.options[name] ?? null),
-      // For servers that Tollgate starts, excess requests are queued, not rejected.
+      // Excess requests are queued, not rejected.
       ...(process === null ? {} : { concurrency: null }),
     },
     prices: NO_PRICES,
@@ -106,7 +106,6 @@ function toCredentials(
   })
 }
 
-/** ms; null if the catalog has none. */
 function toDisconnectGraceMs({ disconnect_grace: grace }: UpstreamRow['options']): number | null {
   if (grace === undefined) return null
   return grace === 'off' ? 0 : toMs(String(grace), DISCONNECT_GRACE_MS)

@@ -1,6 +1,6 @@
 /**
- * Stored credentials, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups contain only on request. Each is bound to its
- * upstream and address: it does not decrypt in another row, or after a change of the address. Decrypted with the configuration, never per request.
+ * Stored credentials, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups have only on request. Each decrypts only for its
+ * upstream and address. Decrypted with the configuration, never per request.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
@@ -10,25 +10,23 @@ import { type CredentialBinding, toCredentialBinding } from './credential-bindin
 import { lockIn } from './data-folder.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
 
-/** The upstream and binding that a credential is encrypted for. */
 export type SealedFor = CredentialBinding & Pick<UpstreamRow, 'id'>
 
 export interface Vault {
-  /** Creates the file `secret` if missing. Throws `secret_unusable`. */
+  /** Creates a missing `secret`. Throws `secret_unusable`. */
   seal(credential: string, place: SealedFor): Promise<string>
-  /** Throws `catalog_changed` if one was encrypted with a replaced key, and must be encrypted again. */
+  /** Throws `catalog_changed` if one must be encrypted again with the current key. */
   requireCurrent(sealed: readonly string[]): void
-  /** Decrypts each, or says why not. Results are cached, even after the file is gone. */
+  /** Cached, even after the file is gone. */
   open(sealed: readonly SealedCredential[]): Promise<OpenedCredentials>
   readonly secret: SecretFile
 }
 
-/** Replaces a credential whose upstream's address changed: it must be entered again. */
+/** Its upstream's address changed: must be entered again. */
 export const CLEARED = ''
 
 const NOT_GIVEN = 'its credential was removed when its address changed: enter it again'
 
-/** @param environment may provide the key. */
 export function createVault(dataFolder: string, environment: Environment = {}): Vault {
   const secret = openSecret(dataFolder, environment)
   /** By ciphertext and binding. */
@@ -76,7 +74,6 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
   }
 }
 
-/** True if encrypted with the current key. */
 const isSealedBy = (sealed: string, secret: Secret | undefined): boolean =>
   secret !== undefined && sealed.startsWith(`${VERSION}.${secret.id}.`)
 
@@ -85,18 +82,15 @@ const WRONG =
 
 const lower = (sentence: string) => sentence.replace(/^C/, 'c').replace(/\.$/, '')
 
-/** State of the stored credentials, as seen by one process. */
 export interface VaultState {
-  /** Location of the key, as part of a sentence. */
+  /** Part of a sentence. */
   where: string
-  /** ID of the current key; null if there is none or it is unreadable. */
+  /** null if there is none, or it is unreadable. */
   sealed_by: string | null
   credentials: number
-  /** Credentials that don't decrypt. */
   problems: { upstream: string; problem: string }[]
 }
 
-/** Decrypts all without the cache. */
 export async function inspectVault(
   store: Pick<ConfigStore, 'readSealed'>,
   dataFolder: string,
@@ -131,7 +125,7 @@ const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
 
 type Keys = readonly { id: string; key: Promise<CryptoKey> }[]
 
-/** Reads the keys on first use. Throws `secret_unusable`, also if there are none. */
+/** Throws `secret_unusable`, also if there are none. */
 function toKeys(secret: SecretFile): () => Keys {
   let keys: Keys | null = null
   return () => {
@@ -144,7 +138,6 @@ function toKeys(secret: SecretFile): () => Keys {
   }
 }
 
-/** Null if no key fits. */
 async function unseal(one: SealedCredential, keys: Keys): Promise<string | null> {
   // Version 1 did not store the key's ID.
   const [version, second = '', third = ''] = one.sealed.split('.')
@@ -163,7 +156,7 @@ async function unseal(one: SealedCredential, keys: Keys): Promise<string | null>
   return null
 }
 
-/** Derives a key (HKDF, RFC 5869), so that the same secret can have other uses. */
+/** Derived (HKDF, RFC 5869), so that the secret can have other uses. */
 async function toKey({ bytes }: Secret): Promise<CryptoKey> {
   const base = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey'])
   const info = new TextEncoder().encode('tollgate credentials of upstreams')
@@ -180,15 +173,14 @@ export interface RotateDeps {
 }
 
 export interface Rotated {
-  /** Re-encrypted. */
   credentials: number
-  /** Upstreams whose credentials don't decrypt and must be entered again. */
+  /** Must be entered again. */
   unopened: string[]
 }
 
 type Resealed = NonNullable<CatalogWrite['resealed']>[number]
 
-/** Gives up if credentials keep being added. */
+/** Credentials keep being added. */
 const MAX_ROUNDS = 10
 
 const busy = () =>
@@ -217,11 +209,11 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
       { kind: 'secret_unchanged' },
       'All credentials are encrypted with TOLLGATE_SECRET already. To rotate it, move it to TOLLGATE_SECRET_PREVIOUS, set a new TOLLGATE_SECRET, and start the server with both.',
     )
-  // Waits for writers that started before the new key and still write credentials encrypted with the old one.
+  // Waits for writers that began before the new key existed.
   await store.changeSettings(by, () => ({ value: null, change: null }))
   let credentials = 0
   const unopened = new Set<string>()
-  // Credentials that others write with the old key are found in the next round; once it is replaced, they are rejected.
+  // Credentials written with the old key meanwhile are found in the next round; once it is replaced, they are rejected.
   for (let rounds = 0; ; rounds++) {
     const all = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
     if (all.length === 0) break

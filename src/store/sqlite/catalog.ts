@@ -1,4 +1,4 @@
-/** Catalog tables: layer entries, stored credentials, and versions (each compressed into one value). */
+/** Catalog tables. */
 import { and, asc, desc, eq, getTableColumns, lt, sql } from 'drizzle-orm'
 import { renameSettings } from '../../domain/dialects.ts'
 import {
@@ -94,7 +94,7 @@ function writeKind<K extends Kind>(tx: Transaction, kind: K, before: CatalogLaye
       .run()
 }
 
-/** Keeps stored credentials while there are no references and the binding is unchanged; otherwise they must be entered again. */
+/** Kept while there are no references and the binding is unchanged; otherwise they must be entered again. */
 function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): void {
   const rows = new Map(after.map((row) => [row.id, row]))
   const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
@@ -112,7 +112,7 @@ function writeCredentials(tx: Transaction, upstream: string, sealed: readonly st
   if (rows.length > 0) tx.insert(upstreamCredentials).values(rows).run()
 }
 
-/** Rows per statement: compiling one per row would be slow. */
+/** Compiling a statement per row would be slow. */
 const GROUP = 100
 
 const toGroups = <Row>(rows: readonly Row[]): Row[][] =>
@@ -148,6 +148,6 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   return { ...version, layers: { ...layers, upstreams: layers.upstreams.map(toNow) } }
 }
 
-/** Versions from before layers: each row had one owner and all fields, so it is an entry of that owner's layer. */
+/** From before layers, when each row had one owner and all fields. */
 const toLayers = (rows: CatalogLayers): CatalogLayers =>
   mapKinds((kind) => rows[kind].map((row) => withLaterFields(kind, row)))

@@ -1,26 +1,26 @@
-/** Checkpoints the server's WAL after a number of commits or at a size, on a thread that is started on first need. */
+/** Checkpoints the WAL after a number of commits or at a size, on a thread. */
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
 import { createThread } from '../../threads/thread.ts'
 import type { Reached } from '../store.ts'
 import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 
-/** About 20 MB of WAL for small commits; under load the journal requests checkpoints sooner. */
+/** About 20 MB of WAL; under load the journal requests them sooner. */
 const COMMITS_BETWEEN = 1_000
-/** Configuration changes are not counted and may be large: at this size the WAL is truncated. */
+/** Configuration changes are not counted and may be large: then the WAL is truncated. */
 const MAX_WAL_BYTES = 64 * 1024 ** 2
-/** Growth before the next try, if a reader blocked the last one. */
+/** If a reader blocked the last one. */
 const GROWN = 1.25
 
 export interface Checkpointer {
   note(): void
   noteSize(bytes: number): void
-  /** Runs a checkpoint, or waits for the current one and runs another. */
+  /** Waits for a running one first. */
   run(): Promise<Reached>
   close(): void
 }
 
-/** For startup, before the event loop matters. True if it covered everything. */
+/** For startup. True if it covered everything. */
 export function checkpointHere(writer: Database): boolean {
   try {
     const row = writer
@@ -72,7 +72,7 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
     },
     async run() {
       await running
-      // The first of several waiting callers starts one for all.
+      // The first of several callers starts one for all.
       return running ?? start()
     },
     close: thread.close,

@@ -1,6 +1,6 @@
 /**
- * Rewrites a database without free pages, after which it can shrink automatically (`prune.ts`); databases of older versions can't. Takes long and needs twice
- * the file's size in free space, so it runs only on request.
+ * Rewrites a database without free pages, so that it can shrink automatically (`prune.ts`). Takes long, and twice the file's size in free space, so only on
+ * request.
  */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
@@ -16,8 +16,7 @@ export interface Compacted {
 }
 
 /**
- * Compacts the database of a data folder without a running server. A kill leaves it unchanged.
- *
+ * A kill leaves it unchanged.
  * @param sqlite the only connection in use.
  * @throws ServiceError `already_served`, `no_room`.
  */

@@ -1,7 +1,4 @@
-/**
- * The configuration store in SQLite; contract in `../config-store.ts`. It may use the server's writer, so nothing may wait between the begin and end of a
- * transaction.
- */
+/** May use the server's writer: nothing may wait within a transaction. */
 
 import type { Database } from 'bun:sqlite'
 import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
@@ -48,7 +45,6 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .select()
         .from(audit)
         .where(and(...toConditions(query)))
-        // IDs are in the order of the changes.
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
@@ -95,11 +91,11 @@ const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery)
   before === undefined ? undefined : lt(audit.id, before),
 ]
 
-/** Other writers need moments; a retention slice takes a few ms. */
+/** A retention slice takes a few ms. */
 const PATIENCE_MS = 1_000
 const AGAIN_MS = 5
 
-/** Retries while the database is locked: a server's connection never waits inside SQLite. */
+/** A server's connection never waits inside SQLite. */
 export async function untilFree<T>(work: () => T): Promise<T> {
   const endMs = performance.now() + PATIENCE_MS
   for (;;) {
@@ -117,7 +113,7 @@ interface ChangeSteps<Rows, Write, T> {
   read(tx: Transaction): Rows
   decide(rows: Rows): Decided<Write, T>
   write(tx: Transaction, what: Write): void
-  /** True if running servers must notice the change. */
+  /** Running servers must notice the change. */
   isNews?(what: Write): boolean
 }
 
@@ -164,7 +160,7 @@ function writeSettings(tx: Transaction, rows: SettingsWrite, updatedMs: number):
 function toAuditId(tx: Transaction, nowMs: number): string {
   const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
   const id = mintId(nowMs)
-  // IDs of one ms are in order as long as no other time is minted in between.
+  // IDs of one ms are in order, unless another time is minted in between.
   return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
 }
 
@@ -181,7 +177,7 @@ function bumpRevision(tx: Transaction, nowMs: number): void {
     .run()
 }
 
-/** Changes per connection: SQLite does not report a connection's own commits to it. */
+/** SQLite does not report a connection's own commits to it. */
 const ownChanges = new WeakMap<Database, number>()
 
 const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 0
@@ -190,7 +186,6 @@ const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwn
 
 const POLL_MS = 25
 
-/** Polls until stopped; see `ConfigStore.watch`. */
 export function createWatch(
   writer: Database,
   revision: number,

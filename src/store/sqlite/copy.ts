@@ -1,4 +1,4 @@
-/** A copy of a database in one file, such as a backup; contract in `../store.ts`. */
+/** A copy of a database in one file, such as a backup. */
 import { Database } from 'bun:sqlite'
 import type { StoreCopy } from '../store.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
@@ -12,7 +12,7 @@ const NOWHERE = '/nonexistent'
 export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
   const sqlite = new Database(file, readonly ? { readonly } : { readwrite: true })
   if (!readonly) {
-    // Merges the WAL of a plain file copy into the file.
+    // Merges the WAL of a plain file copy.
     sqlite.run('PRAGMA journal_mode = DELETE')
     // A kill discards the copy anyway, and it is synced at the end.
     sqlite.run('PRAGMA journal_mode = MEMORY')

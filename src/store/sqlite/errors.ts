@@ -2,7 +2,7 @@
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 
-/** Why the whole database is unavailable; null for errors such as a bad row. */
+/** null for errors such as a bad row. */
 export function reasonOfCode(code: string): 'busy' | 'full' | 'broken' | null {
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'busy'
   if (/^SQLITE_(FULL|IOERR_SHMSIZE)/.test(code)) return 'full'
@@ -18,14 +18,13 @@ const UNUSABLE: readonly [code: RegExp, what: string][] = [
   [/^SQLITE_(CORRUPT|FORMAT)/, 'is damaged'],
   [/^SQLITE_IOERR/, 'cannot be read or written'],
 ]
-/** A statement that does not fit the tables, although the migrations say they exist. */
+/** Although the migrations say it exists. */
 const NO_SUCH = /^no such (table|column)|has no column named/
 
-/** Returns a ServiceError if the file is to blame; otherwise the error itself. */
+/** A ServiceError if the file is to blame; otherwise the error itself. */
 export function toDatabaseTrouble(path: string, error: unknown): unknown {
   const code = codeOf(error)
   const said = messageOf(error)
-  // Only disk space is missing.
   if (reasonOfCode(code) === 'full') return error
   const what = UNUSABLE.find(([pattern]) => pattern.test(code))?.[1]
   if (what) return new ServiceError({ kind: 'database_unusable', path }, `${path} ${what} (${said}).`)

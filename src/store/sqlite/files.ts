@@ -12,7 +12,7 @@ export const databasePath = (dataFolder: string) => join(dataFolder, MAIN)
 const HEADER_BYTES = 32
 const MAGIC = 'SQLite format 3\0'
 
-/** The database header (https://sqlite.org/fileformat2.html, 1.3); null for other files. Throws the system's error. */
+/** https://sqlite.org/fileformat2.html, 1.3; null for other files. Throws the system's error. */
 export function readHeader(path: string): Buffer | null {
   const file = openSync(path, 'r')
   try {
@@ -25,15 +25,12 @@ export function readHeader(path: string): Buffer | null {
 }
 
 /**
- * Checks that an open database's files are still those in its folder: deleted or replaced ones keep accepting writes. In WAL mode the side files stay the same
- * while it is open.
- *
- * @param onLog gets the log's size at each successful check.
+ * Whether the open files are still those in the folder: deleted ones keep accepting writes. In WAL mode side files stay the same.
+ * @param onLog gets the log's size.
  */
 export function watchFiles(path: string, onLog: (bytes: number) => void): () => boolean {
   const log = `${path}-wal`
   const files = [path, log, `${path}-shm`].map((each) => ({ path: each, id: identify(each).id }))
-  /** Size at the last successful check. */
   let bytes = 0
   return () => {
     if (!files.every(({ path, id }) => identify(path).id === id)) return false
@@ -46,7 +43,6 @@ export function watchFiles(path: string, onLog: (bytes: number) => void): () => 
   }
 }
 
-/** Size according to the header. */
 function bytesByHeader(path: string): number {
   const header = readHeader(path)
   if (header === null) return Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-/** The identity store in SQLite; contract in `../identity-store.ts`. */
+/** The identity store in SQLite. */
 import type { Database } from 'bun:sqlite'
 import { and, asc, count, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
 import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'

@@ -1,4 +1,4 @@
-/** Rows of keys and teams. Repeated reads load only keys changed since: reading ten thousand after each change would block the event loop for 0.1 s. */
+/** Rows of keys and teams. Only keys changed since are read again: ten thousand would block the event loop for 0.1 s. */
 import type { Database } from 'bun:sqlite'
 import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/limits.ts'
@@ -6,10 +6,9 @@ import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.t
 import { readRevision, type Transaction } from './config-store.ts'
 import { keyModels, keySecrets, keys, teams } from './schema.ts'
 
-/** Above this, one scan of all keys is faster. */
+/** Above this, one scan is faster. */
 const MAX_CHANGED = 500
 
-/** All keys as of a revision, oldest first. */
 interface Known {
   revision: number
   keys: readonly StoredKey[]
@@ -19,7 +18,7 @@ type KeyReader = (tx: Transaction) => KeyRows
 
 const readers = new WeakMap<Database, KeyReader>()
 
-/** Reads keys and teams, with a cache per database; cached rows must not be modified. */
+/** Cached per database; cached rows must not be modified. */
 export const toKeyReader = (sqlite: Database): KeyReader => readers.getOrInsertComputed(sqlite, createKeyReader)
 
 function createKeyReader(): KeyReader {
@@ -42,7 +41,7 @@ function readKeys(tx: Transaction, revision: number, known: Known | null): Store
   return withoutRemoved(tx, replace(known.keys, readSome(tx, changed)))
 }
 
-/** Retention may have removed keys; checking the count is nearly free. */
+/** By retention; checking the count is nearly free. */
 function withoutRemoved(tx: Transaction, all: StoredKey[]): StoredKey[] {
   if (tx.select({ keys: count() }).from(keys).get()?.keys === all.length) return all
   const ids = new Set(
@@ -67,7 +66,7 @@ const readSome = (tx: Transaction, ids: string[]): StoredKey[] =>
   readWhere(tx, inArray(keys.id, ids), inArray(keyModels.keyId, ids), inArray(keySecrets.keyId, ids))
 
 function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets?: SQL): StoredKey[] {
-  // By age, so that the order does not depend on indexes.
+  // So that the order does not depend on indexes.
   const modelRows = tx.select().from(keyModels).where(theirModels).orderBy(sql`rowid`).all()
   const patterns = Map.groupBy(modelRows, ({ keyId }) => keyId)
   const secretRows = tx
@@ -85,7 +84,6 @@ function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets
   }))
 }
 
-/** Replaces changed keys and inserts new ones. */
 function replace(known: readonly StoredKey[], changed: readonly StoredKey[]): StoredKey[] {
   const byId = new Map([...known, ...changed].map((key) => [key.id, key]))
   return [...byId.values()].sort(byAge)
@@ -98,7 +96,6 @@ interface LimitColumns extends Limits {
   budgetPeriod: Period | null
 }
 
-/** Converts limit columns to `limits` and `budget`. */
 function withLimits<Row extends LimitColumns>(row: Row) {
   const { rpm, tpm, concurrency, budgetNanoUsd, budgetPeriod, ...rest } = row
   return {
@@ -121,7 +118,6 @@ const toLimitColumns = ({ limits, budget }: Pick<StoredTeam, 'limits' | 'budget'
   budgetPeriod: budget?.period ?? null,
 })
 
-/** Writes rows of the next revision. */
 export function writeKeys(tx: Transaction, write: KeyWrite): void {
   const revision = readRevision(tx) + 1
   for (const team of write.teams ?? []) writeTeam(tx, team)

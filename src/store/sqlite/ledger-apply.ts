@@ -1,6 +1,6 @@
 /**
- * The only writer of the ledger. Idempotent and independent of order, so that a journal can be replayed any number of times. A request's calls are settled with
- * it in one transaction; later records of them change nothing.
+ * The only writer of the ledger. Idempotent and independent of order, so that a journal can be replayed. A request's calls are settled with it in one
+ * transaction; later records of them change nothing.
  */
 import type { Changes, Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import {
@@ -31,17 +31,16 @@ import {
   values,
 } from './ledger-schema.ts'
 
-/** Binds a list as one argument, which `bun:sqlite` supports although its types don't say so: spreading the 43 values costs a quarter of the write. */
+/** Binds a list as one argument, which `bun:sqlite` supports despite its types: spreading 43 values costs a quarter of the write. */
 const run = (statement: Statement, list: readonly (string | number | null)[]): Changes =>
   statement.run(list as unknown as SQLQueryBindings)
 
-/** State of a request; an abandoned one still accepts its outcome and late calls. */
+/** An abandoned request still accepts its outcome and late calls. */
 type Found = ClosedRow | (OpenRow & { status: 'open' })
 
 /** Expired leases. Parameter: the time. */
 const IS_GONE = 'instance NOT IN (SELECT id FROM instances WHERE lease_ends_ms > ?)'
 
-/** Synchronous. */
 export function createLedgerWriter(sqlite: Database) {
   const rollup = createRollup(sqlite)
   const uses = createKeyUses(sqlite)
@@ -92,13 +91,13 @@ export function createLedgerWriter(sqlite: Database) {
     for (const row of rows) run(insertClosedCall, values(row, CLOSED_CALL))
   }
 
-  /** Fills fields that the rollup needs and old journals lack. */
+  /** Old journals lack these fields. */
   const toCurrent = <T extends OpenRow>(row: T): T =>
     row.teamId !== undefined && row.endpoint !== undefined
       ? row
       : { ...row, endpoint: row.endpoint ?? 'chat', teamId: row.teamId ?? findTeam.get(row.keyId)?.teamId ?? null }
 
-  /** @param isNew true if no row is expected, so that one INSERT usually suffices. */
+  /** @param isNew no row is expected, so one INSERT usually suffices. */
   const close = (row: ClosedRow, calls: readonly ClosedCall[] = [], isNew = false) => {
     if (isNew && run(insertClosed, values(row, CLOSED)).changes > 0) replaceCalls(row.id, calls)
     else if (run(closeOpen, [...values(row, SETTLED), row.id]).changes > 0) {
@@ -146,11 +145,11 @@ export function createLedgerWriter(sqlite: Database) {
     abandon({ ...found, reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd })
   }
 
-  /** Closes open calls whose request is closed or missing. */
+  /** Their request is closed or missing. */
   const closeStray = (requestId: string) => {
     const request = find.get(requestId)
     if (!request) return replaceCalls(requestId, findCalls.all(requestId).map(toAbandonedCall))
-    // A call that a settled request does not name was never made.
+    // Not named by the settled request, so never made.
     if (request.status !== 'open') removeOpenCalls.run(requestId)
   }
 
@@ -171,7 +170,7 @@ export function createLedgerWriter(sqlite: Database) {
     }
   }
 
-  /** @param settled requests settled by the same records, whose outcome makes these redundant. */
+  /** @param settled by the same records, which makes these redundant. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
     if (record.kind === 'call') {
       if (!settled.has(record.call.requestId)) openCall(record)
@@ -246,7 +245,7 @@ export function createLeases(sqlite: Database): Leases {
 
 const NOTHING_SETTLED: ReadonlyMap<string, boolean> = new Map()
 
-/** Requests settled by these records, and whether an earlier one opened them. */
+/** And whether an earlier record opened them. */
 function toSettled(records: readonly LedgerRecord[]): ReadonlyMap<string, boolean> {
   const opened = new Set<string>()
   const settled = new Map<string, boolean>()

@@ -1,4 +1,4 @@
-/** Compares requests, calls, and rollup. Safe next to a running server: each comparison is one read-only statement, and no snapshot is held between them. */
+/** Compares requests, calls, and rollup, next to a running server: each comparison is one read-only statement. */
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
@@ -24,7 +24,7 @@ const BOTH = FIELDS.map(
   (name) => `COALESCE(ledger.${name}, 0) AS ledger_${name}, COALESCE(rollup.${name}, 0) AS rollup_${name}`,
 )
 
-/** Retention moves it in the same transaction as the rows it removes, so it must be read in the same statement as they are. */
+/** Retention moves it with the rows it removes, so both must be read in one statement. */
 const FROM = `(SELECT COALESCE(MAX(CAST(value AS INTEGER)), 0) FROM settings WHERE key = 'ledger_from')`
 
 /** Parameters: first ID, ID after the last, hour, next hour. */
@@ -43,13 +43,9 @@ const COMPARE = `
   WHERE ?3 >= ${FROM}
   ORDER BY ${PLACE.join(', ')}`
 
-/** A request has the totals of its calls. */
 const sums = SUMMED.map(column)
 
-/**
- * Open calls are in flight or a separate finding. Requests without calls are checked one by one only if they claim several. Parameters: first ID, ID after the
- * last.
- */
+/** Requests without calls are checked one by one only if they claim several. Parameters: first ID, ID after the last. */
 const CHECK_CALLS = `
   WITH listed AS (
     SELECT request_id, COUNT(*) AS calls, ${sums.map((name) => `SUM(${name}) AS ${name}`).join(', ')}
@@ -75,7 +71,7 @@ const TAKEN = NAMES.map((name) => `-${name}`).join(', ')
 const summed = (place: string) =>
   `SELECT ${place}, ${ADDED} FROM usage_hourly WHERE hour_ms >= ?1 AND hour_ms < ?2 GROUP BY ${place}`
 
-/** One statement, since hours and days are written together: adds hours and subtracts the day, which is much faster than a join. Parameters: day, next day. */
+/** One statement, since hours and days are written together; much faster than a join. Parameters: day, next day. */
 const CHECK_DAY = `
   WITH keys AS MATERIALIZED (${summed('key_id, team_id, model')}),
   others AS MATERIALIZED (${summed('team_id, model, upstream, endpoint')})
@@ -96,12 +92,12 @@ const OPEN_ROWS = (['requests', 'calls'] as const)
   )
   .join(' UNION ALL ')
 
-/** Jumps from a row to the first of a later hour: one step per hour with rows, even across long gaps. */
+/** One step per hour with rows, even across long gaps. */
 function addHours(hours: Set<number>, next: Next): void {
   for (let row = next.get(''); row !== null; ) {
     const hourMs = hourOf(timeOfId(row.id))
     hours.add(hourOf(row.created_ms))
-    // An ID ahead of its row's time precedes rows of earlier times.
+    // An ID ahead of its row's time precedes earlier rows.
     if (!(hourMs <= LATEST_MS)) break
     hours.add(hourMs)
     row = next.get(toIdAfter(hourMs + HOUR_MS))
@@ -139,7 +135,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     if (record.kind === 'settle') return true
     const stored = record.kind === 'call' ? callOf.get(record.call.requestId, record.call.number) : request
     if (!stored) return true
-    // Stored, but possibly with a smaller reserve.
+    // May have a smaller reserve.
     const { reservedNanoUsd } = record.kind === 'call' ? record.call : record.row
     return 'heldNanoUsd' in record && stored.nanoUsd < reservedNanoUsd
   }

@@ -1,11 +1,11 @@
-/** Reads past spend and recent requests for limits, by keys and indexes, never by scanning all requests. */
+/** Past spend and recent requests for limits, by indexes only. */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { CountedRequest, LedgerReader, RecentRequest, Span, Spending } from '../ledger-store.ts'
 
-/** A sum over an open request's calls after the first, whose part is in the request's row. */
+/** Over an open request's calls after the first. */
 const ofAdditionalCalls = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id AND number > 1)`
 
@@ -19,7 +19,7 @@ const spentBy = (owner: string) => `
     FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3
   ) AS nanoUsd`
 
-/** The open ones. Parameters as above. */
+/** Parameters as above. */
 const underWayOf = (owner: string) => `
   SELECT id, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nanoUsd
   FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3`
@@ -37,8 +37,8 @@ const RECENT = `
   ORDER BY created_ms, id`
 
 /**
- * A request's row stands for its only call. Rejections by an upstream limit were not calls, and would block it after a restart. Calls may belong to older
- * requests. Parameters as above, with an earlier first ID.
+ * A request's row stands for its only call. Rejections by an upstream limit were not calls. Calls may belong to older requests. Parameters as above, with an
+ * earlier first ID.
  */
 const RECENT_CALLS = `
   SELECT NULL AS keyId, NULL AS teamId, upstream, ${tokens()} FROM requests WHERE id >= ?1 AND id < ?2 AND created_ms >= ?3
@@ -55,7 +55,7 @@ const COUNTED_REQUEST = `
     END AS nanoUsd
   FROM requests WHERE id = ?`
 
-/** Exported for a test of query plans. */
+/** For a test of query plans. */
 export const SPEND_QUERIES = {
   key: spentBy('key_id'),
   team: spentBy('team_id'),
@@ -65,14 +65,13 @@ export const SPEND_QUERIES = {
   recentCalls: RECENT_CALLS,
 }
 
-/** From the rollup, which is small, and the index of open rows. */
+/** The rollup is small. */
 const COUNT = `
   SELECT (SELECT COALESCE(SUM(requests), 0) FROM usage_hourly) + (SELECT COUNT(*) FROM requests WHERE status = 'open') AS requests`
 
 export const countRequests = (sqlite: Database): number =>
   sqlite.query<{ requests: number }, []>(COUNT).get()?.requests ?? 0
 
-/** IDs begin with their time, so the last is the newest. */
 export const readNewestMs = (sqlite: Database): number | null =>
   sqlite.query<{ ms: number }, []>('SELECT created_ms AS ms FROM requests ORDER BY id DESC LIMIT 1').get()?.ms ?? null
 
@@ -126,8 +125,7 @@ const SUMS = PERIODS.map(
 ).join(', ')
 
 /**
- * One statement, so that a request settled meanwhile counts once.
- *
+ * One statement, as above.
  * @param only a condition on the ID, the parameter after the spans.
  */
 const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => `
@@ -142,13 +140,13 @@ const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => 
 
 const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
 
-/** All: one row per day; a single one: one row per hour, adjacent in an index. */
+/** All: a row per day; one: a row per hour, adjacent in an index. */
 const daysOf = (kind: Spender['kind']) =>
   `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
 const hoursOf = (owner: string) =>
   `SELECT ${owner} AS id, hour_ms AS ms, cost_nano_usd AS nano_usd FROM usage_hourly WHERE ${owner} <> ''${only(owner)}`
 
-/** Exported for a test of query plans. */
+/** For a test of query plans. */
 export const SPENDING_QUERIES = {
   key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', hoursOf('key_id'), only('key_id')) },
   team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', hoursOf('team_id'), only('team_id')) },

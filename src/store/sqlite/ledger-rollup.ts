@@ -1,6 +1,6 @@
 /**
- * Hourly and daily totals of settled rows, and the last use of keys, updated in the transaction that settles them. A batch has few distinct cells (hour, key,
- * team, model, upstream, endpoint), so deltas are collected in memory and each cell is written once.
+ * Hourly and daily totals, and the last use of keys, updated in the transaction that settles rows. A batch has few cells (hour, key, team, model, upstream,
+ * endpoint), so each is written once.
  */
 import type { Database } from 'bun:sqlite'
 import { dayOf, hourOf } from '../../domain/time.ts'
@@ -10,11 +10,11 @@ import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../report-store.t
 import { column, placeholders, type SUMMED, SUMMED_COUNTS } from './ledger-schema.ts'
 
 interface Rollup {
-  /** Adds a row (`sign` 1) or subtracts it (-1). Must be in the row's transaction. */
+  /** `sign` -1 subtracts it. In the row's transaction. */
   add(row: ClosedRow, sign: 1 | -1): void
-  /** Writes the deltas. Must be in the rows' transaction. */
+  /** In the rows' transaction. */
   flush(): void
-  /** Drops the deltas, after a rollback. */
+  /** After a rollback. */
   clear(): void
 }
 
@@ -25,7 +25,7 @@ interface Cell extends Sums {
 
 export function createRollup(sqlite: Database): Rollup {
   const cells = new Map<string, Cell>()
-  /** Most rows of a batch share the previous row's cell. */
+  /** Most rows share the previous one's cell. */
   let latest: Cell | null = null
   const write = createSumWriter(sqlite, 'usage_hourly', ['hour_ms', ...PLACE])
   const days = createDays(sqlite)
@@ -58,7 +58,7 @@ export function createRollup(sqlite: Database): Rollup {
 
   return {
     add(row, sign) {
-      // SQLite adds exactly far beyond JavaScript's safe integers.
+      // SQLite adds exactly far beyond safe integers.
       if (Math.abs(cellOf(row).sums[COST] ?? 0) + row.costNanoUsd > Number.MAX_SAFE_INTEGER) flush()
       const cell = cellOf(row)
       for (let i = 0; i < MEASURES.length; i++) cell.sums[i] = (cell.sums[i] ?? 0) + sign * (MEASURES[i]?.of(row) ?? 0)
@@ -82,13 +82,11 @@ const isOf = (row: ClosedRow, hourMs: number, { hourMs: hour, place: [key, team,
 
 function createDays(sqlite: Database) {
   const write = createSumWriter(sqlite, 'usage_daily', ['dimension', 'day_ms', 'value'])
-  /** Totals of one day, by value. */
   const days = DAY_SUMS.map((of) => ({ ...of, values: new Map<string, Sums>() }))
   let dayMs = 0
 
   const add = ({ dimension, values }: (typeof days)[number], value: string, cell: Sums): void => {
     let sum = values.get(value)
-    // SQLite adds exactly far beyond JavaScript's safe integers.
     if (sum && Math.abs(sum.sums[COST] ?? 0) + Math.abs(cell.sums[COST] ?? 0) > Number.MAX_SAFE_INTEGER) {
       write([dimension, dayMs, value], sum)
       sum = undefined
@@ -110,15 +108,14 @@ function createDays(sqlite: Database) {
   }
 
   return {
-    /** @param place the cell's dimensions, in the order of DAILY. */
+    /** @param place in the order of DAILY. */
     add(hourMs: number, place: readonly string[], cell: Sums): void {
-      // A batch is hardly ever of two days.
+      // Hardly ever within a batch.
       if (dayOf(hourMs) !== dayMs) flush()
       dayMs = dayOf(hourMs)
       for (const day of days) {
         const value = place[day.of] ?? ''
         const scope = day.scope === null ? null : place[day.scope]
-        // Rows without a team have no totals within one.
         if (scope !== '') add(day, scope === null ? value : scope + BETWEEN + value, cell)
       }
     },
@@ -127,7 +124,6 @@ function createDays(sqlite: Database) {
   }
 }
 
-/** A summed column: a row's contribution, also in SQL. */
 interface Measure {
   name: string
   of(row: ClosedRow): number
@@ -156,23 +152,22 @@ export const MEASURES: readonly Measure[] = [
   },
 ]
 
-/** Index of the cost. */
 const COST = MEASURES.findIndex(({ name }) => name === 'cost_nano_usd')
 
-/** Dimensions of a cell, as columns of `usage_hourly`; '' for no team. */
+/** '' for no team. */
 export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
 
-/** A daily dimension, with the indexes in PLACE of its value and, for pairs, of its scope. */
+/** Indexes in PLACE of its value and, for pairs, of its scope. */
 interface DaySums {
   dimension: string
   of: number
   scope: number | null
 }
 
-/** Name of a dimension within a scope: `key of model`. */
+/** `key of model`. */
 export const toPair = (of: Daily, scope: Scope) => `${of} of ${scope}`
 
-/** Separates scope and value; occurs in no model ID or other ID. */
+/** Occurs in no ID. */
 export const BETWEEN = ' '
 
 export const DAY_SUMS: readonly DaySums[] = [
@@ -186,7 +181,7 @@ export const DAY_SUMS: readonly DaySums[] = [
   ),
 ]
 
-/** Histograms of a cell, and the ledger column each counts. */
+/** With the ledger column each counts. */
 export const HISTOGRAMS = [
   ['first_token_histogram', 'first_token_ms'],
   ['duration_histogram', 'duration_ms'],
@@ -201,18 +196,13 @@ interface Sums {
 
 const createSums = (): Sums => ({ sums: MEASURES.map(() => 0), firstToken: [], duration: [] })
 
-/** In place. */
 function addSums(sum: Sums, delta: Sums): void {
   for (let i = 0; i < sum.sums.length; i++) sum.sums[i] = (sum.sums[i] ?? 0) + (delta.sums[i] ?? 0)
   addBuckets(sum.firstToken, delta.firstToken)
   addBuckets(sum.duration, delta.duration)
 }
 
-/**
- * Adds sums to the rows of a table.
- *
- * @param place columns of its primary key.
- */
+/** @param place columns of the primary key. */
 function createSumWriter(sqlite: Database, table: 'usage_hourly' | 'usage_daily', place: readonly string[]) {
   const where = place.map((name) => `${name} = ?`).join(' AND ')
   const read = sqlite.query<{ first: string; whole: string }, (string | number)[]>(
@@ -234,7 +224,7 @@ function createSumWriter(sqlite: Database, table: 'usage_hourly' | 'usage_daily'
       mergeBuckets(stored?.first ?? '{}', firstToken),
       mergeBuckets(stored?.whole ?? '{}', duration),
     )
-    // An abandoned request may have been settled in another cell.
+    // A row abandoned here was settled in another cell.
     if ((sums[0] ?? 0) <= 0) removeEmpty.run(...of)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Ledger tables. They are WITHOUT ROWID, which drizzle cannot express: it was added to the generated migration manually, and a test checks it (one B-tree
- * instead of two saves a third of WAL and CPU per row). No foreign keys, since cost records outlive the configuration.
+ * Ledger tables. WITHOUT ROWID was added to the generated migration manually, since drizzle lacks it; a test checks it (saves a third of WAL and CPU per row).
+ * No foreign keys: cost records outlive the configuration.
  */
 import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
@@ -14,32 +14,25 @@ export const tokenColumns = () => ({
   promptTokens: count('prompt_tokens'),
   cachedTokens: count('cached_tokens'),
   cacheWriteTokens: count('cache_write_tokens'),
-  /** Part of `cacheWriteTokens` with a lifetime of one hour. */
   cacheWrite1hTokens: count('cache_write_1h_tokens'),
   completionTokens: count('completion_tokens'),
   reasoningTokens: count('reasoning_tokens'),
   audioPromptTokens: count('audio_prompt_tokens'),
   audioCompletionTokens: count('audio_completion_tokens'),
-  /** In prompt and response. */
   imageTokens: count('image_tokens'),
-  /** Part of `imageTokens` in the response. */
   imageCompletionTokens: count('image_completion_tokens'),
-  /** Part of the prompt that provider tools added. */
   toolPromptTokens: count('tool_prompt_tokens'),
-  /** Charged per search. */
   webSearches: count('web_searches'),
 })
 
-/** Target of a call; of a request: its last call. */
 export const targetColumns = () => ({
   upstream: text('upstream').notNull(),
   upstreamModel: text('upstream_model').notNull(),
-  /** `native`: passed through; `translated`: parsed and rewritten. */
   lane: text('lane').$type<Lane>().notNull().default('translated'),
   priceId: text('price_id'),
 })
 
-/** Columns belong to these groups, from which the ledger's column lists follow. */
+/** The ledger's column lists follow from these groups. */
 export const outcomeColumns = () => ({
   status: text('status').$type<'open' | 'ok' | 'failed' | 'cut' | 'abandoned'>().notNull(),
   httpStatus: integer('http_status'),
@@ -47,18 +40,13 @@ export const outcomeColumns = () => ({
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
   ...tokenColumns(),
-  /** Server time, for models with a price per second: see `accounting/bill.ts`. */
   computeMs: count('compute_ms'),
   estimated: count('estimated'),
   costNanoUsd: count('cost_nano_usd'),
-  /** Service mode such as `flex`; null for the usual one. Of a request: the last call's. */
   mode: text('mode'),
-  /** Cost reported by the upstream, if that is charged. */
   reportedNanoUsd: integer('reported_nano_usd'),
-  /** 1 if some usage or the mode has no price: the actual cost may differ. */
   unpriced: count('unpriced'),
   upstreamRequestId: text('upstream_request_id'),
-  /** Number of the upstream's credential, from 1; null if it has one or none. Of a request: the last call's. */
   credential: integer('credential'),
 })
 
@@ -67,26 +55,22 @@ const reserveColumns = () => ({
   ...reservedColumns(),
 })
 
-/** Reserved until the call ends. */
 export const reservedColumns = () => ({
   reservedPromptTokens: count('reserved_prompt_tokens'),
   reservedCompletionTokens: count('reserved_completion_tokens'),
   reservedNanoUsd: count('reserved_nano_usd'),
 })
 
-/**
- * Requests with errors. The partial index is used only by queries with exactly this text; `IN` would build a temporary table for every written row, 2 µs each.
- */
-export const UNWELL_SQL = `status <> 'ok' AND status <> 'open'`
+/** Queries use the partial index only with exactly this text; `IN` would build a temporary table per written row, 2 µs each. */
+export const HAS_ERROR_SQL = `status <> 'ok' AND status <> 'open'`
 
-/** One row per request, which also stands for its only call; tokens and cost are totals. */
+/** Also stands for the request's only call; tokens and cost are totals. */
 export const requests = sqliteTable(
   'requests',
   {
     id: text('id').primaryKey(),
     instance: text('instance').notNull(),
     keyId: text('key_id').notNull(),
-    /** The key's team when the request was admitted, which keeps the cost. */
     teamId: text('team_id'),
     model: text('model').notNull(),
     endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
@@ -99,16 +83,14 @@ export const requests = sqliteTable(
   },
   (table) => [
     index('requests_open').on(table.instance).where(sql`${table.status} = 'open'`),
-    // Covers all columns by which failures are grouped and filtered.
+    // Covers all filters of failures.
     index('requests_unwell')
       .on(table.createdMs, table.errorCode, table.status, table.keyId, table.teamId, table.model, table.upstream)
-      .where(sql.raw(UNWELL_SQL)),
+      .where(sql.raw(HAS_ERROR_SQL)),
   ],
 )
 
-/**
- * Calls of requests with several, including the first; written before they are made. While the request is open, the first gets a row only once it has ended.
- */
+/** Calls of requests with several, written before they are made; of an open request the first only once it has ended. */
 export const calls = sqliteTable(
   'calls',
   {
@@ -126,7 +108,7 @@ export const calls = sqliteTable(
   ],
 )
 
-/** Compile-time check that rows and tables have the same columns. */
+/** Compile-time check that rows and tables agree. */
 type Holds<Row, Columns extends Row> = Columns
 export type Checked = [
   Holds<StoredRequest, typeof requests.$inferSelect>,
@@ -137,21 +119,17 @@ export type Checked = [
 
 const sumColumns = () => ({
   requests: count('requests'),
-  /** Status `failed` or `abandoned`. */
   errors: count('errors'),
   cuts: count('cuts'),
   ...tokenColumns(),
-  /** Requests with usage that has no price. */
   unpriced: count('unpriced'),
   costNanoUsd: count('cost_nano_usd'),
-  /** Part of `cost_nano_usd` based on estimated tokens. */
   estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
-  /** `{"<bucket>": count}` (`store/histogram.ts`). */
+  /** See `store/histogram.ts`. */
   firstTokenHistogram: text('first_token_histogram').notNull().default('{}'),
   durationHistogram: text('duration_histogram').notNull().default('{}'),
 })
 
-/** Totals of settled requests by UTC hour of creation. */
 export const usageHourly = sqliteTable(
   'usage_hourly',
   {
@@ -168,21 +146,21 @@ export const usageHourly = sqliteTable(
     primaryKey({
       columns: [table.hourMs, table.keyId, table.teamId, table.model, table.upstream, table.endpoint],
     }),
-    // Covers the cost, so that the spend of thousands of keys is read from the index.
+    // Covers the cost: the spend of thousands of keys is read from the index.
     index('usage_hourly_key').on(table.keyId, table.hourMs, table.costNanoUsd),
-    // Partial, since most keys have no team.
+    // Most keys have no team.
     index('usage_hourly_team').on(table.teamId, table.hourMs).where(sql`${table.teamId} <> ''`),
   ],
 )
 
-/** Totals by UTC day of one dimension, and of key, team, and upstream within one model or team. Small, and enough for the most frequent reports. */
+/** By UTC day, of one dimension, and within one model or team. Enough for the most frequent reports. */
 export const usageDaily = sqliteTable(
   'usage_daily',
   {
-    /** One of `DAILY` (`../report-store.ts`), or a pair such as `key of model`. */
+    /** `DAILY` (`../report-store.ts`), or a pair such as `key of model`. */
     dimension: text('dimension').notNull(),
     dayMs: integer('day_ms').notNull(),
-    /** Value of the dimension; '' for keys without a team. In pairs, the scope comes first: `acme/large <key ID>`. */
+    /** '' for no team. In pairs: `acme/large <key ID>`. */
     value: text('value').notNull(),
     ...sumColumns(),
   },
@@ -196,7 +174,7 @@ export const keyUses = sqliteTable('key_uses', {
   lastModel: text('last_model').notNull(),
 })
 
-/** Runs of servers: open requests are abandoned once the lease has expired. */
+/** Open requests are abandoned once the lease has expired. */
 export const instances = sqliteTable('instances', {
   id: text('id').primaryKey(),
   /** Higher than all earlier ones. */
@@ -208,15 +186,13 @@ export const instances = sqliteTable('instances', {
 type Value = string | number | null
 
 const outcome = keysOf(outcomeColumns())
-/** Fields of a request's outcome only. */
 const ofRequests = ['attempts'] as const
 const isOutcome: ReadonlySet<string> = new Set([...outcome, ...ofRequests])
 
-/** Fields of a request's row when opened, and when closed. */
 export const OPEN = keysOf(getTableColumns(requests)).filter((field): field is keyof OpenRow => !isOutcome.has(field))
 export const CLOSED: readonly (keyof ClosedRow)[] = [...OPEN, ...outcome, ...ofRequests]
 export const RESERVED = keysOf(reservedColumns())
-/** Changed by the outcome, since a fallback may have moved the request to another target. */
+/** A fallback may have moved the request to another target. */
 export const SETTLED = [...keysOf(targetColumns()), ...RESERVED, ...outcome, ...ofRequests] as const
 
 export const OPEN_CALL = keysOf(getTableColumns(calls)).filter(
@@ -225,7 +201,6 @@ export const OPEN_CALL = keysOf(getTableColumns(calls)).filter(
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
 export const ENDED_CALL: readonly (keyof ClosedCall)[] = outcome
 
-/** Summed by the rollup, and shared by requests and calls. */
 export const SUMMED_COUNTS = keysOf(tokenColumns())
 export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
 
@@ -235,11 +210,9 @@ const names: Record<string, { name: string; default: unknown }> = {
 }
 
 export const column = (field: string): string => names[field]?.name ?? field
-/** Columns, renamed to their fields. */
 export const selection = (fields: readonly string[]) => fields.map((field) => `${column(field)} AS ${field}`).join(', ')
 export const placeholders = (fields: readonly unknown[]) => fields.map(() => '?').join(', ')
 
-/** Inserts a row if there is none. */
 export function insertion(
   table: 'requests' | 'calls',
   fields: readonly string[],
@@ -251,7 +224,7 @@ export function insertion(
   return `INSERT INTO ${table} (${names}${name}) VALUES (${placeholders(fields)}${value}) ON CONFLICT ${conflict}`
 }
 
-/** Values in field order; undefined becomes the column's default. */
+/** undefined becomes the column's default. */
 export function values<T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] {
   const out = new Array<Value>(fields.length)
   for (let i = 0; i < fields.length; i++) {
@@ -262,7 +235,7 @@ export function values<T extends string>(row: Record<T, Value>, fields: readonly
   return out
 }
 
-/** IDs contain `created_ms`, but under load may run slightly ahead: ID ranges are widened by this, and `created_ms` decides. */
+/** IDs may run slightly ahead of `created_ms` under load: ID ranges are widened by this. */
 export const SLACK_MS = 60_000
 
 /** Sorts after every ID. */

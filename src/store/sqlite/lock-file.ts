@@ -1,16 +1,16 @@
-/** A lock that is freed when its holder dies: a SQLite file under BEGIN EXCLUSIVE. See `../data-folder.ts`. */
+/** A lock that is freed when its holder dies: a SQLite file under BEGIN EXCLUSIVE. */
 import { Database } from 'bun:sqlite'
 import { isBusy } from './errors.ts'
 
-/** Outlasts the moment in which another process checks the lock. */
+/** Outlasts another process checking the lock. */
 const PATIENCE_MS = 250
 
-/** Returns the release function; null if it is taken, even by this process. */
+/** Returns the release function; null if taken, even by this process. */
 export function lockFile(path: string): (() => void) | null {
   const lock = new Database(path, { create: true, readwrite: true })
   try {
     lock.run(`PRAGMA busy_timeout = ${PATIENCE_MS}`)
-    // Nothing is written: a journal file would need disk space and outlive a killed holder.
+    // A journal file would need disk space and outlive a killed holder.
     lock.run('PRAGMA journal_mode = MEMORY')
     lock.run('BEGIN EXCLUSIVE')
   } catch (error) {

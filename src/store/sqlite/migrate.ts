@@ -1,6 +1,6 @@
 /**
- * Runs the generated migrations, each in its own transaction. An existing database is first copied to `backups/`. Foreign keys are off before each transaction
- * (inside it the pragma has no effect, and a rebuilt table would delete its children), and checked before commit.
+ * Runs the generated migrations, each in its own transaction, after a copy to `backups/`. Foreign keys are off before each transaction (inside it the pragma
+ * has no effect, and a rebuilt table would delete its children), and checked before commit.
  */
 import type { Database } from 'bun:sqlite'
 import { mkdirSync, rmSync } from 'node:fs'
@@ -47,7 +47,7 @@ export interface Migration {
   sql: string
 }
 
-/** A test compares this list with the folder `drizzle/`. */
+/** A test compares it with `drizzle/`. */
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_initial', sql: initial },
   { name: '0001_route_facts', sql: routeFacts },
@@ -85,7 +85,7 @@ export const MIGRATIONS: readonly Migration[] = [
 export interface SchemaState {
   applied: string[]
   missing: Migration[]
-  /** Migrations of a newer Tollgate. */
+  /** Of a newer Tollgate. */
   unknown: string[]
 }
 
@@ -105,11 +105,7 @@ export function readSchemaState(sqlite: Database, known: readonly Migration[] = 
   }
 }
 
-/**
- * Migrates to this schema; rejects one of a newer Tollgate.
- *
- * @param dataFolder where a copy is kept first; null for copies.
- */
+/** @param dataFolder where a copy is kept; null for copies. */
 export function migrate(
   sqlite: Database,
   dataFolder: string | null,
@@ -124,7 +120,7 @@ export function migrate(
   for (const migration of state.missing) apply(sqlite, migration, nowMs)
 }
 
-/** Commands don't migrate: only `serve` does. Returns the number of migrations. */
+/** Only `serve` migrates. Returns the number of migrations. */
 export function requireCurrentSchema(sqlite: Database): number {
   const state = readSchemaState(sqlite)
   if (state.unknown.length > 0) throw newerSchema(state.unknown)
@@ -141,7 +137,7 @@ export function requireCurrentSchema(sqlite: Database): number {
 const pathOf = (sqlite: Database): string =>
   sqlite.query<{ file: string }, []>("SELECT file FROM pragma_database_list WHERE name = 'main'").get()?.file ?? ''
 
-/** Rejects a database that has tables but none of our migrations. */
+/** Tables without our migrations. */
 function requireEmpty(sqlite: Database): void {
   if (sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table'").get() === null) return
   const path = pathOf(sqlite)
@@ -157,12 +153,12 @@ const newerSchema = (migrations: string[]) =>
 const COPY = /^before-migration-.*\.sqlite$/
 const MAX_COPIES = 3
 
-/** Throws a ServiceError if there is not enough space; then nothing has changed. */
+/** Throws a ServiceError if space is missing; then nothing has changed. */
 function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
   const folder = join(dataFolder, BACKUPS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   removeParts(folder)
-  // Older versions wrote copies under the final name; SQLite writes the header last.
+  // Older versions used the final name; SQLite writes the header last.
   for (const copy of copiesIn(folder).filter((copy) => readHeader(copy) === null))
     for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
   const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)

@@ -1,7 +1,4 @@
-/**
- * Opens the database with its pragmas. The busy timeout comes first, since switching to WAL may wait. The server's writer never waits inside SQLite; commands
- * wait up to 5 s.
- */
+/** Opens the database. The busy timeout comes first, since switching to WAL may wait. The server's writer never waits inside SQLite. */
 import { constants, Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -15,12 +12,11 @@ import { requireCurrentSchema } from './migrate.ts'
 export const COMMAND_BUSY_MS = 5_000
 
 export interface OpenOptions {
-  /** How long a statement waits for another writer, ms; 0 for the server's writer. */
+  /** ms; 0 for the server's writer. */
   busyMs: number
   readonly?: boolean
 }
 
-/** The caller closes it. */
 export function openDatabase(path: string, options: OpenOptions): Database {
   const database = new Database(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
   database.run(`PRAGMA busy_timeout = ${options.busyMs}`)
@@ -53,10 +49,7 @@ export function openForCommand(
   }
 }
 
-/**
- * For a read in a long-running process. Drizzle does not finalize its statements, which keeps files and locks after close; statements from the connection's
- * cache are finalized with it.
- */
+/** Drizzle does not finalize its statements, which keeps files and locks after close; cached statements are finalized with the connection. */
 export function openForLook(dataFolder: string): Database {
   const { sqlite } = openForCommand(dataFolder, { readonly: true })
   sqlite.prepare = sqlite.query
@@ -65,7 +58,7 @@ export function openForLook(dataFolder: string): Database {
 
 const UNTOUCHED_BUSY_MS = 1_000
 
-/** Opens any database without changes. If no server runs and the log is empty, the file is opened as immutable, without side files. */
+/** Without changes: if no server runs and the log is empty, as immutable, without side files. */
 export function openUntouched(path: string, isAtRest: boolean): Database {
   const isWhole = isAtRest && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI

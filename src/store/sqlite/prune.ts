@@ -1,34 +1,34 @@
-/** Deletes old rows and returns free pages to the disk in slices: short transactions that are complete in themselves, so that a kill loses nothing. */
+/** Deletes old rows and frees pages in short transactions, so that a kill loses nothing. */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { OldRows, Pruned, PruneSlice, Space, Took } from '../ledger-store.ts'
 
-/** Rows to delete: not open, and not with an ID ahead of its time. Parameters: see `pruneSlice`. */
+/** Not open, and not with an ID ahead of its time. Parameters: see `pruneSlice`. */
 const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3 AND id NOT IN (SELECT value FROM json_each(?4))`
 
-/** Deletes calls with their request; calls without one only if they can no longer be settled. */
+/** With their request; without one only if they can no longer be settled. */
 const REMOVE_CALLS = `
   DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
     WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
     THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND ${GOES})
     ELSE status <> 'open' AND created_ms < ?3 END`
 
-/** Hours before it are only, or partly, in the rollup. Never decreases. */
+/** Earlier hours are partly or only in the rollup. Never decreases. */
 const MOVE_LEDGER_FROM = `
   INSERT INTO settings (key, value, updated_ms) VALUES ('ledger_from', ?1, ?2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
   WHERE CAST(settings.value AS INTEGER) < CAST(excluded.value AS INTEGER)`
 
-/** Rereads the value each time; 0 if nothing was ever deleted. */
+/** 0 if nothing was ever deleted. */
 export function createKeptFrom(sqlite: Database): () => Promise<number> {
   const from = sqlite.query<{ value: string }, []>(`SELECT value FROM settings WHERE key = 'ledger_from'`)
   return async () => Number(from.get()?.value ?? 0)
 }
 
 /**
- * Scans the next `limit` requests before `untilMs` (start of an hour), and deletes the settled ones with their calls; `settings.ledger_from` moves in the same
- * transaction. Throws SQLite's error, and then nothing has changed.
+ * Scans the next `limit` requests before `untilMs` (start of an hour), deletes settled ones with their calls, and moves `settings.ledger_from`. Throws SQLite's
+ * error, and then nothing has changed.
  */
 export function pruneSlice(
   sqlite: Database,
@@ -37,7 +37,7 @@ export function pruneSlice(
 ): Pruned & Pick<Took, 'lockedMs'> {
   const end = toFirstId(untilMs)
   const staying = JSON.stringify(spared)
-  // Loads pages from disk before the write lock blocks others.
+  // Loads pages before the write lock blocks others.
   const rows = sqlite
     .query<{ id: string }, [string, string, number]>(
       'SELECT id, status, created_ms FROM requests WHERE id > ? AND id < ? ORDER BY id LIMIT ?',
@@ -73,7 +73,7 @@ export function readSpace(sqlite: Database): Space {
   }
 }
 
-/** Returns up to `pages` free pages; the file shrinks at the next checkpoint. No effect without `canShrink`. */
+/** The file shrinks at the next checkpoint. No effect without `canShrink`. */
 export function vacuumSlice(sqlite: Database, pages: number): Pick<Took, 'lockedMs'> {
   const startMs = performance.now()
   // `run` would stop after the first page.
@@ -81,12 +81,12 @@ export function vacuumSlice(sqlite: Database, pages: number): Pick<Took, 'locked
   return { lockedMs: performance.now() - startMs }
 }
 
-/** Keys with recorded requests are in one of these tables, and keep their row and name. */
+/** Keys with recorded requests keep their row and name. */
 const IS_OLD_KEY = `(revoked_ms < ?1 OR expires_ms < ?1)
   AND NOT EXISTS (SELECT 1 FROM key_uses WHERE key_id = keys.id)
   AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)`
 
-/** Keys that ended before it may be deleted, and a restore must not reactivate them. Never decreases. */
+/** A restore must not reactivate keys that ended before. Never decreases. */
 const MOVE_KEYS_FROM = `
   INSERT INTO settings (key, value, updated_ms) VALUES ('keys_from', ?1, ?2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
@@ -102,7 +102,7 @@ export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, n
   what === 'keys' ? dropKeys(sqlite, untilMs, limit, nowMs) : dropAudit(sqlite, untilMs, limit)
 
 function dropKeys(sqlite: Database, untilMs: number, limit: number, nowMs: number): Removed {
-  // Read before the write lock is taken.
+  // Before the write lock.
   const found = sqlite
     .query<{ id: string }, [number, number]>(`SELECT id FROM keys WHERE ${IS_OLD_KEY} ORDER BY id LIMIT ?2`)
     .all(untilMs, limit)

@@ -1,7 +1,4 @@
-/**
- * Reads requests by ID, which begins with their time (there is no other index), and counts failures from a partial index. Read-only; contract in
- * `../report-store.ts`.
- */
+/** Reads requests by ID, which begins with their time, as there is no other index; failures have a partial index. Read-only. */
 import type { Database } from 'bun:sqlite'
 import { eq, getTableColumns } from 'drizzle-orm'
 import { toFirstId } from '../../domain/id.ts'
@@ -20,12 +17,12 @@ import { toTables } from './config-store.ts'
 import {
   AFTER_ALL,
   calls,
+  HAS_ERROR_SQL,
   placeholders,
   requests,
   SLACK_MS,
   selection,
   toIdAfter,
-  UNWELL_SQL,
 } from './ledger-schema.ts'
 import { createKeptFrom } from './prune.ts'
 import { prices } from './schema.ts'
@@ -36,7 +33,6 @@ const CALL = selection(Object.keys(getTableColumns(calls)))
 
 type Value = string | number
 
-/** Conditions with a value for each `?`. */
 function toSearchConditions(search: RequestSearch): { sql: string; values: Value[] } {
   const conditions: string[] = []
   const values: Value[] = []
@@ -95,15 +91,14 @@ export function createRequestReader(sqlite: Database): RequestReader {
 /** Parameters: fromMs, untilMs, stepMs, and the filter's values. */
 export function toFailureStatement(where: FailureFilter): { sql: string; values: string[] } {
   const { conditions, values } = toConditions('requests', where)
-  const which = [UNWELL_SQL, 'created_ms >= ?1 AND created_ms < ?2', ...conditions].join(' AND ')
+  const which = [HAS_ERROR_SQL, 'created_ms >= ?1 AND created_ms < ?2', ...conditions].join(' AND ')
   const sql = `
     SELECT created_ms - created_ms % ?3 AS atMs, status, error_code AS errorCode, COUNT(*) AS requests
     FROM requests WHERE ${which} GROUP BY 1, 2, 3`
   return { sql, values }
 }
 
-/** The first in a span. */
-export const NEXT_FAILURE = `SELECT MIN(created_ms) AS ms FROM requests WHERE ${UNWELL_SQL} AND created_ms >= ?1 AND created_ms < ?2`
+export const NEXT_FAILURE = `SELECT MIN(created_ms) AS ms FROM requests WHERE ${HAS_ERROR_SQL} AND created_ms >= ?1 AND created_ms < ?2`
 
 export function createFailureReader(sqlite: Database): FailureReader {
   const next = sqlite.query<{ ms: number | null }, [number, number]>(NEXT_FAILURE)

@@ -1,12 +1,12 @@
 /**
- * Revocations that a restore must keep: keys revoked and secrets ended or removed since the backup, sessions, disabled users, revoked tokens, and replaced
- * passwords, codes, and passkeys. Uses only tables and columns that every version has.
+ * What a restore must not undo: revoked keys and tokens, ended secrets and sessions, disabled users, and replaced passwords, codes, and passkeys. Uses only
+ * tables and columns of every version.
  */
 import { Database } from 'bun:sqlite'
 import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, Revocations } from '../store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
 
-/** Throws SQLite's error if the tables cannot be read. */
+/** Throws SQLite's error. */
 export function readRevocations(path: string, busyMs: number): Revocations {
   using sqlite = new Database(path, { readonly: true })
   sqlite.run(`PRAGMA busy_timeout = ${busyMs}`)

@@ -1,4 +1,4 @@
-/** The database of a running server, its only user; contract in `../store.ts`. */
+/** The database of a running server, its only user. */
 import type { ServedStore, ServeOptions } from '../store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
 import { createConfigStore } from './config-store.ts'

@@ -1,4 +1,4 @@
-/** The store in the SQLite file of a data folder; contract in `../store.ts`. */
+/** The store in the SQLite file of a data folder. */
 import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { ConfigStore } from '../config-store.ts'
@@ -35,7 +35,7 @@ function open(dataFolder: string, { readonly = false, isLook = false, untouched 
   return isLook ? openForLook(dataFolder) : openForCommand(dataFolder, { readonly }).sqlite
 }
 
-/** Parts are created on access: a command needs one or two. */
+/** Parts are created on access. */
 export function toStore(sqlite: Database, dataFolder: string): Store {
   let config: ConfigStore | null = null
   return {

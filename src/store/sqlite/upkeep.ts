@@ -1,4 +1,4 @@
-/** Runs retention slices on a thread that is started on demand and ended when idle. */
+/** Runs retention slices on a thread. */
 import type { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
@@ -8,18 +8,14 @@ import type { WorkerReply, WorkerRequest } from './worker.ts'
 
 const IDLE_MS = 10_000
 
-/**
- * @param sqlite a connection for quick reads.
- * @param now wall clock, ms.
- * @returns slices reject with the thread's error. Close it only when none is running: a thread ended within a transaction would leave the database locked.
- */
+/** @returns close it only when no slice is running: a thread ended within a transaction would leave the database locked. */
 export function createLedgerUpkeep(
   path: string,
   sqlite: Database,
   now: () => number,
 ): LedgerUpkeep & { close(): void } {
   const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker', { idleMs: IDLE_MS })
-  // By ID alone it would scan all old rows; throws if the index is missing.
+  // By ID it would scan all old rows; throws without this index.
   const open = sqlite.query<{ id: string }, [string]>(
     `SELECT id FROM requests INDEXED BY requests_open WHERE status = 'open' AND id < ?`,
   )

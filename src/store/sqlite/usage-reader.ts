@@ -1,7 +1,4 @@
-/**
- * Reads usage from totals or requests, one page per statement: a snapshot held for a whole report would keep the WAL of a busy server from being reset.
- * Read-only.
- */
+/** Reads usage, one page per statement: a snapshot held for a whole report would keep the WAL from being reset. Read-only. */
 import { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { type Dimension, USAGE_FILTERS } from '../../domain/report-filters.ts'
@@ -23,11 +20,11 @@ import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-rollup.ts'
 import { placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
 import { createKeptFrom } from './prune.ts'
 
-/** Per page, if hours have few rows. */
+/** Per page. */
 const MAX_HOURS = 24
-/** Hourly totals per page: some tens of milliseconds. */
+/** Per page: some tens of milliseconds. */
 const MAX_SUMS = 40_000
-/** Days per page; a day has about one row per key. */
+/** Per page. */
 const MAX_DAYS = 32
 
 export function createUsageReader(sqlite: Database): UsageReader {
@@ -72,7 +69,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
     const end = toIdAfter(untilMs + SLACK_MS)
     let at = toFirstId(fromMs - SLACK_MS)
     for (let found = idIn.get(at, end); found !== null; found = idIn.get(at, end)) {
-      // With a selective filter, an hour limits the rows that one statement scans.
+      // Limits the rows that a statement with a selective filter scans.
       const hourMs = hourOf(timeOfId(found.id))
       const [stop = end] = [toIdAfter(hourMs + HOUR_MS), end].sort()
       let cursor = at
@@ -103,22 +100,21 @@ type Value = string | number | bigint | Uint8Array | null
 
 interface UsageStatement {
   sql: string
-  /** After the span's: the model or team of pairs, then the filter's. */
+  /** After the span's: the scope of pairs, then the filter's. */
   values: string[]
-  /** A row's first column: for requests, where the next page starts; otherwise the number of totals in it. */
+  /** First column: where the next page of requests starts, or the number of totals. */
   toCell(row: readonly Value[]): UsageCell
 }
 
-/** In the order of the columns. */
+/** In column order. */
 const COUNTS: readonly UsageCount[] = ['requests', 'errors', 'cuts', ...SUMMED_COUNTS, 'unpriced']
 const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
 
-/** Daily totals come from all requests, or from pairs: within one model or team. */
+/** `pairs`: daily totals within one model or team. */
 type Source = UsageQuery['from'] | 'pairs'
 
 const toTimes = (atMs: string) => ({ hour: `${atMs} - ${atMs} % 3600000`, day: `${atMs} - ${atMs} % 86400000` })
 
-/** One dimension at a time. */
 const ofDays = (value: string) => ({
   ...{ key: value, team: value, model: value, upstream: value, endpoint: value },
   user: "''",
@@ -148,10 +144,10 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
   },
 }
 
-/** Requests per page: some tens of milliseconds. */
+/** Some tens of milliseconds. */
 const PAGE = 10_000
 
-/** Parameters of totals: fromMs, untilMs; of pairs also the model or team. Of requests: ID before the first, ID after the last, fromMs, untilMs. */
+/** Parameters of totals: fromMs, untilMs, of pairs also the scope; of requests: ID before the first, ID after the last, fromMs, untilMs. */
 const FROM: Record<Source, (dimension: string) => string> = {
   days: (dimension) => `FROM usage_daily WHERE dimension = '${dimension}' AND day_ms >= ?1 AND day_ms < ?2`,
   // Day by day, since each day also has other models.
@@ -164,14 +160,13 @@ const FROM: Record<Source, (dimension: string) => string> = {
     `FROM requests WHERE id > ?1 AND id < ?2 AND created_ms >= ?3 AND created_ms < ?4 AND status <> 'open'`,
 }
 
-/** The next character. */
 const BEHIND = String.fromCharCode(BETWEEN.charCodeAt(0) + 1)
 
-/** Money is read in two halves, since a sum may exceed a safe integer. */
+/** In two halves, since sums may exceed a safe integer. */
 const HALF = 30
 const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF - 1}`
 
-/** Selected columns; unwanted ones are null. */
+/** Unwanted ones are null. */
 const toMeasures = (figures: UsageFigures, of: (measure: (typeof MEASURES)[number]) => string) =>
   MEASURES.map((measure) => (figures === 'all' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
 
@@ -182,13 +177,12 @@ const isMoney = ({ name }: { name: string }) => MONEY.includes(name)
 const toEach = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.sql) : one.sql))}, ${toLatencies(figures, (_, counted) => counted)}`
 
-/** Sums of a group; histograms are concatenated into one text. */
+/** Histograms are concatenated. */
 const toAdded = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) =>
     isMoney(one) ? `SUM(${one.name} >> ${HALF}), SUM(${one.name} & ${2 ** HALF - 1})` : `SUM(${one.name})`,
   )}, ${toLatencies(figures, (name) => `group_concat(${name})`)}`
 
-/** For rows that are groups of their own. */
 const toAlone = (figures: UsageFigures) =>
   `${toMeasures(figures, (one) => (isMoney(one) ? toHalves(one.name) : one.name))}, ${toLatencies(figures, (name) => name)}`
 
@@ -239,7 +233,7 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
   const all = [
     ...(where.ownKeys ? [{ condition: `${of.key} IN (${placeholders(where.ownKeys)})`, values: where.ownKeys }] : []),
     ...USAGE_FILTERS.flatMap((name) => (name === 'model' ? [] : among(of[name], where[name]))),
-    // The partial index of teams is used only with this condition.
+    // For the partial index of teams.
     ...((where.team ?? []).length === 0 ? [] : [{ condition: `${of.team} <> ''`, values: [] }]),
     ...(patterns.length === 0
       ? []
@@ -250,7 +244,6 @@ export function toConditions(from: Source, where: UsageFilter): { conditions: st
 
 const MAX_KNOWN = 10_000
 
-/** Histograms of a single time each, cached. */
 function createCounter() {
   const known = new Map<Value, Histogram>()
   return (ms: Value): Histogram => {
@@ -266,7 +259,7 @@ function createCounter() {
 
 function createRanking(): Ranking {
   const sqlite = new Database('')
-  // Larger sums are inexact, but rank correctly.
+  // Larger sums rank correctly, though not exact.
   sqlite.run('CREATE TABLE groups (id TEXT PRIMARY KEY, cost REAL NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID')
   const insert = sqlite.query(
     `INSERT INTO groups VALUES (?, ?, ?)

@@ -1,4 +1,4 @@
-/** Database maintenance on threads, so that no disk blocks the event loop: checkpoints, and retention slices, which never wait for other writers. */
+/** Checkpoints and retention slices on threads, so that no disk blocks the event loop. Slices never wait for other writers. */
 import { Database } from 'bun:sqlite'
 import { syncPath } from '../files.ts'
 import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-store.ts'
@@ -32,8 +32,8 @@ function reply(request: WorkerRequest): WorkerReply {
   const startMs = performance.now()
   const timed = <T extends object>(done: T) => ({ ...done, tookMs: performance.now() - startMs })
   try {
-    // Closed before the reply: a connection closed later, with the thread, may be the last one, and SQLite would then remove the WAL from a folder that others
-    // may be using or removing by then.
+    // Closed before the reply: later, with the thread, it may be the last connection, and SQLite would remove the WAL from a folder that others may be using by
+    // then.
     using database = connect(request)
     switch (request.kind) {
       case 'checkpoint':
@@ -51,13 +51,13 @@ function reply(request: WorkerRequest): WorkerReply {
   }
 }
 
-/** RESTART holds the write lock while waiting for readers: shorter than the ledger's patience. */
+/** RESTART holds the write lock while waiting: shorter than the ledger's patience. */
 const CHECKPOINT_BUSY_MS = 20
 
 function connect({ path, kind }: WorkerRequest): Database {
   const connection = new Database(path, { readwrite: true })
   connection.run(`PRAGMA busy_timeout = ${kind === 'checkpoint' ? CHECKPOINT_BUSY_MS : 0}`)
-  // The checkpoint syncs: commits must not wait for the disk.
+  // Commits must not wait for the disk.
   connection.run('PRAGMA synchronous = NORMAL')
   connection.run('PRAGMA wal_autocheckpoint = 0')
   return connection
@@ -65,10 +65,7 @@ function connect({ path, kind }: WorkerRequest): Database {
 
 export type CheckpointMode = 'RESTART' | 'TRUNCATE'
 
-/**
- * PASSIVE does most of the work without a lock; RESTART then takes the write lock briefly, so that the next writer starts the WAL over. TRUNCATE also frees its
- * space.
- */
+/** PASSIVE does most work without a lock; RESTART then briefly takes the write lock, so that the WAL starts over. TRUNCATE also frees its space. */
 function checkpoint(database: Database, { path, mode }: { path: string; mode: CheckpointMode }): 'file' | 'log' {
   const run = (how: 'PASSIVE' | CheckpointMode) =>
     database.query<{ busy: number }, []>(`PRAGMA wal_checkpoint(${how})`).get()
