@@ -17,7 +17,7 @@ import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { createKey, createTeam } from '../../src/keys/service.ts'
 import { openMark } from '../../src/ledger/mark.ts'
 import { prepareDataFolder } from '../../src/store/data-folder.ts'
-import type { LedgerRecord, SettledRow } from '../../src/store/ledger-rows.ts'
+import { type LedgerRecord, type SettledRow, toOnlyCall } from '../../src/store/ledger-rows.ts'
 import { checkpointHere } from '../../src/store/sqlite/checkpoint.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
@@ -33,6 +33,9 @@ const BATCH = 500
 /** When the local models were down, and for how long. */
 const OUTAGE = { day: 9, hour: 13, hours: 5 }
 const INSTANCE = mintId(0)
+/** The newest request was retried: the first call took this long to fail. */
+const FAILED_MS = 420
+const RETRIED = 'anthropic/claude-sonnet-4-5'
 
 /** Of an hour, what share of a day's requests: nights are quiet, noon is not. UTC, for people a little to the east. */
 const byHour = (hour: number) => Math.max(0.04, Math.sin(((hour - 4) / 15) * Math.PI)) * (hour === 11 ? 0.7 : 1)
@@ -125,7 +128,35 @@ function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, n
       if (records.length >= BATCH) flush()
     }
   }
+  records.push(toRetried(records.findLast(isOkToRetried), nowMs - 60_000))
   flush()
+}
+
+const isOkToRetried = (record: LedgerRecord) =>
+  record.kind === 'settle' && record.row.status === 'ok' && record.row.model === RETRIED
+
+/** A copy of that request, whose first call failed because the provider was overloaded. */
+function toRetried(record: LedgerRecord | undefined, createdMs: number): LedgerRecord {
+  if (record?.kind !== 'settle') throw new Error(`no request to ${RETRIED} in the last batch`)
+  const row = { ...record.row, id: mintId(createdMs), createdMs, attempts: 2 }
+  const call = { ...toOnlyCall(row), status: row.status }
+  const waitMs = 2 * FAILED_MS
+  const refused = {
+    ...call,
+    ...{ status: 'failed' as const, httpStatus: 529, errorCode: 'upstream_failed' },
+    ...{ durationMs: FAILED_MS, firstTokenMs: null },
+    ...toBilled({
+      ...{ usage: NO_USAGE, estimated: false, costNanoUsd: 0 },
+      ...{ mode: null, reportedNanoUsd: null, isUnpriced: false },
+    }),
+  }
+  const calls = [refused, { ...call, number: 2, reason: 'retry' as const, createdMs: createdMs + waitMs }]
+  const late = (ms: number | null) => ms && ms + waitMs
+  return {
+    kind: 'settle',
+    row: { ...row, durationMs: late(row.durationMs), firstTokenMs: late(row.firstTokenMs) },
+    calls,
+  }
 }
 
 /** Who asks when within an hour, in order. */
