@@ -1,12 +1,11 @@
 /**
- * Validates request bodies. A compiled checker decides (`checker.macro.ts`); the slow explanation, with OpenAI's messages, codes and
- * `param`, runs only for refused requests.
+ * Validates request bodies by a compiled checker (`checker.macro.ts`); the slow explanation, with OpenAI's messages, runs only for refused
+ * requests.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { explain } from '../domain/explain.ts'
 
-/** @param code of the compiled checker, see `checker.macro.ts`. */
 export function createBodyCheck<Body>(code: string, toRefusal: (body: unknown) => GatewayError) {
   let isBody: ((body: unknown) => body is Body) | null = null
   return (body: unknown): Decision<Body> => {

@@ -1,6 +1,6 @@
 /**
- * Bun macros, run at build or load time: they embed the code of each format's compiled checker, because compiling a schema takes as long as
- * the rest of a first response.
+ * Bun macros that embed each format's compiled checker at build or load time, since compiling a schema takes as long as the rest of a first
+ * response.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'

@@ -44,7 +44,6 @@ function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   return check(json) ?? toCheckedTask(json, request)
 }
 
-/** The refusal of the first invalid field, of those used here. */
 function check({ model, prompt, suffix, max_tokens: cap, n, stream }: JsonObject): GatewayError | null {
   const unnamed = checkModel({ model: typeof model === 'string' ? model : null })
   if (unnamed) return unnamed

@@ -4,7 +4,6 @@ import type { AnswerEvent } from '../domain/events.ts'
 import type { RawRequest, Task } from '../domain/task.ts'
 import { type Receipt, toUsd } from '../domain/usage.ts'
 
-/** Identifies a response, the same in every frame. */
 export interface Identity {
   /** The request ID: 32 hex digits. */
   id: string
@@ -15,17 +14,14 @@ export interface Identity {
 }
 
 export interface Format extends ErrorFormat {
-  /** Validates a parsed body. */
   toTask(body: unknown, raw: RawRequest): Decision<Task>
   /** Writes a whole response; a long one in pieces, between which the event loop runs. */
   whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string | Iterable<string>
-  /** Creates the writer of a stream. */
   writer(task: Task, identity: Identity): Writer
   /** Writers for passthrough responses; missing if the format has none. */
   readonly passthrough?: PassthroughWriters
 }
 
-/** Counts the tokens of a request. */
 export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
   answer(inputTokens: number): object
 }
@@ -36,13 +32,10 @@ export interface PassthroughWriters {
   writer(identity: Identity): PassingWriter
 }
 
-/** Errors of a format, for requests that were read or not. */
 export interface ErrorFormat {
-  /** Body of an error with its request ID. */
   error(error: GatewayError): object
   /** HTTP status, if it differs from the error's own. */
   status?(error: GatewayError): number
-  /** Response headers with the request ID. */
   ids(requestId: string): Record<string, string>
 }
 
@@ -57,7 +50,6 @@ export interface Writer {
   failure(error: GatewayError): string
 }
 
-/** Writer of a stream that mostly passes through. */
 export interface PassingWriter extends Writer {
   /** Takes whole unmodified events and returns what to send. */
   pass(frames: string): string
@@ -66,6 +58,6 @@ export interface PassingWriter extends Writer {
 /** A comment, which SSE clients ignore. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
-/** JSON text of counts with their cost. `cost` must have no exponent, which JSON.stringify uses below a millionth. */
+/** `cost` must have no exponent, which JSON.stringify uses below a millionth. */
 export const withCost = (counts: object, costNanoUsd: number): string =>
   `${JSON.stringify({ ...counts, cost_nano_usd: costNanoUsd }).slice(0, -1)},"cost":${toUsd(costNanoUsd)}}`

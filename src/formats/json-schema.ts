@@ -1,14 +1,10 @@
-/**
- * Validates a client's JSON Schema, also for OpenAI's `strict: true`, with OpenAI's messages where known. Visits every subschema and
- * reference target once, so the time is linear.
- */
+/** Validates a client's JSON Schema, also for OpenAI's `strict: true`, with OpenAI's messages where known, in linear time. */
 import { kindOf, quote, shorten, toArticle } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 
 type Schema = Record<string, unknown>
 
 export interface SchemaProblem {
-  /** Keywords and names that lead to the schema at fault. */
   path: string[]
   /** The end of a sentence, with its period. It may quote the schema, shortened. */
   reason: string
@@ -20,7 +16,6 @@ interface SchemaNode {
   parent: SchemaNode | null
   /** Path from the parent, such as `['properties', 'name']`; from the root if only a reference leads here. */
   keys: readonly string[]
-  /** Number of enclosing schemas. */
   depth: number
 }
 
@@ -33,11 +28,9 @@ export type SchemaRule = (schema: Schema | boolean, node: SchemaNode) => string 
 const MAX_SUBSCHEMAS = 20_000
 const MAX_DEPTH = 100
 
-/** The first problem, outermost schemas first, or null. */
 export function checkSchema(root: unknown, ...rules: SchemaRule[]): SchemaProblem | null {
   const nodes: SchemaNode[] = [{ schema: root, parent: null, keys: [], depth: 0 }]
   const named = new Map<string, unknown>()
-  /** Nodes with unresolved `$ref`s. */
   let pending: { from: SchemaNode; reference: string }[] = []
   const jumps: [from: SchemaNode, to: SchemaNode][] = []
 
@@ -102,7 +95,6 @@ function problemOf(node: SchemaNode, reason: string): SchemaProblem {
   return { path: path.reverse().flat(), reason }
 }
 
-/** Resolves a `$ref`: a pointer into the schema, or a subschema's own name. */
 function toTarget(root: unknown, reference: string, named: ReadonlyMap<string, unknown>) {
   if (reference !== '#' && !reference.startsWith('#/')) return { schema: named.get(reference), keys: [reference] }
   const keys = reference.split('/').slice(1).map(toKey)
@@ -125,10 +117,7 @@ function toKey(step: string): string {
   return plain.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-/**
- * Finds a schema that applies itself to the same value, which never ends; recursion into parts of a value is fine. Repeatedly removes what
- * leads nowhere.
- */
+/** Finds a schema that applies itself to the same value without end; recursion into parts of a value is fine. */
 function findEndless(nodes: readonly SchemaNode[], jumps: readonly [SchemaNode, SchemaNode][]): SchemaNode | null {
   const edges = [...jumps]
   for (const node of nodes) if (node.parent && IN_PLACE.has(node.keys[0] ?? '')) edges.push([node.parent, node])
@@ -149,7 +138,6 @@ function findEndless(nodes: readonly SchemaNode[], jumps: readonly [SchemaNode, 
 
 const toSet = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
-/** Keywords whose schemas apply to the same value. */
 const IN_PLACE = toSet('allOf anyOf dependencies dependentSchemas else if not oneOf then')
 
 const HOLD_ONE = toSet(
@@ -189,9 +177,7 @@ const SHAPE_OF = new Map(
   SHAPES.flatMap(([names, holds, expected]) => names.split(' ').map((name) => [name, { holds, expected }] as const)),
 )
 
-/**
- * Checks a schema's own keywords and passes nested schemas to `each`. Returns the first problem, or null. Unknown keywords may be anything.
- */
+/** Checks a schema's keywords and passes nested schemas to `each`. Returns the first problem, or null. */
 function checkKeywords(schema: Schema, each: (below: unknown, keys: string[]) => void): string | null {
   for (const name in schema) {
     const value = schema[name]
@@ -253,7 +239,6 @@ function checkShape(schema: Schema | boolean, node: SchemaNode): string | null {
   )
 }
 
-/** The message for a schema that must be an object. */
 export const notObject = ({ type = 'None' }: Schema) =>
   `schema must be a JSON Schema of 'type: "object"', got 'type: "${[type].flat().join(', ')}"'.`
 

@@ -1,7 +1,4 @@
-/**
- * Writes passthrough responses with our ID and model name, holding back the end until the ledger has the outcome. Formats add their errors
- * and keep-alives.
- */
+/** Writes passthrough responses with our ID and model name. Holds back the end until the ledger has the outcome. */
 import type { GatewayError } from '../domain/error.ts'
 import type { AnswerEvent, RawEvent } from '../domain/events.ts'
 import { type Edits, splice, spliceWithin } from '../domain/json-text.ts'
@@ -10,17 +7,14 @@ import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'
 import { type Identity, KEEP_ALIVE, type PassingWriter, type PassthroughWriters } from './format.ts'
 
-/** What was sent of a stream, for ending it. */
 export interface Passed {
   identity: Identity
   /** Data of the first event with our ID; null if none was sent. */
   opening: string | null
-  /** Data of the last event sent. */
   last: string | null
 }
 
 interface PassthroughTexts {
-  /** Prefix of the response's ID. */
   prefix: string
   /** Keep-alive once the stream has begun. */
   keepAlive: string
@@ -50,7 +44,6 @@ class PassthroughWriter implements PassingWriter {
   /** The end, as far as it has arrived. */
   #tail = ''
   #opening: string | null = null
-  /** Last sent: an event, or unmodified frames. */
   #last: RawEvent | string | null = null
 
   constructor(
@@ -74,7 +67,6 @@ class PassthroughWriter implements PassingWriter {
     return this.#send(frames, frames)
   }
 
-  /** Returns what may be sent now. */
   #write(event: RawEvent): string {
     const data = renamed(event, this.#names)
     const frame = toFrame(event.name, data)

@@ -1,6 +1,6 @@
 /**
- * Body of a streamed response: one batch of decoded events per read. Reads travel from socket to consumer in plain calls, because a
- * promise, iterator or closure per chunk costs as much as all other work on it.
+ * Body of a streamed response: one batch of events per read, in plain calls, because a promise, iterator or closure per chunk costs as much
+ * as all other work on it.
  */
 import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
@@ -27,18 +27,14 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
   /** True if the next byte certainly begins an event and a character, so readers with empty buffers can be skipped. */
   #isBetween = true
   #take: Take = () => false
-  /** Takes passthrough text; null if nothing passes through. */
   #sink: PassthroughSink | null = null
-  /** Fast reader for the next passthrough text; null if it can't be used. */
   #plain: PlainReader | null = null
   /** Errors of the consumer and bugs of ours, which must not be blamed on the upstream. */
   #thrown: unknown[] = []
-  /** The last batch that waits for its client to read. */
   #taken: Promise<boolean> | null = null
   isHeard = false
   /** True once the model has begun to answer, reason or work: from then on any byte is a sign of life. */
   #isBegun = false
-  /** Bytes before the first content; null after it. */
   #unsaidBytes: number | null = 0
   #isOver = false
 
@@ -131,7 +127,6 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     return text
   }
 
-  /** Decodes events; the last batch ends in `done` or `failure`. */
   #eventsOf(text: string): AnswerEvent[] {
     const out: AnswerEvent[] = []
     try {
@@ -148,7 +143,6 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     return out
   }
 
-  /** Handles the end of the body. */
   #finish(out: AnswerEvent[]): void {
     try {
       this.#decode(this.#utf8.end(), out)
@@ -183,7 +177,7 @@ export class SseStream implements AnswerStream, BodyTaker, Hearer {
     }
   }
 
-  /** Pings don't count as a beginning: `first_token` keeps running, and too many bytes of them end the call. */
+  /** Pings don't count as a beginning: `first_token` keeps running, and too many bytes end the call. */
   #waitForContent(bytes: number, events: AnswerEvent[]): void {
     if (this.#isOver) return
     if (!this.#isBegun && events.some(isBeginning)) {

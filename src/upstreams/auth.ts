@@ -4,7 +4,6 @@ import type { UpstreamSettings } from '../domain/dialects.ts'
 import { asObject, asText, tryJson } from '../domain/json.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 
-/** @param said header of the setting `auth`. */
 export function toAuthHeaders(
   upstream: Pick<Upstream, 'credential' | 'options'>,
   said: string,
@@ -29,13 +28,12 @@ export interface ServiceAccount {
   /** PKCS #8, in PEM. */
   privateKey: string
   keyId: string
-  /** Token endpoint. */
   tokenUri: string
 }
 
 export const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 
-/** Reads a key file. Returns the account, or what is wrong as the end of a sentence, which quotes nothing of the file. */
+/** Returns the account, or what is wrong as the end of a sentence, which quotes nothing of the file. */
 export function readServiceAccount(text: string): ServiceAccount | string {
   const file = tryJson(text)
   if (file === undefined) return 'is not JSON'
@@ -50,6 +48,5 @@ export function readServiceAccount(text: string): ServiceAccount | string {
 export const toChatPath = ({ path }: Pick<UpstreamSettings, 'path'>, model: string, usual: string): string =>
   path === undefined ? usual : path.replaceAll('{model}', () => encodeURIComponent(model))
 
-/** Query that the upstream's setting adds to every URL; '' for none. */
 export const toQuery = ({ query }: Pick<UpstreamSettings, 'query'>): string =>
   query ? `?${new URLSearchParams(query)}` : ''

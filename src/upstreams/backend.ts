@@ -19,21 +19,19 @@ export interface BackendCall {
   passthrough: PassthroughRequest | null
   target: Target
   /**
-   * Aborts when the client disconnects or the server stops: a backend may then tell the observer and read on for as long as it says. For
-   * other reasons (`endReasonOf`) the call ends at once.
+   * Aborts when the client disconnects or the server stops: then a backend may tell the observer and read on. For other reasons
+   * (`endReasonOf`) the call ends at once.
    */
   signal: EndSignal
   observer: CallObserver
   deadlines: Deadlines
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
-  /** Tollgate servers that the request has passed (`domain/task.ts`). */
   hops: string
   /** Reserves memory for bytes that are held for the request. */
   take: TakeRoom
   /** Runs work that blocks the event loop for some ms when it is the key's turn. */
   inTurn<T>(work: () => T): Promise<T>
-  /** How to queue, if the call has to wait for a slot. */
   queue?: CallQueue
 }
 
@@ -44,7 +42,6 @@ export interface CallQueue {
   onWaiting(note: (() => string) | null): void
 }
 
-/** Observes a call whose time and tokens are paid for. */
 export interface CallObserver {
   /** Called each time the request is sent; from the last call on, the upstream is working on it. */
   sent(): void
@@ -52,7 +49,6 @@ export interface CallObserver {
   left(reading: Reading): number
 }
 
-/** A call that is only read for its usage. */
 export interface Reading {
   /** Ends it within `ms`, if it doesn't end earlier. */
   endWithin(ms: number): void
@@ -60,8 +56,8 @@ export interface Reading {
 
 export interface Backend {
   /**
-   * Makes one call. Resolves once a whole response, or the beginning of a stream, is certain; throws an UpstreamError otherwise. `rest` is
-   * missing for whole responses, which a streaming request may get, too.
+   * Resolves once a whole response, or the beginning of a stream, is certain; throws an UpstreamError otherwise. A streaming request may
+   * get a whole response, too.
    */
   call(call: BackendCall): Promise<Answer>
   /** Checks at no cost whether the upstream could answer now. Never throws. */
@@ -69,9 +65,8 @@ export interface Backend {
 }
 
 /**
- * Result of a free health check: `unknown` = it responds, but not to this; `degraded` = it returns an error or breaks off; `timeout` = no
- * response in time; `down` = unreachable; `not_made` = a shortage of ours prevented it. `isWrong`: the credential itself is invalid, and
- * not only refused here, as one that may chat but not list models. Reasons name no host, since clients read some of them.
+ * `unknown` = it responds, but not to this; `degraded` = it returns an error or breaks off; `not_made` = a shortage of ours prevented the
+ * check. `isWrong`: the credential is invalid, and not only barred from this request. Reasons name no host, since clients read some.
  */
 export type Readiness =
   | { state: 'ready' | 'unknown' }
@@ -88,6 +83,5 @@ export interface Authority {
    * @param request as sent; a health check (GET) has no body.
    */
   headers(upstream: Upstream, request: Pick<WireRequest, 'path' | 'body'>): Granted | null | Promise<Granted | null>
-  /** The upstream refused the headers given last. */
   refused(upstream: Upstream): void
 }

@@ -1,7 +1,4 @@
-/**
- * Masks credentials in upstream messages, also parts of them, case changes, percent-encoding, base64 and hexadecimal. Used for error
- * messages only, never for responses.
- */
+/** Masks credentials in upstream error messages, also parts of them and other cases and encodings. Never used for responses. */
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 
@@ -16,11 +13,9 @@ const RUN = /[A-Za-z0-9+/=_~.%-]/
 
 interface Windows {
   length: number
-  /** Every piece of that length of every form of the credential, in lower case. */
   pieces: ReadonlySet<string>
 }
 
-/** Replaces every run of characters that contains a long enough part of the credential. */
 export function maskCredential(text: string, credential: string): string {
   if (credential.length < SHORTEST_WINDOW) return text.replaceAll(credential, MASK)
   const { length, pieces } = windowsOf(credential)
@@ -44,7 +39,6 @@ export function maskCredential(text: string, credential: string): string {
   return masked + text.slice(from)
 }
 
-/** Of recently used credentials; each upstream has a few. */
 const known = new Map<string, Windows>()
 const MAX_KNOWN = 256
 

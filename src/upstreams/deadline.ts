@@ -1,6 +1,6 @@
 /**
- * Ends a call on a timeout, client disconnect or server stop. One ticker checks all running calls, because a timer and listener per call
- * cost more than the rest of its bookkeeping: an end comes up to TICK_MS late, and a chunk costs one assignment.
+ * Ends a call on a timeout, client disconnect or server stop. One ticker checks all calls, because a timer and listener per call cost more
+ * than the rest of its bookkeeping: an end comes up to TICK_MS late.
  */
 import { type EndSignal, mayReadOn } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
@@ -25,10 +25,8 @@ function tick(): void {
 }
 
 export interface DeadlineOptions {
-  /** The first phase, and the maximum silence in it. */
   name: string
   ms: number
-  /** Maximum duration of the call. */
   totalMs?: number
   /** Called at most once, with the reason: a timeout, or the client's signal. */
   end(error: UpstreamError): void
@@ -38,18 +36,15 @@ export interface DeadlineOptions {
 }
 
 export interface Hearer {
-  /** True if anything has arrived since the last check. */
   isHeard: boolean
 }
 
-/** Watches one call, starting now. */
 export class Deadline implements Reading {
   readonly #startedMs = performance.now()
   readonly #totalMs: number
   #end: (error: UpstreamError) => void
   #client: EndSignal | undefined
   #observer: Pick<CallObserver, 'left'> | undefined
-  /** When reading on ends; null while the response is still wanted. */
   #readOnMs: number | null = null
   #name: string
   #ms: number
@@ -92,8 +87,8 @@ export class Deadline implements Reading {
   }
 
   /**
-   * Stops watching and drops links, since the runtime keeps finished objects reachable for a while: with 32 concurrent requests each
-   * collection found 2 MB alive with them, 0.5 MB without, and took three times as long (BUN_JSC_logGC=1).
+   * Drops links, since the runtime keeps finished objects reachable for a while: with 32 concurrent requests each collection found 2 MB
+   * alive with them, 0.5 MB without, and took three times as long (BUN_JSC_logGC=1).
    */
   stop(): void {
     running.delete(this)

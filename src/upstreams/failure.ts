@@ -40,7 +40,6 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   },
 }
 
-/** Reads a status; null if it blames nothing on us. */
 export const toStatusRefusal = (status: number): Refusal | null => REFUSALS[status] ?? null
 
 /** Our code for a 402 of an account with less credit than this request may cost; a smaller request may succeed. */
@@ -55,11 +54,9 @@ export const toRefusal = (failure: Pick<UpstreamError, 'status' | 'code'>): Refu
 
 const UNAFFORDABLE = 'not enough credit on the provider account for this request; try a smaller `max_tokens`'
 
-/** Why an upstream failed, for clients; null if its status doesn't say. */
 export const whyRefused = (failure: Pick<UpstreamError, 'status' | 'code'>): string | null =>
   isUnaffordable(failure) ? UNAFFORDABLE : (toRefusal(failure)?.why ?? null)
 
-/** The parts of an UpstreamError that tell whether a credential is at fault. */
 export type ToldFailure = Pick<UpstreamError, 'kind' | 'status' | 'code' | 'message' | 'retryAfterMs' | 'isOwnLimit'>
 
 /** Why a credential is suspended while another one may work. */
@@ -93,7 +90,6 @@ const OF_CREDENTIAL: Readonly<Record<number, string>> = {
   403: 'credential or account not permitted to do this',
 }
 
-/** A health check that found the credential invalid. */
 export const toRefusedByProbe = (reason: string): CredentialFailure => ({
   ...{ state: 'refused', reason, forMs: REFUSED_MS },
 })
@@ -124,8 +120,7 @@ export function toCredentialFailure(failure: ToldFailure): CredentialFailure | n
 }
 
 /**
- * What a status says of an upstream in a free check such as `/models`. Not every server has that, and some fail at it while they chat: any
- * other status means that it responds.
+ * Not every server has `/models`, and some fail at it while they chat: any other status means that it responds.
  * @param ofWrongKey statuses that mean an invalid credential.
  */
 export function toReadiness(asked: string, status: number, ofWrongKey: readonly number[] = [401]): Readiness {
@@ -153,5 +148,4 @@ export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | unde
   return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
 }
 
-/** An HTTP date; NaN for anything else. */
 const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)

@@ -15,10 +15,7 @@ import {
 /** @param places maximum concurrent requests: beyond its own limit, `fetch` would queue silently. */
 export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transport {
   let underWay = 0
-  /**
-   * Headers per upstream, created once and changed for each request, which `fetch` copies at once: creating them takes as long as the
-   * request's JSON.
-   */
+  /** Created once and changed for each request, which `fetch` copies at once: creating headers takes as long as the request's JSON. */
   const nextHeaders = new WeakMap<Outgoing['upstream'], Headers>()
   const headersOf = ({ upstream, headers }: Outgoing): Headers =>
     nextHeaders.getOrInsertComputed(upstream, () => new Headers(headers()))
@@ -47,7 +44,6 @@ const MAX_IDLE = 256
 
 class FetchExchange implements Exchange {
   readonly answer: Promise<Incoming>
-  /** Null once it is over and may belong to another request. */
   #controller: AbortController | null
   readonly #onEnd: () => void
 
@@ -87,7 +83,6 @@ class FetchExchange implements Exchange {
   }
 }
 
-/** Used when no slot is free. */
 const REFUSING: Exchange = {
   get answer() {
     const message = 'the limit of concurrent `fetch` calls is reached'

@@ -6,14 +6,13 @@ import { tooLong, UpstreamError } from '../domain/error.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 
 export interface SseEvent {
-  /** The `event:` field, or null. */
   name: string | null
   data: string
 }
 
 /**
- * Takes LF, CRLF or CR line ends, skips comments, joins `data` lines and drops events without data. The nonstandard field `error:` of some
- * servers becomes an event of that name, so that an interrupted stream doesn't look complete.
+ * Takes LF, CRLF or CR line ends. The nonstandard field `error:` of some servers becomes an event of that name, so that an interrupted
+ * stream doesn't look complete.
  */
 export class SseReader {
   /** True once an event exceeds the limit, which makes the rest of the stream useless. */
@@ -76,13 +75,11 @@ export class SseReader {
 }
 
 export class LineReader {
-  /** True once a line exceeds the limit, which makes the rest of the stream useless. */
   isTooLarge = false
   #line = ''
 
   constructor(readonly maxEventChars: number) {}
 
-  /** Returns the lines that the next piece completes, up to one that is too large. */
   feed(text: string): SseEvent[] {
     const lines = text.split('\n')
     const unended = lines.pop() ?? ''
@@ -145,11 +142,9 @@ export const toWholeLimits = (isEmbedding: boolean): Pick<JsonLimits, 'depth' | 
   values: isEmbedding ? Number.POSITIVE_INFINITY : 1_000_000,
 })
 
-/** For one event, which is parsed in one go. */
 const EVENT_LIMITS: JsonLimits = { depth: MAX_DEPTH, values: 500_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 /** Names cost the most if they all differ; only logprobs have more, and those repeat. */
 const MAX_EVENT_NAMES = 64_000
-/** Shorter events can't take long. */
 const SHORT_CHARS = 16 * 1024
 
 /** Approximate memory of a parsed value, in bytes, and what an object's field adds. */
@@ -158,7 +153,6 @@ const NAME_BYTES = 48
 export const toParsedBytes = ({ values, names }: { values: number; names: number }) =>
   VALUE_BYTES * values + NAME_BYTES * names
 
-/** Why an event is too complex to read; null if it isn't. */
 export function checkEvent(data: string, call: { wantsLogprobs: boolean }): UpstreamError | null {
   if (data.length <= SHORT_CHARS) return null
   const scan = new JsonScan(EVENT_LIMITS)
@@ -175,7 +169,7 @@ const EXCESS_WORDS: Record<keyof JsonLimits, string> = {
 }
 
 /**
- * Error for JSON that exceeds a limit. Nobody could read JSON nested too deeply, so another upstream may do better.
+ * Nobody could read JSON nested too deeply, so another upstream may do better.
  * @param what the upstream did.
  */
 export function tooMuch(what: 'returned JSON' | 'sent an event', excess: keyof JsonLimits): UpstreamError {

@@ -1,6 +1,5 @@
 /**
- * Access tokens of Google service accounts, for Vertex: a signed assertion (RFC 7523) is exchanged for a token, which is kept until five
- * minutes before it expires and fetched once for all waiting calls.
+ * Access tokens of Google service accounts (RFC 7523), kept until five minutes before they expire and fetched once for all waiting calls.
  */
 import { messageOf, nameOf, UpstreamError } from '../domain/error.ts'
 import { asObject, asText, tryJson } from '../domain/json.ts'
@@ -27,7 +26,6 @@ interface Token {
 }
 
 export function createTokens({ now }: TokenDeps): Authority {
-  /** By credential. */
   const tokens = new Map<string, Token>()
   const fetching = new Map<string, Promise<Token>>()
 

@@ -1,7 +1,4 @@
-/**
- * Backend of every HTTP upstream: sends a call, once more if the connection was at fault, and reads up to a whole response or the beginning
- * of a stream, with timeouts and client disconnects. Provider-independent.
- */
+/** Backend of every HTTP upstream: sends a call, once more if the connection was at fault, with timeouts and client disconnects. */
 
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
@@ -22,9 +19,7 @@ import { sendAgain } from './shortage.ts'
 import type { Exchange, Incoming, Transport } from './transport.ts'
 
 export interface HttpOptions {
-  /** Maximum size of one stream event; a larger one ends the stream. */
   maxEventBytes?: number
-  /** Source of short-lived headers for an upstream. */
   authorityOf?(upstream: Upstream): Authority | null
 }
 
@@ -66,7 +61,6 @@ export class HttpCall {
   #granted: Readonly<Record<string, string>> | null = null
   #authorizing: AbortController | null = null
   #exchange: Exchange | null = null
-  /** Why we ended the call, if we did. */
   #reason: UpstreamError | null = null
 
   constructor(
@@ -132,7 +126,6 @@ export class HttpCall {
     return this.#dialect.framing === 'lines' ? LINES : EVENT_STREAM
   }
 
-  /** True if its events may contain logprobs. */
   get wantsLogprobs(): boolean {
     const { body, passthrough } = this.#call
     return body.logprobs === true || Boolean(passthrough?.json.logprobs)
@@ -166,7 +159,6 @@ export class HttpCall {
     }
   }
 
-  /** Returns our own reason, or what the connection threw. */
   toError(error: unknown): UpstreamError {
     if (this.#reason !== null) return this.#reason
     if (error instanceof UpstreamError) return error
@@ -304,5 +296,4 @@ function toEmbeddingFormat({ embeddings, decoder }: WireFormat, asked: Embedding
 
 const isEventStream = (response: Incoming) => mediaTypeOf(response) === EVENT_STREAM
 
-/** The media type without parameters; '' if missing. */
 const mediaTypeOf = (response: Incoming) => (response.header('content-type')?.split(';')[0] ?? '').trim().toLowerCase()

@@ -1,7 +1,4 @@
-/**
- * Lists a provider's models by its dialect's request. Trusts nothing: redirects, size, time and format are limited, and every error says
- * what to do.
- */
+/** Lists a provider's models. Trusts nothing: redirects, size, time and format are limited, and every error says what to do. */
 
 import { UpstreamError } from '../domain/error.ts'
 import { tryJson } from '../domain/json.ts'
@@ -14,9 +11,7 @@ import type { WireFormat } from './dialects/dialect.ts'
 import { toOwnHeaders, toReason, toRoot } from './probe.ts'
 
 export interface ListLimits {
-  /** For all responses. */
   ms: number
-  /** Of all pages together. */
   bytes: number
   pages: number
   models: number
@@ -27,7 +22,6 @@ const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, mod
 /** Local discovery asks whatever listens at a usual port, and nobody has more models on one machine. */
 const LOCAL: Partial<ListLimits> = { bytes: 4 * 1024 * 1024, models: 1_000 }
 
-/** Sends a request, as `fetch` does. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>
 
 export interface ListOptions extends Partial<ListLimits> {
@@ -112,13 +106,11 @@ interface Asking {
   upstream: Upstream
   dialect: Pick<WireFormat, 'headers'>
   signal: AbortSignal
-  /** As shown in messages. */
   bytes: number
   ms: number
   send: Send
 }
 
-/** @param most maximum bytes to read. */
 async function readPage(
   url: string,
   { upstream, dialect, signal, bytes, ms, send }: Asking,
@@ -175,7 +167,6 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
   return failed('unreachable', `${url} returned ${status}${words}. Try again later. ${NAMED}`)
 }
 
-/** @param bytes limit of the whole list. */
 async function readBounded(url: string, response: Response, most: number, bytes: number): Promise<string> {
   const { text, isWhole } = await readUpTo(response.body, most)
   if (isWhole) return text

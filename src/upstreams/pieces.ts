@@ -1,6 +1,6 @@
 /**
- * Queues bytes of a body that wait to be read, and reads bodies as text. Small pieces are copied together, since each piece keeps the whole
- * socket read in memory and a response may arrive byte by byte.
+ * Queues bytes of a body. Small pieces are copied together, since each keeps the whole socket read in memory and a response may arrive byte
+ * by byte.
  */
 import type { Incoming, TakeRoom } from './transport.ts'
 
@@ -8,7 +8,6 @@ const MAX_BLOCK_BYTES = 64 * 1024
 
 export class Pieces {
   readonly #all: Uint8Array[] = []
-  /** Buffer of the last piece, if small ones are copied into it. */
   #block: Buffer | null = null
   #used = 0
   #bytes = 0
@@ -58,7 +57,6 @@ export class Pieces {
   }
 }
 
-/** Text is decoded in parts of at least this size. */
 export const DECODED_BYTES = 64 * 1024
 
 /** See `Incoming.text`. Cancels the body on any error. */

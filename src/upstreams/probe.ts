@@ -10,8 +10,8 @@ import { toReadiness } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
- * Never throws; an aborted signal counts as a timeout. Only an unreachable upstream is down: one that is late or breaks off may still chat.
- * Behind a proxy, the proxy is asked, as for calls.
+ * Never throws. Only an unreachable upstream is down: one that is late or breaks off may still chat. Behind a proxy, the proxy is asked, as
+ * for calls.
  */
 export async function askReadiness(
   dialect: WireFormat,

@@ -15,7 +15,6 @@ export const isOurShortage = (error: unknown): boolean =>
 let shortUntilMs = 0
 const SHORT_MS = 500
 
-/** Records that files ran out just now. */
 export const noteShortage = (): void => {
   shortUntilMs = performance.now() + SHORT_MS
 }
@@ -41,10 +40,7 @@ interface Sending<T> {
   isEnded(): boolean
 }
 
-/**
- * Frees files and sends again after a shortage of ours, since nothing was sent. Rethrows other errors; throws a GatewayError if nothing
- * becomes free within a second.
- */
+/** Sends again after a shortage of ours, since nothing was sent. Throws a GatewayError if nothing becomes free within a second. */
 export async function sendAgain<T>(cause: unknown, { transport, send, isEnded }: Sending<T>): Promise<T> {
   let error = cause
   for (let tries = 0; isOurShortage(error) && !isEnded(); tries++) {

@@ -7,14 +7,11 @@ import type { Upstream } from '../domain/snapshot.ts'
 
 export interface Outgoing {
   upstream: Upstream
-  /** Relative to the upstream's base URL. */
   path: string
   /** Headers of every request to the upstream, by lower-case name; always the same for one upstream. */
   headers: () => Readonly<Record<string, string>>
-  /** Headers of this request only; rarely any. */
   ownHeaders?: Readonly<Record<string, string>> | undefined
   accept: string
-  /** Sent as `x-client-request-id`. */
   callId: string
   /** Sent as `x-tollgate-hops` (`domain/task.ts`). */
   hops: string
@@ -38,13 +35,12 @@ export type TakeRoom = (bytes: number) => GatewayError | null
 /** A response whose head has arrived. Its body is read in one of two ways. */
 export interface Incoming {
   readonly status: number
-  /** @param name in lower case. */
   header(name: string): string | null
   /** Reads the body as text; null if it exceeds the limit, and the rest is dropped. Throws what `take` refuses and connection errors. */
   text(maxBytes: number, take: TakeRoom): Promise<string | null>
   /**
-   * Hands over the body as it arrives. Resolves true at its end, and false once `taker` wants no more: calling again resumes. Throws
-   * connection errors and errors of `taker`.
+   * Resolves true at the body's end, and false once `taker` wants no more: calling again resumes. Throws connection errors and errors of
+   * `taker`.
    */
   pump(taker: BodyTaker): Promise<boolean>
   /** Drops the rest. Idempotent. */
@@ -62,11 +58,9 @@ export interface Exchange {
 
 export interface Transport {
   send(outgoing: Outgoing): Exchange
-  /** Closes idle connections, to free their files. */
   closeIdle(): void
 }
 
-/** The request's own headers override shared ones. */
 export function withOwn(shared: Headers, own: Readonly<Record<string, string>>): Headers {
   const headers = new Headers(shared)
   for (const [name, value] of Object.entries(own)) headers.set(name, value)

@@ -20,14 +20,12 @@ export interface FunctionCall {
   arguments: string
 }
 
-/** Message fields other than text, the same whole and streamed. */
 interface Beside {
   reasoning?: string
   /** A copy of `reasoning`: clients know either name. */
   reasoning_content?: string
   /** Always with an integer `index`, by which clients join streamed pieces. */
   reasoning_details?: object[]
-  /** Streamed items have an integer `index`. */
   annotations?: object[]
   audio?: object
   /** Generated images, as in OpenRouter's format. Streamed items have an integer `index`. */
@@ -226,11 +224,10 @@ function withoutIndex(item: object): object {
 }
 
 /**
- * Reasoning for a client that hides it: no text, and only details without text that the vendor must get back. A signature over removed text
- * is useless.
+ * Reasoning for a client that hides it: only textless details that the vendor must get back, since a signature over removed text is
+ * useless.
  */
 export class RefusedThoughts {
-  /** Choices that lost text. */
   readonly #cut = new Set<number>()
 
   take(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
@@ -256,14 +253,13 @@ export class ChatWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
   readonly #identity: Identity
   readonly #includeUsage: boolean
-  /** Constant text of all frames before and after the choice; origin facts are added to it. */
+  /** Constant text around the choice of every frame; origin facts are added. */
   #head: string
   readonly #foot: string
   /** Number of choices whose role frame was sent, lowest first. */
   #begun = 0
-  /** Finish reasons by choice. */
   readonly #reasons: FinishReason[] = []
-  /** Kinds of tool calls by choice and index, which decide the form of their arguments. */
+  /** Kinds of calls by choice and index, which decide the form of their arguments. */
   readonly #kinds = new Map<string, ToolKind>()
   readonly #refused: RefusedThoughts | null
 

@@ -1,6 +1,6 @@
 /**
- * Validates a chat request: first its fields, then the rules across fields, messages and JSON Schemas. The first problem is reported with
- * OpenAI's message, code and `param`.
+ * Validates a chat request: fields, then rules across fields, messages and JSON Schemas. Reports the first problem with OpenAI's message,
+ * code and `param`.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { quote, shorten } from '../../domain/explain.ts'
@@ -146,8 +146,8 @@ const REQUEST: Level = {
 const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
 
 /**
- * Removes what counts as absent: nulls of known fields, and empty lists of tools and calls, which many clients send and many upstreams
- * refuse; and misspellings of known fields. Copies only what changes, which is rarely anything.
+ * Removes what counts as absent (nulls of known fields, and empty lists of tools and calls, which many upstreams refuse) and misspellings
+ * of known fields. Copies only what changes.
  */
 function strip<T>(value: T, level: Level): T {
   if (typeof value !== 'object' || value === null) return value
@@ -184,7 +184,6 @@ function saysNothing(name: string, held: unknown, { names }: Level): boolean {
   return Array.isArray(held) && held.length === 0 && EMPTY_LISTS.has(name) && names?.has(name) === true
 }
 
-/** Tool fields must come together, and a required tool must be declared. */
 function checkCalling(body: CanonicalRequest): GatewayError | null {
   const { functions, function_call: call, tools, tool_choice: choice } = body
   if (call && !functions) return onlyWith('function_call', 'functions')
@@ -293,7 +292,6 @@ function createBudget(): SchemaRule {
   return () => (left-- > 0 ? null : `the schemas of this request have more than ${MAX_SUBSCHEMAS} subschemas.`)
 }
 
-/** Additional rule for functions that aren't strict. */
 const objectAtTheTop: SchemaRule = (schema, node) => {
   if (typeof schema === 'boolean' || !isRoot(node) || schema.type === undefined) return null
   if (!allows(schema, 'object')) return notObject(schema)

@@ -49,7 +49,7 @@ function toRefusal(body: unknown): GatewayError {
 
 const MAX_INPUTS = 2_048
 
-/** The problem of the input, which the schema with its many kinds can't explain; null if there is none. */
+/** Explains an invalid input, for which the schema has too many kinds; null if there is none. */
 function toInputRefusal(input: unknown): GatewayError | null {
   if (!Array.isArray(input)) return isText(input) ? null : toInvalid(input, 'input')
   if (input.length === 0) return toInvalid(input, 'input')

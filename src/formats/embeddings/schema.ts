@@ -1,6 +1,6 @@
 /**
- * The request of `POST /v1/embeddings` in OpenAI's API reference (platform.openai.com/docs/api-reference/embeddings/create). Other fields
- * are forwarded to OpenAI-format upstreams. Null means absent.
+ * The request of OpenAI's `POST /v1/embeddings` (platform.openai.com/docs/api-reference/embeddings/create). Other fields are forwarded to
+ * OpenAI-format upstreams. Null means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
@@ -14,7 +14,6 @@ const token = () => Type.Integer({ minimum: 0, maximum: 2 ** 31 })
 export const EmbeddingSchema = Type.Object(
   {
     model: text(),
-    // One or several inputs, each text or token IDs.
     input: Type.Union([
       text(),
       Type.Array(text(), many),

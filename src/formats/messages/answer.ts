@@ -1,6 +1,6 @@
 /**
- * Messages API responses, whole or as frames in their required order, `message_start`, blocks, `message_delta`, `message_stop`
- * (platform.claude.com/docs/en/build-with-claude/streaming). The last two are requested only once the ledger has the outcome.
+ * Messages API responses, whole or as frames in their required order (platform.claude.com/docs/en/build-with-claude/streaming).
+ * `message_delta` and `message_stop` are written only once the ledger has the outcome.
  */
 
 import type { GatewayError } from '../../domain/error.ts'

@@ -1,9 +1,7 @@
 /**
- * Response content as Anthropic's blocks, one open at a time, in order.
- * Interleaved calls wait for each other: until a call's arguments are complete JSON, everything else is held back. Signatures apart from
- * reasoning text get their own block after the open one, but never after the last text, since `claude -p` prints nothing if the last block
- * is no text and no vendor requires that signature. Unrequested reasoning is hidden; with tool calls it is added at the end, encoded,
- * because the vendor may require it in the next step.
+ * Response content as Anthropic's blocks, one open at a time. While a call's arguments are incomplete JSON, everything else waits. A
+ * signature without text gets its own block, but never after the last text, since `claude -p` prints nothing if the last block is no text.
+ * Unrequested reasoning is hidden; with tool calls it is added encoded at the end, because the vendor may require it in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
 import { JsonScan } from '../../domain/json-text.ts'
@@ -71,9 +69,7 @@ type Open =
 export class Blocks {
   #unseen = ''
   #open: Open | null = null
-  /** Events that wait for the end of a call. */
   #held: AnswerEvent[] = []
-  /** Reasoning details without text. */
   #details: object[] = []
   #reason: FinishReason = 'stop'
   #hasCalls = false

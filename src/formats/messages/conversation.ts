@@ -1,6 +1,6 @@
 /**
- * Translates Anthropic conversations to chat messages: an assistant's calls become `tool_calls`, a user's results become tool messages
- * before the rest of the turn. Consecutive turns of one role are merged, as the API does.
+ * Translates Anthropic conversations to chat messages: a user's tool results become tool messages before the rest of the turn, and
+ * consecutive turns of one role are merged, as the API does.
  */
 
 import { type Decision, GatewayError } from '../../domain/error.ts'
@@ -27,7 +27,6 @@ type FilePart = Marked & {
 }
 type Part = TextPart | ImagePart | FilePart
 
-/** The cache mark of a block. */
 export const toMark = ({ cache_control: mark }: { cache_control?: object | null }): Marked =>
   mark ? { cache_control: mark } : {}
 
@@ -84,7 +83,6 @@ function toDocument(source: Source, title: string, context: string): Part[] {
 
 const PDF = 'application/pdf'
 
-/** A document's content: text and images. */
 function toInner(block: { type: string; text?: string | null; source?: object | null }): Part[] {
   if (block.type === 'text') return toText(block.text ?? '')
   const source = asObject(block.source)
@@ -106,7 +104,6 @@ type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
 /** Other gateways' name for this format of reasoning. */
 const CLAUDE = 'anthropic-claude-v1'
 
-/** Reasoning fields of an assistant message; none without reasoning. */
 function toReasoning(blocks: readonly Thought[]): {
   reasoning?: string
   reasoning_content?: string
@@ -151,7 +148,6 @@ interface Placed {
 
 interface Turn {
   role: Role
-  /** Path of its first message. */
   at: string
   blocks: Placed[]
 }
@@ -236,7 +232,6 @@ const toSaid = (block: Block): Part[] =>
 
 const isThought = (block: Block): block is Thought => block.type === 'thinking' || block.type === 'redacted_thinking'
 
-/** A turn's calls by ID: true once answered. */
 type Calls = Map<string, boolean> & { at?: string }
 
 type Call = Extract<Block, { type: 'tool_use' }>

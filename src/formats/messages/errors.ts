@@ -8,7 +8,6 @@ export const anthropicErrors: ErrorFormat = {
   ids: (requestId) => ({ 'x-request-id': requestId, 'request-id': requestId }),
 }
 
-/** Body of an error response, and data of an `error` event. */
 export function toErrorBody(error: GatewayError): object {
   return {
     type: 'error',

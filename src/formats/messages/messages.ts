@@ -25,7 +25,6 @@ export const messages = {
   writer: (task: ChatTask, identity) => new MessagesWriter(task, identity),
 } satisfies Format
 
-/** For requests that only count tokens. */
 export const messagesCounting: CountingFormat = {
   ids: messages.ids,
   answer: (input_tokens) => ({ input_tokens }),

@@ -1,6 +1,6 @@
 /**
- * Validates `/v1/messages` and token counting requests and makes them canonical. Anthropic-only features such as `context_management`,
- * `container`, `mcp_servers` and those of `anthropic-beta` are dropped.
+ * Validates `/v1/messages` and token counting requests and makes them canonical. Anthropic-only features such as `context_management` and
+ * those of `anthropic-beta` are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { explain } from '../../domain/explain.ts'
@@ -25,9 +25,8 @@ export const validateMessages = (body: unknown): Decision<MessagesBody> =>
 export const validateCount = (body: unknown): Decision<CountBody> => checkThread(body) ?? checkCount(body)
 
 /**
- * Refuses threads, which the provider would store: all keys share one account there, and without its history a turn would be misunderstood.
- * With these details (`thread_unsupported_request`), Anthropic's client libraries send the whole conversation instead. Runs before the
- * schema, since such a turn may have no messages.
+ * Refuses threads, which the provider would store: all keys share one account there. With these details, Anthropic's client libraries send
+ * the whole conversation instead. Runs before the schema, since such a turn may have no messages.
  */
 function checkThread(body: unknown): GatewayError | null {
   if ((asObject(body)?.thread ?? null) === null) return null
@@ -98,7 +97,6 @@ function createBudget() {
   return () => (left-- > 0 ? null : 'too long.')
 }
 
-/** Choosing a dropped tool leaves the choice to the model. */
 function toChoice(
   { tool_choice: choice }: Pick<MessagesBody, 'tool_choice'>,
   tools: readonly { function: { name: string } }[],
@@ -157,7 +155,6 @@ export function toCanonical(body: MessagesBody): Decision<CanonicalRequest> {
   }
 }
 
-/** The part of a request that a model reads, with reasoning settings. */
 export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
   const messages = toMessages(body)
   if (messages instanceof GatewayError) return messages
@@ -177,8 +174,8 @@ export function toPromptOnly(body: CountBody): Decision<CanonicalRequest> {
 }
 
 /**
- * Sets the effort by its most common name, and keeps a token budget for upstreams that use one. Adaptive thinking is `high`, Anthropic's
- * default. Without `thinking` clients get no reasoning, as at Anthropic.
+ * Sets the effort by its most common name and keeps a token budget. Adaptive thinking is `high`, Anthropic's default; without `thinking`
+ * clients get no reasoning, as at Anthropic.
  */
 function toThinking({ thinking, output_config: config }: CountBody): object {
   const effort = config?.effort

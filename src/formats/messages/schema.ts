@@ -1,6 +1,6 @@
 /**
- * The request of `POST /v1/messages` in Anthropic's API reference (platform.claude.com/docs/en/api/messages), as far as used here. Unknown
- * fields, tools, sources and blocks are allowed, since every client release adds some, and dropped by `request.ts`. Null means absent.
+ * The request of `POST /v1/messages` (platform.claude.com/docs/en/api/messages), as far as used here. Unknown fields, tools and blocks are
+ * allowed and dropped, since every client release adds some. Null means absent.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
@@ -11,7 +11,7 @@ const cached = { cache_control: optional(JsonObject) }
 
 const KNOWN = 'text image document search_result tool_use tool_result thinking redacted_thinking'.split(' ')
 
-/** A block of unknown type; its TypeScript type is an impossible literal, so that known types can be distinguished. */
+/** Typed as an impossible literal, so that known types can be distinguished. */
 interface OtherBlock {
   type: '(other)'
 }
@@ -97,7 +97,6 @@ const ToolChoice = Type.Object({
 
 const Format = Type.Object({ type: text(), schema: optional(JsonObject) })
 
-/** Common to counting and creating messages. */
 const prompt = {
   model: Type.String({ minLength: 1 }),
   messages: Type.Array(Message, { minItems: 1 }),

@@ -1,7 +1,7 @@
 /**
- * Responses API responses: events collected into items, and written as an object or as numbered stream events
- * (platform.openai.com/docs/api-reference/responses-streaming). One item is open at a time, and later ones wait. The last event, with the
- * whole response, is requested only once the ledger has the outcome; there is no `[DONE]`.
+ * Responses API responses, as an object or as numbered stream events (platform.openai.com/docs/api-reference/responses-streaming). One item
+ * is open at a time, and later ones wait. The last event, with the whole response, is written only once the ledger has the outcome; there
+ * is no `[DONE]`.
  */
 
 import type { GatewayError } from '../../domain/error.ts'
@@ -35,7 +35,6 @@ interface Standing {
   receipt?: Receipt
 }
 
-/** As JSON text, in one line. */
 export function toResponseJson(options: ResponseOptions, { id, created, model }: Identity, standing: Standing): string {
   const { output, origin, reason = null, error, receipt } = standing
   const cut = CUTS.get(reason)
@@ -55,7 +54,6 @@ export function toResponseJson(options: ResponseOptions, { id, created, model }:
   return `${toLine(response).slice(0, -1)},${options.echoJson},"usage":${usage}}`
 }
 
-/** Why a response is incomplete, in the API's terms. */
 const CUTS: ReadonlyMap<FinishReason | null, string> = new Map<FinishReason | null, string>([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
@@ -83,12 +81,10 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
 
 export class Output {
   readonly done: OutputItem[] = []
-  /** Null until the response has ended. */
   reason: FinishReason | null = null
   readonly #items: Item[] = []
   readonly #calls = new Map<number, Item>()
   #hasBegun = false
-  /** Reasoning details without text: signatures of texts and calls. */
   #loose: object[] = []
 
   constructor(
@@ -146,7 +142,6 @@ export class Output {
     else if (this.options.wantsState) this.#loose.push(...(event.details ?? []))
   }
 
-  /** The last item, which later ones wait for. */
   #open(): Item | undefined {
     return this.#items.length > this.done.length ? this.#items.at(-1) : undefined
   }
@@ -219,7 +214,6 @@ export class ResponsesWriter implements Writer {
   readonly #output: Output
   #origin: AnswerOrigin = {}
   #next = 0
-  /** Written since the last flush. */
   #text = ''
 
   constructor(

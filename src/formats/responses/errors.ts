@@ -8,7 +8,6 @@ export const unsupported = (param: string, why: string) =>
     param,
   })
 
-/** Responses API names of canonical fields. */
 const NAMES: Readonly<Record<string, string>> = {
   messages: 'input',
   max_tokens: 'max_output_tokens',
@@ -30,7 +29,6 @@ export function toOwnParam(param: string | null, tools?: readonly string[]): str
   return NAMES[name] ?? param
 }
 
-/** Codes that have another name in this API. */
 const CODES: Readonly<Record<string, string>> = { upstream_rate_limited: 'rate_limit_exceeded' }
 
 /** Codex reads the wait from the message, since headers were sent before. */

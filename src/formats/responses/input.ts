@@ -1,6 +1,6 @@
 /**
- * Translates input items to messages: a model's reasoning, text and calls in one turn become one message, and each call is followed by its
- * result, wherever that was. Unknown items are dropped.
+ * Translates input items to messages: a model's reasoning, text and calls in one turn become one message, followed by the calls' results.
+ * Unknown items are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { quote } from '../../domain/explain.ts'
@@ -29,7 +29,6 @@ interface Result {
   at: string
 }
 
-/** What the model produced since the last other message. */
 class Turn {
   readonly texts: string[] = []
   readonly thoughts: string[] = []
@@ -158,7 +157,6 @@ class Conversation {
 /** An ID of any length, shortened. */
 const shown = (id: string) => quote(id).slice(1, -1)
 
-/** The ID of the call that an item answers, or null. */
 function resultOf(item: Item, shells: ReadonlyMap<string, string>): string | null {
   if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') return item.call_id
   if (item.type !== 'local_shell_call_output') return null
@@ -192,7 +190,6 @@ function toUserParts(content: Content, at: string): UserPart[] {
   return content.flatMap((part, index) => toUserPart(part, `${at}[${index}]`) ?? [])
 }
 
-/** Text parts only. */
 const toTexts = (content: Content): TextPart[] =>
   typeof content === 'string' ? [toText(content)] : content.flatMap((part) => textOf(part) ?? [])
 
@@ -233,7 +230,7 @@ function toContent<P extends UserPart>(parts: readonly P[]): string | P[] {
   return parts.length === 1 && only?.type === 'text' ? only.text : [...parts]
 }
 
-/** Reads a reasoning item sent back by a client; of state encrypted by others, only the readable text is kept. */
+/** Reads a reasoning item; of state encrypted by others, only the readable text is kept. */
 function toThought({ encrypted_content: state, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
   const own = state ? decodeThought(state, toWords(summary, '')) : null
   return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }

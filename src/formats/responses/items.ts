@@ -1,6 +1,6 @@
 /**
- * Items of a Responses API response in progress. Each keeps its whole content for its last event, and its unwritten content until the
- * previous item has ended (`answer.ts`).
+ * Items of a Responses API response. Each keeps its whole content for its last event, and unwritten content until the previous item has
+ * ended.
  */
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -73,17 +73,12 @@ export interface Item {
   take(event: ChoiceEvent): boolean
   /** True if nothing more is expected once another item has begun. */
   isComplete(): boolean
-  /** At its beginning. */
   toEmpty(): OutputItem
-  /** As in the final response. */
   toJson(status: Status): OutputItem
-  /** Writes unwritten content. */
   sayMore(say: Say): void
-  /** Writes the end of nested parts. */
   sayEnd(say: Say): void
 }
 
-/** Common fields of an item's events. */
 export interface ItemPosition {
   item_id: string
   output_index: number
@@ -146,7 +141,6 @@ export class ReasoningItem implements Item {
   }
 }
 
-/** A generated image, as the result of an image tool. */
 export class ImageItem implements Item {
   /** Base64. */
   readonly #data: string
@@ -182,14 +176,12 @@ export class ImageItem implements Item {
 
 type Begin = ChoiceEvent & { kind: 'tool' }
 
-/** ID prefixes of call items. */
 export const PREFIXES: Readonly<Record<ClientTool['type'], string>> = {
   function: 'fc',
   custom: 'ctc',
   local_shell: 'lsh',
 }
 
-/** A call of the client's own tool: a function, a custom tool, or the local shell. */
 export class CallItem implements Item {
   #arguments = ''
   #unsaid = ''

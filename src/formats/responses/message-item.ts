@@ -15,7 +15,6 @@ import type {
 
 type Part = TextPart | RefusalPart
 
-/** Unwritten content of a part. */
 interface Unsaid {
   index: number
   text: string
@@ -104,7 +103,6 @@ export class MessageItem implements Item {
     say('response.content_part.done', { ...place, part })
   }
 
-  /** The common start of a part's events as JSON. */
   #toHead(index: number): string {
     if (index !== this.#headIndex) this.#head = `${toLine({ ...this.place, content_index: index }).slice(1, -1)},`
     this.#headIndex = index

@@ -22,7 +22,6 @@ const checkBody = createBodyCheck<ResponsesRequest>(responsesChecker(), (body) =
   return refused ?? toSchemaRefusal(ResponsesSchema, given, 'Invalid Responses API request.')
 })
 
-/** `checkKept` decides about stored objects. */
 function validate(body: unknown): Decision<ResponsesRequest> {
   const given = asObject(body)
   return given === null ? notAnObject('{"model": …, "input": …}') : checkBody(withTypes(given))
@@ -39,7 +38,6 @@ function withTypes(body: JsonObject): JsonObject {
 
 const WHOLE_INPUT = 'Tollgate does not store responses. Send the whole input instead.'
 
-/** Why fields that need storage are refused. */
 const KEPT: Readonly<Record<string, string>> = {
   previous_response_id: WHOLE_INPUT,
   conversation: WHOLE_INPUT,
@@ -47,7 +45,7 @@ const KEPT: Readonly<Record<string, string>> = {
   prompt: 'Tollgate does not store prompts. Send the text as instructions and input.',
 }
 
-/** The refusal of the first field that needs storage, or null: an upstream may have it, if its `pass` says so. */
+/** Refuses the first field that needs storage, unless an upstream's `pass` allows it; or null. */
 function checkKept(body: JsonObject): GatewayError | null {
   for (const param in KEPT) {
     const value = body[param]
@@ -59,7 +57,7 @@ function checkKept(body: JsonObject): GatewayError | null {
   return null
 }
 
-/** Refuses items that request a summary of the conversation, since a normal response would be taken for it. */
+/** Refuses requests for a summary, since a normal response would be taken for it. */
 function checkCompaction({ input }: JsonObject): GatewayError | null {
   const at = asList(input).findIndex((item) => asObject(item)?.type === 'compaction_trigger')
   return at === -1 ? null : unsupported(`input[${at}]`, 'Request a summary in a normal request.')
@@ -69,12 +67,10 @@ export class ResponseOptions {
   /** The request's fields as JSON, which every response object repeats. */
   readonly echoJson: string
   readonly names: ToolNames
-  /** What the client wants: reasoning text, reasoning state to send back, and logprobs. */
   readonly wantsSummary: boolean
   readonly wantsState: boolean
   readonly wantsLogprobs: boolean
 
-  /** @param tools without dropped ones. */
   constructor(request: ResponsesRequest, tools: readonly object[], names: ToolNames) {
     const { include, reasoning, top_logprobs: top } = request
     this.names = names
@@ -136,7 +132,6 @@ export function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   return withPassthrough(kept ? { ...task, untranslatable: kept } : task, passthrough)
 }
 
-/** A token counting request, which may have only instructions or tools. */
 export function toCountingTask(body: unknown): Decision<ChatTask> {
   const given = asObject(body)
   const request = validate(given && (given.input ?? null) === null ? { ...given, input: [] } : body)
@@ -176,7 +171,6 @@ function translate(request: ResponsesRequest, isCounted = false): Decision<ChatT
   }
 }
 
-/** Fields with the same or nearly the same meaning in both APIs. */
 function toFields(request: ResponsesRequest, options: ResponseOptions): Omit<CanonicalRequest, 'messages'> {
   const { text, reasoning, top_logprobs: top } = request
   const format = text?.format

@@ -21,7 +21,6 @@ export const responses = {
   writer: (task: ChatTask, identity) => new ResponsesWriter(task, identity),
 } satisfies Format
 
-/** For requests that only count tokens. */
 export const responsesCounting: CountingFormat = {
   ids: responses.ids,
   answer: (input_tokens) => ({ object: 'response.input_tokens', input_tokens }),

@@ -1,6 +1,6 @@
 /**
- * The request of OpenAI's Responses API (platform.openai.com/docs/api-reference/responses/create), as far as used here; unknown fields,
- * items, tools and parts are dropped. Compiled by `checker.macro.ts`, so it is loaded only to explain refusals.
+ * The request of OpenAI's Responses API (platform.openai.com/docs/api-reference/responses/create), as far as used here; anything unknown is
+ * dropped. Loaded only to explain refusals.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { RequestSchema } from '../../domain/request.ts'
@@ -11,7 +11,7 @@ const oneOf = <T extends string>(...values: T[]) => Type.Union(values.map((value
 const text = () => Type.String()
 const JsonObject = Type.Record(Type.String(), Type.Unknown())
 
-/** Any other type; its TypeScript type is an impossible literal, so that known types can be distinguished. */
+/** Typed as an impossible literal, so that known types can be distinguished. */
 function other(known: readonly TSchema[]) {
   const names = known.map(({ properties }) => properties.type.const).join('|')
   return Type.Unsafe<{ type: '(other)' }>(Type.Object({ type: Type.String({ pattern: `^(?!(?:${names})$)` }) }))
@@ -106,7 +106,6 @@ const TOOLS = [
   ...CALLED,
   Type.Object({
     type: Type.Literal('namespace'),
-    // It becomes part of its tools' names.
     name: Type.String({ minLength: 1, maxLength: 256 }),
     description: optional(text()),
     tools: Type.Array(Type.Union([...CALLED, other(CALLED)])),

@@ -1,6 +1,6 @@
 /**
- * Client tools as functions for the model: namespaced ones with longer names, custom tools with one string, the local shell with a command.
- * Tools that only the provider can run are dropped.
+ * Client tools as functions: namespaced ones with longer names, custom tools with one string, the local shell with a command. Tools that
+ * only the provider can run are dropped.
  */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
@@ -11,11 +11,9 @@ type Function = Extract<NonNullable<CanonicalRequest['tools']>[number], { type: 
 
 interface GivenTools {
   functions: Function[]
-  /** Request paths of the functions. */
   paths: string[]
   /** Tools that weren't dropped, for the response. */
   kept: object[]
-  /** Names of all functions that represent a tool. */
   names: ReadonlySet<string>
   /** Web search options; null for no search. */
   search: CanonicalRequest['web_search_options'] | null
@@ -48,7 +46,6 @@ export function readTools(tools: readonly Tool[], names: ToolNames): GivenTools 
 /** Total limit for namespace descriptions, which are repeated for each tool. */
 const MAX_ABOUT_CHARS = 65_536
 
-/** A function that represents a client tool. */
 interface Called {
   client: ClientTool
   at: string
@@ -75,7 +72,6 @@ function toCalled(tool: Tool, at: string): Called[] | null {
   }
 }
 
-/** @param about description of the namespace. */
 const toOne = (tool: FunctionTool | CustomTool, namespace: string | null, about: string, at: string): Called => ({
   client: { type: tool.type, name: tool.name, namespace },
   at,
@@ -140,7 +136,6 @@ function toSearch(tool: object): GivenTools['search'] {
   }
 }
 
-/** Undefined if the client doesn't choose, or there are no functions. */
 export function toToolChoice(
   { tool_choice: choice }: Pick<ResponsesRequest, 'tool_choice'>,
   tools: GivenTools,
@@ -190,7 +185,6 @@ const leftOut = (param: string, problem: string) =>
     { code: 'invalid_value', param },
   )
 
-/** A tool as the client names it. */
 export type ClientTool =
   | { type: 'function' | 'custom'; name: string; namespace?: string | null }
   | { type: 'local_shell' }
@@ -199,12 +193,11 @@ const MAX_CHARS = 64
 /** An underscore and 32 bits in hexadecimal. */
 const MARK_CHARS = 9
 
-/** Maps a request's client tools to function names, which share one space and have at most 64 characters, and back. */
+/** Maps a request's client tools to unique function names of at most 64 characters, and back. */
 export class ToolNames {
   readonly #names = new Map<string, string>()
   readonly #tools = new Map<string, ClientTool>()
 
-  /** Unique and stable per tool. */
   nameOf(tool: ClientTool): string {
     const key = JSON.stringify(tool.type === 'local_shell' ? [tool.type] : [tool.type, tool.namespace ?? '', tool.name])
     const known = this.#names.get(key)

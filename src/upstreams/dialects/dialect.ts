@@ -19,7 +19,6 @@ export interface WireRequest {
 
 /** A free health check, and how to read its status. */
 export interface Question {
-  /** Relative to the base URL. */
   path(upstream: Upstream): string
   readiness(status: number): Readiness
 }
@@ -49,11 +48,9 @@ export interface FurtherQuestion {
 export interface ModelPage {
   /** Names may contain anything. */
   models: ListedModel[]
-  /** Token of the next page; null if this is the last. */
   next: string | null
 }
 
-/** What a decoder has to know of its call. */
 export interface Expected {
   target: Target
   /** Requested choices; others are dropped, because an unexpected index breaks clients. */
@@ -65,31 +62,21 @@ export interface Expected {
   body: Pick<AnyRequest, 'tools' | 'functions' | 'parallel_tool_calls' | 'web_search_options' | 'stream_options'>
 }
 
-/** Fast reader of passthrough events that are plain text deltas. */
 export interface PlainReader {
   /** The text of one or more whole events; null if any of them is anything else. */
   read(text: string): string | null
 }
 
-/** Turns one upstream stream into events. One instance per stream. */
 export interface Decoder {
-  /**
-   * Reads the plainest events at the start of a text. Returns how much it has taken, up to the end of an event; the rest is parsed as
-   * usual.
-   */
+  /** Reads the plainest events at the start of a text. Returns how much it has taken, up to the end of an event. */
   take(text: string, out: AnswerEvent[]): number
-  /**
-   * Fast reader for the next events; null if they can't pass, missing if the format never does. Check again after each event it hasn't
-   * read.
-   */
+  /** Null if the next events can't pass, missing if the format never passes. Check again after each event it hasn't read. */
   readonly plain?: PlainReader | null
-  /** Adds the events of one server-sent event. */
   event(event: SseEvent, out: AnswerEvent[]): void
   /** Called at the end of the body. Adds a `failure` if the response was truncated. */
   end(out: AnswerEvent[]): void
 }
 
-/** Embeddings of a format. */
 export interface EmbeddingFormat {
   /** Throws an UpstreamError `status` 400 for inputs the format can't express. */
   request(asked: EmbeddingsRequest, target: Target): WireRequest
@@ -101,14 +88,12 @@ export interface EmbeddingFormat {
   whole(json: unknown, asked: EmbeddingsRequest, target: Target, text: string): AnswerEvent[]
 }
 
-/** One upstream wire format. */
 export interface WireFormat {
   readonly probe: Question
   readonly models: ModelsQuestion
   /** Headers of every request and health check; constant while the upstream's settings are. */
   headers(upstream: Upstream): Record<string, string>
   readonly framing: 'events' | 'lines'
-  /** Response header with the upstream's request ID. */
   readonly requestIdHeader: string
   /** Throws an UpstreamError `status` 400 for what the format can't express. */
   request(body: CanonicalRequest, target: Target): WireRequest
@@ -118,15 +103,12 @@ export interface WireFormat {
    */
   whole(json: unknown, expected: Expected, text?: string): AnswerEvent[]
   decoder(expected: Expected): Decoder
-  /** By client format. */
   readonly passthrough: { readonly [Endpoint in PassthroughEndpoint]?: PassthroughFormat }
-  /** Null if the format has none. */
   readonly embeddings: EmbeddingFormat | null
   readonly errors: ErrorReader
 }
 
-/** Passes requests and responses of one format through. Its events are those of a translated response, plus the upstream's own text. */
+/** Passthrough of one format. Its events are those of a translated response, plus the upstream's own text. */
 export interface PassthroughFormat extends Pick<WireFormat, 'whole' | 'decoder'> {
-  /** @param body the canonical request, for the output cap. */
   request(passthrough: PassthroughRequest, body: CanonicalRequest, target: Target): WireRequest
 }

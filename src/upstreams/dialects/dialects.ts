@@ -1,6 +1,6 @@
 /**
- * Facts about every provider format, one row each: routing, planning, billing and validation read this table instead of comparing dialect
- * names. The code of a format is loaded with its first call.
+ * Facts about every provider format, one row each, so that no code compares dialect names. The code of a format is loaded with its first
+ * call.
  */
 
 import {
@@ -25,11 +25,9 @@ export interface Dialect {
   readonly exampleUrl: string
   /** Path of its API on a local server that Tollgate starts; '' for the root. */
   readonly localPath: '' | `/${string}`
-  /** Used where the catalog sets nothing. */
   readonly defaults: Readonly<Record<'remote' | 'local', UpstreamOptions>>
   /** Client formats that its upstreams may accept, so requests pass through. */
   readonly passthrough: readonly PassthroughEndpoint[]
-  /** Source of short-lived headers; null if the constant ones suffice. */
   authority(upstream: Pick<Upstream, 'credential' | 'options'>): AuthorityName | null
   readonly output: StructuredOutput
   readonly embeds: 'texts and tokens' | 'texts' | 'nothing'
@@ -43,10 +41,8 @@ export interface Dialect {
   readonly hasWaysToThink: boolean
 }
 
-/** Sources of short-lived headers. */
 export type AuthorityName = 'google'
 
-/** What decides how a model is asked to reason. */
 export interface Thinks {
   features: readonly Feature[]
   options: RouteSettings
@@ -54,7 +50,6 @@ export interface Thinks {
 
 /** How its upstreams enforce `response_format`. */
 export interface StructuredOutput {
-  /** True if they have a mode for any JSON object. */
   readonly hasJsonMode: boolean
   /** The part of a schema that they enforce; null if they accept any. */
   readonly heldOf: ((schema: JsonObject) => Held) | null
@@ -105,10 +100,10 @@ const byAccount: Dialect['authority'] = (upstream) => (isServiceAccount(upstream
 const byCredential: Dialect['authority'] = () => null
 
 /**
- * True for Gemini 3 and later, decided by the route, since names are arbitrary: their thinking is set by a level, that of earlier ones by a
- * number of tokens or not at all. Earlier ones take no images in tool results, and refuse JSON with tools ("Function calling with a
- * response mime type: 'application/json' is unsupported") and search with functions; later ones refuse calls of the current turn without a
- * signature (ai.google.dev/gemini-api/docs/gemini-3).
+ * True for Gemini 3 and later, decided by the route, since names are arbitrary: their thinking is set by a level, not a number of tokens.
+ * Earlier ones take no images in tool results, and refuse JSON with tools ("Function calling with a response mime type: 'application/json'
+ * is unsupported") and search with functions; later ones refuse calls of the current turn without a signature
+ * (ai.google.dev/gemini-api/docs/gemini-3).
  */
 export const isSinceGemini3 = ({ features, options: { thinking } }: Thinks): boolean =>
   features.includes('reasoning') && thinking !== 'none' && thinking !== 'budget'
@@ -197,7 +192,6 @@ export const findDialect = (name: unknown): Dialect | undefined =>
 export const forEachDialect = <T>(make: (dialect: Dialect) => T) =>
   Object.fromEntries(Object.entries(DIALECTS).map(([name, dialect]) => [name, make(dialect)])) as Record<DialectName, T>
 
-/** True for each dialect that has the setting. */
 export type Has = Readonly<Record<DialectName, boolean>>
 
 const EVERY: Has = { openai: true, anthropic: true, gemini: true, ollama: true, demo: true }

@@ -1,6 +1,6 @@
 /**
- * Reads upstream errors the same way for all dialects: the error body, context overflows, and what model servers wrongly blame on
- * themselves. Also refuses requests a format can't express.
+ * Reads upstream errors for all dialects: the error body, context overflows, and what model servers wrongly blame on themselves. Also
+ * refuses requests a format can't express.
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -11,13 +11,11 @@ import type { Incoming } from '../transport.ts'
 
 /** How a format reports errors: by a status, in a 200, or within a stream. */
 export interface ErrorReader {
-  /** Finds an error in a response or stream event; null if there is none. */
   find(answer: JsonObject): JsonObject | null
   /** @param status null for an error inside a 200. */
   read(status: number | null, error: JsonObject, target: Target, retryAfterMs?: number): UpstreamError
 }
 
-/** Reads the body of an error status, or the data of an error event. */
 export const readErrorBody = (
   errors: ErrorReader,
   status: number | null,
@@ -26,7 +24,6 @@ export const readErrorBody = (
   retryAfterMs?: number,
 ): UpstreamError => errors.read(status, toSaid(body), target, retryAfterMs)
 
-/** Turns an error status into an error with credentials masked. */
 export const readFailure = (
   { errors }: { readonly errors: ErrorReader },
   status: number,
@@ -43,25 +40,20 @@ function toSaid(body: string): JsonObject {
   return toBareError(asObject(first) ?? { message: asText(first) })
 }
 
-/** The error inside its envelope, if there is one. */
 export const toBareError = (said: JsonObject): JsonObject => asObject(said.error) ?? said
 
-/** A failure as read by a dialect. */
 export interface SaidFailure {
   /** Status of the response, or stated by the error if that was a 200. */
   status: number
   /** Status as the upstream stated it; null leaves the message to show an overflow. Default: `status`. */
   stated?: number | null
   message: string
-  /** The upstream's own code; '' for none. */
   code?: string
   /** Our code, which takes precedence. */
   ownCode?: string | null
-  /** The field at fault; '' for none. */
   param?: string
   /** Code and figures of a context overflow, if the message lacks them. */
   overflow?: { code: string; figures: string }
-  /** The engine's own message, if a server wraps it. */
   engineWords?: string
   retryAfterMs?: number | undefined
 }
@@ -89,12 +81,11 @@ export function toStatusError(said: SaidFailure, { upstream, contextLength }: Ta
 }
 
 /**
- * Context overflow: recognized in every wording, and reported in OpenAI's standard message, so that clients know to shorten their history.
- * Each pattern is the wording of some server; `<most>` is the model's limit and `<asked>` what it was sent, in tokens.
+ * Context overflow: recognized in every wording, and reported in OpenAI's, so that clients shorten their history. `<most>` is the model's
+ * limit and `<asked>` what it was sent, in tokens.
  */
 export const OVERFLOW_CODE = 'context_length_exceeded'
 
-/** Statuses that servers use for it. */
 const OVERFLOW_STATUSES: ReadonlySet<number> = new Set([400, 413, 422])
 
 const PATTERNS: readonly RegExp[] = [
@@ -159,7 +150,6 @@ export function toOverflow(status: number | null, code: string, message: string,
   return isOverflowCode(code) ? toClassicSentence(said, {}, contextLength) : null
 }
 
-/** OpenAI's code or llama-server's. */
 export const isOverflowCode = (code: string): boolean => code === OVERFLOW_CODE || code === 'exceed_context_size_error'
 
 /** Such a message is quoted as it is. */
@@ -179,7 +169,7 @@ function toClassicSentence(
 }
 
 /**
- * Errors that local model servers report with a server status although the server is not at fault, seen in llama-server
+ * Errors that local model servers report with a server status although they are not at fault, seen in llama-server
  * (github.com/ggml-org/llama.cpp) and in Ollama, which forwards them.
  */
 interface Said {
@@ -218,8 +208,7 @@ function toEngineFault(status: number, sentence: string): UpstreamErrorDetail | 
 }
 
 /**
- * Refuses what a vendor's format can't express before sending, with OpenAI's codes. Another target of the model may accept it
- * (`attempt.ts`).
+ * Refuses what a vendor's format can't express, with OpenAI's codes. Another target of the model may accept it.
  * @param param path of the field.
  * @param why a sentence, after a colon.
  */

@@ -9,7 +9,6 @@ import { type ErrorReader, readErrorBody } from './errors.ts'
 export abstract class JsonDecoder implements Decoder {
   protected readonly expected: Expected
   protected abstract readonly errors: ErrorReader
-  /** True once the response has ended or failed. */
   isOver = false
 
   constructor(expected: Expected) {
@@ -21,7 +20,6 @@ export abstract class JsonDecoder implements Decoder {
     return 0
   }
 
-  /** See `WireFormat.whole`. */
   whole(json: unknown, text = JSON.stringify(json)): AnswerEvent[] {
     const error = this.errors.find(asObject(Array.isArray(json) ? json[0] : json) ?? {})
     if (error) throw this.toError(error)
@@ -51,14 +49,12 @@ export abstract class JsonDecoder implements Decoder {
   /** Reads a response without an error, up to `done`. Throws an UpstreamError if it is invalid. */
   protected abstract takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void
 
-  /** Reads an event without an error. */
   protected abstract takeJson(json: JsonObject, name: string | null, data: string, out: AnswerEvent[]): void
 
   protected toError(error: JsonObject): UpstreamError {
     return this.errors.read(null, error, this.expected.target)
   }
 
-  /** Handles an event that is not JSON. */
   protected takeText(_data: string, out: AnswerEvent[]): void {
     this.fail(new UpstreamError('broken', 'sent a stream event that is not JSON'), out)
   }
@@ -80,8 +76,8 @@ export function tryParse(text: string): JsonObject | null {
 }
 
 /**
- * Splits text only between characters: servers that cut by UTF-16 units send the halves of an emoji in two chunks, and clients that decode
- * each chunk lose both. Lone halves become U+FFFD.
+ * Splits text only between characters: servers that cut by UTF-16 units send the halves of an emoji in two chunks. Lone halves become
+ * U+FFFD.
  */
 export class SurrogateBuffer {
   #held = ''
@@ -89,12 +85,10 @@ export class SurrogateBuffer {
   take(piece: string): string {
     if (piece === '') return ''
     const text = this.#held + piece
-    // The first half of a character above U+FFFF.
     this.#held = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800 ? text.slice(-1) : ''
     return (this.#held === '' ? text : text.slice(0, -1)).toWellFormed()
   }
 
-  /** Returns the rest at the end. */
   end(): string {
     const rest = this.#held.toWellFormed()
     this.#held = ''

@@ -1,6 +1,6 @@
 /**
- * Passthrough of requests and responses: requests with only the fields changed that are not the client's to choose, and the upstream's text
- * before the events read from it.
+ * Passthrough: requests with only the fields changed that are not the client's to choose, and the upstream's text before the events read
+ * from it.
  */
 
 import type { PassthroughEndpoint } from '../../domain/dialects.ts'
@@ -37,7 +37,6 @@ export interface OwnFields {
   plain: ReadonlySet<string>
 }
 
-/** @param names separated by spaces. */
 export function toOwnFields(names: string): OwnFields {
   const all = names.split(' ')
   return { names: new Set(all), plain: new Set(all.map(toPlainName)) }
@@ -47,8 +46,8 @@ export function toOwnFields(names: string): OwnFields {
 const OF_CHATS: ReadonlySet<string> = new Set(['n', 'max_tokens', 'max_completion_tokens'].map(toPlainName))
 
 /**
- * Request text for a target. Removes fields that would choose another model, price, URL or cap, and lookalikes of the format's own fields,
- * except those in the upstream's `pass`.
+ * Removes fields that would choose another model, price, URL or cap, and lookalikes of the format's own fields, except those in the
+ * upstream's `pass`.
  */
 export function toPassthroughText(
   { text, json }: PassthroughRequest,
@@ -90,13 +89,11 @@ export function withoutTools(passthrough: PassthroughRequest, indexes: ReadonlyS
 /** Enough for a list of versions or betas. */
 const HEADER = /^[\w.,:=+ -]{1,1000}$/
 
-/** A client header to forward; null if it is missing or invalid. */
 export function toPassthroughHeader({ headers }: Pick<PassthroughRequest, 'headers'>, name: string): string | null {
   const value = headers[name]
   return value !== undefined && HEADER.test(value) ? value : null
 }
 
-/** Flags of an event that passes through. */
 export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
 const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
@@ -145,7 +142,6 @@ class PassingDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
   readonly #tell: Tell
   readonly #deltas: PlainDeltas | null
-  /** True after a text delta; only then another one is likely. */
   #isText = false
   #isOver = false
 
@@ -200,7 +196,6 @@ export function typeOf({ name, data }: SseEvent): string {
 const UNUSUAL = /\\[^\\/bfnrt]|[\r\n]/
 const BACKSLASH = 92
 
-/** Sticky patterns for an event's text before and after the delta. */
 interface DeltaShape {
   before: RegExp
   after: RegExp
@@ -210,7 +205,6 @@ interface DeltaShape {
 export class PlainDeltas implements PlainReader {
   readonly #before: RegExp
   readonly #after: RegExp
-  /** Where the last event read ends. */
   end = 0
 
   constructor({ before, after }: DeltaShape) {

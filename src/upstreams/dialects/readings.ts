@@ -7,21 +7,18 @@ import type { EmbeddingsRequest, Vector } from '../../domain/task.ts'
 
 const MAX_COUNT = 1e9
 
-/** A count of tokens or other charged units; null if invalid. */
 export const asCount = (value: unknown): number | null =>
   typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : null
 
 /** OpenAI's value for a token outside the most likely ones. */
 const OFF_THE_LIST = -9999
 
-/** A logprob, or OpenAI's value for unlikely tokens if invalid. */
 export const toLogprobFigure = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST
 
 /** Faster is a mistake: no model writes more. */
 const MAX_PER_SECOND = 100_000
 
-/** Tokens per second; undefined if invalid. */
 export const toSpeed = (value: unknown): number | undefined =>
   typeof value === 'number' && value > 0 && value <= MAX_PER_SECOND ? value : undefined
 
@@ -37,7 +34,6 @@ export function toTokens(value: unknown, what: string, oddities: string[]): numb
   return undefined
 }
 
-/** Known modalities in our order; `pdf` is a file. Undefined if there are none. */
 export function toModalities(words: unknown): Modality[] | undefined {
   if (!Array.isArray(words)) return undefined
   const said = new Set(words.map((word) => (word === 'pdf' ? 'file' : word)))
@@ -56,7 +52,6 @@ export const toSize = (said: { parameters?: unknown; quantization?: unknown; byt
 
 const toWord = (value: unknown) => (typeof value === 'string' && /^[\w .+-]{1,32}$/.test(value) ? value : undefined)
 
-/** Reads `{ supported: boolean }`; undefined for anything else. */
 export function toSupport(value: unknown): boolean | undefined {
   const supported = asObject(value)?.supported
   return typeof supported === 'boolean' ? supported : undefined
@@ -90,7 +85,6 @@ function toVector(value: unknown): Vector {
   return vector
 }
 
-/** Null unless it is a whole number of floats. */
 function fromBase64(text: string): Float32Array | null {
   const bytes = Buffer.from(text, 'base64')
   const { length } = bytes

@@ -1,7 +1,6 @@
 /**
  * What a client asks of reasoning: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` (openrouter.ai/docs/use-cases/reasoning-tokens) or
- * Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking). Read only here, so it means the same for every
- * dialect.
+ * Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking), the same for every dialect.
  */
 
 import { asObject } from '../../domain/json.ts'
@@ -14,7 +13,6 @@ export interface ThinkingWish {
   isOn: boolean | null
   /** As given, or derived from the token count. Null if neither was given. */
   effort: Effort | null
-  /** Token budget above 0; null if none was given. */
   tokens: number | null
   /** True if the client refused the reasoning text, or didn't ask for it. */
   isHidden: boolean

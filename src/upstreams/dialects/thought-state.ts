@@ -1,7 +1,6 @@
 /**
- * Reasoning state on its way through clients that don't understand it: who issued it, and its encoding as opaque text, where Anthropic's
- * clients keep a `signature` and OpenAI's an `encrypted_content`. Nothing is stored here, and it proves nothing, since clients can forge
- * it.
+ * Reasoning state on its way through clients: who issued it, and its encoding as opaque text, where Anthropic's clients keep a `signature`
+ * and OpenAI's an `encrypted_content`. It proves nothing, since clients can forge it.
  */
 
 import { asObject, asText, type JsonObject } from '../../domain/json.ts'
@@ -9,9 +8,9 @@ import { type JsonLimits, JsonScan } from '../../domain/json-text.ts'
 import type { Target } from '../../domain/snapshot.ts'
 
 /**
- * Issuer of signed or encrypted reasoning: `upstream/model`. Responses add it as `signer`, and it decides whether the state is sent on:
- * other models refuse or drop a signature, and so does the same one elsewhere (ai.google.dev/gemini-api/docs/thought-signatures;
- * platform.claude.com, "Thinking blocks are tied to the model that produced them"). State without a signer may be anyone's.
+ * Issuer of reasoning state, which decides whether it is sent on: other models refuse or drop a signature, and so does the same one
+ * elsewhere (ai.google.dev/gemini-api/docs/thought-signatures; platform.claude.com, "Thinking blocks are tied to the model that produced
+ * them"). State without a signer may be anyone's.
  */
 export type IssuingTarget = Pick<Target, 'upstreamModel'> & { upstream: Pick<Target['upstream'], 'id'> }
 
@@ -56,7 +55,6 @@ export function decodeState(encoded: string, beside = ''): object[] | null {
 
 export interface Thought {
   text: string
-  /** Items of `reasoning_details`. */
   details: object[]
 }
 

@@ -7,8 +7,8 @@ import type { Message } from '../../domain/request.ts'
 import type { Expected } from './dialect.ts'
 
 /**
- * Replaces IDs that a receiver refuses: too long, with other characters, or used by an earlier call. A call and its result get the same ID,
- * derived from theirs, so every request of a conversation repeats them and nothing is stored.
+ * Replaces IDs that a receiver refuses: too long, with other characters, or used before. They are derived from the client's, so every
+ * request of a conversation repeats them and nothing is stored.
  */
 /** Accepted IDs, and a replacement for others; `seed` distinguishes equal replacements. */
 export interface IdRule {
@@ -30,7 +30,6 @@ export const ID_RULES = {
   max_40: { fits: /^[\s\S]{1,40}$/, make: (id, seed) => `call_${hash(id, seed)}` },
 } satisfies Record<(typeof TOOL_IDS)[number], IdRule>
 
-/** IDs of one conversation, requested in its order. */
 export class ToolIds {
   readonly #rule: IdRule
   /** IDs of the last calls, by the client's IDs. */
@@ -56,7 +55,6 @@ export class ToolIds {
     return given
   }
 
-  /** ID for the result of the last call with this ID. */
   result(id: string): string {
     return this.#last.get(id) ?? (this.#rule.fits.test(id) ? id : this.#rule.make(id, 0))
   }
@@ -78,11 +76,9 @@ export function toArguments(text: string): JsonObject {
   return asObject(value) ?? { value: value === undefined ? text : value }
 }
 
-/** The same in the Messages API's form. */
 export const toInputObject = (text: string): JsonObject =>
   text.trim() === '' ? {} : (asObject(tryJson(text)) ?? { rawInvalidInput: text })
 
-/** The text itself if it is a JSON object. */
 export function toArgumentsText(text: string): string {
   try {
     if (asObject(JSON.parse(text))) return text
@@ -105,7 +101,6 @@ export class CallIds {
     this.#place = place
   }
 
-  /** @param index of the call in its response. */
   of(given: string, index: number): string {
     const isNew = given !== '' && given.isWellFormed() && !this.#said.has(given)
     const id = isNew ? given : `${this.#prefix}_${hex(`${this.#place}/${index}`)}`
@@ -126,7 +121,6 @@ export class CallBook {
   readonly #isOne: boolean
   #count = 0
 
-  /** @param place unique to this choice among all responses. */
   constructor({ tools, functions, parallel_tool_calls: parallel }: Expected['body'], place: string, choice = 0) {
     this.#choice = choice
     this.#ids = new CallIds('call', place)
@@ -134,7 +128,6 @@ export class CallBook {
     this.#isOne = this.#isLegacy || parallel === false
   }
 
-  /** The finish reason unless the response was truncated; null without calls. */
   get reason(): 'tool_calls' | 'function_call' | null {
     if (this.#count === 0) return null
     return this.#isLegacy ? 'function_call' : 'tool_calls'

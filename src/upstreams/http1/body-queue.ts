@@ -5,14 +5,12 @@
 import { Pieces } from '../pieces.ts'
 import type { BodyTaker } from '../transport.ts'
 
-/** Bytes kept before the sender should wait. */
 const MAX_KEPT = 256 * 1024
 
 const WHOLE = { error: null }
 
 /** Extended by the sender of the pieces, since each object that a chunk touches costs some 0.2 us. */
 export abstract class BodyQueue {
-  /** Unread pieces; null if there are none. */
   #kept: Pieces | null = null
   /** How the body ended, with `error` null for success. */
   #end: { error: unknown } | null = null
@@ -21,7 +19,6 @@ export abstract class BodyQueue {
   #taker: BodyTaker | null = null
   #pumped: PromiseWithResolvers<boolean> | null = null
 
-  /** Called when everything kept is read and more is wanted. */
   protected abstract wanted(): void
 
   get bytes(): number {
@@ -45,7 +42,6 @@ export abstract class BodyQueue {
     return this.#end === WHOLE
   }
 
-  /** Takes all kept bytes at once. */
   join(): Uint8Array {
     const kept = this.#kept ?? new Pieces()
     this.#kept = null
@@ -63,18 +59,15 @@ export abstract class BodyQueue {
     return pumped.promise
   }
 
-  /** Tells the reader that there is no more for now. */
   stop(): void {
     this.#letGo()?.resolve(false)
   }
 
-  /** Discards the rest. */
   drop(): void {
     this.#isDropped = true
     this.#kept = null
   }
 
-  /** Adds `bytes` between two positions. */
   add(bytes: Uint8Array, from: number, to: number): void {
     if (this.#isDropped) return
     if (this.#taker !== null && this.#kept === null) {
@@ -85,20 +78,17 @@ export abstract class BodyQueue {
     this.#kept.push(bytes.subarray(from, to))
   }
 
-  /** Marks the body as complete. */
   finish(): void {
     this.#end ??= WHOLE
     this.#flush()
   }
 
-  /** Marks the body as broken. */
   fail(error: unknown): void {
     if (this.#end !== null) return
     this.#end = { error }
     this.#flush()
   }
 
-  /** Hands over kept pieces while they are wanted, then the end. */
   #flush(): void {
     for (let taker = this.#taker; taker !== null; taker = this.#taker) {
       const piece = this.#kept?.shift()
@@ -145,7 +135,6 @@ export abstract class BodyQueue {
     )
   }
 
-  /** Detaches the reader and returns its promise. */
   #letGo(): PromiseWithResolvers<boolean> | null {
     const pumped = this.#pumped
     this.#taker = null

@@ -18,7 +18,6 @@ export interface ConnectionOwner {
   closed(connection: Connection): void
   /** Closed before the system opened it: it holds a file until that attempt ends, which may take minutes. */
   abandoned(): void
-  /** Such an attempt ended. */
   gone(): void
   /** Monotonic clock. */
   nowMs(): number
@@ -28,9 +27,8 @@ export interface ConnectionOwner {
 const OPENING_MS = 10_000
 /**
  * A request is resent on a new connection if its own was used before and ended without a byte of response, as if the origin had closed it
- * before the request arrived (RFC 9112, 9.3.1). That is never certain, and an origin that read the request may charge for it. So it must
- * look like it: an orderly close at once; or, after an idle period, a close or reset within the time a distant host, or a router that
- * dropped the connection, needs. Anything else is a failed call.
+ * before (RFC 9112, 9.3.1). That is never certain, and the origin may charge for it. So it must be an orderly close at once; or, after an
+ * idle period, a close or reset within the time that a distant host or a router needs.
  */
 const AT_ONCE_MS = 100
 const IDLE_MS = 1_000
@@ -40,25 +38,18 @@ export class Connection implements SocketListener {
   readonly #owner: ConnectionOwner
   readonly #origin: HttpOrigin
   readonly #parser = new ResponseParser()
-  /** Null until the system has opened it. */
   #socket: Socket | null = null
-  /** Null once it is open or closed. */
   #opening: Timer | null
-  /** True once the system has opened it or given up. */
   #isSettled = false
   #isAbandoned = false
   #isClosed = false
-  /** Why it closed before any request. */
   #error: unknown = null
-  /** True if it has carried a request before. */
   #isUsed = false
   #listener: ExchangeListener | null = null
   #sentMs = 0
   #releasedMs = 0
   #isUnheard = true
-  /** Null once writing has begun. */
   #request: Request | null = null
-  /** The unwritten rest of the request. */
   #unsent: Uint8Array | null = null
   #isPaused = false
 
@@ -110,8 +101,6 @@ export class Connection implements SocketListener {
     this.#listener = null
     this.closed(null)
   }
-
-  // SocketListener.
 
   opened(socket: Socket): void {
     this.#socket = socket
@@ -170,7 +159,6 @@ export class Connection implements SocketListener {
     this.abort()
   }
 
-  /** Closes it and fails the current exchange. */
   closed(error: unknown, isInOrder = false): void {
     if (this.#isClosed) return
     const isStale = this.#isStale(isInOrder)
@@ -213,7 +201,6 @@ export class Connection implements SocketListener {
   }
 }
 
-/** Each has its own pool. */
 export interface HttpOrigin {
   hostname: string
   port: number
@@ -228,12 +215,10 @@ export interface SocketListener {
   secured(error: Error | null): void
   arrived(bytes: Buffer): void
   drain(): void
-  /** The other side has closed for writing. */
   finished(): void
   closed(error: unknown): void
 }
 
-/** Why the connection ended, with the system's code. */
 export class ConnectionError extends Error {
   constructor(
     message: string,
@@ -243,7 +228,6 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Resolves once the system has opened it; rejects once it has given up. */
 function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListener): Promise<Socket> {
   return Bun.connect<SocketListener>({
     hostname,

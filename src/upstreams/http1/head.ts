@@ -7,7 +7,6 @@ export interface Head {
   status: number
   /** By lower-case name; repeated headers are joined by `, `. */
   headers: ReadonlyMap<string, string>
-  /** Length of the body in bytes, if stated. */
   length: number | 'chunked' | 'until close'
   /** How long the connection is kept, in ms: 0 if it isn't, Infinity if unstated. */
   keptMs: number

@@ -18,9 +18,7 @@ const LEFT_MS = 1_000
 export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
   readonly status: number
   readonly #headers: Head['headers']
-  /** Null once all bytes have arrived, or none will. */
   #source: Source | null
-  /** Compression of the body; null for none. */
   readonly #format: string | null
   #inflater: Inflater | null = null
   /** Set while the decompressor waits for its reader. */
@@ -69,8 +67,6 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     this.fail(reason)
   }
 
-  // BodyListener.
-
   data(piece: Uint8Array, from: number, to: number): void {
     if (this.#format === null) {
       this.add(piece, from, to)
@@ -97,15 +93,12 @@ export class Http1Incoming extends BodyQueue implements Incoming, BodyListener {
     this.fail(error)
   }
 
-  // BodyQueue.
-
   override drop(): void {
     super.drop()
     this.#makeRoom?.()
   }
 
   protected override wanted(): void {
-    // Compressed bytes wait for the decompressor.
     if (this.#inflater === null) this.#source?.resume()
     else this.#makeRoom?.()
   }
@@ -158,7 +151,6 @@ export interface Unpacked {
   /** Called only once all compressed bytes are written. */
   end(): void
   fail(error: Error): void
-  /** Resolves once there is capacity; null if there is. */
   room(): Promise<void> | null
 }
 

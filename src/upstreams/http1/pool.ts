@@ -15,7 +15,6 @@ const ON_ITS_WAY_MS = 1_000
 /** Maximum number of abandoned attempts that the system still makes, to an unreachable host. */
 const MAX_ABANDONED = 64
 
-/** Idle connections to all origins. */
 export class IdleConnections {
   readonly #options: PoolOptions
   /** Expiry by connection; the longest idle one comes first. */
@@ -37,7 +36,6 @@ export class IdleConnections {
     return true
   }
 
-  /** Returns false if it has expired. */
   remove(connection: Connection): boolean {
     const untilMs = this.#untilMs.get(connection) ?? 0
     this.#untilMs.delete(connection)
@@ -85,7 +83,6 @@ export class Pool implements ConnectionOwner {
     return this.open()
   }
 
-  /** Opens a new one. */
   open(): Connection {
     if (this.#abandoned >= MAX_ABANDONED) throw new ConnectionError('accepts no connections', 'ETIMEDOUT')
     return new Connection(this.#origin, this)

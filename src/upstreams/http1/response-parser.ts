@@ -40,16 +40,11 @@ type State = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk end' | 'trai
 export class ResponseParser {
   #state: State = 'idle'
   #listener: AnswerListener | null = null
-  /** Null until the head has arrived. */
   #body: BodyListener | null = null
-  /** An incomplete head, size line or trailers. */
   readonly #line = new Line()
   #isLineBegun = false
-  /** Remaining bytes of the body or chunk. */
   #left = 0
-  /** True if half of the CRLF after a chunk has arrived. */
   #isHalf = false
-  /** Bytes of interim responses, such as early hints. */
   #interim = 0
   #keptMs = 0
   /** Body bytes of the current piece, moved together. */
@@ -65,7 +60,6 @@ export class ResponseParser {
     return this.#listener === null ? this.#keptMs : 0
   }
 
-  /** Expects the response to a request that is sent now. */
   expect(listener: AnswerListener): void {
     if (this.#listener) throw new Error('a response is expected already')
     this.#listener = listener
@@ -82,7 +76,6 @@ export class ResponseParser {
     }
   }
 
-  /** Stops listening. */
   stop(): void {
     this.#listener = null
     this.#body = null
@@ -192,7 +185,6 @@ export class ResponseParser {
     return at + 1
   }
 
-  /** Trailers are ignored. */
   #takeTrailers(bytes: Buffer, at: number): number {
     const { text, to } = this.#gather(bytes, at, MAX_HEAD_BYTES, endOfTrailers)
     if (text === null) return to
@@ -241,7 +233,6 @@ export class ResponseParser {
 const BEGINNING = Buffer.from('HTTP/1.')
 const isBeginning = (line: Uint8Array) => BEGINNING.subarray(0, line.length).equals(line.subarray(0, BEGINNING.length))
 
-/** Value of a hexadecimal digit; -1 for any other byte. */
 function hexOf(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20

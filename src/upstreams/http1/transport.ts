@@ -9,7 +9,6 @@ import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
 /** Each idle connection is a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256, nowMs: () => performance.now() }
 
-/** Constant for all requests to one upstream. */
 interface Route {
   pool: Pool
   base: string
@@ -74,9 +73,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
   readonly #pool: Pool
   #resolve!: (incoming: Incoming) => void
   #reject!: (error: unknown) => void
-  /** Null once a response has begun. */
   #request: Request | null
-  /** Null once a response has begun, which then owns it. */
   #connection: Connection | null = null
   #incoming: Http1Incoming | null = null
   readonly #resent: Outgoing['resent']
@@ -98,8 +95,6 @@ class Http1Exchange implements Exchange, ExchangeListener {
     this.#connection = null
     this.#reject(reason)
   }
-
-  // ExchangeListener.
 
   head(head: Head): Http1Incoming {
     this.#request = null
@@ -137,15 +132,11 @@ export interface Request {
   body: string
 }
 
-/**
- * Shared buffer for writing requests: an allocation per large request would be garbage a moment later, and the collector would run three
- * times as often. Larger requests get their own.
- */
+/** Shared buffer: an allocation per large request would be garbage a moment later, and the collector would run three times as often. */
 const SHARED_BYTES = 1024 * 1024
 let sharedBuffer: Buffer | null = null
 
 const MAX_CHAR_BYTES = 3
-/** Space for the length header and the end of the head. */
 const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 
 /** The bytes of a request, valid until the next one is written. */

@@ -61,7 +61,6 @@ export function toMessagesPath({ upstream, upstreamModel }: Target, isStream: bo
   return `/models/${encodeURIComponent(upstreamModel).replaceAll('%40', '@')}:${method}`
 }
 
-/** A path relative to the base URL, which may end in `/v1`. */
 export const toPath = (upstream: Upstream, path: string): string =>
   upstream.baseUrl?.endsWith('/v1') || isVertex(upstream) ? path : `/v1${path}`
 

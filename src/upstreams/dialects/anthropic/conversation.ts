@@ -1,6 +1,6 @@
 /**
- * Turns of a conversation, as the API requires them: leading instructions apart, all tool results of a turn at the start of the next user
- * turn, no two turns of one role in a row, nothing blank.
+ * Turns as the API requires them: leading instructions apart, all tool results at the start of the next user turn, no two turns of one role
+ * in a row, nothing blank.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CacheMarked, Message } from '../../../domain/request.ts'
@@ -59,7 +59,6 @@ export function toConversation(messages: readonly Message[], { keepsSystem, sign
 }
 
 interface Before {
-  /** The last call of a legacy function, which has no ID. */
   call: string | null
   signer: string
   ids: ToolIds
@@ -140,7 +139,6 @@ function trimEnd(turns: readonly Turn[]): void {
 /** Content parts as blocks: text, images and documents. Throws `unsupportedValue`. */
 type Content = Message['content']
 
-/** Omits blank texts, which the API refuses. `at` is the content's path. */
 export function toSaid(content: Content, at: string): SaidBlock[] {
   if (typeof content === 'string') return toTexts(content)
   return (content ?? []).flatMap((part, index): SaidBlock[] => {
@@ -243,10 +241,8 @@ function readDataUrl(url: string, at: string): { mediaType: string; data: string
 /** Prompt cache marks, accepted wherever a client puts them. The API takes four, with one-hour marks before five-minute ones. */
 const MAX_MARKS = 4
 
-/** Anthropic's marks or OpenAI's. */
 type MarkHolder = CacheMarked & { prompt_cache_breakpoint?: unknown }
 
-/** The mark of a request, message, part or tool; null if there is none. */
 export function toCacheControl(holder: MarkHolder): CacheControl | null {
   const own = asObject(holder.cache_control)
   if (own?.type === 'ephemeral') {
@@ -257,7 +253,6 @@ export function toCacheControl(holder: MarkHolder): CacheControl | null {
 
 type Marked = { cache_control?: CacheControl }
 
-/** Marks the last block that may have a mark. */
 function markLast(blocks: readonly Block[], cache: CacheControl): void {
   const last = blocks.findLast((block) => block.type !== 'thinking' && block.type !== 'redacted_thinking')
   if (last) last.cache_control ??= cache
@@ -268,7 +263,6 @@ export function keepMarks(body: WireBody): void {
   const holders: Marked[] = [...(body.tools ?? []), ...(body.system ?? [])]
   for (const { content } of body.messages) for (const block of content) addHolders(block, holders)
   const marked = holders.filter((holder) => holder.cache_control !== undefined)
-  // The request's own mark stands for one on its last block.
   const most = MAX_MARKS - (body.cache_control ? 1 : 0)
   for (const holder of marked.slice(0, Math.max(0, marked.length - most))) delete holder.cache_control
   let isShort = false
@@ -290,10 +284,9 @@ function addHolders(block: Block, holders: Marked[]): void {
 }
 
 /**
- * Converts reasoning between the API's blocks and OpenRouter's `reasoning_details`. Signatures and redacted blocks must come back
- * unchanged, or the API refuses the request. Other vendors' and other upstreams' signed state is dropped, since it means nothing here.
+ * Converts reasoning between the API's blocks and OpenRouter's `reasoning_details`. Signatures must come back unchanged, or the API refuses
+ * the request; those of others are dropped.
  */
-/** Format of the details, with the same value as in other gateways. */
 export const FORMAT = 'anthropic-claude-v1'
 const OURS = 'anthropic'
 

@@ -1,7 +1,4 @@
-/**
- * Decodes Messages API responses, whole or streamed. Pings and unknown events, blocks and deltas are ignored, as the API's versioning
- * policy requires.
- */
+/** Decodes Messages API responses. Pings and unknown events, blocks and deltas are ignored, as the API's versioning policy requires. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason, ToolKind } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
@@ -31,7 +28,6 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #calls: Calls
   readonly #open = new Map<number, BlockReader>()
   readonly #places: Places
-  /** The response's ID; null until it has begun. */
   #id: string | null = null
   #stop: string | null = null
   #explanation = ''
@@ -80,7 +76,7 @@ export class AnswerDecoder extends JsonDecoder {
     }
   }
 
-  /** A repeated start is fine, but a different one belongs to another attempt and makes the rest useless. */
+  /** A repeated start is fine, but a different one belongs to another attempt. */
   #start(message: JsonObject, out: AnswerEvent[]): void {
     const id = asText(message.id)
     if (this.#id !== null) {
@@ -160,7 +156,6 @@ export class AnswerDecoder extends JsonDecoder {
 
 interface BlockReader {
   take(delta: JsonObject, out: AnswerEvent[]): void
-  /** Adds held-back text. */
   end(out: AnswerEvent[]): void
 }
 
@@ -225,7 +220,6 @@ function toAnnotation(citation: JsonObject, span: { start_index: number; end_ind
   return { type: 'file_citation', file_citation: { filename: title, ...content, ...span } }
 }
 
-/** A thinking block: text, and the signature that must come back with it. */
 class ThoughtReader implements BlockReader {
   readonly #index: number
   readonly #signer: string
@@ -277,7 +271,6 @@ function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): vo
   out.push({ kind: 'reasoning', choice: 0, text: '', details: [detail] })
 }
 
-/** Tool calls, numbered from 0, each of the kind its name was declared as. */
 class Calls {
   readonly #kinds = new Map<string, ToolKind>()
   readonly #ids: CallIds
@@ -313,10 +306,8 @@ class Calls {
 class CallReader implements BlockReader {
   readonly #index: number
   readonly #type: ToolKind
-  /** The input at the start of the block: all of it, or nothing yet. */
   readonly #given: unknown
   readonly #pieces = new SurrogateBuffer()
-  /** Input of a custom tool, held back until its JSON is complete. */
   #held = ''
   #isBegun = false
 
@@ -346,7 +337,6 @@ class CallReader implements BlockReader {
   }
 }
 
-/** The text inside a custom tool's input object, or the input itself if it isn't one. */
 function toInput(json: string): string {
   const input = asObject(tryJson(json))?.input
   if (typeof input === 'string') return input

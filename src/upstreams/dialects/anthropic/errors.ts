@@ -23,11 +23,9 @@ const STATUS_OF_TYPE: ReadonlyMap<unknown, number> = new Map(
 
 /** An unpaid account is reported as a bad request. Client text can't match, since it follows its field's path. */
 const UNPAID = /^your credit balance is too low/i
-/** A spending limit of the organization. */
 const SPENT = /spend_limit|credit|billing/
 /** The path at the start of a message, such as `messages.0.content.1.text: …`. */
 const PATH = /^([a-z_]+(?:\.[\w-]+)*): /
-/** What another model may accept. */
 const NOT_TAKEN = /extra inputs are not permitted/i
 const NOT_KNOWN = /does not support|not supported|cannot be used|may not be/i
 

@@ -103,14 +103,12 @@ function decodeMessages({ text, json }: PassthroughRequest, signer: string): str
 const hasState = (message: unknown): boolean =>
   asList(asObject(message)?.content).some((block) => stateIn(block) !== '')
 
-/** The encoded state of a block; '' if there is none. */
 function stateIn(value: unknown): string {
   const block = asObject(value)
   const held = block?.type === 'thinking' ? block.signature : block?.type === 'redacted_thinking' ? block.data : ''
   return isEncodedState(asText(held)) ? asText(held) : ''
 }
 
-/** A message with nothing left is removed. */
 function decodeOne(message: string, value: unknown, signer: string): readonly string[] {
   const blocks = asList(asObject(value)?.content)
   const held = findMembers(message)?.findLast(({ name }) => name === 'content')

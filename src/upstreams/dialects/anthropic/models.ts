@@ -49,10 +49,7 @@ const toInput = (can: JsonObject): Modality[] => [
   ...(toSupport(can.pdf_input) ? (['file'] as const) : []),
 ]
 
-/**
- * As `thinking.ts` uses them: an effort if the model supports it, else a token budget. The list doesn't say whether it takes a temperature:
- * models without budgets refuse one, as all of Anthropic's in models.dev do.
- */
+/** The list doesn't say whether a model takes a temperature: models without budgets refuse one, as all of Anthropic's in models.dev do. */
 function toOptions(can: JsonObject): RouteSettings {
   const thinking = asObject(can.thinking)
   const types = asObject(thinking?.types) ?? {}

@@ -14,7 +14,6 @@ import type { Block, FunctionTool, TextBlock, Turn, WireBody, WireThinking, Wire
 /** Default API version; the newer one refuses `temperature`. */
 export const VERSION = '2023-06-01'
 const NO_SAMPLING = '2026-10-21'
-/** A beta that allows instructions within a conversation. */
 const LATER_SYSTEM = 'mid-conversation-system-'
 
 /** The API refuses longer ones. */
@@ -102,14 +101,12 @@ const TIERS: Readonly<Record<string, 'auto' | 'standard_only'>> = {
 const toInsistence = (choice: WireToolChoice) =>
   choice.type === 'tool' ? `You must call the tool ${choice.name}.` : 'You must call one of the tools.'
 
-/** Fields of this API that chat doesn't have, if the catalog passes them. */
 function toPassed(body: CanonicalRequest, pass: readonly string[]): Record<string, unknown> {
   if (pass.length === 0) return {}
   const isThrough = ([name]: [string, unknown]) => !OURS.has(name) && !REQUEST_FIELDS.has(name) && isPassed(pass, name)
   return Object.fromEntries(Object.entries(body).filter(isThrough))
 }
 
-/** Handled elsewhere. */
 const OURS: ReadonlySet<string> = new Set([
   'reasoning',
   'thinking',
@@ -119,11 +116,9 @@ const OURS: ReadonlySet<string> = new Set([
   'output_config',
 ])
 
-/** Tools and tool choice. */
 type Tool = NonNullable<CanonicalRequest['tools']>[number]
 type Named = { name: string; description?: string | null; parameters?: Record<string, unknown> | null }
 
-/** @param isStrictKnown true if the model supports schemas. */
 export function toTools(body: CanonicalRequest, isStrictKnown: boolean): WireTool[] {
   const allowed = toAllowed(body)
   const given = (body.tools ?? []).filter((tool) => allowed === null || allowed.has(nameOf(tool)))
@@ -171,7 +166,6 @@ const toNamed = (name: string, description: string | null | undefined) =>
 
 const nameOf = (tool: Tool) => (tool.type === 'custom' ? tool.custom.name : tool.function.name)
 
-/** Names that `allowed_tools` permits; null for all. */
 function toAllowed({ tool_choice: choice }: CanonicalRequest): ReadonlySet<string> | null {
   if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return null
   return new Set(
@@ -179,7 +173,6 @@ function toAllowed({ tool_choice: choice }: CanonicalRequest): ReadonlySet<strin
   )
 }
 
-/** Undefined for the API's default. */
 export function toToolChoice(body: CanonicalRequest): WireToolChoice | undefined {
   const chosen = choose(body)
   // Legacy functions are called one at a time.
@@ -198,10 +191,7 @@ function choose({ tool_choice: choice, function_call: call }: CanonicalRequest):
   return { type: 'tool', name: asked.type === 'custom' ? asked.custom.name : asked.function.name }
 }
 
-/**
- * Reasoning settings for what the client asks and the route supports. No wish sends nothing; a refusal is sent, since some models reason by
- * default.
- */
+/** Reasoning settings for what the client asks and the route supports. A refusal is sent, since some models reason by default. */
 export interface Thinking {
   thinking?: WireThinking
   effort?: Effort
@@ -210,15 +200,12 @@ export interface Thinking {
 }
 
 export interface Circumstances {
-  /** The output cap sent. */
   cap: number
-  /** True if it must call a tool. */
   isForced: boolean
   /** True if the last assistant turn called tools and came back without its reasoning. */
   hasForgotten: boolean
 }
 
-/** The API's minimum. */
 const MIN_BUDGET = 1_024
 /** Share of the cap for reasoning, as in `@ai-sdk/provider-utils`. */
 const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, high: 0.6, xhigh: 0.9, max: 0.9 }
@@ -255,8 +242,8 @@ function toAdaptive({ isOn, effort, isHidden }: ThinkingWish, efforts: readonly 
 }
 
 /**
- * The required output cap, if the client sets none: the model's maximum, but within the context left by the prompt, since models before
- * Claude 4.5 refuse a larger sum.
+ * The required output cap, if the client sets none: the model's maximum within the remaining context, since models before Claude 4.5 refuse
+ * a larger sum.
  */
 /** Minimum UTF-8 bytes per token, so that the estimate is rather too high. */
 const BYTES_PER_TOKEN = 3

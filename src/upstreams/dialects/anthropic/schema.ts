@@ -1,10 +1,9 @@
 /**
  * Converts JSON Schemas to the subset that Anthropic enforces (platform.claude.com, structured outputs; the list of `@ai-sdk/anthropic`):
- * the rest goes into descriptions and is validated afterwards, and some schemas can't be converted. Objects have no unnamed properties.
+ * the rest goes into descriptions, and some schemas can't be converted.
  */
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 
-/** Supported keywords. */
 export const UNDERSTOOD: ReadonlySet<string> = new Set([
   ...['$ref', '$defs', 'definitions', 'type', 'enum', 'const', 'title', 'description', 'default'],
   ...['properties', 'required', 'items', 'anyOf', 'allOf', 'format', 'additionalProperties'],
@@ -25,13 +24,11 @@ export const FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
 ])
 
-/** How much of a schema is enforced. */
 export type Held = 'all' | 'some' | 'none'
 
 /** Cached, since each call of a request asks for the same schema. */
 const known = new WeakMap<JsonObject, Held>()
 
-/** Finds how much of a schema can be enforced. */
 export function toHeld(schema: JsonObject): Held {
   return known.getOrInsertComputed(schema, () =>
     isObjectSchema(schema) ? survey(schema, { root: schema, followed: new Map() }) : 'none',
@@ -94,7 +91,7 @@ function isOpen(schema: JsonObject): boolean {
 
 /**
  * True if a value must match several objects or lists at once: closed objects would exclude each other's properties. The API allows no
- * reference within `allOf`; a single one replaces it.
+ * reference within `allOf`.
  */
 function isDivided(schema: JsonObject): boolean {
   const parts = asList(schema.allOf)
@@ -103,16 +100,13 @@ function isDivided(schema: JsonObject): boolean {
   return parts.length > 1 && parts.some((part) => asObject(part)?.$ref !== undefined)
 }
 
-/** Keywords that contain schemas. */
 const HOLDERS = ['properties', 'items', '$ref', 'anyOf', 'oneOf', 'allOf']
 
-/** A bound without effect. */
 const isEmpty = (name: string, value: unknown) =>
   value === undefined ||
   ((name === 'minItems' || name === 'minLength') && value === 0) ||
   (name === 'uniqueItems' && !value)
 
-/** The converted schema; null if it can't be converted. */
 export const toStrict = (schema: JsonObject): JsonObject | null => (toHeld(schema) === 'none' ? null : toClean(schema))
 
 /** Keywords without effect, or set below. */

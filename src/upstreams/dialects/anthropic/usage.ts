@@ -1,11 +1,8 @@
-/**
- * Usage of a call. Cache counts are not part of `input_tokens`. Later reports replace earlier ones, but only the first has cache lifetimes.
- */
+/** Cache counts are not part of `input_tokens`. Later reports replace earlier ones, but only the first has cache lifetimes. */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import { MAX_SEARCHES, type ModelUsage, type Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'
 
-/** Counts of one report, or of one inner call. */
 interface Counts {
   input: number
   read: number
@@ -14,7 +11,6 @@ interface Counts {
   written1h: number
   output: number
   thought: number
-  /** Web searches. */
   searches: number
 }
 
@@ -22,13 +18,10 @@ const NONE: Counts = { input: 0, read: 0, written: 0, written1h: 0, output: 0, t
 
 interface Used {
   usage: Usage
-  /** Usage of other models within the call. */
   others: ModelUsage[]
 }
 
-/** Inner calls of a request. */
 interface Iterations {
-  /** Sum of the model's own. */
   own: Counts
   others: ModelUsage[]
   /** The counts next to them. */
@@ -39,14 +32,12 @@ interface Iterations {
 
 /** Each is recorded as a call. */
 const MAX_MODELS = 20
-/** Further models are combined. */
 const FURTHER = 'further models'
 
 export class UsageReader {
   #top = NONE
   #iterations: Iterations | null = null
 
-  /** Takes the first or a later report; null if it is none. */
   take(value: unknown): Used | null {
     const report = asObject(value)
     if (!report) return null
@@ -68,9 +59,8 @@ export class UsageReader {
 const alone = (counts: Counts): Iterations => ({ own: counts, others: [], top: counts, isTakenOver: false })
 
 /**
- * Each inner call is billed, and the counts next to them are those of the last. Advisors and fallback models are other models; a model that
- * declines before its first token is free (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null if there are
- * none.
+ * Each inner call is billed, and the counts next to them are those of the last. A model that declines before its first token is free
+ * (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null if there are none.
  */
 function toIterations(value: unknown, counts: Counts): Iterations | null {
   const all = asList(value)
@@ -98,7 +88,6 @@ function toIterations(value: unknown, counts: Counts): Iterations | null {
 
 const OF_OTHERS: ReadonlySet<unknown> = new Set(['advisor_message', 'fallback_message'])
 
-/** @param before values for missing counts. */
 function toCounts(usage: JsonObject, before: Counts): Counts {
   const lifetimes = asObject(usage.cache_creation)
   const written = asCount(usage.cache_creation_input_tokens) ?? before.written

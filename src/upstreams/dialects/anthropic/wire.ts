@@ -39,7 +39,6 @@ export interface DocumentBlock extends Cached {
   citations?: { enabled: boolean }
 }
 
-/** Sent by clients that use search results. */
 export interface SearchResultBlock extends Cached {
   type: 'search_result'
   source: string

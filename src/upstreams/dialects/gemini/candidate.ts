@@ -53,7 +53,6 @@ export class Candidate {
     return this.#reason !== null
   }
 
-  /** Takes a candidate of a chunk; content and parts may be missing. */
   take(candidate: JsonObject, out: AnswerEvent[]): void {
     const from = out.length
     for (const part of asList(asObject(candidate.content)?.parts)) this.#takePart(asObject(part) ?? {}, out)
@@ -109,7 +108,6 @@ function asSound(value: unknown): string {
   return text.isWellFormed() ? text : ''
 }
 
-/** An item of `images` as in OpenRouter's format; null if it is no image. */
 function toImage(value: unknown, signature: string, signer: string): object | null {
   const blob = asObject(value) ?? {}
   const [mimeType, data] = [asSound(blob.mimeType), asSound(blob.data)]
@@ -121,10 +119,7 @@ function toImage(value: unknown, signature: string, signer: string): object | nu
   }
 }
 
-/**
- * Function calls as events: numbered from 0, each with ID, name, and arguments in one piece. They arrive whole, or start with
- * `willContinue` and continue in parts without a name.
- */
+/** Function calls as events. They arrive whole, or start with `willContinue` and continue in parts without a name. */
 class Calls {
   readonly #choice: number
   readonly #book: CallBook
@@ -136,7 +131,6 @@ class Calls {
     this.#book = new CallBook(body, `${callId}/${choice}`, choice)
   }
 
-  /** The finish reason unless the response was truncated; null without calls. */
   get reason(): 'tool_calls' | 'function_call' | null {
     return this.#book.reason
   }
@@ -158,7 +152,6 @@ class Calls {
     return begun?.id ?? null
   }
 
-  /** Adds the rest of the last call. */
   end(out: AnswerEvent[]): void {
     const open = this.#open
     this.#open = null
@@ -177,18 +170,16 @@ class Calls {
 
 type Holder = Record<string, unknown>
 
-/** A name or an array index. */
 const STEP = /\.([^.[\]]+)|\[(\d{1,6})\]|\['([^']*)'\]/g
 const MAX_STEPS = 64
 
 /**
- * Assembles arguments sent in pieces with the path of each value: `$.city`, `$.stops[0].name`. Vertex sends them if enabled, which Tollgate
- * doesn't do but a model's settings may.
+ * Assembles arguments sent in pieces with the path of each value: `$.city`, `$.stops[0].name`. Vertex sends them if a model's settings
+ * enable it.
  */
 export class PartialArgs {
   readonly #root: Holder = {}
 
-  /** Takes the items of one `partialArgs`; invalid paths are ignored. */
   take(list: unknown): void {
     for (const each of asList(list)) {
       const item = asObject(each)
@@ -212,7 +203,6 @@ function toSteps(path: string): (string | number)[] {
 function put(root: Holder, steps: (string | number)[], item: JsonObject): void {
   let holder: Holder = root
   for (const [at, step] of steps.entries()) {
-    // Ignores indexes beyond the end of a list.
     if (typeof step === 'number' && step > (Array.isArray(holder) ? holder.length : 0)) return
     const held = Object.hasOwn(holder, step) ? holder[step] : undefined
     if (at === steps.length - 1) {
@@ -229,7 +219,6 @@ function put(root: Holder, steps: (string | number)[], item: JsonObject): void {
 const set = (holder: Holder, step: string | number, value: unknown) =>
   Object.defineProperty(holder, step, { value, enumerable: true, configurable: true, writable: true })
 
-/** A string continues where it stopped. */
 function toValue({ stringValue, numberValue, boolValue }: JsonObject, held: unknown): unknown {
   if (typeof stringValue === 'string') return asText(held) + stringValue
   if (typeof numberValue === 'number') return numberValue
@@ -240,10 +229,7 @@ const MAX_CITATIONS = 1_000
 /** Total UTF-16 units searched. Segments in order take as many as the text has. */
 const MAX_SEARCHED = 10_000_000
 
-/**
- * Reads `groundingMetadata`: each page of each segment. Segments are found by their text, since their offsets are bytes of a part and
- * streams cut parts anywhere; missing ones are dropped, and so are those beyond the limits.
- */
+/** Segments of `groundingMetadata` are found by their text, since their offsets are bytes of a part and streams cut parts anywhere. */
 export function toCitations(metadata: unknown, text: string): object[] {
   const { groundingChunks, groundingSupports } = asObject(metadata) ?? {}
   const pages = asList(groundingChunks).map((chunk) =>
@@ -275,7 +261,6 @@ export function toCitations(metadata: unknown, text: string): object[] {
   return citations
 }
 
-/** Reads `logprobsResult`; null without any token. */
 function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
   const tops = asList(given?.topCandidates)

@@ -12,19 +12,16 @@ export interface Conversation {
   systemInstruction?: { parts: Part[] }
 }
 
-/** How the receiver differs. */
 export interface Manner {
-  /** True if it accepts call IDs. */
   ids: boolean
   /** True for Gemini 3 and later: it refuses unsigned calls of the current turn, and accepts images in tool results. */
   signs: boolean
-  /** Issuer of signatures it accepts (`toThoughtIssuer`). */
   signer: string
 }
 
 /**
- * Text of an empty user turn, since a conversation can't begin with the model. It may end with the model: models before Gemini 3.5
- * Flash-Lite and 3.6 continue it, and later ones refuse themselves.
+ * Text of an empty user turn, since a conversation can't begin with the model. Models before Gemini 3.5 Flash-Lite and 3.6 continue one
+ * that ends with the model, and later ones refuse themselves.
  */
 const NOTHING: Part = { text: '.' }
 
@@ -38,7 +35,6 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
   for (const message of messages.slice(first)) turns.take(message)
   turns.end()
   const { contents } = turns
-  // The contents must not be empty.
   if (contents.length === 0) return { contents: [{ role: 'user', parts: system.length > 0 ? system : [NOTHING] }] }
   if (contents[0]?.role === 'model') contents.unshift({ role: 'user', parts: [NOTHING] })
   if (manner.signs) signCurrentTurn(contents)
@@ -47,7 +43,6 @@ export function toConversation({ messages }: Pick<CanonicalRequest, 'messages'>,
 
 class Turns {
   readonly contents: Content[] = []
-  /** Names of all calls by ID, and positions of the last message's calls. */
   readonly #names = new Map<string, string>()
   #places = new Map<string, number>()
 
@@ -73,7 +68,6 @@ class Turns {
   /** Images in tool results, for models that take them after the results. */
   #pictures: Part[] = []
 
-  /** Ends a run of results. */
   end(): void {
     const pictures = this.#pictures
     this.#pictures = []
@@ -132,7 +126,6 @@ class Turns {
       this.#order = [place]
       return
     }
-    // Most arrive in order.
     const isNext = (this.#order.at(-1) ?? 0) <= place
     const before = isNext ? -1 : this.#order.findIndex((other) => other > place)
     const at = before === -1 ? last.parts.length : before
@@ -140,7 +133,6 @@ class Turns {
     this.#order.splice(at, 0, place)
   }
 
-  /** Positions of the calls that the last turn responds to. */
   #order: number[] = []
 }
 
@@ -152,7 +144,6 @@ function toParts({ content }: Message): Part[] {
   return (content ?? []).flatMap((part) => toPart(part) ?? [])
 }
 
-/** Images of earlier responses, as sent back by their client. */
 function toImages(message: AssistantMessage, signer: string): Part[] {
   return asList(message.images).flatMap((image) => {
     const part = toPart(image)
@@ -169,7 +160,6 @@ function sign(parts: Part[], thoughtSignature: string): void {
   else parts.push({ text: '', thoughtSignature })
 }
 
-/** Arguments must be an object; invalid JSON is kept as `value`. */
 function toCall(called: { name: string; arguments: string }): { name: string; args: Record<string, unknown> } {
   return { name: toName(called.name), args: toArguments(called.arguments) }
 }
@@ -185,10 +175,8 @@ const toName = (name: string) =>
     .slice(0, 128)
 
 /** Content parts as Gemini takes them: text, inline bytes, and URLs that it fetches itself. */
-/** A base64 `data:` URL with any parameters. */
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[^,;]*)*;base64,/i
 
-/** MIME types by file extension. */
 const TYPES: Readonly<Record<string, string>> = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -235,10 +223,8 @@ export function toPart(value: unknown): Part | null | undefined {
   }
 }
 
-/** Empty text is refused. */
 export const toTextPart = (text: string): Part | null => (text === '' ? null : { text })
 
-/** Some clients send the URL without its object. */
 const urlOf = (value: unknown) => asText(value) || asText(asObject(value)?.url)
 
 function toMedia(url: string, otherwise: string): Part | undefined {
@@ -269,16 +255,14 @@ function toFile({ filename, file_data: data, file_url: url, file_id: id }: JsonO
   return stored === '' ? undefined : { fileData: { mimeType, fileUri: stored } }
 }
 
-/** MIME type by the extension of a name or URL path; undefined if unknown. */
 function typeOf(name: string): string | undefined {
   const [path = ''] = name.split(/[?#]/)
   return TYPES[/\.(\w{2,5})$/.exec(path)?.[1]?.toLowerCase() ?? '']
 }
 
 /**
- * Thought signatures, by which a Gemini model recognizes its earlier reasoning. They travel in `reasoning_details` and come back with the
- * response; nothing is stored here. Since Gemini 3 the first call of each step in the current turn needs one
- * (ai.google.dev/gemini-api/docs/thought-signatures).
+ * Thought signatures travel in `reasoning_details` and come back with the response; nothing is stored here. Since Gemini 3 the first call
+ * of each step in the current turn needs one (ai.google.dev/gemini-api/docs/thought-signatures).
  */
 const TYPE = 'reasoning.encrypted'
 const FORMAT = 'google-gemini-v1'
@@ -296,12 +280,10 @@ export const toDetail = (signature: string, signer: string, index: number, callI
   index,
 })
 
-/** A signature in the form of Google's OpenAI endpoint. */
 export const toExtra = (signature: string, signer: string) => ({
   extra_content: { google: { thought_signature: signature, signer } },
 })
 
-/** Reads it back; '' unless this issuer's. */
 function extraSignature(value: unknown, signer: string): string {
   const google = asObject(asObject(asObject(value)?.extra_content)?.google)
   return google && isBy(google, signer) ? asText(google.thought_signature) : ''
@@ -310,9 +292,7 @@ function extraSignature(value: unknown, signer: string): string {
 const isBy = (item: JsonObject, signer: string) => item.signer === undefined || item.signer === signer
 
 export interface Signatures {
-  /** Of the text; '' if there is none. */
   text: string
-  /** By call ID. */
   calls: ReadonlyMap<string, string>
 }
 
@@ -344,7 +324,6 @@ function signCurrentTurn(contents: Content[]): void {
   }
 }
 
-/** The turn begins with the last user content that isn't only function responses. */
 const currentTurn = (contents: readonly Content[]) =>
   Math.max(
     0,

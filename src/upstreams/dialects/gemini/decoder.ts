@@ -1,6 +1,6 @@
 /**
- * Decodes Gemini responses, whole or streamed. Each stream event is a whole response with what is new; the stream just ends once all
- * candidates have a `finishReason` or the prompt was blocked.
+ * Decodes Gemini responses. Each stream event is a whole response with what is new; the stream just ends once all candidates have a
+ * `finishReason` or the prompt was blocked.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
@@ -17,9 +17,7 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #candidates: Candidate[] = []
   #isBlocked = false
   #tier = ''
-  /** Web search queries. */
   readonly #queries = new Set<string>()
-  /** The last usage report. */
   #usage: Usage | null = null
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
@@ -123,7 +121,6 @@ const FAILURES = new Set([
   'MISSING_THOUGHT_SIGNATURE',
 ])
 
-/** @param detail the upstream's message, safe for clients. */
 const toFailure = (word: string, detail: string): UpstreamError | null =>
   FAILURES.has(word) ? new UpstreamError('broken', `ended its response with ${word}${detail && `: ${detail}`}`) : null
 

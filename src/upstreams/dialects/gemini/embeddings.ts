@@ -23,7 +23,6 @@ export function toEmbeddingRequest(
   const texts = inputs.map(toText)
   const model = toResource(upstreamModel)
   const taskType = typeof extras.task_type === 'string' ? extras.task_type : undefined
-  // JSON omits undefined.
   const outputDimensionality = dimensions ?? undefined
   if (!speaksVertex(upstream)) {
     const requests = texts.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality }))
@@ -44,7 +43,6 @@ function toText(input: EmbeddingInput): string {
   })
 }
 
-/** See `EmbeddingFormat`. */
 export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
   const answer = asObject(json) ?? {}
   const error = geminiErrors.find(answer)

@@ -47,7 +47,7 @@ function toInnerStatus({ code, status }: JsonObject): number {
   return STATUSES.get(asText(status)) ?? 500
 }
 
-/** Google returns 400 for an invalid key or a barred account, too. Errors of the request are INVALID_ARGUMENT, and may quote the client. */
+/** Google returns 400 for an invalid key or a barred account, too. Other errors are INVALID_ARGUMENT, and may quote the client. */
 function toStatus(status: number, error: JsonObject, details: JsonObject[]): number {
   if (status !== 400) return status
   const message = asText(error.message)

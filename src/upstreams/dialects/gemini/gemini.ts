@@ -67,7 +67,6 @@ function toListed(entry: JsonObject | null): ListedModel {
   const embeds = asList(methods).includes('embedContent') && !asList(methods).includes('generateContent')
   const output = toTokens(outputTokenLimit, 'outputTokenLimit', oddities)
   return {
-    // Without the resource prefix of every URL.
     id: asText(name).replace(/^models\//, ''),
     ...toDefined({
       name: toTitle(displayName),

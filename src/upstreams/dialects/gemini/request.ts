@@ -19,7 +19,6 @@ import type {
   ToolConfig,
 } from './wire.ts'
 
-/** Throws an UpstreamError `status` 400 for what Gemini can't express. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
   const unable = findUnable(body, isSinceGemini3(target))
   if (unable) throw unable
@@ -99,9 +98,7 @@ function toTier(tier: CanonicalRequest['service_tier']): string | null {
 const toTierHeaders = (tier: string): Record<string, string> =>
   tier === 'standard' ? {} : { 'x-vertex-ai-llm-request-type': 'shared', 'x-vertex-ai-llm-shared-request-type': tier }
 
-/** Tools and tool choice; schemas are sent unchanged. */
 interface Circumstances {
-  /** True if it may search the web, which the provider charges for. */
   isSearching: boolean
   /** Vertex doesn't know the field that others need for search together with functions. */
   isVertex: boolean
@@ -151,7 +148,6 @@ const toConfig = (mode: Mode, names: string[] = []): ToolConfig => ({
   functionCallingConfig: { mode, ...(names.length > 0 ? { allowedFunctionNames: names } : {}) },
 })
 
-/** Undefined for the default, by which the model chooses. */
 function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: CanonicalRequest): ToolConfig | undefined {
   const wanted = choice ?? legacy
   if (wanted === 'none') return toConfig('NONE')
@@ -170,10 +166,7 @@ function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: Can
 const isStrict = (tool: NonNullable<CanonicalRequest['tools']>[number]) =>
   tool.type === 'function' && tool.function.strict === true
 
-/**
- * Reasoning settings: a level or a token budget, since both together are refused (ai.google.dev/gemini-api/docs/thinking). The route
- * decides; by default a level, as for every model since Gemini 3.
- */
+/** Reasoning settings: a level or a token budget, since both together are refused (ai.google.dev/gemini-api/docs/thinking). */
 /** Supported by every model since Gemini 3. */
 const LEVELS: NonNullable<RouteSettings['efforts']> = ['low', 'medium', 'high']
 /** Supported by every model with budgets. */
@@ -181,7 +174,6 @@ const MIN_BUDGET = EFFORT_TOKENS.minimal
 const MAX_BUDGET = EFFORT_TOKENS.high
 const BUDGETS: Record<Effort, number> = { ...EFFORT_TOKENS, xhigh: MAX_BUDGET, max: MAX_BUDGET }
 
-/** Undefined to send nothing. */
 export function toThinking(body: CanonicalRequest, options: RouteSettings): ThinkingConfig | undefined {
   if (options.thinking === 'none') return undefined
   const wish = toThinkingWish(body)
@@ -203,7 +195,6 @@ function toLevel({ isOn, effort }: ThinkingWish, { efforts = LEVELS }: RouteSett
   return level === undefined ? {} : { thinkingLevel: level }
 }
 
-/** Finds fields that Gemini can't express, before sending. */
 /**
  * The refusal of the first field that can't be sent and matters too much to drop; or null.
  * @param isSince3 true for Gemini 3 and later.
@@ -226,7 +217,6 @@ function findField(body: CanonicalRequest, isSince3: boolean): UpstreamError | n
 const NOT_SPOKEN = 'it has no audio output.'
 const FUNCTIONS_ONLY = 'only function tools are supported.'
 
-/** Other first characters are refused. */
 const NAME = /^[A-Za-z_]/
 
 function findTool({ tools, functions, tool_choice: choice }: CanonicalRequest): UpstreamError | null {

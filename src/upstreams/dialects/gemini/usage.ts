@@ -1,7 +1,4 @@
-/**
- * Reads token usage: prompt with cached tokens; prompts of Google's own tools apart, at the same price; output; and reasoning, not part of
- * the output.
- */
+/** Reads token usage. Prompts of Google's own tools and reasoning are counted apart from prompt and output. */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'

@@ -40,7 +40,6 @@ export interface Content {
 export interface FunctionDeclaration {
   name: string
   description?: string
-  /** JSON Schema; missing without arguments. */
   parametersJsonSchema?: Record<string, unknown>
 }
 
@@ -53,7 +52,6 @@ export interface ToolConfig {
   includeServerSideToolInvocations?: true
 }
 
-/** One of the two controls, never both. */
 export interface ThinkingConfig {
   includeThoughts?: boolean
   thinkingLevel?: string

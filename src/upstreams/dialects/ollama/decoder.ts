@@ -1,7 +1,4 @@
-/**
- * Decodes Ollama's responses: chats, whole or as lines, the last of which has `done` and usage; embeddings (`POST /api/embed`); and errors,
- * `{ "error": "…" }`, as a body or a line.
- */
+/** Decodes Ollama's chats, embeddings (`POST /api/embed`) and errors. */
 
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../domain/events.ts'
@@ -84,9 +81,7 @@ export class AnswerDecoder extends JsonDecoder {
   }
 }
 
-/** See `EmbeddingFormat`. */
 export function toEmbeddingRequest({ inputs, dimensions }: EmbeddingsRequest, { upstreamModel }: Target): WireRequest {
-  // JSON omits undefined.
   const asked = {
     model: upstreamModel,
     input: inputs.map(toText),
@@ -101,7 +96,6 @@ function toText(input: EmbeddingInput): string {
   throw unsupportedValue('input', 'inputs must be text, not token IDs.')
 }
 
-/** See `EmbeddingFormat`. */
 export function readEmbeddings(json: unknown, embedding: EmbeddingsRequest, target: Target): AnswerEvent[] {
   const answer = asObject(json)
   const error = answer && ollamaErrors.find(answer)
@@ -122,7 +116,6 @@ export const ollamaErrors: ErrorReader = {
   },
 }
 
-/** The message of an `error`; '' without one. */
 function toSentence(answer: unknown): string {
   const error = asObject(answer)?.error
   return asText(error) || asText(asObject(error)?.message)

@@ -1,6 +1,6 @@
 /**
  * Translates a request for Ollama's `/api/chat`. Without `truncate` an overlong history is refused, and without `shift` a response ends at
- * the context limit, instead of silently losing the beginning.
+ * the context limit, instead of losing the beginning.
  */
 import { asObject, asText } from '../../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'
@@ -10,7 +10,6 @@ import { unsupportedField, unsupportedValue } from '../errors.ts'
 import { toThinkingWish } from '../thinking.ts'
 import { toArguments } from '../tool-calls.ts'
 
-/** Throws an UpstreamError `status` 400 for what Ollama can't express. */
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
   if (body.logit_bias && Object.keys(body.logit_bias).length > 0)
     throw unsupportedField('logit_bias', 'its API has no equivalent.')
@@ -107,7 +106,6 @@ export interface OllamaMessage {
   role: 'system' | 'user' | 'assistant' | 'tool'
   content: string
   thinking?: string
-  /** Base64. */
   images?: string[]
   tool_calls?: { id?: string; function: { name: string; arguments: object } }[]
   tool_name?: string
@@ -116,7 +114,6 @@ export interface OllamaMessage {
 
 /** Throws an UpstreamError `status` 400 for an unsupported part. */
 export function toMessages(messages: readonly Message[]): OllamaMessage[] {
-  /** Function names by call ID. */
   const names = new Map<string, string>()
   return messages.map((message, index) => {
     const { content, images } = toContent(message, index)

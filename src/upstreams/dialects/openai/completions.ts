@@ -50,7 +50,6 @@ const wantsUsage = ({ json }: PassthroughRequest) => asObject(json.stream_option
 
 class CompletionDecoder extends JsonDecoder {
   protected readonly errors = openAiErrors
-  /** True if the last chunk has usage only. */
   isUsageAlone = false
   readonly #finished = new Set<number>()
 

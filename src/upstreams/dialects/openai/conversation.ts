@@ -1,7 +1,6 @@
 /**
- * Adapts a conversation to an upstream that hasn't seen all of it: other issuers' signed state is removed, call IDs are replaced if it
- * refuses them, images in tool results become a user message (the format has no other place), local servers get readable arguments, and
- * fields and roles follow its settings. Returns the same list if nothing changes, which is nearly always.
+ * Adapts a conversation to an upstream that hasn't seen all of it: removes others' signed state, replaces call IDs it refuses, and moves
+ * images of tool results to a user message. Returns the same list if nothing changes, which is nearly always.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
@@ -146,9 +145,8 @@ function withIds(message: Message, ids: ToolIds): Message {
 }
 
 /**
- * Thought signatures of Gemini models in Google's OpenAI format, as `extra_content.google.thought_signature` of tool calls; without them
- * models since Gemini 3 refuse their own calls (ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"). Clients get them
- * as `reasoning_details` items, like those of Google's own format.
+ * Thought signatures of Gemini models in Google's OpenAI format; without them models since Gemini 3 refuse their own calls
+ * (ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"). Clients get them as `reasoning_details` items.
  */
 /** Keys of signatures; the second is used by some gateways to Vertex (github.com/earendil-works/pi/issues/6733). */
 const PLACES = ['google', 'vertex'] as const

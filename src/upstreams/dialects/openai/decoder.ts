@@ -17,10 +17,8 @@ export class AnswerDecoder extends JsonDecoder {
   readonly #plain = new PlainChunks()
   #origin: AnswerOrigin = {}
   #mode: string | null = null
-  /** The last usage report, until other content follows. */
   #report: readonly AnswerEvent[] = NO_REPORT
 
-  /** Ignores unrequested choices. */
   protected override takeWhole(answer: JsonObject, text: string, out: AnswerEvent[]): void {
     const choices = inOrder(answer.choices)
     if (choices.length === 0) throw new UpstreamError('broken', 'returned 200 with an invalid completion')
@@ -84,7 +82,6 @@ export class AnswerDecoder extends JsonDecoder {
     if (isPlain && out.length === from + 1 && said?.kind === 'text') this.#plain.learn(data, said)
   }
 
-  /** Facts that typed clients know; the first value of each stays. */
   #takeOrigin(
     { service_tier: tier, system_fingerprint: fingerprint, moderation }: JsonObject,
     out: AnswerEvent[],
@@ -153,16 +150,13 @@ function inOrder(found: unknown): JsonObject[] {
     .map(({ choice }) => choice)
 }
 
-/** A choice's index, or its position if missing. */
 function toIndex(choice: JsonObject | null, place: number): number {
   const index = choice?.index
   return typeof index === 'number' && Number.isInteger(index) && index >= 0 ? index : place
 }
 
-/** The end marker, whatever surrounds it. */
 const isDone = (data: string) => data.trimStart().startsWith('[DONE]')
 
-/** A keep-alive sent as data: nothing, or a comment. */
 const isSilence = (data: string) => data[0] === ':' || data.trim() === ''
 
 /** Finish reasons of upstreams; calls decide between `stop` and `tool_calls`. */
@@ -192,7 +186,6 @@ class ChoiceDecoder {
   #reason: 'stop' | 'length' | 'content_filter' | null = null
   /** True once the upstream has mentioned it, if only by a role. */
   isNamed = false
-  /** True once it has a finish reason, even an unknown one. */
   isFinished = false
 
   constructor(expected: Expected, index: number) {
@@ -233,20 +226,18 @@ class ChoiceDecoder {
   #takeReason(reason: unknown): boolean {
     if (typeof reason !== 'string' || reason === '' || reason === 'null') return false
     this.isFinished = true
-    // The first known reason counts.
     this.#reason ??= REASONS[reason.toLowerCase()] ?? null
     return true
   }
 }
 
-/** The content of a delta or message that has nothing else; null for any other. */
 function toPlainText(said: JsonObject): string | null {
   for (const key in said) if (key !== 'content' && key !== 'role' && said[key] != null) return null
   const { content } = said
   return typeof content === 'string' ? content : content == null ? '' : null
 }
 
-/** Attempts after which a stream whose chunks never look alike, such as one with padding, is no longer learned from. */
+/** Attempts until a stream whose chunks never look alike is no longer learned from. */
 const MAX_LESSONS = 8
 
 /** Escapes other than of line ends, tabs, slashes and backslashes, and characters that may end a line, take the slow path. */
@@ -259,18 +250,15 @@ const BEFORE = 'data: '
 const AFTER = '\n\n'
 
 /**
- * Fast path for content-only chunks, which nearly all are: learns from one what surrounds the content, and reads the next ones without
- * parsing JSON.
+ * Fast path for content-only chunks, which nearly all are: learns what surrounds the content, and reads the next ones without parsing JSON.
  */
 class PlainChunks {
   #prefix = ''
   #suffix = ''
   #choice = 0
   #lessons = MAX_LESSONS
-  /** Where the last event read ends. */
   end = 0
 
-  /** Reads an event of the learned shape at a position; null for any other. */
   read(text: string, at: number): (AnswerEvent & { kind: 'text' }) | null {
     const prefix = this.#prefix
     if (prefix === '' || !text.startsWith(prefix, at)) return null
@@ -290,7 +278,6 @@ class PlainChunks {
     }
   }
 
-  /** Learns from a parsed chunk that had only this content. */
   learn(data: string, { text, choice }: { text: string; choice: number }): void {
     // An event of several data lines has line ends that `read` doesn't expect.
     if (this.#lessons === 0 || data.includes('\n')) return

@@ -1,7 +1,4 @@
-/**
- * Decodes all other deltas, whatever their fields and shapes, in the order reasoning, text, refusal, calls; incomplete parts are held back.
- * A whole message is one delta.
- */
+/** Decodes all other deltas, whatever their fields and shapes; incomplete parts are held back. A whole message is one delta. */
 
 import type { AnswerEvent, Logprob, Logprobs, TokenLogprob } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
@@ -33,12 +30,10 @@ export class DeltaDecoder {
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 
-  /** True if well-formed content goes out unchanged. */
   get passes(): boolean {
     return (this.#think === null || this.#think.isPast) && this.#content.isEmpty
   }
 
-  /** @param logprobs of its text. */
   take(delta: JsonObject, logprobs: Logprobs | null, out: AnswerEvent[]): void {
     const from = out.length
     const calls: AnswerEvent[] = []
@@ -137,7 +132,6 @@ function addPart(texts: Texts, value: unknown): void {
   else texts.content += asText(part.text)
 }
 
-/** Reasoning is a string or a list of text parts. */
 function toThought(part: JsonObject): string {
   const thought = part.thinking ?? part.reasoning ?? part.text
   if (typeof thought === 'string') return thought
@@ -146,7 +140,6 @@ function toThought(part: JsonObject): string {
     .join('')
 }
 
-/** Text of `reasoning_details`, for clients that only read strings. */
 function toDetailsText(details: unknown): string {
   return asList(details)
     .map((each) => asText(asObject(each)?.text) || asText(asObject(each)?.summary))
@@ -154,9 +147,8 @@ function toDetailsText(details: unknown): string {
 }
 
 /**
- * Separates a leading `<think>…</think>` from the content, however it is split; also `<reasoning>` (Bedrock) and `<thought>` (Google's
- * OpenAI API). Removes blank space before the block and line ends next to its tags; an unclosed block is all reasoning. A closing tag alone
- * stays text, since a stream has already sent what precedes it.
+ * Separates a leading `<think>…</think>` from the content; also `<reasoning>` (Bedrock) and `<thought>` (Google's OpenAI API). An unclosed
+ * block is all reasoning. A closing tag alone stays text, since a stream has already sent what precedes it.
  */
 const OPENINGS = ['<think>', '<reasoning>', '<thought>'] as const
 
@@ -170,7 +162,6 @@ export class ThinkSplitter {
   #held = ''
   #closing = ''
 
-  /** True if all further text is content. */
   get isPast(): boolean {
     return this.#state === 'past'
   }
@@ -227,8 +218,7 @@ export class ThinkSplitter {
 }
 
 /**
- * Numbers the items of `reasoning_details` and `annotations`: clients join streamed items by an integer `index`, and some fail without one
- * (openai-python raises on the second chunk).
+ * Numbers items: clients join streamed items by an integer `index`, and some fail without one (openai-python raises on the second chunk).
  */
 const NO_ITEMS: readonly object[] = []
 
@@ -239,7 +229,6 @@ export class ItemNumbers {
   /** @param joins true if an item without an index continues the last of its type. */
   constructor(readonly joins: boolean) {}
 
-  /** Gives each item its `index`, and drops what is not an object. */
   take(list: unknown): readonly object[] {
     // Missing in nearly every delta.
     if (list === undefined) return NO_ITEMS
@@ -254,7 +243,6 @@ export class ItemNumbers {
     })
   }
 
-  /** Gives a single item the next number. */
   add<Item extends object>(item: Item): Item & { index: number } {
     return { ...item, index: this.#next++ }
   }
@@ -267,7 +255,6 @@ const isIndex = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INDEX
 
 /** Completes logprobs for typed clients: all keys, finite numbers, and lists. Drops items that aren't tokens. */
-/** Null without any token. */
 export function toLogprobs(value: unknown): Logprobs | null {
   const given = asObject(value)
   if (!given) return null

@@ -45,7 +45,6 @@ export function readEmbeddings(
   return events
 }
 
-/** Vectors by index, if they have one. Throws for an index that is missing, repeated or invalid. */
 function inOrder(data: readonly unknown[]): unknown[] {
   const items = data.map((item) => asObject(item) ?? {})
   if (items.every(({ index }) => index === undefined)) return items.map(({ embedding }) => embedding)

@@ -20,7 +20,6 @@ function findError(answer: JsonObject): JsonObject | null {
   return isBareError(answer) ? answer : null
 }
 
-/** Finish reasons that mean failure. */
 const FAILURES = new Set(['error', 'abort', 'aborted', 'network_error', 'insufficient_system_resource'])
 
 function isFailed(choice: unknown): boolean {
@@ -83,7 +82,6 @@ function toUpstreamError(
   )
 }
 
-/** llama-server's figures are next to its message. */
 function toOverflowMarks(error: JsonObject): { code: string; figures: string } {
   const { n_ctx: most, n_prompt_tokens: asked } = error
   const isCounted = Number.isInteger(most) && Number.isInteger(asked)
@@ -124,7 +122,6 @@ function toStatus(error: JsonObject): number {
 const WORDS = ['message', 'msg', 'detail', 'error', 'errors', 'title'] as const
 const MAX_PARTS = 5
 
-/** Text from a string, an object around one, or a list of these; '' if there is none. */
 function toSentence(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value
   if (depth > 4) return ''
@@ -143,7 +140,6 @@ function toSentence(value: unknown, depth = 0): string {
   return ''
 }
 
-/** The first field that FastAPI names, as `messages[0].content`. */
 function toParam(error: JsonObject): string {
   for (const list of [error.detail, asObject(error.message)?.detail, error.errors]) {
     const place = toPath(asObject(asList(list)[0])?.loc)

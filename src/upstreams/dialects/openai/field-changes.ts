@@ -3,18 +3,15 @@
 import type { UpstreamSettings } from '../../../domain/dialects.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 
-/** By field name. */
 export type Changes = ReadonlyMap<string, Change>
 
 interface Change {
   /** New name, unless that field exists, too; null drops it. */
   to?: string | null
-  /** Changes inside: of an object, or of each object in a list. */
   inner?: Map<string, Change>
 }
 
 interface RequestChanges {
-  /** Of all fields except the messages. */
   fields: Changes
   message: Changes
 }
@@ -59,7 +56,6 @@ export function toChanged(value: JsonObject, changes: Changes): JsonObject {
     const held = inner ? toInner(value[name], inner) : value[name]
     if (to === undefined && held === value[name]) continue
     copy ??= { ...value }
-    // JSON omits undefined.
     copy[name] = to === undefined ? held : undefined
     if (to != null) copy[to] ??= held
   }

@@ -1,6 +1,4 @@
-/**
- * Models of an OpenAI-format upstream: its list `{ data: [{ id }] }` with providers' own fields, and what local servers report in addition.
- */
+/** Models of an OpenAI-format upstream: its list with providers' own fields, and what local servers report in addition. */
 import { toDefined } from '../../../domain/changes.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { ListedModel } from '../../../domain/model-server.ts'
@@ -51,7 +49,6 @@ const EMBEDDINGS: Modality[] = ['embeddings']
 
 const SEEING: Modality[] = ['text', 'image']
 
-/** llama-server's facts about its file. */
 function readMeta(meta: JsonObject | null) {
   const { n_params: count, size: bytes, ftype: quantization } = meta ?? {}
   const parameters = typeof count === 'number' && count > 0 ? `${(count / 1e9).toFixed(1)}B` : undefined
@@ -81,7 +78,6 @@ function first(names: readonly string[], places: readonly JsonObject[], oddities
 
 const toFlag = (value: unknown) => (typeof value === 'boolean' ? value : undefined)
 
-/** OpenRouter's request fields by feature. */
 const BY_FIELD: Readonly<Record<string, Feature>> = {
   tools: 'tools',
   response_format: 'json_mode',
@@ -96,7 +92,6 @@ function toFeatures(fields: unknown): Feature[] | undefined {
   return FEATURES.filter((feature) => said.has(feature))
 }
 
-/** Prices that we charge, by OpenRouter's names. */
 const PRICES = [
   ...['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning', 'audio', 'request'],
   'web_search',

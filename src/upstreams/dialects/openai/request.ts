@@ -14,7 +14,6 @@ import { toChanged, toChanges } from './field-changes.ts'
 function toBody(body: CanonicalRequest, target: Target): Record<string, unknown> {
   const { upstream, upstreamModel, features, options: ofModel } = target
   const { options } = upstream
-  // JSON omits undefined.
   const sent: Record<string, unknown> = { ...body, model: upstreamModel }
   sent.messages = toOwnConversation(body.messages, target)
   for (const name in body) if (isRouting(name) && !isPassed(options.pass, name)) sent[name] = undefined
@@ -43,7 +42,6 @@ function toBody(body: CanonicalRequest, target: Target): Record<string, unknown>
 
 const SAMPLING = ['temperature', 'top_p', 'top_k']
 
-/** Writes a request as JSON, reusing the text of unchanged messages. */
 export function toRequestText(body: CanonicalRequest, target: Target): string {
   const sent = toBody(body, target)
   const { messages } = sent
@@ -62,8 +60,8 @@ function toLabels(metadata: Record<string, unknown>, pass: readonly string[]): R
 type EffortFields = NonNullable<UpstreamSettings['effort_fields']>
 
 /**
- * Sets the reasoning effort in the provider's fields and as the route allows. Without `effort_fields` the client's own fields are sent,
- * since the upstream may know them.
+ * Sets the reasoning effort in the provider's fields. Without `effort_fields` the client's own fields are sent, since the upstream may know
+ * them.
  * @param sent a copy of the request's fields, which is changed.
  */
 function sayThinking(
@@ -91,7 +89,6 @@ function translateThinking(sent: JsonObject, body: CanonicalRequest, route: Rout
   const known = toKnown(isOn ? (effort ?? 'medium') : 'none', route)
   if (known === undefined) return
   const fields = words[known] ?? { reasoning_effort: known }
-  // The client's own provider fields override ours.
   for (const name in fields) sent[name] ??= fields[name]
 }
 
@@ -101,7 +98,6 @@ function isSwitch(thinking: unknown): boolean {
   return type === 'enabled' || type === 'disabled'
 }
 
-/** The nearest effort of the model; undefined leaves it to the model. */
 function toKnown(
   effort: Effort | 'none',
   { thinking, efforts, thinking_off: off }: RouteSettings,
@@ -138,7 +134,6 @@ function namesIn(choice: ToolChoice): ReadonlySet<string> {
   return new Set((choice.type === 'allowed_tools' ? choice.allowed_tools.tools : [choice]).map(nameOf))
 }
 
-/** Of a tool, or of a choice that names one. */
 function nameOf(value: unknown): string {
   const tool = asObject(value)
   return asText((asObject(tool?.function) ?? asObject(tool?.custom) ?? tool)?.name)

@@ -66,12 +66,10 @@ export const responses: PassthroughFormat = {
   ),
 }
 
-/** Events that contain the response. */
 const OF_THE_WHOLE: ReadonlySet<string> = new Set(
   ['created', 'queued', 'in_progress', 'completed', 'incomplete'].map((state) => `response.${state}`),
 )
 
-/** Removes reasoning items that the upstream can't read. */
 function toInputEdit({ text, json }: PassthroughRequest): Record<string, string> {
   const isLost = asList(json.input).map((item) => isOfOthers(item) || isKept(item))
   const held = isLost.includes(true) && findMembers(text)?.find(({ name }) => name === 'input')
@@ -88,8 +86,8 @@ const toThought = (value: unknown) => {
 const isOfOthers = (item: unknown) => isEncodedState(asText(toThought(item)?.encrypted_content))
 
 /**
- * True for a mere ID of reasoning stored at the provider, as sent without `encrypted_content`. Nothing of ours is stored, and another's
- * must not be found (https://github.com/langchain-ai/langchain/pull/38372).
+ * True for a mere ID of reasoning stored at the provider. Nothing of ours is stored, and another's must not be found
+ * (https://github.com/langchain-ai/langchain/pull/38372).
  */
 function isKept(item: unknown): boolean {
   const { id, encrypted_content: encoded, content } = toThought(item) ?? {}
@@ -101,7 +99,6 @@ export function toBetaHeaders(passthrough: PassthroughRequest): Record<string, s
   return betas === null ? {} : { 'openai-beta': betas }
 }
 
-/** A tool call in progress, with the number of argument characters so far. */
 interface Call {
   index: number
   chars: number
@@ -110,7 +107,6 @@ interface Call {
 /** Items with text or reasoning; others are work at the provider, unless they are calls. */
 const SAID: ReadonlySet<unknown> = new Set(['message', 'reasoning'])
 
-/** The client's tool calls, by the field of their arguments. */
 const CALLED: ReadonlyMap<unknown, string> = new Map([
   ['function_call', 'arguments'],
   ['custom_tool_call', 'input'],
@@ -134,9 +130,7 @@ const responseErrors: ErrorReader = {
 
 class ResponseDecoder extends JsonDecoder {
   protected readonly errors = responseErrors
-  /** True if the last event reports work without text. */
   isAtWork = false
-  /** By output index. */
   readonly #calls = new Map<number, Call>()
   #searches = 0
 
@@ -191,7 +185,6 @@ class ResponseDecoder extends JsonDecoder {
     }
   }
 
-  /** An item begins, or is complete if `isWhole`. */
   #takeItem(item: JsonObject, at: number, isWhole: boolean, out: AnswerEvent[]): void {
     const held = CALLED.get(item.type)
     if (held !== undefined) {
@@ -238,7 +231,6 @@ class ResponseDecoder extends JsonDecoder {
     out.push({ kind: 'arguments', choice: 0, index: call.index, text })
   }
 
-  /** @param place field of the response in `sent`; null if `sent` is the response. */
   #finish(sent: JsonObject, text: string, place: string | null, out: AnswerEvent[]): void {
     this.isOver = true
     const response = place === null ? sent : (asObject(sent[place]) ?? {})
@@ -276,7 +268,6 @@ function readWords(item: JsonObject, out: AnswerEvent[]): void {
   }
 }
 
-/** Reasoning as a summary. */
 const toSummary = (text: string): AnswerEvent => ({
   kind: 'reasoning',
   choice: 0,
@@ -284,7 +275,6 @@ const toSummary = (text: string): AnswerEvent => ({
   details: [{ type: 'reasoning.summary', index: 0 }],
 })
 
-/** Reasoning that only its vendor can read. */
 const toHidden = (): AnswerEvent => ({
   kind: 'reasoning',
   choice: 0,

@@ -1,26 +1,23 @@
 /**
- * Tool calls as events: numbered from 0 without gaps; ID, kind and name once, then argument deltas. Since upstreams omit, repeat or shift
- * indexes, a piece finds its call by ID, then by index, else it belongs to the last one. The legacy `function_call` is handled alike.
+ * Tool calls as events, numbered from 0 without gaps. Since upstreams omit, repeat or shift indexes, a piece finds its call by ID, then by
+ * index, else it belongs to the last one.
  */
 import type { AnswerEvent, ToolKind } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { SurrogateBuffer } from '../json-decoder.ts'
 import { type CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 
-/** A call with all its pieces; `text` is their arguments. */
 interface Call extends Entry {
   readonly pieces: SurrogateBuffer
   /** Our index; null until its name is known. */
   position: number | null
   /** The ID sent to the client; '' until it has begun. */
   told: string
-  /** True once its signature was sent. */
   isSigned: boolean
 }
 
 export class ToolCalls {
   readonly #calls: Call[] = []
-  /** The first call of each ID, and the last at each index. */
   readonly #byId = new Map<string, Call>()
   readonly #byIndex = new Map<number, Call>()
   #legacy: Call | null = null
@@ -33,7 +30,6 @@ export class ToolCalls {
     readonly sign: (extra: JsonObject, id: string) => object[] = () => [],
   ) {}
 
-  /** Takes the `tool_calls` of a delta or message. */
   take(list: unknown, out: AnswerEvent[]): void {
     const begunHere = new Set<Call>()
     for (const item of Array.isArray(list) ? list : [list]) {
@@ -42,7 +38,6 @@ export class ToolCalls {
     }
   }
 
-  /** Takes the `function_call` of a delta or message. */
   takeLegacy(value: unknown, out: AnswerEvent[]): void {
     const called = asObject(value)
     if (!called) return
@@ -64,7 +59,6 @@ export class ToolCalls {
     }
   }
 
-  /** The finish reason that begun calls imply; null without any. */
   get reason(): 'tool_calls' | 'function_call' | null {
     if (this.#positions > 0) return 'tool_calls'
     return this.#legacy !== null && this.#legacy.position !== null ? 'function_call' : null
@@ -93,7 +87,6 @@ export class ToolCalls {
     if (details.length > 0) out.push({ kind: 'reasoning', choice: this.choice, text: '', details })
   }
 
-  /** The call that an entry continues; undefined if it begins one. */
   #find(entry: Entry): Call | undefined {
     const sameId = entry.id === '' ? undefined : this.#byId.get(entry.id)
     if (sameId) return sameId
@@ -146,10 +139,7 @@ function isAnother(call: Call, { name, text }: Entry, begunInSameList: boolean):
   return name !== call.name || (text.trimStart().startsWith('{') && isWhole(call))
 }
 
-/**
- * True if an entry with a new ID continues the call at its index, because the ID came late or each piece has its own. Otherwise the index
- * is reused by a new call.
- */
+/** True if an entry with a new ID continues the call at its index: the ID came late, or each piece has its own. */
 const isJoined = (call: Call, { name }: Entry) => call.id === '' || (name === '' && call.name !== '' && !isWhole(call))
 
 /** True if an entry only repeats its call, as some servers do at the end of a stream. */
@@ -161,20 +151,17 @@ const isWhole = ({ kind, text }: Call): boolean =>
 
 /** An item of an upstream's `tool_calls`, whole or partial. Missing texts are ''. */
 interface Entry {
-  /** The upstream's own ID and index. */
   id: string
   index: number | null
   kind: ToolKind
   name: string
   /** The next piece of arguments, or of a custom tool's input. */
   text: string
-  /** Extra content such as a signature; null if there is none. */
   extra: JsonObject | null
 }
 
 const NO_ENTRY: Entry = { id: '', index: null, kind: 'function', name: '', text: '', extra: null }
 
-/** Reads whatever fields exist; null if it isn't an object. */
 function toEntry(value: unknown): Entry | null {
   const item = asObject(value)
   if (!item) return null
@@ -192,7 +179,7 @@ function toEntry(value: unknown): Entry | null {
   }
 }
 
-/** Arguments as JSON text. `{}` is ignored, since servers send it before the text; a call without arguments gets its `{}` at the end. */
+/** `{}` is ignored, since servers send it before the text; a call without arguments gets its `{}` at the end. */
 function toArgumentText(value: unknown): string {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''

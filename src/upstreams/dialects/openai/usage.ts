@@ -15,9 +15,8 @@ export function findUsage(answer: JsonObject): Usage | null {
 }
 
 /**
- * The cost in nano-dollars that a response reports. Null if there is none or it isn't all: with a customer's own key, OpenRouter doesn't
- * know what the provider charges.
- * @param text source of `parsed`.
+ * The reported cost in nano-dollars. Null if there is none or it isn't all: with a customer's own key, OpenRouter doesn't know what the
+ * provider charges.
  * @param place field of the response in `parsed`, if that is an event.
  */
 export function findCharge(
@@ -31,7 +30,6 @@ export function findCharge(
   return findReported(parsed, text, place === null ? cost : { ...cost, path: `${place}.${cost.path}` })
 }
 
-/** The usage as an event, with llama-server's measured speed; null if there is none. */
 export function toUsageEvent(answer: JsonObject): UsageEvent | null {
   const usage = findUsage(answer)
   if (usage === null) return null
@@ -147,7 +145,6 @@ const toCount = (value: unknown): number | null =>
 /** Reads a reported cost exactly, from its digits, which a double can't hold, to nano-dollars, rounded once, half up. */
 const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
 
-/** Decimal places of a unit below the dollar. */
 const PLACES: Readonly<Record<ReportedCost['unit'], number>> = { usd: 0, '1e-10usd': 10 }
 
 /** A higher cost than a million dollars is nonsense and would make sums inexact. */
@@ -185,10 +182,9 @@ export function findReported(answer: unknown, text: string, { path, unit }: Repo
   return typeof written === 'string' ? toNanoUsd(written, unit) : null
 }
 
-/** A number as the value of a key that ends at this position. */
 const VALUE = /\s*:\s*(-?\d[\d.e+-]*)/iy
 
-/** The digits of a parsed number under its name; searching is much faster than parsing again. Null if not found, or ambiguous. */
+/** Searching the digits is much faster than parsing again. Null if not found, or ambiguous. */
 function findDigits(text: string, name: string, value: number): string | null {
   const key = JSON.stringify(name)
   let found: string | null = null
