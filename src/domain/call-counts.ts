@@ -95,7 +95,7 @@ export function sumOfCounts(all: readonly Counts[]): Counts {
 export interface Terms {
   /** Such as `flex`; null for the usual one. */
   mode: string | null
-  /** Reported by the upstream; charged if set so. */
+  /** Cost reported by the upstream, if that is charged. */
   reportedNanoUsd: number | null
   /** 1 if some usage, or the mode, has no price. */
   unpriced: number

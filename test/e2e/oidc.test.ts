@@ -72,7 +72,7 @@ test('a server starts while its provider is down, and says so to whoever signs i
 })
 
 test.each([
-  [['--oidc-issuer', 'https://login.example.com'], '--oidc-client-id is missing'],
+  [['--oidc-issuer', 'https://login.example.com'], '--oidc-client-id is required'],
   [['--password-sign-in', 'off'], 'no one could sign in'],
 ])('does not start with %p alone, and says what is missing', async (args, message) => {
   expect(await work.run('serve', '--port', '0', ...args)).toMatchObject({

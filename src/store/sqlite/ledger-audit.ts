@@ -97,7 +97,7 @@ function addHours(hours: Set<number>, next: Next): void {
   for (let row = next.get(''); row !== null; ) {
     const hourMs = hourOf(timeOfId(row.id))
     hours.add(hourOf(row.created_ms))
-    // An ID ahead of its row's time precedes earlier rows.
+    // Also the hour of the ID, which following rows may have.
     if (!(hourMs <= LATEST_MS)) break
     hours.add(hourMs)
     row = next.get(toIdAfter(hourMs + HOUR_MS))
