@@ -1,7 +1,6 @@
 /**
- * A provider with the models that it was asked for: its upstream, which is the administrator's from then on, and their models, routes
- * and prices, which are what was found out (`discovered`): a file may say otherwise, and a refresh of facts brings them up to date.
- * Called by commands, whose user may name any address, and variables.
+ * Adds a provider: its upstream becomes the administrator's, its models, routes, and prices are `discovered`, so files
+ * override them and refreshes update them.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
@@ -13,6 +12,7 @@ import { requireSoundUpstream } from './check-edit.ts'
 import type { DeclaredModel } from './complete.ts'
 import { toFew } from './discover.ts'
 import { findUpstream, withEntry } from './edit.ts'
+import { STORED } from './edit-upstream.ts'
 
 export interface AddDeps {
   store: ConfigStore
@@ -21,35 +21,34 @@ export interface AddDeps {
 
 export type NewUpstream = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'local' | 'options'>
 
-/** Where its credential comes from: a variable of the server's environment, or the credential itself, which is sealed. */
+/** A variable of the server's environment, or the credential itself, which is stored encrypted. */
 export type NewCredential = { variable: string } | { credential: string } | null
 
 export interface Added extends Edited {
-  /** Sentences: models of the list that stay as they are, and those that were there and get a further route. */
+  /** Sentences about models that stay unchanged or get another route. */
   notes: string[]
-  /** The slugs of the latter: whose requests may go to this upstream, too. */
+  /** Slugs of existing models that get a route to this upstream. */
   further: string[]
-  /** The slugs of models that are new. */
+  /** Slugs of new models. */
   fresh: string[]
-  /** Those among them that nobody knows the price of. */
+  /** New models without a known price. */
   unpriced: string[]
 }
 
-/** The row that an upstream would have. */
 export const toUpstreamRow = (wanted: NewUpstream, credential: NewCredential, nowMs: number): UpstreamRow => ({
   ...wanted,
   apiKeyRef: credential !== null && 'variable' in credential ? `\${${credential.variable}}` : null,
   ...{ enabled: true, deadlines: {}, origin: 'admin', createdMs: nowMs, updatedMs: nowMs },
 })
 
-/** Throws `invalid` with the field, and `upstream_exists`. */
+/** @throws `invalid` with the field, and `upstream_exists`. */
 export function requireNewUpstream({ upstreams }: { upstreams: readonly { id: string }[] }, row: UpstreamRow): void {
   requireSoundUpstream(row, (path) => path || 'base_url')
   if (upstreams.some(({ id }) => id === row.id))
-    throw new ServiceError({ kind: 'upstream_exists', upstream: row.id }, `There is an upstream ${row.id} already.`)
+    throw new ServiceError({ kind: 'upstream_exists', upstream: row.id }, `Upstream ${row.id} already exists.`)
 }
 
-/** Makes an upstream with its models. Throws what `requireNewUpstream` does, and `secret_unusable`. */
+/** @throws what `requireNewUpstream` does, and `secret_unusable`. */
 export async function addUpstream(
   { store, vault }: AddDeps,
   wanted: { upstream: NewUpstream; credential: NewCredential; models: DeclaredModel[] },
@@ -59,7 +58,7 @@ export async function addUpstream(
   const row = toUpstreamRow(wanted.upstream, credential, by.nowMs)
   requireNewUpstream(await store.readCatalog(), row)
   const isTyped = credential !== null && 'credential' in credential
-  // A plan writes nothing.
+  // Planning must not create an encryption key.
   const sealed = !isTyped ? null : by.isPlan ? CLEARED : await vault.seal(credential.credential, row)
   return changeCatalog(
     store,
@@ -70,7 +69,7 @@ export async function addUpstream(
       const found = withModels(toState(withEntry(layers, 'upstreams', row)), row.id, models, by.nowMs)
       if (sealed === null) return found
       vault.requireCurrent([sealed])
-      const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: 'typed in' } }
+      const aside = { name: `upstreams.${row.id}`, origin: row.origin, before: {}, after: { api_key: STORED } }
       return { ...found, credentials: [{ id: row.id, sealed: [sealed] }], aside }
     },
   )
@@ -78,21 +77,21 @@ export async function addUpstream(
 
 type Told = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
 
-/** Adds models to an upstream that there is; what it has already stays as it is. Throws `upstream_not_found`. */
+/** Leaves existing models and routes as they are. Throws `upstream_not_found`. */
 export const addModels = (store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> =>
   changeCatalog(store, by, { action: 'upstreams.edit', subject: id }, (state) => {
     findUpstream(state.rows, id)
     return withModels(state, id, models, by.nowMs)
   })
 
-/** What is new becomes an entry of what was found out, and what is there already a further route. */
+/** New models become discovered entries; existing ones get another route. */
 function withModels(state: State, upstream: string, models: DeclaredModel[], nowMs: number): Decision<Told> {
   const { rows } = state
   const existing = new Map(rows.models.map((row) => [row.slug, row]))
   const aliases = new Set(rows.aliases.map(({ alias }) => alias))
   const staying: string[] = []
   const fresh = models.filter(({ slug }) => {
-    if (aliases.has(slug)) staying.push(`${slug}: an alias has this name, and keeps it.`)
+    if (aliases.has(slug)) staying.push(`${slug}: skipped, because an alias has this name.`)
     return !existing.has(slug) && !aliases.has(slug)
   })
   const found = withLayer(
@@ -117,7 +116,7 @@ function withModels(state: State, upstream: string, models: DeclaredModel[], now
   const notes = toFew(staying)
   if (further.length > 0)
     notes.push(
-      `There already, and with a further route from now on, to ${upstream}, behind those that they have: ${further.join(', ')}. Where the others fail or are busy, ${upstream} is sent their requests.`,
+      `Already exist, and get a fallback route to ${upstream}: ${further.join(', ')}. If their other routes fail or are busy, ${upstream} receives the requests.`,
     )
   const slugsOf = (those: DeclaredModel[]) => those.map(({ slug }) => slug)
   const unpriced = slugsOf(fresh.filter(({ pricing }) => pricing.length === 0))
@@ -129,8 +128,8 @@ function withModels(state: State, upstream: string, models: DeclaredModel[], now
 }
 
 /**
- * A second way to a model, which is taken where the others fail; null where it is there, a sentence where it is not to be.
- * It has a price of its own, and what it can do less than the model.
+ * A fallback route with its own price, narrowed to what this provider supports; null if it exists, a sentence if it
+ * can't be added.
  */
 function toFurtherRoute(
   rows: CatalogRows,
@@ -143,9 +142,9 @@ function toFurtherRoute(
   if (!declared || own.some((one) => one.upstream === upstream && one.upstreamModel === declared.upstreamModel))
     return null
   if (row.origin !== 'discovered')
-    return `${row.slug}: the model is there already, and its ${row.origin}'s: give it a route to ${upstream} there, if it is to have one.`
+    return `${row.slug}: already set by ${row.origin}, so no route was added. To add one to ${upstream}, change it there.`
   if (model.pricing.length === 0)
-    return `${row.slug}: the model is there already, and nobody knows what it costs at ${upstream}: no route is added.`
+    return `${row.slug}: already exists, and its price at ${upstream} is unknown. No route was added.`
   const { contextLength, maxOutputLength, supportedFeatures } = model
   const lacksSome = row.supportedFeatures.some((feature) => !supportedFeatures.includes(feature))
   return {

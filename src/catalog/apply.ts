@@ -1,7 +1,6 @@
 /**
- * Carries a catalog into its layer: what it declares takes the place of what the layer said, and with `prune` the rest of the layer
- * goes. Without a change, nothing is written. Also restores any version that is kept, with all of its layers. Called by `serve`, by
- * commands and by the admin API.
+ * Applies a catalog to its layer, replacing what it declares and, with `prune`, deleting the rest. Also restores
+ * earlier versions.
  */
 import { mintTag } from '../domain/id.ts'
 import type { Origin } from '../domain/models.ts'
@@ -38,40 +37,40 @@ import type { Catalog } from './complete.ts'
 import { KINDS } from './fields.ts'
 import type { CatalogSource } from './source.ts'
 
-/** What a plain apply leaves as it is, and is to be done all the same. */
+/** Options that make an apply destructive. */
 export interface ApplyWishes {
-  /** Whether entries that are no longer declared are deleted; `managed`: those alone whose servers are started here. */
+  /** Deletes entries that the catalog no longer declares; `managed`: only those of local model servers. */
   prune?: boolean | 'managed'
-  /** Whether what was changed by hand of what the catalog declares is forgotten. */
+  /** Discards manual changes to entries that the catalog declares. */
   discardEdits?: boolean
 }
 
-/** Looks at what would be before it is. Throws a ServiceError where whoever asks may not do that. */
+/** Checks a change before it is made. Throws a ServiceError if the caller may not make it. */
 export type Permit = (before: State, after: State) => void
 
 export interface ApplyOptions extends EditBy, ApplyWishes {
   origin: Origin
   permit?: Permit
-  /** Which catalog, for the audit row: its path, or `built-in`. */
+  /** For the audit log: the catalog's path, or `built-in`. */
   subject: string
-  /** `toDigest` of its source, kept so that a start can tell that nothing has to be applied. */
+  /** `toDigest` of its source, stored so that a start can skip an apply without changes. */
   digest: string
 }
 
 export interface Applied extends Edited {
-  /** Of the catalog that this was, or would be, done to. */
+  /** Of the catalog before the change. */
   revision: string
-  /** What of it does not count. */
+  /** Entries that a stronger layer overrides. */
   overridden: Overridden[]
-  /** The entries that are no longer declared, and were not pruned. */
+  /** Entries that are no longer declared and were not pruned. */
   kept: string[]
-  /** What was set by hand of rows that are not there: it counts again once they are. */
+  /** Manual settings of rows that no longer exist; they apply again if the rows return. */
   unseen: string[]
 }
 
 /**
- * Applies a catalog, or plans it. Throws `catalog_missing` for the built-in one where a file was applied before: it stands in for a
- * file, and never comes back beside what one has declared.
+ * Applies a catalog, or plans it. Throws `catalog_missing` for the built-in catalog if a file was applied before, since
+ * it only stands in for a missing file.
  */
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<Applied> {
   const { origin, digest, subject, permit, nowMs, prune = false, discardEdits = false } = options
@@ -80,7 +79,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
     if (origin === 'builtin' && KIND_NAMES.some((kind) => state.layers[kind].some((entry) => entry.origin === 'file')))
       throw new ServiceError(
         { kind: 'catalog_missing' },
-        'There is no catalog.yaml in the data folder or here, and this database was set up from one.',
+        'This database was set up from a catalog file, but there is no catalog.yaml in the data folder or here. Restore it, or name it with --catalog FILE.',
       )
     const { layers, prices, declared, kept } = withLayer(state, catalog, { origin, prune, nowMs })
     const wanted = discardEdits && origin !== 'admin' ? withoutEdits(layers, declared) : layers
@@ -89,7 +88,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
     const overridden = findOverridden(after.rows, declared)
     return {
       ...{ layers: wanted, prices },
-      // What was kept is for the next start to look at.
+      // The next start looks at kept entries again.
       settings: { [APPLIED_DIGEST]: kept.length === 0 ? digest : '' },
       detail: { origin, overridden: overridden.length, kept: kept.length },
       more: { revision: toStateRevision(state), overridden, kept, unseen: findUnseen(after) },
@@ -104,8 +103,8 @@ interface LayerOptions {
 }
 
 /**
- * The layers with what a catalog declares in one of them, beside the rows that this would be by itself. What built-in entries stand in
- * for a file with goes once there is one. Prices are only ever added: an unchanged one keeps its row.
+ * Puts a catalog into its layer. A file replaces built-in entries. Prices are only added, and an unchanged price keeps
+ * its row.
  */
 export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, prune, nowMs }: LayerOptions) {
   const prices: PriceRow[] = []
@@ -132,11 +131,11 @@ export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, p
 }
 
 /**
- * The rows of a layer that says a catalog, seen beside what there is: what a catalog says nothing of, such as when a row was made,
- * carries over. New prices are added to `prices`.
+ * The catalog as rows. Facts that it omits, such as a row's creation time, carry over. New prices are added to
+ * `prices`.
  */
 function toRows(catalog: Catalog, { layers, rows }: State, { origin, nowMs, prices }: RowOptions): CatalogRows {
-  // As the layer itself has it, else as it counts.
+  // The layer's own entry, else the effective row.
   const counting: CatalogLayers = rows
   const find = <K extends Kind>(kind: K): ((name: string) => EntryOf<K> | undefined) => {
     const own = layers[kind].filter((entry) => entry.origin === origin)
@@ -178,7 +177,7 @@ interface RowOptions extends Pick<LayerOptions, 'origin' | 'nowMs'> {
 
 type Priced = { pricing?: PricingItem[] | null; priceId?: string | null }
 
-/** The row that has a price, and that row where it is new; null where nobody knows what it costs. */
+/** The price's row ID, and the row if it is new; null without a known price. */
 export function toPrice(
   before: Priced | undefined,
   price: Omit<PriceRow, 'id' | 'createdMs'>,
@@ -190,15 +189,15 @@ export function toPrice(
   return { priceId: row.id, row }
 }
 
-/** A file knows seconds; a row that was made within the one that it says was made when it was. */
+/** Files have seconds, so a time within the same second keeps its milliseconds. */
 function toCreatedMs(said: number | null, before: number | undefined, nowMs: number): number {
   if (said === null) return before ?? nowMs
   return before !== undefined && Math.floor(before / 1_000) * 1_000 === said ? before : said
 }
 
 /**
- * The entries of files that are there for model servers that are started here: their upstreams, the routes to them, the models that
- * lead nowhere else, and their aliases. They are of no use once the file of their commands is gone.
+ * File entries of local model servers: upstreams, their routes, models without other routes, and aliases. They are
+ * useless without the file that has their commands.
  */
 function namesOfManaged(layers: CatalogLayers): ReadonlySet<string> {
   const { upstreams, models, routes, aliases } = mapKinds((kind) =>
@@ -217,7 +216,6 @@ function namesOfManaged(layers: CatalogLayers): ReadonlySet<string> {
   ])
 }
 
-/** The layers without what was changed by hand of rows that a catalog declares. */
 function withoutEdits(layers: CatalogLayers, declared: CatalogRows): CatalogLayers {
   const rows: CatalogLayers = declared
   return mapKinds((kind) => {
@@ -226,10 +224,8 @@ function withoutEdits(layers: CatalogLayers, declared: CatalogRows): CatalogLaye
   })
 }
 
-/** Whether two entries say the same; when they were last written does not count. */
 const isSameEntry = (one: object, other: object) => Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
 
-/** How the catalog of a source is applied by this version of the program. */
 export const toApplyOptions = <const By extends object>(source: CatalogSource, version: string, by: By) => ({
   ...by,
   origin: source.origin,
@@ -237,7 +233,7 @@ export const toApplyOptions = <const By extends object>(source: CatalogSource, v
   digest: toDigest(source, version),
 })
 
-/** Names what a catalog says, and the program that read it: another version may know other facts. */
+/** Includes the program's version, because another version may know other facts. */
 export function toDigest(
   { origin, text, modelFiles }: Pick<CatalogSource, 'origin' | 'text' | 'modelFiles'>,
   version: string,
@@ -246,19 +242,17 @@ export function toDigest(
   return new Bun.CryptoHasher('sha256').update(`${version}\n${origin}\n${texts.join('\n')}`).digest('hex')
 }
 
-/** The setting that holds the digest of the catalog that was applied last. */
 export const APPLIED_DIGEST = 'catalog_digest'
 
-/** Whether a catalog of this digest is the one that was applied last. */
 export const isApplied = (settings: Settings, digest: string) => settings[APPLIED_DIGEST] === digest
 
-/** A kept state, and what it changed in the one kept before it; null where that is not kept any more. */
+/** `changes` is null if the version before it is no longer kept. */
 export interface ShownVersion {
   version: CatalogVersion
   changes: Changes['changes'] | null
 }
 
-/** Tells what a kept state changed. Throws `version_not_found`. */
+/** @throws `version_not_found`. */
 export async function showVersion(store: ConfigStore, number: number): Promise<ShownVersion> {
   const [{ layers, ...version }, before] = await Promise.all([
     readVersion(store, number),
@@ -273,16 +267,15 @@ async function readVersion(store: ConfigStore, number: number): Promise<KeptCata
   if (kept) return kept
   throw new ServiceError(
     { kind: 'version_not_found', number },
-    `There is no version ${number} of the catalogue on record, which keeps the newest ${MAX_KEPT}.`,
+    `Version ${number} of the catalog is unknown or too old: the newest ${MAX_KEPT} are kept. See tollgate catalog history.`,
   )
 }
 
 export type Reverted = Edited & { revision: string }
 
 /**
- * Makes all layers what they were after a version, or plans that, as a change that can be reverted itself. The file that a server goes
- * by stays as it is, and counts again once it is applied. Prices are on record: entries come back with theirs. Throws
- * `version_not_found`.
+ * Restores all layers to a version, or plans that, as a new version. The catalog file is not changed and applies again
+ * at the next apply. Entries get their prices back. Throws `version_not_found`.
  */
 export async function revertCatalog(
   store: ConfigStore,

@@ -1,7 +1,6 @@
 /**
- * The one way in which the catalog changes: decided over its layers, then planned, or written with the audit row and the state that is
- * kept of it. What a change is, is told by the rows that count before and after it. Files, discovery, facts and what is changed by hand
- * all come through here.
+ * The only way to change the catalog: decided over its layers, then planned, or written with an audit row and a new
+ * version. Changes are reported as differences of the effective rows.
  */
 import type { AuditAction } from '../domain/changes.ts'
 import { type Difference, requireRevision, toDifference, toRevision } from '../domain/changes.ts'
@@ -20,16 +19,15 @@ import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCat
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { KINDS, type KindOf, withoutNull } from './fields.ts'
 
-/** A row that is made, deleted, or says something else, under the names that its fields have in a file. */
+/** Fields have their names from catalog files. */
 export interface Change extends Difference {
   action: 'create' | 'update' | 'delete'
   /** Such as `upstreams.openai` or `models.v/m: route u (m)`. */
   name: string
-  /** Whose it was; of a row that is made, whose it is. */
+  /** The row's source before the change; for a new row, its source. */
   origin: Origin
 }
 
-/** Of rows of upstreams, models, routes and aliases. */
 export interface Counts {
   created: number
   updated: number
@@ -42,23 +40,23 @@ export interface Changes extends Counts {
 }
 
 export interface Edited extends Changes {
-  /** The number of the state that this made; null where nothing was changed. */
+  /** The new version's number; null without changes. */
   version: number | null
 }
 
-/** What of a catalog does not count, since a stronger layer says otherwise: `before` is what counts, `after` what was declared. */
+/** A declared row that a stronger layer overrides: `before` is in effect, `after` was declared. */
 export interface Overridden extends Difference {
   name: string
-  /** Of the layer that says otherwise. */
+  /** The overriding layer. */
   origin: Origin
 }
 
 export interface EditBy extends Actor {
-  /** Whether it is only to be told what would change. */
+  /** Plans the change without writing it. */
   isPlan?: boolean
 }
 
-/** The layers, and the rows that are merged from them. */
+/** `rows` are merged from `layers`. */
 export interface State {
   layers: CatalogLayers
   rows: CatalogRows
@@ -68,12 +66,11 @@ export const toState = (layers: CatalogLayers): State => ({ layers, rows: mergeL
 
 export interface Decision<More extends object = object> extends Pick<CatalogWrite, 'prices' | 'credentials'> {
   layers: CatalogLayers
-  /** What is changed beside the layers, as a field of a row that it is told with. */
+  /** A change outside the layers, reported as a field of a row. */
   aside?: Pick<Change, 'name' | 'origin' | 'before' | 'after'> | null
   settings?: Readonly<Record<string, string>>
-  /** For the audit row. */
   detail?: Readonly<Record<string, unknown>>
-  /** What the caller is told beside the changes. */
+  /** Returned to the caller with the changes. */
   more: More
 }
 
@@ -84,7 +81,7 @@ export interface ChangeRecord {
   subject: string
 }
 
-/** Does what is decided over the layers, or tells what that would be. What the decision throws reaches the caller. */
+/** Errors that `decide` throws reach the caller. */
 export async function changeCatalog<More extends object>(
   store: ConfigStore,
   { isPlan = false, ...by }: EditBy,
@@ -104,7 +101,7 @@ export async function changeCatalog<More extends object>(
     const isSame = isSameState(layers, decision.layers)
     if (isSame && told.changes.length === 0)
       return { value: { ...told, version: null, ...more }, settings, change: null }
-    // A credential alone is no state of the catalog.
+    // Changing only a credential creates no version.
     const { version, ...kept } = isSame
       ? { version: null }
       : toVersions(layers, decision.layers, { ...by, ...record }, history)
@@ -114,7 +111,6 @@ export async function changeCatalog<More extends object>(
   })
 }
 
-/** As `changeCatalog`, for what tells its caller the changes alone. */
 export const editCatalog = (
   store: ConfigStore,
   by: EditBy,
@@ -134,7 +130,7 @@ function tell({ rows }: State, { layers, aside = null }: Pick<Decision, 'layers'
   return { ...told, changes: [merged, ...told.changes.filter((change) => change !== own)] }
 }
 
-/** Tells what becomes of rows: upstreams, models, routes and aliases, in this order. */
+/** In the order upstreams, models, routes, aliases. */
 export function toChanges(before: CatalogRows, after: CatalogRows): Changes {
   const changes = [
     ...compare(before.upstreams, after.upstreams, KINDS.upstreams),
@@ -180,7 +176,6 @@ function compare<Row extends { origin: Origin }>(
   return [...created, ...updated, ...deleted]
 }
 
-/** What of declared rows does not count in the end. */
 export function findOverridden(rows: CatalogRows, declared: CatalogRows): Overridden[] {
   const find = <Row extends { origin: Origin }>(own: readonly Row[], wanted: readonly Row[], kind: KindOf<Row>) => {
     const counting = new Map(own.map((row) => [kind.nameOf(row), row]))
@@ -200,7 +195,7 @@ export function findOverridden(rows: CatalogRows, declared: CatalogRows): Overri
   ]
 }
 
-/** Names what was set by hand of rows that are not there, since a file or a prune took them away. It counts again once they are. */
+/** Manual settings of rows that a file or a prune removed. They apply again if the rows return. */
 export function findUnseen({ layers, rows }: State): string[] {
   const find = <K extends Kind>(kind: K, own: readonly EntryOf<K>[]) => {
     const seen = new Set(own.map(NAMES[kind]))
@@ -217,12 +212,11 @@ export function findUnseen({ layers, rows }: State): string[] {
   ]
 }
 
-/** What an export is made of. */
 export interface ToExport {
   rows: CatalogRows
-  /** Ids of upstreams that have a credential which was typed in. */
+  /** IDs of upstreams with a stored credential. */
   sealed: string[]
-  /** Names of what was set by hand of rows that are not there. */
+  /** Names of rows that have only manual settings. */
   unseen: string[]
 }
 
@@ -233,9 +227,9 @@ export async function readExport(store: ConfigStore): Promise<ToExport> {
 }
 
 export const toUnseenNote = (name: string) =>
-  `${name}: what was set by hand waits until a file or a provider has it again.`
+  `${name}: manual changes apply again once a file or a provider declares it.`
 
-/** Whether two states say the same; the order of entries does not count, nor when they were last written. */
+/** Ignores the order of entries and when they were written. */
 const isSameState = (one: CatalogLayers, other: CatalogLayers): boolean =>
   one === other || Bun.deepEquals(toComparable(one), toComparable(other))
 
@@ -244,12 +238,10 @@ const toComparable = (layers: CatalogLayers) =>
     Object.fromEntries(layers[kind].map((entry) => [toKey(kind, entry), { ...entry, updatedMs: 0 }])),
   )
 
-/** How many states are kept. */
 export const MAX_KEPT = 100
 
 /**
- * What is kept of a change: the state that it makes, and before it what others have changed since the newest one that is kept, as a
- * state of its own. So none is ever lost.
+ * The new version, preceded by one for changes made since the newest version by an older program, so that none is lost.
  */
 function toVersions(
   before: CatalogLayers,
@@ -266,7 +258,7 @@ function toVersions(
   }
   const known = newest?.layers ?? NO_LAYERS
   if (!isSameState(known, before)) {
-    const what = newest ? `what was changed after ${newest.number}` : 'what there was before any was kept'
+    const what = newest ? `changes made after ${newest.number}` : 'state before the first version'
     keep({ action: 'catalog.keep', subject: what, layers: before }, known)
   }
   keep({ action, subject, layers: after }, before)
@@ -274,10 +266,10 @@ function toVersions(
   return { version, versions, oldestVersion: version - MAX_KEPT + 1 }
 }
 
-/** A row of audit stays small; all that was changed is in the history of the catalog. */
+/** Keeps audit rows small; versions have all changes. */
 const MAX_TOLD = 100
 
-/** How many rows were changed, and the fields of the first of them, by the names of the rows. */
+/** Counts, and the fields of the first rows, by row name. */
 function toDetail({ changes, created, updated, deleted }: Changes) {
   const told = changes.slice(0, MAX_TOLD)
   const side = (which: 'before' | 'after') =>
@@ -289,16 +281,16 @@ function toDetail({ changes, created, updated, deleted }: Changes) {
   }
 }
 
-/** Throws `revision_conflict` where the catalog is another one than a change was made from. */
+/** @throws `revision_conflict` if the catalog has changed since the caller read it. */
 export function requireState(by: Actor, { layers, rows }: State): void {
   const size = Object.fromEntries(Object.entries(rows).map(([kind, own]) => [kind, own.length]))
   requireRevision(by, 'The catalog', layers, size)
 }
 
-/** As `requireState` goes by. */
+/** The revision that `requireState` checks. */
 export const toStateRevision = ({ layers }: State): string => toRevision(layers)
 
-/** Throws `revision_conflict` where the row that a change is of is another one than it was made from. */
+/** @throws `revision_conflict` if the row has changed since the caller read it. */
 export function requireRow<Table extends Kind>(by: Actor, table: Table, row: CatalogRows[Table][number]): void {
   const { nameOf, fieldsOf } = KINDS[table]
   requireRevision(by, nameOf(row), row, fieldsOf(row))

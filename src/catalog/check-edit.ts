@@ -1,7 +1,4 @@
-/**
- * What a change by hand must keep to: the shapes of the fields that it sets, and what the fields of a row mean to each other. Called with
- * what would be, before layers are merged: those keep a route within its model.
- */
+/** Checks manual changes before layers are merged, because merging narrows a route to its model. */
 import { type TProperties, Type } from '@sinclair/typebox'
 import { byField } from '../domain/deadlines.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -17,10 +14,10 @@ import { type Entry, type Issue, issue, type Path } from './entry.ts'
 import { KINDS, Model, Route, Upstream, withoutNull } from './fields.ts'
 
 const ms = Type.Optional(Type.Integer({ minimum: TIMER_MS.min, maximum: TIMER_MS.max }))
-/** By hand, deadlines are numbers. */
+/** Manual changes have deadlines in ms. */
 const Deadlines = Type.Object({ deadlines: Type.Object(byField(() => ms)) })
 
-/** Throws `invalid` for the first problem, with the name that its field has for whoever changes it. */
+/** @throws `invalid` for the first problem, with the field's name in the admin API. */
 function refuse(issues: readonly Issue[], toField = (path: string) => path): void {
   const [found] = issues
   if (!found) return
@@ -29,7 +26,6 @@ function refuse(issues: readonly Issue[], toField = (path: string) => path): voi
   throw new ServiceError({ kind: 'invalid', field }, `${what} is invalid: ${found.message}`)
 }
 
-/** What is wrong with the shapes of fields, whichever they are. */
 const checkShapes = (of: { properties: TProperties }, fields: Entry): Issue[] =>
   Object.entries(fields).flatMap(([field, value]) => {
     const shape = of.properties[field]
@@ -41,7 +37,7 @@ const checkShapes = (of: { properties: TProperties }, fields: Entry): Issue[] =>
 const modelFields = (row: ModelRow): Entry => withoutNull(KINDS.models.fieldsOf(row))
 const routeFields = (row: RouteRow): Entry => withoutNull(KINDS.routes.fieldsOf(row))
 
-/** Throws `invalid` for a model that may not be as it would be, seen with its routes as they are. */
+/** @throws `invalid`. Checks the model together with its current routes. */
 export function requireModel(model: ModelRow, rows: Pick<CatalogRows, 'routes' | 'upstreams'>): void {
   const fields = modelFields(model)
   const routes = rows.routes.filter((route) => route.model === model.slug)
@@ -54,12 +50,12 @@ export function requireModel(model: ModelRow, rows: Pick<CatalogRows, 'routes' |
     ...checkShapes(Model, fields),
     ...checkLengths(fields, []),
     ...checkPricing(fields.pricing, ['pricing']),
-    ...(lacksPrice ? [issue([], 'pricing is missing: nobody knows what it costs, so give it a price first.')] : []),
+    ...(lacksPrice ? [issue([], 'pricing is missing: its price is unknown. Set a price first.')] : []),
     ...routes.flatMap((route, index) => [...checkRoute(route, model, ['routes', index], paid)]),
   ])
 }
 
-/** Throws `invalid` for a route that may not be as it would be. */
+/** @throws `invalid`. */
 export function requireRoute(route: RouteRow, model: ModelRow, { upstreams }: Pick<CatalogRows, 'upstreams'>): void {
   const fields = routeFields(route)
   const stars = explainStars(route.upstreamModel, false)
@@ -72,13 +68,12 @@ export function requireRoute(route: RouteRow, model: ModelRow, { upstreams }: Pi
   ])
 }
 
-/** What a route and its model mean to each other. */
 function* checkRoute(route: RouteRow, model: ModelRow, at: Path, paid: ReadonlySet<string>): Generator<Issue> {
   yield* checkNarrower(routeFields(route), model, at)
   if (paid.has(route.upstream) && isTimed(route.pricing ?? model.pricing)) yield issue([...at, 'pricing'], NO_SECONDS)
 }
 
-/** Throws `invalid` for an upstream that may not be as it would be. */
+/** @throws `invalid`. */
 export function requireSoundUpstream(row: UpstreamRow, toField?: (path: string) => string): void {
   const { id, dialect, baseUrl: base_url, apiKeyRef: api_key, local, options, deadlines } = row
   const fields = withoutNull({
@@ -97,16 +92,15 @@ export function requireSoundUpstream(row: UpstreamRow, toField?: (path: string) 
   refuse(issues, toField)
 }
 
-/** The upstreams that cost money. */
 const idsOfPaid = ({ upstreams }: Pick<CatalogRows, 'upstreams'>): ReadonlySet<string> =>
   new Set(upstreams.flatMap((row) => (row.local || isBuiltIn(row) ? [] : row.id)))
 
 /**
- * That nobody uses a paid upstream for nothing, or by the price of a server of one's own, by a slip of the hand. Throws `invalid` where
- * a route to an upstream that costs money has no price of its own, and its model's is that of one which costs nothing, or where it is
- * charged by the second. Who means the first says so on the route.
+ * Prevents free or per-second use of a paid upstream by mistake. To make a route free on purpose, set its own price to
+ * 0.
  *
  * @param isMeant which routes were changed.
+ * @throws `invalid` if a changed route to a paid upstream inherits a zero price or is charged per second.
  */
 export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => boolean, field: string): void {
   const models = new Map(rows.models.map((row) => [row.slug, row]))
@@ -115,8 +109,8 @@ export function requirePriced(rows: CatalogRows, isMeant: (route: RouteRow) => b
   const timed = meant.find((route) => isTimed(route.pricing ?? models.get(route.model)?.pricing ?? []))
   const free = meant.find((route) => route.pricing === null && isFree(models.get(route.model)?.pricing))
   const problem = timed
-    ? `of the route of ${timed.model} to ${timed.upstream}, ${NO_SECONDS}`
+    ? `route of ${timed.model} to ${timed.upstream}: ${NO_SECONDS}`
     : free &&
-      `${free.model} costs nothing, and its route to ${free.upstream} has no price of its own: give the route one, be it of 0.`
+      `${free.model} is free, and its route to ${free.upstream} has no price of its own. Set a price on the route, even if it is 0.`
   if (problem) refuse([issue([field], problem)])
 }

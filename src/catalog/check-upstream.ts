@@ -1,6 +1,6 @@
 /**
- * What the fields of an upstream must mean, beyond their types: which of them its dialect has, its address, the references to its
- * credentials, times, its preset, headers, and what becomes of the fields of a request. Called by `check.ts`. Pure, but for the file of the presets.
+ * Checks upstreams beyond field types: settings of their dialect, addresses, credential references, times, presets,
+ * headers, and request fields.
  */
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { quote, toList } from '../domain/explain.ts'
@@ -20,7 +20,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   const dialect = preset?.dialect ?? entry.dialect
   const name = DIALECTS.find((one) => one === dialect)
   if (!isUpstreamId(id))
-    yield issue(at, `'${id}' is no upstream name: use lower-case letters, digits, '-', '_' and '.'.`)
+    yield issue(at, `invalid upstream name '${id}'. Use lowercase letters, digits, '-', '_' and '.'.`)
   if (typeof dialect === 'string' && !name) yield issue([...at, 'dialect'], unknownDialect(dialect))
   yield* checkPreset(at, entry)
   if (name && SETTINGS.base_url[name] && !isManaged(entry) && baseUrl === undefined && preset?.base_url === undefined)
@@ -32,13 +32,13 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   for (const [index, ref] of (Array.isArray(apiKey) ? apiKey : [apiKey]).entries()) {
     if (typeof ref !== 'string' || isReference(ref)) continue
     const example = preset?.env ?? toUsualVariable(id)
-    // Never quote it: it is most likely the secret itself.
+    // Never quote it: it is probably the secret itself.
     yield issue(
       Array.isArray(apiKey) ? [...at, 'api_key', index] : [...at, 'api_key'],
-      `must be a reference to an environment variable, such as \${${example}}, or to a file by its full path, such as file:/run/secrets/${id}, never the key itself.`,
+      `must reference an environment variable, such as \${${example}}, or a file by its full path, such as file:/run/secrets/${id}. Don't write the key itself.`,
     )
   }
-  // Requests that go on as they came are held to a list of names.
+  // Passed-through requests are limited to listed fields.
   const isListed =
     toItems(findDialect(dialect)?.defaults.remote.passthrough).length > 0 ||
     toItems(entry.passthrough ?? preset?.settings?.passthrough).length > 0
@@ -50,7 +50,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
     if (name && typeof format === 'string' && !dialectOf({ dialect: name }).passthrough.some((one) => one === format))
       yield issue(
         [...at, 'passthrough', index],
-        `the '${name}' dialect does not speak ${format}: ${toSpoken(dialectOf({ dialect: name }).passthrough)}.`,
+        `the '${name}' dialect has no ${format} endpoint: ${toSpoken(dialectOf({ dialect: name }).passthrough)}.`,
       )
   yield* checkSettings(at, entry)
   yield* checkProcess(at, entry)
@@ -60,7 +60,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   if (typeof path === 'string' && !PATH.test(path))
     yield issue(
       [...at, 'cost', 'path'],
-      `'${path.slice(0, 60)}' is no path: write where an answer says its cost, its names parted by dots, such as usage.cost.`,
+      `invalid path '${path.slice(0, 60)}'. Write the field that has a response's cost, such as usage.cost.`,
     )
   for (const [name, value] of Object.entries(toEntry(entry.deadlines))) {
     const problem = explainTime(value)
@@ -80,7 +80,7 @@ const toSpoken = (formats: readonly string[]) =>
 
 const toNoAddress = (dialect: DialectName, preset: Preset | undefined): string =>
   preset
-    ? `base_url is missing: at ${preset.name} everybody has another one, such as ${preset.example}.`
+    ? `base_url is missing: set your own, such as ${preset.example}.`
     : `base_url is missing: the '${dialect}' dialect needs one, such as ${dialectOf({ dialect }).exampleUrl}.`
 
 const toUsualVariable = (id: string): string =>
@@ -90,13 +90,13 @@ const toUsualVariable = (id: string): string =>
     .replace(/^(?=\d)/, '_')}_API_KEY`
 
 const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
-  path: [/^\/([\w.:@%/-]|\{model\})*$/, 'must be a path that begins with /, such as /v1/messages.'],
-  probe: [/^\/[\w.@%/-]*$/, 'must be a path that begins with /, such as /health.'],
-  api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be a version of the API, which is a date such as "2023-06-01".'],
-  betas: [/^[\w.-]+$/, 'must be the name of one beta, such as files-api-2025-04-14.'],
+  path: [/^\/([\w.:@%/-]|\{model\})*$/, 'must be a path that starts with /, such as /v1/messages.'],
+  probe: [/^\/[\w.@%/-]*$/, 'must be a path that starts with /, such as /health.'],
+  api_version: [/^\d{4}-\d{2}-\d{2}$/, 'must be an API version, which is a date such as "2023-06-01".'],
+  betas: [/^[\w.-]+$/, 'must be one beta name, such as files-api-2025-04-14.'],
 }
 
-/** What becomes part of a request's head. */
+/** Values that become part of a request's path or headers. */
 function* checkHeaderText(at: Path, name: string, value: unknown): Generator<Issue> {
   const [shape, sentence] = SHAPES[name] ?? [/$/, '']
   for (const [index, each] of (Array.isArray(value) ? value : [value]).entries())
@@ -108,71 +108,70 @@ function explainTime(value: unknown, bounds = TIMER_MS, examples = '5m or 1h, at
   const text = String(value)
   if (toMs(text, bounds) !== null) return null
   if (/^\d*[1-9]\d*$/.test(text))
-    return `${text} has no unit: write ${text}s for seconds or ${text}ms for milliseconds.`
-  return `must be a time with its unit, such as 500ms, 60s, ${examples}.`
+    return `${text} needs a unit: write ${text}s for seconds or ${text}ms for milliseconds.`
+  return `must be a duration, such as 500ms, 60s, ${examples}.`
 }
 
-/** Names of fields, parted by dots. */
+/** Field names separated by dots. */
 const PATH = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,9}$/
 
 const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
 
 /**
- * A name that is never held back is a slip of the hand: what its writer meant would not go through.
- * @param isClosed whether an upstream is sent nothing that its format has no words for, unless it is named.
+ * A field that is never held back is probably a mistake.
+ * @param isListed whether the upstream receives only listed fields that its format doesn't define.
  */
 function explainPass(name: string, isListed: boolean): string | null {
   if (!FIELDS.test(name))
-    return `'${name}' is no field of a request: write its name, such as provider, or mock_* for all that begin so.`
+    return `invalid field '${name}'. Write a request field, such as provider, or mock_* for all that start with mock_.`
   if (isListed || name.endsWith('*') || isHeldBack(name)) return null
-  return `${name} goes to every upstream as it is, if a request has it: only fields that are held back need to be named here.`
+  return `${name} is sent to every upstream anyway. List only fields that are held back by default.`
 }
 
 function toForeign(field: string, has: Has): string {
   const owners = DIALECTS.filter((name) => has[name])
-  return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}; remove it.`
+  return `only the ${toQuoted(owners)} ${owners.length === 1 ? 'dialect has' : 'dialects have'} ${field}. Remove it.`
 }
 
 const toQuoted = (names: string[]) => toList(names.map(quote), 'and')
 
 function unknownDialect(dialect: string): string {
-  const known = `Known are ${toQuoted([...DIALECTS])}.`
-  return `there is no dialect '${dialect}'. ${known}`
+  const known = `Use ${toList(DIALECTS.map(quote), 'or')}.`
+  return `unknown dialect '${dialect}'. ${known}`
 }
 
 function explainUrl(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    return 'must be an address that begins with http:// or https://, such as https://api.openai.com/v1.'
+    return 'must be an http:// or https:// URL, such as https://api.openai.com/v1.'
   if (url.username !== '' || url.password !== '')
-    return 'must not carry a user or a password: put the credential in api_key, as a reference.'
-  if (/[?#]/.test(text)) return 'must end with its path: no ? and no #.'
+    return 'must not contain a user or password. Put a reference to the credential in api_key.'
+  if (/[?#]/.test(text)) return 'must not contain ? or #.'
   return null
 }
 
-/** Says what is wrong with its preset, and how that goes with its dialect. */
+/** Also checks the preset against the dialect. */
 function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Issue> {
   if (typeof name !== 'string') {
     if (name === undefined && dialect === undefined)
-      yield issue(at, "dialect is missing: such as openai, or a preset that says it, such as 'preset: openrouter'.")
+      yield issue(at, "dialect is missing. Set one, such as openai, or a preset, such as 'preset: openrouter'.")
     return
   }
   const preset = findPreset(name)
   if (!preset) {
     const names = Object.keys(allPresets())
-    const known = `Known are ${toList(names.map(quote), 'and')}.`
-    yield issue([...at, 'preset'], `there is no preset '${name}'${closest(name, names)}. ${known}`)
+    const known = `Use ${toList(names.map(quote), 'or')}.`
+    yield issue([...at, 'preset'], `unknown preset '${name}'${closest(name, names)}. ${known}`)
   } else if (dialect !== undefined && dialect !== preset.dialect)
-    yield issue([...at, 'dialect'], `the preset '${name}' is of the '${preset.dialect}' dialect: remove one of them.`)
+    yield issue([...at, 'dialect'], `preset '${name}' uses the '${preset.dialect}' dialect. Remove one of the two.`)
 }
 
-/** Fields that are a gateway's own business: what it reserves, meters and reads depends on them. */
+/** Fields that Tollgate reserves, meters, and reads by. */
 const OURS = new Set(['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 
 const FIELD = /^[A-Za-z_][\w-]*$/
 const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}$/
 
-/** Says what is wrong with the settings by which requests are changed. */
 function* checkSettings(at: Path, entry: Entry): Generator<Issue> {
   for (const [index, name] of toItems(entry.drop).entries())
     if (typeof name === 'string') yield* told([...at, 'drop', index], explainPath(name))
@@ -198,31 +197,29 @@ function* told(at: Path, problem: string | null): Generator<Issue> {
 
 function explainPath(name: string): string | null {
   if (!FIELD_PATH.test(name))
-    return `'${name}' is no field of a request: write its name, such as seed, or messages.name for a field of each message.`
+    return `invalid field '${name}'. Write a request field, such as seed, or messages.name for a field of each message.`
   return explainOurs(name)
 }
 
 function explainField(name: string, isInner: boolean): string | null {
-  if (!FIELD.test(name)) return `'${name}' is no name of a field.`
+  if (!FIELD.test(name)) return `invalid field name '${name}'.`
   return isInner ? null : explainOurs(name)
 }
 
 const explainOurs = (name: string) =>
-  OURS.has(name)
-    ? `${name} is written by Tollgate itself: n, max_tokens_field and stream_options are settings of their own.`
-    : null
+  OURS.has(name) ? `Tollgate sets ${name} itself. See the settings n, max_tokens_field, and stream_options.` : null
 
 const AUTH = /^[A-Za-z][\w-]*( [A-Za-z][\w-]*)?$/
 
 function explainAuth(auth: string): string | null {
   if (!AUTH.test(auth))
-    return "must be bearer, or the name of the header that has the credential, such as api-key, or 'authorization Token'."
+    return "must be bearer, or the header that carries the credential, such as api-key, or 'authorization Token'."
   const [header = ''] = auth.toLowerCase().split(' ')
   return auth !== 'bearer' && header !== 'authorization' ? explainHeader(header) : null
 }
 
 const HEADER = /^[A-Za-z][\w-]*$/
-/** What a request is framed by, and what carries a credential or our own words. */
+/** Headers that frame a request, carry credentials, or are Tollgate's own. */
 const NOT_FREE = new Set([
   ...[
     'host',
@@ -247,13 +244,13 @@ const NOT_FREE = new Set([
 ])
 
 function explainHeader(name: string): string | null {
-  if (!HEADER.test(name)) return `'${name}' is no name of a header.`
+  if (!HEADER.test(name)) return `invalid header name '${name}'.`
   if (!NOT_FREE.has(name.toLowerCase())) return null
-  return `the header ${name} is written by Tollgate itself${name.toLowerCase() === 'authorization' ? ', from api_key' : ''}.`
+  return `Tollgate sets the header ${name} itself${name.toLowerCase() === 'authorization' ? ', from api_key' : ''}.`
 }
 
 function explainHeaderValue(value: unknown): string | null {
   if (typeof value !== 'string') return null
-  if (!/^[\x20-\x7e]*$/.test(value)) return 'must be one line of plain letters, digits and signs.'
-  return /\$\{/.test(value) ? 'is sent as it is written: only api_key may be a reference.' : null
+  if (!/^[\x20-\x7e]*$/.test(value)) return 'must be one line of printable ASCII.'
+  return /\$\{/.test(value) ? 'is sent literally: only api_key can be a reference.' : null
 }

@@ -1,7 +1,6 @@
 /**
- * What the fields of a catalog must mean, beyond their types: names, prices, routes, aliases that point at each other, and that every
- * fact is there, from the entry itself or from the known ones. Called on the raw document, right after the schema and whatever that said, so
- * that every problem is named at once; a field of the wrong type is the schema's business and skipped here. Pure.
+ * Checks catalogs beyond field types. It runs on the raw document, so that all problems are reported at once, and skips
+ * fields of the wrong type, which the schema reports.
  */
 
 import type { TSchema } from '@sinclair/typebox'
@@ -31,7 +30,7 @@ import { covers, type Expansion } from './wildcard.ts'
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
-/** Names every problem that the schema cannot see; `expansion` is what the wildcards in the file stand for. */
+/** `expansion` has what the file's wildcards expand to. */
 export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Expansion): Generator<Issue> {
   const root = toEntry(raw)
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
@@ -45,45 +44,42 @@ export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Ex
 function* checkAlias(alias: string, entry: unknown, models: Entry, expansion: Expansion): Generator<Issue> {
   const at: Path = ['aliases', alias]
   const model = isObject(entry) ? entry.model : entry
-  if (!ALIAS.test(alias)) yield issue(at, `'${alias}' is no alias: use letters, digits and . _ : @ + ~ / -.`)
-  if (Object.hasOwn(models, alias)) yield issue(at, 'there is a model of this name; an alias must not hide it.')
+  if (!ALIAS.test(alias)) yield issue(at, `invalid alias '${alias}'. Use letters, digits, and . _ : @ + ~ / -.`)
+  if (Object.hasOwn(models, alias)) yield issue(at, 'a model has this name. Choose another alias.')
   const problem = typeof model === 'string' ? explainTarget(model, models, expansion) : null
   if (problem) yield issue(isObject(entry) ? [...at, 'model'] : at, problem)
 }
 
 function explainTarget(model: string, models: Entry, { models: expanded }: Expansion): string | null {
-  if (isWildcard(model))
-    return `an alias stands for one model, and '${model}' is a wildcard: name one that it stands for.`
+  if (isWildcard(model)) return `'${model}' is a wildcard, but an alias needs one model. Name a model that it covers.`
   const slugs = expanded.map(({ slug }) => slug)
   if (Object.hasOwn(models, model) || slugs.includes(model)) return null
   const wildcard = Object.keys(models).find((name) => covers(name, model))
   const hint = closest(model, [...Object.keys(models).filter((name) => !isWildcard(name)), ...slugs])
-  if (!wildcard) return `there is no model '${model}' in this file${hint}.`
-  // One that stands for nothing is told about in its own place.
+  if (!wildcard) return `unknown model '${model}' in this file${hint}.`
+  // An empty wildcard is reported at its own place.
   if (!expanded.some((one) => one.wildcard === wildcard)) return null
-  return `${wildcard} does not stand for '${model}': no price is known for a model of this name${hint}. List it by its own name.`
+  return `${wildcard} doesn't cover '${model}': its price is unknown${hint}. List the model by name.`
 }
 
-/** Why a provider's calls are not charged by the second. */
 export const NO_SECONDS =
-  'second is the price of the time of a server of your own, and this upstream is not local: give the route a price without it, or make the upstream local.'
+  'a price per second is only for local upstreams. Set a price without second, or make the upstream local.'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
-/** Of a second: a thousandth of it has an exact price, too. */
+/** One millisecond has an exact price too. */
 const DECIMAL_OF_SECOND = /^\d{1,9}(\.\d{1,15})?$/
 
-/** What no wildcard can say of all its models at once. */
+/** Fields that differ between a wildcard's models. */
 const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
-/** Those of them that a route has too. */
+/** Those that a route has too. */
 const LENGTHS = ['context_length', 'max_output_length']
 
-/** Names what is wrong with a model's entry. */
 export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known: KnownProviders): Generator<Issue> {
   const at: Path = ['models', slug]
   const entry = toEntry(raw)
   if (isWildcard(slug)) yield* checkWildcard(slug, entry, at)
   else if (!isSlug(slug))
-    yield issue(at, `'${slug}' is no model name: it must be <vendor>/<model_name>, such as openai/gpt-4o-mini.`)
+    yield issue(at, `invalid model ID '${slug}'. It must be <vendor>/<model>, such as openai/gpt-4o-mini.`)
   yield* checkLengths(entry, at)
   yield* checkPricing(entry.pricing, [...at, 'pricing'])
   const seen = new Set<string>()
@@ -92,12 +88,12 @@ export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known:
     const path = [...at, 'routes', index]
     if (typeof route.upstream === 'string' && !Object.hasOwn(upstreams, route.upstream)) {
       const hint = closest(route.upstream, Object.keys(upstreams))
-      yield issue([...path, 'upstream'], `there is no upstream '${route.upstream}' in this file${hint}.`)
+      yield issue([...path, 'upstream'], `unknown upstream '${route.upstream}' in this file${hint}.`)
     }
     const problem = typeof route.model === 'string' ? explainStars(route.model, isWildcard(slug)) : null
     if (problem) yield issue([...path, 'model'], problem)
     const name = `${route.upstream} ${route.model}`
-    if (seen.has(name)) yield issue(path, 'this route is there twice: same upstream, same model.')
+    if (seen.has(name)) yield issue(path, 'duplicate route: same upstream and model.')
     seen.add(name)
     yield* checkLengths(route, path)
     yield* checkPricing(route.pricing, [...path, 'pricing'])
@@ -112,14 +108,14 @@ function* checkWildcard(slug: string, entry: Entry, at: Path): Generator<Issue> 
   if (!isWildcardName(slug))
     yield issue(
       at,
-      `'${slug}' is no wildcard: it must be <vendor>/<prefix>*, with one * at its end, such as openai/* or openai/gpt-*.`,
+      `invalid wildcard '${slug}'. It must be <vendor>/<prefix>*, with one * at the end, such as openai/* or openai/gpt-*.`,
     )
   for (const field of OF_ONE_MODEL) {
     if (entry[field] === undefined) continue
-    const advice = LENGTHS.includes(field) ? 'set it on a route, where it is a limit, or' : 'remove it, or'
+    const advice = LENGTHS.includes(field) ? 'set it on a route as a limit, or' : 'remove it, or'
     yield issue(
       [...at, field],
-      `differs from model to model, so a wildcard has no ${field}: ${advice} list a model by its own name.`,
+      `a wildcard can't have ${field}, which differs between models: ${advice} list a model by name.`,
     )
   }
 }
@@ -128,7 +124,7 @@ export function explainStars(model: string, ofWildcard: boolean): string | null 
   const stars = model.split('*').length - 1
   if (stars > 1) return `'${model}' has more than one *.`
   if (stars === 1 && !ofWildcard)
-    return `'${model}' has a *, which only a route of a wildcard such as openai/* can have: write the upstream's own name of this model.`
+    return `'${model}' contains *, which is only for wildcards such as openai/*. Write the upstream's name of this model.`
   return null
 }
 
@@ -137,7 +133,7 @@ export function* checkLengths(
   at: Path,
 ): Generator<Issue> {
   if (typeof context === 'number' && typeof output === 'number' && output > context)
-    yield issue([...at, 'max_output_length'], `${output} is more than context_length, which is ${context}.`)
+    yield issue([...at, 'max_output_length'], `${output} is more than context_length (${context}).`)
 }
 
 export function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
@@ -151,45 +147,44 @@ export function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
       yield issue(
         [...at, index, field],
         ofSecond
-          ? `'${value.slice(0, 40)}' is no price: write USD per second as a decimal such as "0.0005", without sign or exponent, at most 15 decimals.`
-          : `'${value.slice(0, 40)}' is no price: write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
+          ? `invalid price '${value.slice(0, 40)}'. Write USD per second as a decimal such as "0.0005", without sign or exponent, at most 15 decimals.`
+          : `invalid price '${value.slice(0, 40)}'. Write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
       )
     }
     if (entry.image !== undefined)
       yield issue(
         [...at, index, 'image'],
-        'no upstream says how many images it was paid for, so a price of each cannot be charged: write image_token, the price of a token of an image in the prompt.',
+        "prices per image are not supported, because upstreams don't report images. Set image_token, the price of an image token in the prompt.",
       )
     const { mode } = entry
     const problem = typeof mode === 'string' ? explainMode(mode) : null
     if (problem) yield issue([...at, index, 'mode'], problem)
     const conditional = entry.min_prompt_tokens !== undefined || mode !== undefined
     if (index === 0 && conditional)
-      yield issue([...at, 0], 'the first price holds for every request and has no min_prompt_tokens and no mode.')
+      yield issue([...at, 0], "the first price applies to every request, so it can't have min_prompt_tokens or mode.")
     if (index > 0 && !conditional && isObject(item))
       yield issue(
         [...at, index],
-        'min_prompt_tokens is missing: a further price must say from where on it holds, or by its mode for which calls.',
+        'min_prompt_tokens is missing: every price after the first needs min_prompt_tokens or mode.',
       )
     const condition = JSON.stringify([entry.min_prompt_tokens ?? null, mode ?? null])
     if (index > 0 && conditional && seen.has(condition))
-      yield issue([...at, index], 'there is another price for the same: only one of the two can hold.')
+      yield issue([...at, index], 'duplicate price: another one has the same conditions.')
     seen.add(condition)
     if (typeof mode === 'string' && entry.min_prompt_tokens !== undefined && !hasBase(pricing, mode))
-      yield issue([...at, index], `the mode ${mode} has no price without min_prompt_tokens: shorter prompts need one.`)
+      yield issue([...at, index], `mode ${mode} also needs a price without min_prompt_tokens, for shorter prompts.`)
   }
 }
 
 const hasSecond = (pricing: unknown): boolean => toItems(pricing).some((item) => toEntry(item).second !== undefined)
 
-/** What says for which calls an item holds. */
 const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode'])
 
 function explainMode(mode: string): string | null {
   const served = toMode(...mode.split('+'))
   if (served === mode) return null
-  const advice = served === null ? 'served so, a call costs the price without one' : `write '${served}'`
-  return `'${mode.slice(0, 40)}' is no mode: ${advice}.`
+  const advice = served === null ? 'such calls cost the price without a mode' : `write '${served}'`
+  return `invalid mode '${mode.slice(0, 40)}': ${advice}.`
 }
 
 const hasBase = (pricing: unknown, mode: string) =>
@@ -197,7 +192,7 @@ const hasBase = (pricing: unknown, mode: string) =>
     .map(toEntry)
     .some((item) => item.mode === mode && item.min_prompt_tokens === undefined)
 
-/** Names the facts that neither the entry nor the known ones have, and what a route claims beyond them. */
+/** Facts that are neither in the entry nor known, and routes that exceed their model. */
 function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {
   const facts = { ...assumedOf(entry), ...findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName)) }
   const missing: string[] = FACT_FIELDS.filter(
@@ -207,10 +202,11 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
   const verb = missing.length === 1 ? 'is' : 'are'
   if (missing.length > 0) {
     const isKnown = facts.contextLength !== undefined || facts.name !== undefined
-    const why = isKnown
-      ? 'the public facts lack that'
-      : `no public facts about it are known${closestKnown(known, slug)}`
-    yield issue(['models', slug], `${toList(missing, 'and')} ${verb} missing: ${why}, so the model must say it itself.`)
+    const why = isKnown ? 'the public facts lack it' : `no public facts are known${closestKnown(known, slug)}`
+    yield issue(
+      ['models', slug],
+      `${toList(missing, 'and')} ${verb} missing: ${why}. Set ${missing.length === 1 ? 'it' : 'them'} on the model.`,
+    )
   }
   const contextLength = toNumber(entry.context_length) ?? facts.contextLength ?? Infinity
   const maxOutputLength = toNumber(entry.max_output_length) ?? facts.maxOutputLength ?? Infinity
@@ -220,7 +216,7 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
     yield* checkNarrower(toEntry(route), most, ['models', slug, 'routes', index])
 }
 
-/** What the name of a model may have been meant for, of those that are known of its vendor. */
+/** Suggests a known model of the same vendor. */
 function closestKnown(known: KnownProviders, slug: string): string {
   const vendor = slug.slice(0, Math.max(0, slug.indexOf('/')))
   const models = Object.hasOwn(known, vendor) ? known[vendor]?.models : undefined
@@ -233,7 +229,7 @@ function toRouteName(item: unknown): { upstream: string; model: string }[] {
   return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
 }
 
-/** The model's facts are what a client is promised, so a route may be narrower and never wider. */
+/** Clients rely on the model's facts, so a route may be narrower but never wider. */
 export function* checkNarrower(
   route: Entry,
   { contextLength, maxOutputLength, supportedFeatures }: Pick<Facts, 'contextLength' | 'maxOutputLength'> & Can,
@@ -242,16 +238,10 @@ export function* checkNarrower(
   const limits = { context_length: contextLength, max_output_length: Math.min(maxOutputLength, contextLength) }
   for (const [field, most] of Object.entries(limits))
     if ((toNumber(route[field]) ?? 0) > most)
-      yield issue(
-        [...at, field],
-        `${route[field]} is more than its model's, which is ${most}: a route may be narrower, never wider.`,
-      )
+      yield issue([...at, field], `${route[field]} is more than the model's ${most}. A route can only lower it.`)
   for (const feature of FEATURES)
     if (!supportedFeatures.includes(feature) && toItems(route.supported_features).includes(feature))
-      yield issue(
-        [...at, 'supported_features'],
-        `the model has no '${feature}': a route may leave features out, and add none.`,
-      )
+      yield issue([...at, 'supported_features'], `the model lacks '${feature}'. A route can't add features.`)
 }
 
 interface Can {
@@ -260,7 +250,7 @@ interface Can {
 
 const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
-/** Rewrites a problem of a shape for whoever edits: what else the field could have been. */
+/** Turns a schema problem into advice for people who edit the file. */
 export function toIssue({ segments, code, message, path }: Problem, schema: TSchema = CatalogSchema): Issue {
   const name = String(segments.at(-1))
   const parent = segments.slice(0, -1)
@@ -268,10 +258,9 @@ export function toIssue({ segments, code, message, path }: Problem, schema: TSch
     if (parent[0] === 'upstreams' && parent.length === 2 && name === 'command')
       return {
         segments,
-        message:
-          'there is no such field. Name the command of a model server as a list: process: [llama-server, --port, "{port}"].',
+        message: 'unknown field. Write the server command as a list: process: [llama-server, --port, "{port}"].',
       }
-    return { segments, message: `there is no such field${closest(name, fieldsAt(parent, schema))}.` }
+    return { segments, message: `unknown field${closest(name, fieldsAt(parent, schema))}.` }
   }
   if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
   if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing' && !CONDITIONS.has(name))
@@ -279,5 +268,5 @@ export function toIssue({ segments, code, message, path }: Problem, schema: TSch
   return { segments, message: strip(message, path) }
 }
 
-/** The path stands before each sentence already. */
+/** The path precedes each sentence anyway. */
 const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')

@@ -1,7 +1,4 @@
-/**
- * What a catalogue declares, and how its checked entries become that: with defaults, and known facts for what an entry
- * leaves out. Called by `file.ts`; `apply.ts` makes entries of the result. Pure.
- */
+/** Completes checked catalog entries with defaults and known facts. */
 import { DEADLINE_NAMES, DEADLINES, type Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
@@ -27,11 +24,10 @@ export type DeclaredUpstream = Omit<UpstreamRow, 'origin' | 'createdMs' | 'updat
 
 export type DeclaredRoute = Omit<RouteRow, 'model' | 'priceId' | 'origin'>
 
-/** The public facts of a model. */
 export type Facts = Pick<ModelRow, (typeof FACT_FIELDS)[number][0] | 'pricing'>
 
 export interface DeclaredModel extends Omit<ModelRow, 'priceId' | 'origin' | 'createdMs' | 'updatedMs'> {
-  /** Null where the catalogue does not say; the row then keeps the time at which it was made. */
+  /** Null if not declared; the row then keeps its creation time. */
   createdMs: number | null
   routes: DeclaredRoute[]
 }
@@ -51,7 +47,7 @@ export const isFree = (pricing: readonly PricingItem[] = []) =>
     ),
   )
 
-/** Converts an upstream that has passed every check. */
+/** The entry must have passed every check. */
 export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   const { dialect: said, base_url: baseUrl, api_key: apiKey, enabled = true, deadlines: given } = entry
   const { process: _, ...rest } = toOptions(Upstream, entry)
@@ -64,7 +60,6 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   const dialect = said ?? toPresetDialect(rest.preset)
   const hash = toProcessHash(entry)
   const options = hash === undefined ? rest : { ...rest, process: hash }
-  // What is left is kept as it is written.
   return {
     id,
     dialect,
@@ -77,23 +72,20 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
   }
 }
 
-/** The one that a preset speaks. */
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
-/** What needs no saying of a model that makes nothing but embeddings: it writes no tokens, and one is the least that there is. */
+/** Implied for embedding models: they write no tokens, and 1 is the minimum. */
 export const OF_EMBEDDINGS = {
   outputModalities: ['embeddings'],
   maxOutputLength: 1,
   supportedFeatures: [],
 } satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
 
-/** What is taken to be so of an entry that says what its model makes. */
 export function assumedOf({ output_modalities: made }: Entry): Partial<Facts> {
   return toItems(made).length === 1 && toItems(made)[0] === 'embeddings' ? OF_EMBEDDINGS : {}
 }
 
-/** Whether the entry leaves out something that the known facts might fill in. */
 export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   const assumed = assumedOf(entry)
   const isMissing = ([fact, field]: (typeof FACT_FIELDS)[number]) =>
@@ -107,18 +99,18 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   )
 }
 
-/** Whether it matters how its model thinks, and the route does not say so: vendors' own formats have several ways to ask. */
+/** True if the dialect has several ways to request reasoning and the route doesn't choose one. */
 const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean =>
   thinking === undefined &&
   typeof upstream === 'string' &&
   Object.hasOwn(upstreams, upstream) &&
   findDialect(toDialect(toEntry(upstreams[upstream])))?.hasWaysToThink === true
 
-/** The format of an entry whose fields may have problems. */
+/** The entry may have problems. */
 const toDialect = ({ dialect, preset }: Entry) =>
   dialect ?? (typeof preset === 'string' ? toPresetDialect(preset) : null)
 
-/** Converts a model that has passed every check; null where a fact is missing. */
+/** The entry must have passed every check. Null if a fact is missing. */
 export function toModel(
   slug: string,
   entry: ModelEntry,
@@ -129,7 +121,7 @@ export function toModel(
   const routes = entry.routes.map((route) =>
     toRoute(lacksSettings(route, upstreams) ? { ...findRouteSettings(known, slug, route), ...route } : route),
   )
-  // What nobody may ask for may wait for its price.
+  // A disabled model needs no price yet.
   const unknown = entry.enabled === false ? [] : undefined
   const pricing = lacksPrice(entry, upstreams)
     ? (facts.pricing ?? unknown)
@@ -145,25 +137,23 @@ export function toModel(
     fromWildcard: entry.from_wildcard ?? false,
     fromList: [],
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
-    // A known maximum may be beyond a context that the entry has narrowed.
+    // A known maximum may exceed a context that the entry narrows.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),
     routes,
   }
 }
 
-/** Whether nothing is missing that a model must have, its price included. */
 export function hasEveryFact(facts: { [K in keyof Facts]?: Facts[K] | undefined }): facts is Facts {
   return facts.pricing !== undefined && FACT_FIELDS.every(([fact]) => facts[fact] !== undefined)
 }
 
-/** Whether some paid route has neither its own price nor its model's. */
 export function lacksPrice(entry: Entry, upstreams: Entry): boolean {
   const isPaid = ({ pricing, upstream }: Entry) =>
     !pricing && typeof upstream === 'string' && Object.hasOwn(upstreams, upstream) && !isLocal(upstreams[upstream])
   return entry.pricing === undefined && toItems(entry.routes).map(toEntry).some(isPaid)
 }
 
-/** What a model without a price of its own shows: its first route's price, or nothing where all of it is local. */
+/** The price of the first route; free if all routes are local. */
 function toFallbackPrice(routes: DeclaredRoute[]): PricingItem[] {
   const first = routes.filter((route) => route.pricing).sort((a, b) => a.priority - b.priority)[0]
   return first?.pricing ?? FREE
@@ -174,7 +164,6 @@ function toOwnFacts(entry: ModelEntry): Partial<Facts> {
   return Object.fromEntries(given.map(([fact, field]) => [fact, entry[field]]))
 }
 
-/** A route of which nothing more is said. */
 export const PLAIN_ROUTE = {
   ...{ priority: 0, weight: 1, pricing: null, contextLength: null, maxOutputLength: null, supportedFeatures: null },
   ...{ options: {}, fromList: [], enabled: true },
@@ -187,7 +176,7 @@ function toRoute({ upstream, model, pricing, ...said }: ModelEntry['routes'][num
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)
 
-/** Sorts prices so that of those that hold for a call the last one counts: the usual ones first, then those of each mode. */
+/** Sorts prices so that the last applicable one wins: first those without a mode, then by mode. */
 export const byCondition = (a: PricingItem, b: PricingItem): number =>
   compare(a.mode ?? '', b.mode ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
 

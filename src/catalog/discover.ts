@@ -1,9 +1,8 @@
 /**
- * From a provider's list of models to what the catalog says of them, and what an operator is told of that. What the provider says of itself
- * comes first, then the known facts of that provider, then, but for the price, those of the model's maker; what nobody says is assumed, and
- * told. Wanted are names or patterns, the provider's or ours, and `NAME=SLUG` for one that is to have a slug of its choosing. Pure.
+ * Turns a provider's list of models into catalog entries and notes for the operator. Facts come from the provider's
+ * list, then known facts of that provider, then (except prices) of the model's maker; the rest is assumed and noted.
  *
- * A model whose price nobody knows has none (`pricing: []`) and is disabled.
+ * A model without a known price gets `pricing: []` and is disabled.
  */
 import type { DialectName } from '../domain/dialects.ts'
 import { quote } from '../domain/explain.ts'
@@ -26,31 +25,31 @@ import {
 import type { Provider } from './providers.ts'
 
 export interface DiscoverOptions {
-  /** The id of the upstream that serves them. */
+  /** ID of the upstream that serves them. */
   upstream: string
   dialect: DialectName
-  /** The first part of the slugs of models whose name says no maker. */
+  /** Vendor part of model IDs if the provider's name for a model has none. */
   vendor: string
-  /** Its name among the known facts. */
+  /** Its name in the known facts. */
   provider: string | null
-  /** What its list is worth; null = the names of those that it serves. */
+  /** How far its list is trusted; null = only the names in it. */
   modelList: Provider['modelList']
-  /** Whether it costs nothing. */
+  /** True if it is free. */
   local: boolean
   known: KnownProviders
-  /** Which are wanted. None = all that chat, and those for embeddings whose price is known. */
+  /** Empty = all chat models, and embedding models with a known price. */
   wishes: readonly Wish[]
 }
 
 export interface Discovered {
   models: DeclaredModel[]
-  /** How many are left out because they neither chat nor make embeddings at a known price. */
+  /** Models left out because they neither chat nor make embeddings at a known price. */
   others: number
-  /** Sentences: what was odd about the list, and what is assumed. */
+  /** Sentences about oddities of the list, and assumptions. */
   notes: string[]
 }
 
-/** What is assumed of a model that nobody says it of: a prompt that is too long for it is then refused by its provider. */
+/** If unknown; the provider then rejects prompts that are too long. */
 const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
@@ -63,7 +62,7 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
   const nameless = named.filter((model) => toSlug(model.id, vendor) === null && isMeant(model))
   if (nameless.length > 0)
     notes.push(
-      `${toCount(nameless.length)} left out, whose names cannot be those of models here: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
+      `${toCount(nameless.length)} left out for names that are not valid model IDs: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
     )
   const chatting = wanted.filter(({ model }) => wishes.length > 0 || isServed(model, options))
   const bySlug = [...Map.groupBy(chatting, ({ slug }) => slug)]
@@ -71,7 +70,7 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
     .filter(([, own]) => own.length > 1)
     .map(([slug, own]) => {
       const names = toNames(own.map(({ model }) => quote(model.id)))
-      return `${own.length} of its models would be ${slug}, and none of them is taken: ${names}. ${RENAME}`
+      return `${own.length} of its models would be named ${slug}, so none is added: ${names}. ${RENAME}`
     })
   const found = bySlug.flatMap(([slug, own]) =>
     own.slice(0, own.length === 1 ? 1 : 0).map(({ model }) => toFound(slug, model, options)),
@@ -81,42 +80,40 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
   return { models, others: wanted.length - chatting.length, notes: all }
 }
 
-const RENAME = 'Name the one that is meant, and what it is to be called: --models NAME=SLUG.'
+const RENAME = 'Choose a name with --models NAME=SLUG.'
 
-/** Without what is no name: a list is written by somebody else, and a name goes into addresses, logs and terminals. */
+/** Drops invalid names: the list is untrusted, and names go into URLs, logs, and terminals. */
 function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel[] {
   const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id) && !/(^|\/)\.{1,2}(\/|$)/.test(id)
   const wrong = listed.filter((model) => !isName(model))
   if (wrong.length > 0) {
     const names = toNames(wrong.map(({ id }) => quote(id.slice(0, MAX_CHARS))))
     notes.push(
-      `${toCount(wrong.length)} left out, whose names are empty, too long, lead to another path, or hold other than printed letters: ${names}.`,
+      `${toCount(wrong.length)} left out for invalid names (empty, too long, with path segments, or unprintable): ${names}.`,
     )
   }
-  // Some lists say the same model twice.
+  // Some lists have duplicates.
   return [...new Map(listed.filter(isName).map((model) => [model.id, model])).values()]
 }
 
-/** What a server of one's own has answered by somebody else costs money there, and leaves the house. */
+/** Drops models that a local server forwards to a paid service outside. */
 function onlyHere(listed: ListedModel[], { local }: DiscoverOptions, notes: string[]): ListedModel[] {
   const elsewhere = local ? listed.filter(({ isElsewhere }) => isElsewhere) : []
   if (elsewhere.length > 0)
     notes.push(
-      `${toCount(elsewhere.length)} left out, which the server has answered elsewhere, so that they are not local: ${toNames(elsewhere.map(({ id }) => quote(id)))}.`,
+      `${toCount(elsewhere.length)} left out as not local, because the server forwards their requests elsewhere: ${toNames(elsewhere.map(({ id }) => quote(id)))}.`,
     )
   return elsewhere.length === 0 ? listed : listed.filter(({ isElsewhere }) => !isElsewhere)
 }
 
 const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' : 'are'}`
 
-/** Of a name that is none. */
 const MAX_CHARS = 60
 
-/** What many names say, where neither the provider nor the known facts do. */
+/** Names of models that don't chat, used if neither the provider nor known facts say so. */
 const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
-/** Whether it chats, or makes embeddings at a price that is known. */
 const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
   makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options)
 
@@ -136,7 +133,7 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   const found = provider === null ? undefined : findAt(known, provider, model.id)
   if (!found) return !OTHER_NAMES.test(model.id)
   const { input = 0, output = 0 } = found.cost ?? {}
-  // What charges for reading alone are embeddings.
+  // Models that charge only for input make embeddings.
   return found.modalities.output.includes('text') && (output > 0 || input === 0)
 }
 
@@ -180,7 +177,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
 const toKnownSettings = (own: KnownModel, dialect: DialectName) =>
   dialectOf({ dialect }).hasWaysToThink ? toRouteSettings(own) : toEffortSettings(own)
 
-/** What is known of it at its provider. A deployment has a name of its customer's: what it is of, its slug says. */
+/** Deployments have customers' names, so they are looked up by model ID. */
 function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {
   if (provider === null) return undefined
   return findAt(known, provider, modelList === 'not_deployed' ? slug.slice(slug.indexOf('/') + 1) : id)
@@ -199,29 +196,27 @@ function toFeatures(model: ListedModel, facts: Partial<Facts>): Feature[] {
 
 const LISTED = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities', 'pricing'] as const
 
-/** What a list says of a model, so far as that is taken. */
+/** The facts that come from the list. */
 const toListedFacts = (listed: ListedModel, isHeard: boolean): ListedFact[] => [
   ...LISTED.filter((fact) => listed[fact] !== undefined && (fact !== 'pricing' || isHeard)),
   ...FEATURES.filter((feature) => listed.supportedFeatures !== undefined || listed.can?.[feature] !== undefined),
 ]
 
-/** What there is to tell of one model. */
 export interface Found {
   model: DeclaredModel
   listed: ListedModel
-  /** Whether nobody says how long its prompt may be. */
+  /** Its context is assumed. */
   isAssumed: boolean
-  /** Whether nobody says what it reads beside text. */
+  /** Text-only input is assumed. */
   isTextAssumed: boolean
-  /** Whether what its list says of prices does not count. */
+  /** Prices in its list are ignored. */
   isUnheard: boolean
 }
 
-/** A few sentences, however long the list. */
 function toFoundNotes(found: readonly Found[], isLocal: boolean): string[] {
   const toSlugs = (those: readonly Found[]) => those.map(({ model }) => model.slug)
   const odd = found.flatMap(({ model, listed }) =>
-    (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity}; it is left out.`),
+    (listed.oddities ?? []).map((oddity) => `${model.slug}: ${oddity} (ignored).`),
   )
   const large = found.flatMap(({ model, listed }) => {
     const about = toAbout(listed)
@@ -239,35 +234,31 @@ function toFoundNotes(found: readonly Found[], isLocal: boolean): string[] {
   const free = isLocal ? [] : found.filter(({ model: { pricing } }) => pricing.length > 0 && isFree(pricing))
   return [
     ...toFew(odd),
-    ...toNote(large, (names) => `How large they are: ${names}.`),
+    ...toNote(large, (names) => `Sizes: ${names}.`),
     ...toNote(
       toSlugs(assumed),
-      (names) =>
-        `Nobody says how long a prompt may be, and ${assumed[0]?.model.contextLength} tokens are assumed: ${names}.`,
+      (names) => `Context length unknown, assuming ${assumed[0]?.model.contextLength} tokens: ${names}.`,
     ),
     ...toNote(
       toSlugs(reading),
       (names) =>
-        `Nobody says whether they read pictures or sound, and are taken to read text alone, so that anything else is refused: ${names}. Say otherwise in the dashboard.`,
+        `Input modalities unknown, assuming text only; other input is rejected: ${names}. Change this in the dashboard.`,
     ),
     ...toNote(
       toSlugs(zero),
       (names) =>
-        `The list says that they cost nothing, which counts only of providers that are known to publish their prices: ${names}. Where it is so, say that the upstream is local, or give each a price of 0.`,
+        `Listed as free, but this provider's prices aren't trusted: ${names}. If they are free, mark the upstream as local or set each price to 0.`,
     ),
     ...toNote(
       other.map(({ model, listed }) => `${model.slug} (${toPrices(listed)})`),
       (names) =>
-        `The list has prices, in USD per token, which count only of providers that are known to publish theirs: ${names}. Where they are right, give them to the models.`,
+        `Listed prices in USD per token, but this provider's prices aren't trusted: ${names}. If they are right, set them on the models.`,
     ),
-    ...toNote(
-      toSlugs(free),
-      (names) => `By what is published of them they cost nothing, and no budget ends them: ${names}.`,
-    ),
+    ...toNote(toSlugs(free), (names) => `Published as free, so no budget limits them: ${names}.`),
   ]
 }
 
-/** How large a model is, such as `3.2B, Q4_K_M, 2.0 GB`; '' where nothing is said. */
+/** Such as `3.2B, Q4_K_M, 2.0 GB`; '' if unknown. */
 const toAbout = ({ parameters, quantization, sizeBytes }: ListedModel): string =>
   [parameters, quantization, sizeBytes === undefined ? undefined : `${(sizeBytes / 1e9).toFixed(1)} GB`]
     .filter((word) => word !== undefined)
@@ -275,15 +266,13 @@ const toAbout = ({ parameters, quantization, sizeBytes }: ListedModel): string =
 
 const MAX_NAMED = 5
 
-/** The first few of many names. */
 export const toNames = (names: readonly string[], most = MAX_NAMED): string =>
   `${names.slice(0, most).join(', ')}${names.length > most ? ` and ${names.length - most} more` : ''}`
 
-/** The first few of many sentences. */
 export const toFew = (notes: readonly string[]): string[] =>
   notes.length <= MAX_NAMED
     ? [...notes]
-    : [...notes.slice(0, MAX_NAMED), `There are ${notes.length - MAX_NAMED} more of these notes.`]
+    : [...notes.slice(0, MAX_NAMED), `${notes.length - MAX_NAMED} more such notes.`]
 
 const toNote = (names: readonly string[], toSentence: (names: string) => string): string[] =>
   names.length === 0 ? [] : [toSentence(toNames(names))]
@@ -294,9 +283,9 @@ const toPrices = ({ pricing: [first] = [] }: ListedModel) =>
     .join(', ')
 
 export interface Wish {
-  /** A name of the provider's or of ours; `*` is any run of characters. With a slug it is the provider's, as it is. */
+  /** A provider's name or a model ID; `*` matches anything. With a slug, exactly the provider's name. */
   pattern: string
-  /** What it is to be called here; null = as follows from its name. */
+  /** Model ID to give it; null = derived from its name. */
   slug: string | null
 }
 
@@ -306,13 +295,13 @@ export function toWish(text: string): Wish {
   return at > 0 && isSlug(slug) && !pattern.includes('*') ? { pattern, slug } : { pattern: text, slug: null }
 }
 
-/** `maker/model` as it is; of a longer path the last part, and a name alone behind its provider's; null where that is no slug. */
+/** Keeps `maker/model`; else puts the vendor before the last part of the path. Null if that is not a valid model ID. */
 export function toSlug(id: string, vendor: string): string | null {
   const slug = id.split('/').length === 2 ? id : `${vendor}/${id.slice(id.lastIndexOf('/') + 1)}`
   return isSlug(slug) ? slug : null
 }
 
-/** The slugs under which a model is wanted; none where it is not. */
+/** The model IDs under which a model is selected; empty if it is not. */
 export function toSlugs({ id }: Pick<ListedModel, 'id'>, wishes: readonly Wish[], vendor: string): string[] {
   const slug = toSlug(id, vendor)
   const chosen = wishes.flatMap((wish) => (wish.slug !== null && wish.pattern === id ? wish.slug : []))
@@ -320,7 +309,6 @@ export function toSlugs({ id }: Pick<ListedModel, 'id'>, wishes: readonly Wish[]
   return [...new Set(isWanted && slug !== null ? [...chosen, slug] : chosen)]
 }
 
-/** Whether a wish means a model by either of its names. */
 export function fits(wish: Wish, id: string, slug: string | null): boolean {
   if (wish.slug !== null) return wish.pattern === id
   return matches(wish.pattern, id) || (slug !== null && matches(wish.pattern, slug))

@@ -1,6 +1,5 @@
 /**
- * Reads the text of a catalogue, YAML or JSON, into plain values, and finds the line of a field for the sentences about
- * it; writes plain values as such a text. The only file that knows the YAML library; it knows nothing of catalogues.
+ * Reads YAML or JSON text into plain values with line numbers, and writes it. The only file that uses the YAML library.
  */
 
 import {
@@ -22,36 +21,36 @@ import {
 import { messageOf } from '../domain/error.ts'
 
 export interface CatalogDocument {
-  /** The document as plain values; null where it is empty or cannot be read at all. */
+  /** Plain values; null if empty or unreadable. */
   raw: unknown
-  /** Errors of the text itself. */
+  /** Syntax errors. */
   errors: { line: number; message: string }[]
-  /** Whether the values are worth looking at in spite of the errors. */
+  /** True if the values can be checked despite the errors. */
   readable: boolean
-  /** The line, from 1, of the field at a path, or of the nearest thing around it that exists. */
+  /** The line, from 1, of a field, or of its nearest existing parent. */
   lineOf(segments: readonly (string | number)[]): number
 }
 
 /**
- * `{ api_key: ${NAME} }` is how one writes a reference, and it is no YAML: a brace ends a plain text inside a flow
- * map. So braces of references become two noncharacters while the library reads, of the same length to keep positions.
+ * `{ api_key: ${NAME} }` is not valid YAML, because a brace ends a plain text in a flow map. While the library reads,
+ * noncharacters of the same length replace the braces, which keeps positions.
  */
 const REFERENCE = /\$\{([^{}\n]*)\}/g
 const hide = (text: string) => text.replace(REFERENCE, '$\uFDD0$1\uFDD1')
 const reveal = (text: string) => text.replaceAll('\uFDD0', '{').replaceAll('\uFDD1', '}')
 
-/** Parses the text, with pauses in which others have the event loop; never throws for what is in it. */
+/** Yields to the event loop while parsing. Never throws because of the text. */
 export async function parseText(text: string): Promise<CatalogDocument> {
   const lines = new LineCounter()
   const document = await compose(hide(text), lines)
   const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line)
   const errors = document.errors.map(({ code, message, pos: [offset] }) => {
-    // The library may quote the source, and that may be a secret.
+    // The library may quote the source, which may be a secret.
     const reason = reveal(message).replace(/: ".*"$/s, '')
     if (code !== 'DUPLICATE_KEY')
       return { line: lineAt(offset), message: `not valid YAML: ${reason}.${adviceFor(reason)}` }
     const [name = 'this name'] = /^(?:"[^"\n]*"|'[^'\n]*'|[^:,{}\n]+)/.exec(text.slice(offset, offset + 200)) ?? []
-    return { line: lineAt(offset), message: `${name.trim()} is there twice in the same place.` }
+    return { line: lineAt(offset), message: `duplicate key: ${name.trim()}.` }
   })
   const readable = document.errors.every((error) => error.code === 'DUPLICATE_KEY')
   const lineOf = (segments: readonly (string | number)[]) => lineAt(offsetOf(document.contents, segments))
@@ -84,10 +83,10 @@ export async function parseText(text: string): Promise<CatalogDocument> {
   }
 }
 
-/** Most of the work on a large text is to take it apart, which a running server does while it answers. */
+/** Tokenizing is most of the work on a large text, and the server keeps answering meanwhile. */
 const SLICE_MS = 5
 
-/** What the library's `parseDocument` does, a slice at a time. */
+/** The library's `parseDocument`, in slices. */
 async function compose(text: string, lines: LineCounter): Promise<Document.Parsed> {
   const parser = new Parser(lines.addNewLine)
   lines.addNewLine(0)
@@ -102,15 +101,15 @@ async function compose(text: string, lines: LineCounter): Promise<Document.Parse
   for (const token of parser.end()) tokens.push(token)
   await Bun.sleep(0)
   const [document, another] = new Composer({ prettyErrors: false }).compose(tokens, true, text.length)
-  if (!document) throw new Error('a text has a document, be it an empty one')
+  if (!document) throw new Error('even an empty text has a document')
   if (another) document.errors.push(new YAMLParseError([another.range[0], another.range[1]], 'MULTIPLE_DOCS', SEVERAL))
   return document
 }
 
-const SEVERAL = 'there are several documents in it, and a catalogue is one'
+const SEVERAL = 'the file has several YAML documents; a catalog is one'
 
-/** The `*` of a wildcard's route means something else to YAML. */
-const adviceFor = (reason: string) => (/alias/i.test(reason) ? ' Put a value that begins with * in quotes: "*".' : '')
+/** In YAML, `*` starts an alias. */
+const adviceFor = (reason: string) => (/alias/i.test(reason) ? ' Quote values that start with *: "*".' : '')
 
 function revealAll(value: unknown): unknown {
   if (typeof value === 'string') return reveal(value)
@@ -120,13 +119,13 @@ function revealAll(value: unknown): unknown {
 }
 
 export interface Comments {
-  /** Above everything. Each line begins with a space. */
+  /** At the top. Each line starts with a space. */
   head: string
-  /** Each above the field at its path. */
+  /** Each above a field. */
   at: readonly [path: readonly string[], comment: string][]
 }
 
-/** Writes values as YAML, so that `parseText` reads the same. A list of plain values is written in one line. */
+/** Lists of plain values are written on one line. */
 export function writeDocument(value: unknown, { head, at }: Comments): string {
   const document = new Document(value)
   visit(document, {

@@ -1,6 +1,6 @@
 /**
- * Upstreams that owners set up by hand, with credentials that they type in. Where an upstream moves, its credential does not: whoever
- * moves it has to have it. References to variables are neither set here nor kept for another address.
+ * Upstreams that owners manage, with stored credentials. A credential stays bound to its URL: changing that requires
+ * the credential again. References to variables can't be set here.
  */
 
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
@@ -23,41 +23,39 @@ import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remo
 export interface UpstreamDeps {
   store: ConfigStore
   vault: Pick<Vault, 'seal' | 'requireCurrent'>
-  /** Null where whoever asks may name any address, and variables: the owner of the data folder. */
+  /** Null for the owner of the data folder, who may use any address and variable. */
   lookUp: LookUp | null
 }
 
-/** What is left out stays as it is. */
+/** Omitted fields don't change. */
 export interface UpstreamChanges {
-  /** null = none. It says the dialect. */
+  /** null = none. It implies the dialect. */
   preset?: string | null
-  /** null = as its preset has it. */
+  /** null = the preset's. */
   baseUrl?: string | null
-  /** The credential itself, or several; null for none. */
+  /** One or several credentials; null for none. */
   apiKey?: string | readonly string[] | null
-  /** A variable that has it. */
+  /** A variable that holds the credential. */
   variable?: string
   local?: boolean
   enabled?: boolean
   /** null = no limit. */
   limits?: Partial<Limits>
-  /** ms; null = as by default. */
+  /** ms; null = default. */
   deadlines?: FieldChanges<Deadlines>
 }
 
-/**
- * Makes an upstream. Throws `invalid` with the field, `upstream_exists`, `secret_unusable`.
- */
+/** @throws `invalid` with the field, `upstream_exists`, `secret_unusable`. */
 export async function createUpstream(
   deps: UpstreamDeps,
   { id, dialect: said, ...changes }: UpstreamChanges & { id: string; dialect?: DialectName },
   by: EditBy,
 ): Promise<Edited> {
-  if (!isUpstreamId(id)) throw invalid('id', "use lower-case letters, digits, '-', '_' and '.', at most 64.")
+  if (!isUpstreamId(id)) throw invalid('id', "use up to 64 lowercase letters, digits, '-', '_' and '.'.")
   const dialect = said ?? toPresetDialect(changes.preset ?? undefined)
-  if (!said && !changes.preset) throw invalid('dialect', 'it is missing: name one, or a preset that says it.')
+  if (!said && !changes.preset) throw invalid('dialect', 'set a dialect or a preset.')
   if (changes.preset && dialect !== toPresetDialect(changes.preset))
-    throw invalid('dialect', 'its preset is of another one: leave it out.')
+    throw invalid('dialect', "differs from its preset's. Omit it.")
   const bare: UpstreamRow = {
     ...{ id, dialect, baseUrl: null, apiKeyRef: null, local: false, enabled: true, deadlines: {}, options: {} },
     ...{ origin: 'admin', createdMs: by.nowMs, updatedMs: by.nowMs },
@@ -66,7 +64,7 @@ export async function createUpstream(
   const { resolved, sealed } = await prepare(deps, { row, changes, before: undefined }, by)
   return editCatalog(deps.store, by, { action: 'upstreams.create', subject: id }, ({ layers, rows }): Edit => {
     if (rows.upstreams.some((other) => other.id === id))
-      throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `There is an upstream ${id} already.`)
+      throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `Upstream ${id} already exists.`)
     requireUpstream(row, undefined, resolved)
     const next = withEntry(layers, 'upstreams', row)
     if (sealed === undefined || sealed.length === 0) return { layers: next }
@@ -77,8 +75,8 @@ export async function createUpstream(
 }
 
 /**
- * Changes an upstream by hand. One that moves loses its credential, unless another one comes with it; until
- * then it is not ready. Throws `invalid`, `upstream_not_found`, `catalog_changed`, `secret_unusable`.
+ * Changing an upstream's URL removes its credential unless a new one is given; until then it is not configured. Throws
+ * `invalid`, `upstream_not_found`, `catalog_changed`, `secret_unusable`.
  */
 export async function editUpstream(
   deps: UpstreamDeps,
@@ -120,9 +118,8 @@ export async function editUpstream(
 }
 
 /**
- * Deletes an upstream that an administrator has made, with the routes that lead to it, and the models that were found there and lead
- * nowhere else, unless an alias stands for one. Throws `upstream_not_found`, and
- * `declared_elsewhere` for one that is not an administrator's: it would come back.
+ * Deletes an administrator's upstream, its routes, and discovered models without other routes, unless an alias names
+ * one. Throws `upstream_not_found`, and `declared_elsewhere` for others, which would come back.
  */
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, ({ layers, rows }): Edit => {
@@ -141,7 +138,7 @@ export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Prom
       layers: {
         ...layers,
         upstreams: layers.upstreams.filter((entry) => entry.id !== id),
-        // What was set by hand of one that goes, its price above all, is of no other that is found under its name.
+        // Manual settings of a deleted model, such as its price, must not apply to a model found later under its name.
         models: layers.models.filter((row) => !isGone(row.slug) || (!isFound(row) && staying.has(row.slug))),
         routes: layers.routes.filter(({ upstream }) => upstream !== id),
       },
@@ -155,10 +152,10 @@ const withChanges = (row: UpstreamRow, changes: UpstreamChanges): UpstreamRow =>
     upstreams: [{ ...row, origin: 'file' }, withEdit({ id: row.id, origin: 'admin' }, changes)],
   }).upstreams[0] ?? row
 
-/** Set by hand along with a variable: that is meant for where the upstream is now, and not for where a file has it later. */
+/** Sets the current address along with a variable, which must not be sent to an address that a file sets later. */
 const placeOf = ({ baseUrl, options }: UpstreamRow): UpstreamChanges => ({ baseUrl, preset: options.preset ?? null })
 
-/** An entry with what is changed; of one that says all of its row, what is taken away is said no more. */
+/** Removes cleared fields from a complete entry, which has no layer below. */
 function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry {
   const { preset, baseUrl, local, enabled, limits, deadlines } = changes
   const own = toDefined({
@@ -182,7 +179,7 @@ function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry
   }
 }
 
-/** What cannot be done within a transaction. `sealed`: none for none, undefined where nothing is said of credentials. */
+/** The async part, before the transaction. `sealed`: empty = no credential, undefined = no change. */
 async function prepare(
   { vault, lookUp }: UpstreamDeps,
   wanted: { row: UpstreamRow; changes: UpstreamChanges; before: UpstreamRow | undefined },
@@ -197,21 +194,21 @@ async function prepare(
   requireCredentials(row, given)
   const resolved = lookUp && (await resolveHosts([row], lookUp))
   if (given === undefined || given.length === 0) return { resolved, sealed: given }
-  // Before anything is sealed: a row that is refused makes no file.
+  // Checked first, so that a rejected row creates no key file.
   requireUpstream(row, before, resolved)
-  // A plan writes nothing.
+  // Planning must not create an encryption key.
   const sealed = await Promise.all(given.map((text) => (by.isPlan ? CLEARED : vault.seal(text, row))))
   return { resolved, sealed }
 }
 
 function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, resolved: Resolved | null): void {
   if (!isBuiltIn(row) && row.baseUrl === null && row.options.preset === undefined && row.options.process === undefined)
-    throw invalid('base_url', 'it is missing: such as https://api.openai.com/v1.')
+    throw invalid('base_url', 'set a URL, such as https://api.openai.com/v1.')
   requireSoundUpstream(row, toField)
   if (resolved) requireAddress(row, before, resolved, 'base_url')
 }
 
-/** A file has limits side by side with the rest, and times as words. */
+/** Converts a file's field name to the admin API's. */
 const toField = (path: string) =>
   (isLimit(path) ? `limits.${path}` : path.replace(/^deadlines\.\w+$/, '$&_ms')) || 'base_url'
 
@@ -219,31 +216,31 @@ const invalid = (field: string, rule: string) =>
   new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}`)
 
 const meanwhile = (id: string) =>
-  new ServiceError({ kind: 'catalog_changed' }, `The upstream ${id} was changed meanwhile. Look at it, and try again.`)
+  new ServiceError({ kind: 'catalog_changed' }, `Upstream ${id} was changed by someone else. Review it and try again.`)
 
-/** What goes into a header as it is (RFC 9110, section 5.5). */
+/** Valid in a header without encoding (RFC 9110, section 5.5). */
 const CREDENTIAL = /^[\x21-\x7e]{1,4000}$/
 
-/** Throws `invalid` for what is none. */
+/** @throws `invalid`. */
 function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []): void {
-  if (given.length > 0 && isBuiltIn(upstream)) throw invalid('api_key', 'the demo needs none.')
+  if (given.length > 0 && isBuiltIn(upstream)) throw invalid('api_key', 'the demo needs no credential.')
   for (const text of given) {
     if (isReference(text))
       throw invalid(
         'api_key',
-        'variables and files of the server are named in its catalogue file alone: type the credential in.',
+        'only the catalog file and commands can reference variables and files of the server. Enter the credential itself.',
       )
     if (!CREDENTIAL.test(text))
-      throw invalid('api_key', 'a credential has 1 to 4000 letters, digits and signs, and no spaces.')
+      throw invalid('api_key', 'a credential must be 1 to 4000 printable ASCII characters without spaces.')
   }
 }
 
-/** As it is told of; a reference is told as what it is. */
-const TYPED_IN = 'typed in'
+/** Shown in place of a stored credential; references are shown as they are. */
+export const STORED = 'stored'
 
-export const toTold = ({ length }: readonly unknown[]) => (length === 1 ? TYPED_IN : `${length} ${TYPED_IN}`)
+export const toTold = ({ length }: readonly unknown[]) => (length === 1 ? STORED : `${length} ${STORED}`)
 
-/** What becomes of the credential, and how that is told; null where nothing does. */
+/** The change of the credential and how it is shown; null without a change. */
 function toCredential(
   { id, apiKeyRef, origin }: UpstreamRow,
   held: readonly SealedCredential[],
@@ -251,7 +248,7 @@ function toCredential(
   sealed: readonly string[] | undefined,
 ) {
   const isCleared = held.some((one) => one.sealed === CLEARED)
-  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'to be typed in' : toTold(held))
+  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'missing' : toTold(held))
   const before = had === undefined ? {} : { api_key: had }
   const tell = (after: object, write: { id: string; sealed: readonly string[] }[]) => ({
     aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
@@ -260,8 +257,8 @@ function toCredential(
   if (sealed?.length === 0) return had === undefined ? null : tell({}, [{ id, sealed }])
   if (sealed !== undefined) {
     const told = toTold(sealed)
-    return tell({ api_key: had === told ? `${told} anew` : told }, [{ id, sealed }])
+    return tell({ api_key: had === told ? `${told} (replaced)` : told }, [{ id, sealed }])
   }
   if (!isMoving || had === undefined) return null
-  return tell({ api_key: 'to be typed in' }, [{ id, sealed: [CLEARED] }])
+  return tell({ api_key: 'missing' }, [{ id, sealed: [CLEARED] }])
 }

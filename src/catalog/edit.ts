@@ -1,6 +1,6 @@
 /**
- * Models and routes that are changed by hand: the layer by hand has of each the fields that were set, until they are given back. What
- * is below it stays as files and facts say, and goes on to count for all other fields.
+ * Manual changes to models and routes. The admin layer has only the fields that were set; the layers below still
+ * provide the others.
  */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import { quote } from '../domain/explain.ts'
@@ -26,16 +26,19 @@ import { byCondition, PLAIN_ROUTE } from './complete.ts'
 import { closest } from './entry.ts'
 import { toRouteName } from './fields.ts'
 
-/** @param name a slug or an alias. Throws `model_not_found`. */
+/**
+ * @param name a model ID or an alias
+ * @throws `model_not_found`
+ */
 export function findModel({ models, aliases }: Pick<CatalogRows, 'models' | 'aliases'>, name: string): ModelRow {
   const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
   const found = models.find((row) => row.slug === slug)
   if (found) return found
   const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
-  throw new ServiceError({ kind: 'model_not_found', model: name }, `There is no model ${quote(name)}${hint}.`)
+  throw new ServiceError({ kind: 'model_not_found', model: name }, `Unknown model ${quote(name)}${hint}.`)
 }
 
-/** Throws `upstream_not_found`. */
+/** @throws `upstream_not_found`. */
 export function findUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, id: string): UpstreamRow {
   const found = upstreams.find((row) => row.id === id)
   if (found) return found
@@ -43,16 +46,15 @@ export function findUpstream({ upstreams }: Pick<CatalogRows, 'upstreams'>, id: 
     id,
     upstreams.map((row) => row.id),
   )
-  throw new ServiceError({ kind: 'upstream_not_found', upstream: id }, `There is no upstream ${quote(id)}${hint}.`)
+  throw new ServiceError({ kind: 'upstream_not_found', upstream: id }, `Unknown upstream ${quote(id)}${hint}.`)
 }
 
-/** What a route is named by. */
 export type RouteId = Pick<RouteRow, 'model' | 'upstream' | 'upstreamModel'>
 
 const isRoute = (row: RouteId, { model, upstream, upstreamModel }: RouteId): boolean =>
   row.model === model && row.upstream === upstream && row.upstreamModel === upstreamModel
 
-/** The layers with an entry, in the place of the one of its layer and name. */
+/** Replaces the entry with the same layer and name, if any. */
 export function withEntry<K extends Kind>(layers: CatalogLayers, kind: K, entry: EntryOf<K>): CatalogLayers {
   const key = toKey(kind, entry)
   const entries: EntryOf<K>[] = layers[kind]
@@ -61,18 +63,21 @@ export function withEntry<K extends Kind>(layers: CatalogLayers, kind: K, entry:
   return { ...layers, [kind]: next }
 }
 
-/** Whether two rows say the same, whoever says it and whenever. */
+/** Ignores the source and the time of the change. */
 export const isSame = (one: object, other: object) => {
   const meta = { origin: 'admin', updatedMs: 0 }
   return Bun.deepEquals({ ...one, ...meta }, { ...other, ...meta })
 }
 
-/** What is left out stays as it is. */
+/** Omitted fields don't change. */
 export type ModelChanges = Partial<
   Pick<ModelRow, 'pricing' | 'supportedFeatures' | 'contextLength' | 'maxOutputLength' | 'enabled' | 'listed'>
 >
 
-/** Changes a model, by its slug or an alias. Throws `invalid` with the field, `model_not_found`. */
+/**
+ * @param name a model ID or an alias
+ * @throws `invalid` with the field, `model_not_found`
+ */
 export function editModel(store: ConfigStore, name: string, changes: ModelChanges, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'models.edit', subject: name }, ({ layers, rows }): Edit => {
     const before = findModel(rows, name)
@@ -82,7 +87,7 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
     const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }
-    // What was set by hand earlier, a file may have narrowed since.
+    // A file may have narrowed an earlier manual setting, so checks the new fields on the effective row.
     requireModel({ ...before, ...given, ...price?.fields }, rows)
     const after = toState(withEntry(layers, 'models', entry))
     const row = findModel({ ...after.rows, aliases: [] }, slug)
@@ -90,7 +95,7 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
   })
 }
 
-/** Prices in the order in which they hold, with the row that has them: a new one where they are new. */
+/** Sorts prices, with a new row if they have changed. */
 function withPrice(
   before: Pick<RouteRow, 'pricing' | 'priceId'> | undefined,
   given: PricingItem[],
@@ -103,8 +108,8 @@ function withPrice(
 }
 
 /**
- * Gives a model back: what was changed by hand of it and of its routes is forgotten, and routes that were made by hand go. Throws
- * `model_not_found`, and `no_earlier_state` where nothing but that says anything of it, or ever did.
+ * Discards manual changes to a model and its routes, and deletes routes added manually. Throws `model_not_found`, and
+ * `no_earlier_state` if nothing else ever declared the model.
  */
 export async function resetModel(store: ConfigStore, name: string, by: EditBy): Promise<Edited> {
   const { slug } = findModel(await store.readCatalog(), name)
@@ -116,13 +121,13 @@ export async function resetModel(store: ConfigStore, name: string, by: EditBy): 
     if (!models.some((entry) => entry.slug === slug))
       throw new ServiceError(
         { kind: 'no_earlier_state', model: slug },
-        `All that is known of ${slug} was set by hand: there is nothing to give it back to.`,
+        `${slug} was set manually, so there is nothing to reset it to.`,
       )
     return { layers: { ...layers, models, routes } }
   })
 }
 
-/** The entries without those that were made by hand; what has nothing below it is as it was earlier. */
+/** Removes manual entries; a name without another entry gets its earlier one. */
 function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
   entries: readonly Entry[],
   isOwn: (entry: Entry) => boolean,
@@ -137,8 +142,8 @@ function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
 }
 
 /**
- * The newest state that is kept in which nothing of a model was set by hand. Before there were layers, a row that was changed by hand
- * was that alone, and nothing is below it. One after the other: each is unpacked for it.
+ * The newest version without manual settings of a model. Before layers existed, a manual change replaced the whole row,
+ * so nothing is below it. Versions are unpacked one at a time.
  */
 async function findEarlier(store: ConfigStore, slug: string): Promise<Pick<CatalogLayers, 'models' | 'routes'> | null> {
   for (const { number } of (await store.readVersions()).toReversed()) {
@@ -152,7 +157,7 @@ async function findEarlier(store: ConfigStore, slug: string): Promise<Pick<Catal
   return null
 }
 
-/** What is left out stays as it is; of a route that is made, it is as by default. null = as its model. */
+/** Omitted fields don't change; a new route gets defaults. null = as its model. */
 export interface RouteChanges
   extends Partial<
     Pick<
@@ -160,13 +165,13 @@ export interface RouteChanges
       'priority' | 'weight' | 'pricing' | 'contextLength' | 'maxOutputLength' | 'supportedFeatures' | 'enabled'
     >
   > {
-  /** How its model thinks there; null = nothing is said of it. */
+  /** Reasoning settings; null = unset. */
   options?: FieldChanges<RouteSettings>
 }
 
 const PLAIN = { ...PLAIN_ROUTE, priceId: null, origin: 'admin' } satisfies Omit<RouteRow, keyof RouteId>
 
-/** Makes a route, or changes it. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
+/** Creates or changes a route. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
 export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'routes.set', subject: toSubject(id) }, ({ layers, rows }): Edit => {
     const model = findModel(rows, id.model)
@@ -180,7 +185,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
     const free = pricing === null ? { pricing: null, priceId: null } : {}
     const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
-    // What was set by hand of a route that is gone since makes none.
+    // Manual settings of a deleted route are not a whole route.
     const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
     const fields = { ...given, ...free, ...price?.fields }
     const entry = { ...known, ...fields, ...toOptions(known, options) }
@@ -196,22 +201,19 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
 
 const toOptions = (known: EntryOf<'routes'>, given: FieldChanges<RouteSettings>) => {
   if (Object.keys(given).length === 0) return {}
-  // What says all of its row says nothing by saying none.
+  // A complete entry drops a cleared field; a partial one keeps null, to override the layer below.
   return {
     options: isWhole('routes', known) ? toChanged(known.options, given) : { ...known.options, ...toDefined(given) },
   }
 }
 
-/**
- * Deletes a route that was made by hand. Throws `model_not_found`, `route_not_found`, `declared_elsewhere`, and `invalid` for the last
- * one of its model.
- */
+/** @throws `model_not_found`, `route_not_found`, `declared_elsewhere`, and `invalid` for a model's last route */
 export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'routes.delete', subject: toSubject(id) }, ({ layers, rows }): Edit => {
     const { slug } = findModel(rows, id.model)
     const key = { ...id, model: slug }
     const row = rows.routes.find((route) => isRoute(route, key))
-    if (!row) throw new ServiceError({ kind: 'route_not_found' }, `There is no ${toRouteName(key)}.`)
+    if (!row) throw new ServiceError({ kind: 'route_not_found' }, `Unknown route: ${toRouteName(key)}.`)
     requireRow(by, 'routes', row)
     requireOwn(
       layers.routes.filter((entry) => isRoute(entry, key)),
@@ -220,7 +222,7 @@ export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promis
     if (rows.routes.filter(({ model }) => model === slug).length === 1)
       throw new ServiceError(
         { kind: 'invalid', field: 'route' },
-        `This is the only route of ${slug}: give it another one first, or disable the model.`,
+        `This is the only route of ${slug}. Add another one first, or disable the model.`,
       )
     return { layers: { ...layers, routes: layers.routes.filter((entry) => !isRoute(entry, key)) } }
   })
@@ -228,20 +230,20 @@ export function deleteRoute(store: ConfigStore, id: RouteId, by: EditBy): Promis
 
 const toSubject = ({ model, upstream, upstreamModel }: RouteId) => `${model} on ${upstream} (${upstreamModel})`
 
-/** Throws `declared_elsewhere` where a row would come back that is deleted. */
+/** @throws `declared_elsewhere` if a deleted row would come back. */
 export function requireOwn(entries: readonly { origin: ModelRow['origin'] }[], what: string): void {
   const below = findBelow(entries)
   if (!below) return
   const { origin } = below
   throw new ServiceError(
     { kind: 'declared_elsewhere', origin },
-    `${what} is declared elsewhere (${origin}), and would come back: disable it instead.`,
+    `${what} is declared elsewhere (${origin}) and would come back. Disable it instead.`,
   )
 }
 
 /**
- * Deletes a model whose server is started here, with the upstream that is there for it alone. Throws `model_not_found`,
- * `declared_elsewhere` where no server is started for it, and `invalid` where an alias stands for it.
+ * Deletes a local model with its upstream, if nothing else uses that. Throws `model_not_found`, `declared_elsewhere` if
+ * it has no local model server, and `invalid` if an alias names it.
  */
 export function deleteServedModel(store: ConfigStore, slug: string, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'models.delete', subject: slug }, ({ layers, rows }): Edit => {
@@ -256,13 +258,13 @@ export function deleteServedModel(store: ConfigStore, slug: string, by: EditBy):
     if (upstreams.length === 0)
       throw new ServiceError(
         { kind: 'declared_elsewhere', origin: model.origin },
-        `${slug} was not added from a file: its upstream goes with tollgate upstreams remove, or where a catalogue declares it.`,
+        `${slug} was not added from a file. Remove its upstream with tollgate upstreams remove, or in the catalog file that declares it.`,
       )
     const alias = rows.aliases.find((one) => one.model === slug)
     if (alias)
       throw new ServiceError(
         { kind: 'invalid', field: 'slug' },
-        `${alias.alias} stands for ${slug}: take that away first.`,
+        `${alias.alias} is an alias of ${slug}. Remove the alias first.`,
       )
     const gone = new Set(upstreams.map(({ id }) => id))
     return {

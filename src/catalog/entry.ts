@@ -1,7 +1,6 @@
-/** What the checks of a catalogue share: raw values read before anything is known of their types, and hints. Pure. */
+/** Shared by the catalog checks: raw values of unknown types, and hints. */
 import { isObject } from '../domain/json.ts'
 
-/** A problem in a catalogue file: where, and one sentence. */
 export interface Issue {
   segments: (string | number)[]
   message: string
@@ -15,29 +14,26 @@ export const toItems = (value: unknown): unknown[] => (Array.isArray(value) ? va
 
 export const issue = (segments: Path, message: string): Issue => ({ segments, message })
 
-/** Whether a route costs nothing of its own: its upstream is declared as local, or its server is started here. */
+/** True for local upstreams, including those whose server Tollgate starts. */
 export const isLocal = (upstream: unknown) =>
   toEntry(upstream).local === true || toEntry(upstream).process !== undefined
 
-/** Whether a model's name is a pattern, such as `openai/*`. */
+/** True for patterns such as `openai/*`. */
 export const isWildcard = (slug: string) => slug.includes('*')
 
 const VENDOR = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}'
 const SLUG = new RegExp(`^${VENDOR}/[A-Za-z0-9][A-Za-z0-9._:@+~-]{0,127}$`)
 const WILDCARD = new RegExp(`^${VENDOR}/([A-Za-z0-9][A-Za-z0-9._:@+~-]{0,126})?\\*$`)
 
-/** Whether a text can be the name of one model. */
 export const isSlug = (text: string) => SLUG.test(text)
 
-/** Whether a text can be the name of a wildcard. */
 export const isWildcardName = (text: string) => WILDCARD.test(text)
 
 const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-/** Whether a text can be the id of an upstream. */
 export const isUpstreamId = (text: string) => UPSTREAM_ID.test(text)
 
-/** Returns ` (did you mean 'x'?)` for the name nearest to a misspelt one, or nothing where none is near. */
+/** Returns ` (did you mean 'x'?)` for the nearest name, or ''. */
 export function closest(wrong: string, names: string[]): string {
   const near = names
     .map((name) => ({ name, steps: distance(wrong, name) }))
@@ -46,7 +42,7 @@ export function closest(wrong: string, names: string[]): string {
   return near ? ` (did you mean '${near.name}'?)` : ''
 }
 
-/** Levenshtein distance. Names are short: a catalogue is not a hostile input of megabytes. */
+/** Levenshtein distance. */
 function distance(a: string, b: string): number {
   if (Math.max(a.length, b.length) > 200) return Infinity
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

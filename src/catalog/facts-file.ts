@@ -1,6 +1,6 @@
 /**
- * A newer list of public facts than the shipped one: the text of models.dev's `api.json`, which is somebody else's. What in it is
- * not as it should be is left out, model by model, and counted. Pure.
+ * Parses a newer list of public facts, models.dev's `api.json`. It is untrusted: invalid models are skipped and
+ * counted.
  */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -10,7 +10,7 @@ import type { KnownModel, KnownProviders } from './known.ts'
 
 const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const tokens = Type.Integer({ minimum: 0, maximum: 100_000_000 })
-/** USD for a million tokens: dearer than any is a slip. */
+/** USD per million tokens. A higher price is a mistake. */
 const price = maybe(Type.Number({ minimum: 0, maximum: 100_000 }))
 const prices = {
   ...{ input: price, output: price, cache_read: price, cache_write: price, reasoning: price },
@@ -53,17 +53,20 @@ const Model = Type.Object({
   ),
 })
 
-// What is checked is what is read.
+// The schema covers every field that is read.
 const isModel = (value: unknown): value is KnownModel & Static<typeof Model> => Value.Check(Model, value)
 
 export interface FactsFile {
   known: KnownProviders
   models: number
-  /** Models that are not as they should be. */
+  /** Invalid models. */
   wrong: number
 }
 
-/** @param name how messages call it. Throws `facts_unusable` for what is no such list. */
+/**
+ * @param name shown in messages
+ * @throws `facts_unusable` if it is not such a list
+ */
 export function parseFacts(text: string, name: string): FactsFile {
   const known: KnownProviders = {}
   let [models, wrong] = [0, 0]
@@ -75,10 +78,7 @@ export function parseFacts(text: string, name: string): FactsFile {
     models += usable.length
     known[id] = { models: Object.fromEntries(usable) }
   }
-  if (models === 0)
-    throw unusable(
-      `${name} is no list of public facts: it has none of a model. It is the api.json of models.dev that is read.`,
-    )
+  if (models === 0) throw unusable(`${name} has no valid models. Use the api.json of models.dev.`)
   return { known, models, wrong }
 }
 
@@ -87,8 +87,8 @@ function toProviders(text: string, name: string): object {
   try {
     json = parseJson(text)
   } catch {
-    const what = /^\s*</.test(text) ? 'a web page' : 'no JSON'
-    throw unusable(`${name} is ${what}. It is the api.json of models.dev that is read.`)
+    const what = /^\s*</.test(text) ? 'a web page' : 'not valid JSON'
+    throw unusable(`${name} is ${what}. Use the api.json of models.dev.`)
   }
   return asObject(json) ?? {}
 }

@@ -1,7 +1,6 @@
 /**
- * Every field of an upstream, a model, a route and an alias, once: its shape in `catalog.yaml`, what it means, the column that keeps it, what it
- * is where nothing is said, and whether it is set by hand. The shape of a file, what plans show and exports write, the bodies of the admin API
- * and what that says of its answers follow from it. `check.ts`, `check-upstream.ts` and `check-edit.ts` say what fields mean to each other.
+ * Defines every field of upstreams, models, routes, and aliases once: shape, description, column, default, and whether
+ * it can be set manually. Files, plans, exports, and the admin API follow from it; the checks say how fields relate.
  */
 import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } from '@sinclair/typebox'
 import type { Fields } from '../domain/changes.ts'
@@ -36,19 +35,18 @@ import { mapPrices, type PricingItem } from '../domain/usage.ts'
 import type { EntryOf, Kind } from '../store/catalog-layers.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 
-/** What a field has beside its shape. */
 interface Facets {
-  /** What it means, with its unit: for whoever reads the admin API. */
+  /** Shown in the admin API, with its unit. */
   description?: string
-  /** What it is where an entry says nothing: an export leaves that out. */
+  /** Exports omit a default value. */
   default?: unknown
-  /** Whether it says how a model server is run, which is kept as a hash. */
+  /** Configures a model server; stored as a hash. */
   process?: true
-  /** Where the admin API sets it: whether null takes it back, and what that then means. */
+  /** The admin API sets it. `none`: what null means. */
   byHand?: true | { none: string }
 }
 
-/** A field that may be left out, and the column that keeps it; null for none. */
+/** An optional field and its column; null = not stored. */
 const columnsOf =
   <Row>() =>
   <T extends TSchema>(column: (keyof Row & string) | null, shape: T, facets: Facets = {}) => {
@@ -66,18 +64,18 @@ const list = <T extends TSchema>(item: T, maxItems = 100) => Type.Array(item, { 
 const some = <T extends TSchema>(item: T) => Type.Array(item, { minItems: 1 })
 const tokens = () => Type.Integer({ minimum: 1 })
 const features = () => Type.Array(oneOf(FEATURES))
-/** As many as a key may be given (`keys create --rpm`). */
+/** Same maximum as for keys (`keys create --rpm`). */
 const limit = () => Type.Integer({ minimum: 1, maximum: MAX_LIMIT })
-/** A text such as `60s` or `22G`. A number is let through to the checks, which say that it has no unit. */
+/** Such as `60s` or `22G`. Numbers pass, so that the checks can ask for a unit. */
 const measure = () => Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
 const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 }), { maxProperties: 100 })
-/** Fields of a request, whatever they hold. */
+/** Request fields with any value. */
 const fields = () => Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 })
 const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
 
 const Pricing = some(
   closed({
-    // Of an image, too, so that `check.ts` can say what to write in its place.
+    // Includes prices per image, so that `check.ts` can suggest `image_token`.
     ...mapPrices(() => Type.Optional(Type.String())),
     ...{ prompt: Type.String(), completion: Type.String() },
     mode: Type.Optional(text()),
@@ -85,7 +83,7 @@ const Pricing = some(
   } satisfies Record<keyof PricingItem, TSchema>),
 )
 
-const ENABLED = 'False: no requests are sent there.'
+const ENABLED = 'If false, no requests are sent there.'
 
 const upstream = columnsOf<UpstreamRow>()
 const option = <T extends TSchema>(shape: T, facets?: Facets) => upstream('options', shape, facets)
@@ -93,7 +91,7 @@ const ofProcess = <T extends TSchema>(shape: T) => upstream(null, shape, { proce
 
 const effort = () => Type.Optional(fields())
 const OPTIONS = {
-  /** The words of a command; a text is for `served-here.ts` to say what it is. */
+  /** A command as a list. `process.ts` rejects plain text unless it is a hash. */
   process: option(Type.Union([words(), Type.String()])),
   preset: option(text(), {
     description: 'A provider of `GET /presets`, whose settings apply unless overridden.',
@@ -140,15 +138,15 @@ const OPTIONS = {
 
 const deadline = () => Type.Optional(measure())
 export const Upstream = closed({
-  /** What a preset names says it, too. */
+  /** A preset implies it. */
   dialect: upstream('dialect', Type.Unsafe<DialectName>(text())),
   base_url: upstream('baseUrl', text(), {
-    description: 'Its address, such as `https://api.openai.com/v1`.',
-    byHand: { none: 'as its preset has it' },
+    description: 'Base URL, such as `https://api.openai.com/v1`.',
+    byHand: { none: "the preset's" },
   }),
-  /** One reference, or several. By hand, it is the credential itself. */
+  /** One or several references. The admin API takes the credential itself. */
   api_key: upstream('apiKeyRef', Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
-  local: upstream('local', flag(), { default: false, description: 'Whether it costs no money.', byHand: true }),
+  local: upstream('local', flag(), { default: false, description: 'True if it is free.', byHand: true }),
   enabled: upstream('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
   deadlines: upstream('deadlines', closed({ ...byField(deadline), start: deadline() })),
   stop_command: ofProcess(words()),
@@ -162,27 +160,27 @@ export const Upstream = closed({
 })
 
 const route = columnsOf<RouteRow>()
-const UNSAID = { none: 'nothing is said of it' }
+const UNSAID = { none: 'unset' }
 const ROUTE_OPTIONS = {
   thinking: route('options', oneOf(THINKING), {
-    description: 'How its model thinks there: by an effort, by a number of tokens, or not.',
+    description: 'How the model reasons: by effort, by a token budget, or not at all.',
     byHand: UNSAID,
   }),
-  efforts: route('options', some(oneOf(EFFORTS)), { description: 'The efforts that it knows.', byHand: UNSAID }),
-  thinking_off: route('options', flag(), { description: 'Whether it can be told not to think.', byHand: UNSAID }),
+  efforts: route('options', some(oneOf(EFFORTS)), { description: 'Supported reasoning efforts.', byHand: UNSAID }),
+  thinking_off: route('options', flag(), { description: 'True if reasoning can be turned off.', byHand: UNSAID }),
   thinking_unasked: route('options', flag(), {
-    description: 'Whether it thinks where nobody asks it to.',
+    description: 'True if it reasons without being asked to.',
     byHand: UNSAID,
   }),
   sampling: route('options', flag(), {
-    description: 'Whether it takes `temperature`, `top_p` and `top_k`.',
+    description: 'True if it accepts `temperature`, `top_p`, and `top_k`.',
     byHand: UNSAID,
   }),
 } satisfies Record<keyof RouteSettings, TSchema>
 
 const PRICING =
-  'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`; later ones apply where their condition holds.'
-const AS_MODEL = { none: 'as its model' }
+  'Prices in USD as decimals, such as `{"prompt":"0.000001","completion":"0.000002"}`. Later prices apply if their conditions match.'
+const AS_MODEL = { none: "the model's" }
 const said = (name: ModelFieldName, byHand: true | typeof AS_MODEL) => ({
   description: MODEL_FIELDS[name].says,
   byHand,
@@ -192,10 +190,10 @@ export const Route = closed({
   upstream: text(),
   model: text(),
   priority: route('priority', Type.Integer({ minimum: 0, maximum: 1_000_000 }), {
-    ...{ default: 0, description: 'Lower ones are tried first.', byHand: true },
+    ...{ default: 0, description: 'Lower priorities are tried first.', byHand: true },
   }),
   weight: route('weight', Type.Integer({ minimum: 1, maximum: 1_000_000 }), {
-    ...{ default: 1, description: 'Its part among those of the same priority.', byHand: true },
+    ...{ default: 1, description: 'Share of requests among routes of the same priority.', byHand: true },
   }),
   pricing: route('pricing', Pricing, { description: PRICING, byHand: AS_MODEL }),
   context_length: route('contextLength', tokens(), said('context_length', AS_MODEL)),
@@ -214,25 +212,25 @@ export const Model = closed({
   input_modalities: model('inputModalities', some(oneOf(INPUT_MODALITIES))),
   output_modalities: model('outputModalities', some(oneOf(MODALITIES))),
   supported_features: model('supportedFeatures', features(), said('supported_features', true)),
-  /** Left out where nobody knows them. */
+  /** Omitted if unknown. */
   pricing: model('pricing', Pricing, { description: PRICING, byHand: true }),
-  /** Unix seconds, as clients read it. */
+  /** Unix seconds. */
   created: model('createdMs', Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
   enabled: model('enabled', flag(), { default: true, ...said('enabled', true) }),
   listed: model('listed', flag(), { default: true, ...said('listed', true) }),
-  /** An export has them one by one. */
+  /** Exports list these models one by one. */
   from_wildcard: model('fromWildcard', flag(), {
-    ...{ default: false, description: 'Whether it is one of those that a wildcard stands for.' },
+    ...{ default: false, description: 'True if a wildcard added it.' },
   }),
   routes: some(Route),
 } satisfies Record<ModelFieldName, TSchema> & TProperties)
 
-/** The model that it stands for, alone or with what else is said of the alias. */
+/** The model, alone or with the alias's own fields. */
 const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(flag()) })])
 
 export const CatalogSchema = closed({
   version: Type.Literal(1),
-  /** What the model servers that are started here may take together: of the machine, or of each device. */
+  /** Memory limit for all local model servers: of the machine, or per device. */
   memory: Type.Optional(Type.Union([measure(), Type.Record(Type.String(), measure(), { maxProperties: 100 })])),
   upstreams: section(Upstream),
   models: section(Model),
@@ -245,7 +243,7 @@ export type ModelEntry = Static<typeof Model>
 export type RouteEntry = Static<typeof Route>
 export type PricingEntry = Static<typeof Pricing>
 
-/** The facts that a model must end up with, from its entry or from what is known. The price has rules of its own. */
+/** Facts that every model needs, from its entry or known facts. Prices have their own rules. */
 export const FACT_FIELDS = [
   ['name', 'name'],
   ['contextLength', 'context_length'],
@@ -258,21 +256,20 @@ export const FACT_FIELDS = [
 type Named = [field: string, shape: TSchema]
 const namedOf = ({ properties }: { properties: TProperties }): Named[] => Object.entries(properties)
 
-/** The shapes of what may be set by hand, by their fields, and what null says of each; null: nothing takes it back. */
+/** Fields that the admin API sets, and what null means for each; null: can't be cleared. */
 export const byHand = (of: { properties: TProperties }): [field: string, shape: TSchema, none: string | null][] =>
   namedOf(of).flatMap(([field, { byHand, default: _, column: __, ...shape }]) =>
     byHand ? [[field, shape as TSchema, byHand === true ? null : byHand.none]] : [],
   )
 
-/** What a field means, as an answer is described by it. */
 export const saysOf = <Fields extends TProperties>({ properties }: { properties: Fields }, field: keyof Fields) => ({
   description: `${properties[field]?.description}`,
 })
 
-/** The fields that say how a model server is run, beside `process` and `deadlines.start`. */
+/** Fields that configure a model server, besides `process` and `deadlines.start`. */
 export const PROCESS_FIELDS = namedOf(Upstream).flatMap(([field, { process }]) => (process ? field : []))
 
-/** Lists the field names that the shape of a file knows at a path. */
+/** Valid field names at a path. */
 export function fieldsAt(path: readonly (string | number)[], schema: TSchema): string[] {
   const [segment, ...rest] = path
   const branches = toAlternatives(schema)
@@ -287,11 +284,11 @@ export function fieldsAt(path: readonly (string | number)[], schema: TSchema): s
   return []
 }
 
-/** What is particular about an entry, of those fields that one column keeps together. */
+/** Fields that the `options` column holds. */
 export const toOptions = <Options extends object>(of: { properties: TProperties }, entry: Options): Options =>
   Object.fromEntries(Object.entries(entry).filter(([field]) => of.properties[field]?.column === 'options')) as Options
 
-/** Fields of a file under the names of their columns; of what one column keeps together, within it. */
+/** Converts a file's field names to column names. */
 export function toColumns<Columns extends object>(of: { properties: TProperties }, fields: object): Columns {
   const columns: Record<string, unknown> = {}
   const options: Record<string, unknown> = {}
@@ -303,18 +300,17 @@ export function toColumns<Columns extends object>(of: { properties: TProperties 
   return (Object.keys(options).length > 0 ? { ...columns, options } : columns) as Columns
 }
 
-/** A row under the names that its fields have in a file. Every field is there, null where the row says nothing of it. */
+/** Converts a row to a file's field names. Every field is present, null if unset. */
 const toFields = (of: { properties: TProperties }, row: object, options: object = {}): Fields => {
   const own: Readonly<Record<string, unknown>> = { ...row }
   const kept = namedOf(of).filter(([, { column }]) => column && column !== 'options' && column !== 'deadlines')
   return { ...Object.fromEntries(kept.map(([field, { column }]) => [field, own[column] ?? null])), ...options }
 }
 
-/** How the rows of a kind are told of. */
 export interface KindOf<Row, Entry = Row> {
-  /** As messages have it: `upstreams.openai`, `models.v/m`, `models.v/m: route u (m)`, `aliases.fast`. */
+  /** Such as `upstreams.openai`, `models.v/m`, `models.v/m: route u (m)`, `aliases.fast`. */
   nameOf(entry: Entry): string
-  /** Under the names that they have in a file: each deadline under a name of its own, and a model without its routes. */
+  /** By their names in files. Deadlines are separate fields, and models have no routes. */
   fieldsOf(row: Row): Fields
 }
 
@@ -352,11 +348,10 @@ const toDeadlines = ({ deadlines }: UpstreamRow): Fields =>
     }),
   )
 
-/** A field that says nothing is none. */
 export const withoutNull = (fields: Fields): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 
-/** The rows as the values of a `catalog.yaml`: what a file would say by itself is left out. */
+/** Rows as values of a `catalog.yaml`, without defaults. */
 export interface FileEntries {
   version: 1
   upstreams: Record<string, Fields>
@@ -391,7 +386,7 @@ const withoutDefaults = ({ properties }: { properties: TProperties }, fields: Fi
 
 const DEADLINE = 'deadlines.'
 
-/** What a preset says is not said again; deadlines are a map of their own. */
+/** Omits what the preset sets. Deadlines become a map. */
 function toUpstreamEntry(row: UpstreamRow): Fields {
   const { dialect, ...rest } = withoutDefaults(Upstream, KINDS.upstreams.fieldsOf(row))
   const all = Object.entries(row.options.preset === undefined ? { dialect, ...rest } : rest)

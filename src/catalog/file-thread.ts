@@ -1,6 +1,6 @@
 /**
- * Catalogues as text, read and written beside a running server: on a thread, which is started on first need and ended when nobody
- * needs it. Whoever asks takes turns with the others. Called by the admin API; commands have a process of their own.
+ * Reads and writes catalog text on a thread while the server runs, with turns between owners. The thread starts on
+ * first use and stops when idle.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import { createThread } from '../threads/thread.ts'
@@ -10,18 +10,18 @@ import type { Exported, ParsedCatalog, ParseOptions } from './file.ts'
 import type { FactsText, FileReply, FileRequest } from './file-worker.ts'
 
 export interface FileThread {
-  /** As `parseCatalog`, and `catalog_not_read` where that takes too long. At most 100 problems are told. */
+  /** Like `parseCatalog`; throws `catalog_not_read` on timeout. Reports at most 100 problems. */
   parse(text: string, options: ParseOptions, owner: string): Promise<ParsedCatalog>
-  /** As `toExport`, which may take so long. */
+  /** Like `toExport`; throws `catalog_not_read` as above. */
   export(of: ToExport, owner: string, limitMs?: number): Promise<Exported>
-  /** As `parseFacts`, of some providers alone. Throws `facts_unusable`, and `catalog_not_read` as above. */
+  /** Like `parseFacts`, for some providers only. Throws `facts_unusable`, and `catalog_not_read` as above. */
   facts(list: FactsText, owner: string): Promise<FactsFile>
   close(): void
 }
 
 export interface FileThreadOptions {
   idleMs?: number
-  /** How long one text may take. */
+  /** Time limit per text. */
   limitMs?: number
 }
 
@@ -31,8 +31,9 @@ export function createFileThread({ idleMs = 30_000, limitMs: usualMs = 10_000 }:
   const thread = createThread<FileRequest, FileReply>('catalog/file-worker', { idleMs })
   const ask = async (request: FileRequest, owner: string, limitMs = usualMs): Promise<FileReply> => {
     const reply = await thread.ask(request, { owner, limitMs, maxWaiting: MAX_WAITING })
-    if (reply === 'limit') throw notRead(`it takes longer than ${limitMs / 1_000} s. Make it smaller`)
-    if (typeof reply === 'string') throw notRead('others of yours are being read, or the server stops. Try again')
+    if (reply === 'limit') throw notRead(`reading took over ${limitMs / 1_000} s. Make it smaller`)
+    if (typeof reply === 'string')
+      throw notRead('too many of your files are queued, or the server is stopping. Try again')
     if (reply.kind === 'refused') throw new ServiceError(reply.failure, reply.message)
     if (reply.kind === 'failed') throw new Error(reply.error)
     return reply
@@ -57,4 +58,4 @@ export function createFileThread({ idleMs = 30_000, limitMs: usualMs = 10_000 }:
   }
 }
 
-const notRead = (why: string) => new ServiceError({ kind: 'catalog_not_read' }, `It was not read: ${why}.`)
+const notRead = (why: string) => new ServiceError({ kind: 'catalog_not_read' }, `The file was not read: ${why}.`)

@@ -1,7 +1,4 @@
-/**
- * Reads and writes catalogues as text, and reads public facts, on a thread of its own: a large one, or a nasty one, takes seconds. Talks to `file-thread.ts`
- * alone.
- */
+/** The thread of `file-thread.ts`: a large or malicious file takes seconds. */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import type { ToExport } from './change.ts'
@@ -10,10 +7,9 @@ import { type Exported, type ParsedCatalog, type ParseOptions, parseCatalog, toE
 
 declare const self: Worker
 
-/** A list of public facts, and of which providers they are wanted. */
 export interface FactsText {
   text: string
-  /** How messages call it. */
+  /** Shown in messages. */
   name: string
   providers: readonly string[]
 }
@@ -46,14 +42,14 @@ async function reply(request: FileRequest): Promise<FileReply> {
   }
 }
 
-/** What nobody asks for stays on this thread. */
+/** Only what is needed is copied between threads. */
 function toOnly({ text, name, providers }: FactsText): FactsFile {
   const { known, ...counts } = parseFacts(text, name)
   const wanted = Object.entries(known).filter(([provider]) => providers.includes(provider))
   return { known: Object.fromEntries(wanted), ...counts }
 }
 
-/** Nobody reads thousands of problems, and each is a line. */
+/** Keeps error messages short. */
 const MAX_PROBLEMS = 100
 
 function toFew({ failure, message }: ServiceError): { failure: ServiceFailure; message: string } {

@@ -1,7 +1,7 @@
 /**
- * The text of a catalog, read and written. Read to a checked and complete `Catalog`, with the files of models beside it, or to one error that
- * names every problem with its line. Written from the rows that count, so that a plan of it is empty and an empty database that it is applied
- * to has the same rows: known facts and what wildcards stand for are written out. Called by commands, by `serve`, and on a thread.
+ * Parses and exports catalog text. Parsing returns a complete catalog or one error with a line per problem. Exports
+ * have the effective rows with facts and wildcards expanded, so that planning one on the same database makes no
+ * changes.
  */
 
 import { RENAMED_SETTINGS, renameSettings } from '../domain/dialects.ts'
@@ -10,6 +10,7 @@ import { isObject } from '../domain/json.ts'
 import type { MemoryBudgets } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
+import { count } from '../domain/text.ts'
 import type { CatalogRows } from '../store/catalog-rows.ts'
 import { resolveReference, toReferences } from '../store/credential-binding.ts'
 import type { ToExport } from './change.ts'
@@ -24,34 +25,34 @@ import { type CatalogSource, MODELS_FOLDER, type ModelFile } from './source.ts'
 import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 
 export interface ParseOptions {
-  /** How messages call the file, such as `catalog.yaml`. */
+  /** Shown in messages, such as `catalog.yaml`. */
   name: string
-  /** Where `${NAME}` references are looked up for the warnings. */
+  /** Where warnings look up `${NAME}` references. */
   environment: Environment
 }
 
 export interface ParsedCatalog {
   catalog: Catalog
   memory: MemoryBudgets
-  /** Whose memory the servers take that are started here, null where it does not say. */
+  /** Devices of local model servers; null if not set. */
   devices: [upstream: string, device: string | null][]
-  /** Each wildcard, and how many of the models it stands for. */
+  /** Each wildcard and its number of models. */
   wildcards: { wildcard: string; models: number }[]
-  /** Sentences about what works but not yet: `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
+  /** Such as `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
   warnings: string[]
 }
 
-/** Parses a catalogue. Throws a ServiceError of kind `catalog_invalid` whose message has one line for each problem. */
+/** @throws a ServiceError of kind `catalog_invalid` whose message has a line per problem */
 export async function parseCatalog(text: string, options: ParseOptions): Promise<ParsedCatalog> {
   const document = await parseText(text)
-  // A running server answers others in between.
+  // Yields to other requests.
   await Bun.sleep(0)
   if (!document.readable) throw toError(document, [], options.name)
   if (!isObject(document.raw)) throw toError(document, [document.raw === null ? EMPTY : OTHER], options.name)
   const renamed: string[] = []
   const raw = withNewNames(document.raw, (id, was) => {
     const at = `${options.name}:${document.lineOf(['upstreams', id, was])}: upstreams.${id}.${was}`
-    renamed.push(`${at} is now ${RENAMED_SETTINGS[was]}. The old name goes away in the next release.`)
+    renamed.push(`${at} is now ${RENAMED_SETTINGS[was]}. The next release drops the old name.`)
   })
   const root = toEntry(raw)
   const [upstreams, aliases] = [toEntry(root.upstreams), toEntry(root.aliases)]
@@ -66,7 +67,7 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
     ...checkCatalog(raw, known, expansion),
   ]
   if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
-  // The schema has just accepted it.
+  // The schema has accepted it.
   const file = raw as CatalogFile
   return {
     catalog: toCatalog(file, expansion.models, known),
@@ -86,8 +87,8 @@ function withNewNames(raw: object, onRenamed: (id: string, was: keyof typeof REN
   return { ...raw, upstreams: Object.fromEntries(entries) }
 }
 
-const EMPTY: Issue = { segments: [], message: 'the file is empty: a catalogue has version, upstreams and models.' }
-const OTHER: Issue = { segments: [], message: 'this is no catalogue: one has version, upstreams and models.' }
+const EMPTY: Issue = { segments: [], message: 'the file is empty. A catalog has version, upstreams, and models.' }
+const OTHER: Issue = { segments: [], message: 'this is not a catalog, which has version, upstreams, and models.' }
 
 function toCatalog(file: CatalogFile, expanded: ExpandedModel[], known: KnownProviders): Catalog {
   const upstreams = file.upstreams ?? {}
@@ -97,7 +98,7 @@ function toCatalog(file: CatalogFile, expanded: ExpandedModel[], known: KnownPro
     models: [
       ...written.flatMap(([slug, entry]) => toModel(slug, entry, upstreams, known) ?? []),
       ...expanded.flatMap(({ slug, entry }) => {
-        // What it was made from is in the file.
+        // Expanded from a checked entry.
         const model = toModel(slug, entry as ModelEntry, upstreams, known)
         return model ? { ...model, fromWildcard: true } : []
       }),
@@ -125,7 +126,7 @@ function toWarnings(file: CatalogFile, document: CatalogDocument, options: Parse
       const found = resolveReference(ref, options.environment, 'here')
       if ('credential' in found) return []
       const problem = found.problem.replace(/^the variable /, '')
-      return `${options.name}:${line}: upstreams.${id}: ${problem}; this upstream is not ready unless the server has it.`
+      return `${options.name}:${line}: upstreams.${id}: ${problem}. Until the server has it, this upstream is unavailable.`
     })
   })
 }
@@ -138,15 +139,17 @@ function toError(document: CatalogDocument, issues: Issue[], name: string): Serv
       return { line: document.lineOf(segments), path, message }
     }),
   ].sort((a, b) => a.line - b.line)
-  const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
   const lines = problems.map(({ line, path, message }) => `${name}:${line}: ${path && `${path}: `}${message}`)
-  return new ServiceError(
-    { kind: 'catalog_invalid', name, problems },
-    [`The catalogue has ${count}:`, ...lines].join('\n'),
-  )
+  return toInvalid(name, problems, lines)
 }
 
-/** Parses a catalogue with the files of models beside it. Throws a ServiceError of kind `catalog_invalid`. */
+const toInvalid = (name: string, problems: { line: number; path: string; message: string }[], lines: string[]) =>
+  new ServiceError(
+    { kind: 'catalog_invalid', name, problems },
+    [`The catalog has ${count(problems.length, 'problem')}:`, ...lines].join('\n'),
+  )
+
+/** Parses a catalog with its model files. @throws a ServiceError of kind `catalog_invalid` */
 export async function parseSource(
   { name, text, modelFiles }: Pick<CatalogSource, 'name' | 'text' | 'modelFiles'>,
   environment: Environment,
@@ -173,7 +176,7 @@ export async function parseSource(
   return all
 }
 
-/** Parses files of models alone. Throws as above. */
+/** @throws as `parseSource` */
 export const parseModelFiles = ({ modelFiles }: Pick<CatalogSource, 'modelFiles'>, environment: Environment) =>
   parseSource({ name: MODELS_FOLDER, text: null, modelFiles }, environment)
 
@@ -187,7 +190,7 @@ interface OfFile {
   devices: ParsedCatalog['devices']
 }
 
-/** What a file says of devices must be so by the memory that another one has. */
+/** Devices may be declared in another file than the memory limits. */
 function requireDevices({ memory }: ParsedCatalog, { name, devices }: OfFile): void {
   const problems = devices.flatMap(([id, device]) => {
     const message = explainDevice(memory, device)
@@ -205,34 +208,27 @@ function requireNew(before: Catalog, added: Catalog, { name }: ModelFile): void 
   const known = new Set(namesOf(before))
   const problems = namesOf(added)
     .filter((path) => known.has(path))
-    .map((path) => ({ line: 1, path, message: 'is declared in another file, too: remove it from one of them.' }))
+    .map((path) => ({ line: 1, path, message: 'is also declared in another file. Remove it from one of them.' }))
   refuse(name, problems)
 }
 
-/** Throws where there are problems in a file. */
 function refuse(name: string, problems: { line: number; path: string; message: string }[]): void {
   if (problems.length === 0) return
   const lines = problems.map(({ path, message }) => `${name}: ${path} ${message}`)
-  throw new ServiceError(
-    { kind: 'catalog_invalid', name, problems },
-    [`The catalogue has ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:`, ...lines].join(
-      '\n',
-    ),
-  )
+  throw toInvalid(name, problems, lines)
 }
 
 export interface Exported {
   /** YAML. */
   text: string
-  /** What it says, as values. */
+  /** The same, as values. */
   document: FileEntries
-  /** What a file may not say, such as a row that a newer version has written: the name of the row, and why. */
+  /** Rows that a file can't have, such as one from a newer version, and why. */
   leftOut: { name: string; reason: string }[]
-  /** Upstreams whose credential an administrator has typed in: a file has references only. */
+  /** Upstreams with stored credentials, which a file can't have. */
   sealed: string[]
 }
 
-/** Writes the catalog down as a file. */
 export async function toExport({ rows, sealed, unseen }: ToExport): Promise<Exported> {
   const leftOut: Exported['leftOut'] = unseen.map((name) => ({ name, reason: UNSEEN }))
   let left = rows
@@ -243,15 +239,15 @@ export async function toExport({ rows, sealed, unseen }: ToExport): Promise<Expo
     if (problems.length === 0) return { text, document, leftOut, sealed }
     const before = leftOut.length
     left = leaveOut(left, problems, leftOut)
-    // Else this would go on for ever.
-    if (leftOut.length === before) throw new Error(`the exported catalogue is not valid: ${problems[0]?.message}`)
+    // Prevents an endless loop.
+    if (leftOut.length === before) throw new Error(`the exported catalog is invalid: ${problems[0]?.message}`)
   }
 }
 
-const UNSEEN = 'it was set by hand, and nothing declares it any more'
+const UNSEEN = 'it was set manually, and nothing declares it anymore'
 
-const HEAD = ` What this Tollgate's catalogue says, as its database has it: catalog apply makes another say the same.
- Facts that were known and models of wildcards are written out; credentials are references.`
+const HEAD = ` Exported from this Tollgate's database. To use it elsewhere, run tollgate catalog apply.
+ Known facts and models of wildcards are included; credentials are references only.`
 
 function toComments(rows: CatalogRows, sealed: string[], leftOut: Exported['leftOut']) {
   const head = [HEAD, ...leftOut.map(({ name, reason }) => ` Left out: ${name}: ${reason}`)].join('\n')
@@ -260,7 +256,7 @@ function toComments(rows: CatalogRows, sealed: string[], leftOut: Exported['left
   return { head, at }
 }
 
-const SEALED = ' Its credential was typed in, and is not written here: name a variable that has it, as api_key.'
+const SEALED = ' Its credential is stored and not exported. Set api_key to a variable that has it.'
 
 type Problem = { path: string; message: string }
 
@@ -274,7 +270,7 @@ async function findProblems(text: string): Promise<readonly Problem[]> {
   }
 }
 
-/** The rows without those that a problem is about: a route alone where it is about that. */
+/** Removes rows with problems; a problem within a route removes only that. */
 function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Exported['leftOut']): CatalogRows {
   const drop = (name: string, at: string, reason = explainAt(problems, at)): boolean => {
     if (reason === null) return false
@@ -286,7 +282,7 @@ function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Expo
   for (const [slug, ofModel] of routesOf)
     for (const [index, row] of ofModel.entries())
       if (drop(KINDS.routes.nameOf(row), `models.${shorten(slug)}.routes[${index}]`)) routes.delete(row)
-  // The rest of what is wrong with a model is about all of it.
+  // Other problems concern the whole model.
   const rest = problems.filter(({ path }) => !/\.routes\[\d+\]/.test(path))
   const explainRest = (section: string, name: string) => explainAt(rest, `${section}.${shorten(name)}`)
   const upstreams = rows.upstreams.filter(
@@ -298,7 +294,9 @@ function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Expo
   return { upstreams, models, routes: rows.routes.filter((row) => routes.has(row) && slugs.has(row.model)), aliases }
 }
 
-/** What is wrong at a place or within it; null where nothing is. A name may go on behind a dot: only fields are meant. */
+/**
+ * The first problem at a path or below it; null if none. Names may contain dots, so only field names count as below.
+ */
 function explainAt(problems: readonly Problem[], at: string): string | null {
   const found = problems.find(
     ({ path }) => path === at || (path.startsWith(at) && /^(\.[a-z_]+|\[\d+\])+$/.test(path.slice(at.length))),

@@ -1,7 +1,6 @@
 /**
- * Known facts about public models, shipped inside the binary (models.dev, MIT: `known.LICENSE`). They fill in what a
- * catalogue entry leaves out and nothing else; `file.ts` loads them only when an entry lacks something, because
- * unpacking them costs some 20 ms. Prices become exact decimal strings here: no floating point touches money.
+ * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`). Loaded only if an entry
+ * lacks a fact, because unpacking takes about 20 ms. Prices become exact decimal strings here.
  */
 
 import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/models.ts'
@@ -14,7 +13,7 @@ interface Cost {
   output?: number
   cache_read?: number
   cache_write?: number
-  /** The same two, as some entries have them. */
+  /** The same, in some entries. */
   cached_input?: number
   cached_write?: number
   reasoning?: number
@@ -23,39 +22,37 @@ interface Cost {
   tiers?: (Cost & { tier: { size: number } })[]
 }
 
-/** One model as models.dev publishes it; only what is read here. Lengths are 0 where they are not known. */
+/** A model of models.dev. Lengths are 0 if unknown. */
 export interface KnownModel {
-  /** As its provider is asked for it. */
+  /** The provider's name of the model. */
   id?: string
   name: string
   tool_call?: boolean
   structured_output?: boolean
   reasoning?: boolean
-  /** By what it can be told how to think; `toggle` = it can be told not to. */
+  /** How reasoning is controlled; `toggle` = it can be turned off. */
   reasoning_options?: { type: string; values?: string[] }[]
-  /** Whether it takes one. */
   temperature?: boolean
   limit: { context: number; output: number }
   modalities: { input: string[]; output: string[] }
   cost?: Cost
-  /** Dearer or cheaper ways in which its provider serves it, and what a request asks for them by. */
+  /** Service tiers with other prices, and the request fields that select them. */
   experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
 
 export interface KnownProvider {
   name?: string
-  /** Its base URL, where it is one for everybody and not usual. */
+  /** Base URL, unless it is the library's default or customer-specific. */
   api?: string
-  /** Variables that its libraries read. */
+  /** Environment variables of its libraries. */
   env?: string[]
-  /** The library that speaks to it, and so its format. */
+  /** Its client library, which tells its API format. */
   npm?: string
   models: Record<string, KnownModel>
 }
 
 export type KnownProviders = Record<string, KnownProvider>
 
-/** Reads the shipped facts. */
 export async function loadKnown(): Promise<KnownProviders> {
   const packed = await Bun.file(knownPath).bytes()
   return JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed)))
@@ -63,13 +60,12 @@ export async function loadKnown(): Promise<KnownProviders> {
 
 type Named = { upstream: string; model: string }
 
-/** The facts of a model: see `findKnown`. */
 export function findFacts(known: KnownProviders, slug: string, routes: Named[]): Partial<Facts> {
   const model = findKnown(known, slug, routes)
   return model ? toFacts(model) : {}
 }
 
-/** Finds a model by its slug, `<vendor>/<name>`, else by the first route whose upstream and model name are known. */
+/** By model ID (`<vendor>/<name>`), else by the first route with a known upstream and model. */
 function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownModel | null {
   const slash = slug.indexOf('/')
   const places = [
@@ -84,8 +80,8 @@ function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownM
 }
 
 /**
- * How a model is asked where a route of Anthropic's format leads to it. One that takes a number of tokens is asked by that: that it
- * takes efforts, too, does not say that it thinks by them.
+ * Reasoning settings for Anthropic's format. A model that accepts a token budget uses that even if it accepts efforts
+ * too.
  */
 export function findRouteSettings(known: KnownProviders, slug: string, route: Named): RouteSettings {
   const model = findKnown(known, slug, [route])
@@ -93,8 +89,9 @@ export function findRouteSettings(known: KnownProviders, slug: string, route: Na
 }
 
 /**
- * Claude models that cannot be told not to think and do not think unless they are asked to, which models.dev does not say
- * (platform.claude.com, "What's new in Claude Opus 5": Opus 4.8 runs without thinking unless it is set to `adaptive`, as 4.7 does).
+ * Claude models whose reasoning can't be turned off but only starts on request, which models.dev doesn't say
+ * (platform.claude.com, "What's new in Claude Opus 5": Opus 4.8 runs without thinking unless it is set to `adaptive`,
+ * as 4.7 does).
  */
 const ONLY_ASKED = /\bclaude-opus-4[-.][78]\b/
 
@@ -116,7 +113,7 @@ export function toRouteSettings(model: KnownModel): RouteSettings {
   }
 }
 
-/** How a model is asked where a route of OpenAI's format leads to it: by efforts, or not at all, for it would refuse any. */
+/** Reasoning settings for OpenAI's format: efforts, or none if the model would reject any. */
 export function toEffortSettings({ reasoning, reasoning_options: options, temperature }: KnownModel): RouteSettings {
   const sampling = temperature === false ? { sampling: false } : {}
   if (!reasoning || options?.length === 0) return { thinking: 'none', ...sampling }
@@ -127,13 +124,12 @@ export function toEffortSettings({ reasoning, reasoning_options: options, temper
   return { efforts, ...(canBeOff ? {} : { thinking_off: false }), ...sampling }
 }
 
-/** Finds a model by what its provider calls it. */
 export function findAt(known: KnownProviders, provider: string, name: string): KnownModel | undefined {
   const models = Object.hasOwn(known, provider) ? known[provider]?.models : undefined
   return models && Object.hasOwn(models, name) ? models[name] : undefined
 }
 
-/** Converts one model of models.dev; a fact that is missing there stays missing. */
+/** Facts that models.dev lacks stay missing. */
 export function toFacts(model: KnownModel): Partial<Facts> {
   const { context, output } = model.limit
   const features = new Set<Feature>()
@@ -153,11 +149,10 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   }
 }
 
-/** models.dev has these as models that write text, as long as their vectors are: their names say what they are. */
+/** models.dev lists embedding models as text models, so their names decide. */
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
 
-/** Whether a model's name says that it makes embeddings. */
 export const saysEmbeddings = (name: string): boolean => /embed/i.test(name)
 
 function toModalities(names: string[]): Modality[] {
@@ -174,7 +169,7 @@ function toPricing(cost: Cost, model: KnownModel): PricingItem[] | null {
     return item ? { ...item, min_prompt_tokens: tier.tier.size } : []
   })
   const modes = Object.entries(model.experimental?.modes ?? {}).flatMap(([called, { cost: own, provider }]) => {
-    // As the provider will say that it served it, whatever the list calls it.
+    // The mode that the provider's responses report.
     const mode = toMode(provider?.body?.service_tier, provider?.body?.speed) ?? toMode(called)
     const item = own && mode !== null ? toItem({ ...cost, ...own }, name) : null
     return item && mode !== null ? { ...item, mode } : []
@@ -182,15 +177,14 @@ function toPricing(cost: Cost, model: KnownModel): PricingItem[] | null {
   return [first, ...tiers, ...modes].sort(byCondition)
 }
 
-/** Anthropic's rule for all its models, of which the list has the first half: what is kept for an hour costs twice the prompt. */
+/** Anthropic charges twice the prompt price for a one-hour cache write, which the list lacks. */
 const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
   /\bclaude\b/i.test(name) && write !== undefined && Math.abs(write - 1.25 * input) < 1e-9
 
 /**
- * What a token of the answer costs, and one of its thoughts where that has a price of its own. Where the list has thoughts dearer than
- * the answer, that is Qwen in thinking mode, in which the whole output has the dearer price
- * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). An answer does not say that it was given in that mode, and its
- * thoughts may be none: all of it costs the dearer price, which is too much without thinking, and never too little.
+ * If the list prices reasoning above output, it is Qwen's thinking mode, where all output costs the higher price
+ * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). Responses don't tell the mode, so all output costs
+ * the higher price: too much without thinking, but never too little.
  */
 function toOutputPrices(output: number, reasoning: number | undefined): { written: number; thoughts?: number } {
   if (reasoning === undefined) return { written: output }
@@ -213,10 +207,10 @@ function toItem(cost: Cost, name: string): PricingItem | null {
   }
 }
 
-/** Digits after the point of a price per million that mean anything; more are the noise of somebody's float. */
+/** Significant decimals of a price per million; the rest is floating-point noise. */
 const PER_MILLION_DECIMALS = 12
 
-/** Turns USD per million tokens into a decimal string in USD per token: 0.15 becomes `0.00000015`. */
+/** Converts USD per million tokens to a decimal string in USD per token: 0.15 becomes `0.00000015`. */
 export function toPerToken(usdPerMillion: number): string {
   const decimals = PER_MILLION_DECIMALS + 6
   const digits = usdPerMillion

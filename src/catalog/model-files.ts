@@ -1,8 +1,8 @@
 /**
- * The small files of models in the data folder (`models.d/*.yaml`), each a catalog of its own: one is written for a model that is served
- * here, found again, and taken away. And the commands of model servers, read where a server of this machine is told them and nowhere else:
- * in the file that `--catalog` names, and in those. The database has the hash of each; without these words nothing is run for it. So no
- * restore, no version that is brought back, and nobody over the network brings a command.
+ * Files of local models (`models.d/*.yaml` in the data folder), each a small catalog.
+ *
+ * Commands of model servers come only from these and from the file that `--catalog` names; the database has their
+ * hashes. So no restored database or version, and no remote user, can introduce a command.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -18,10 +18,10 @@ import { type Entry, toEntry, toItems } from './entry.ts'
 import { toMemoryBudgets, toProcessSpec } from './process.ts'
 import { type CatalogSource, MODELS_FOLDER, type ModelFile } from './source.ts'
 
-/** A model whose server is started here. */
+/** A local model, whose server Tollgate starts. */
 export interface ServedModel {
   slug: string
-  /** Of its upstream; its file is called by it. */
+  /** Upstream ID, and the file's name. */
   upstream: string
   name: string
   ownedBy: string
@@ -31,17 +31,16 @@ export interface ServedModel {
   outputModalities: Modality[]
   features: Feature[]
   command: readonly string[]
-  /** Requests at a time. */
+  /** Concurrent requests. */
   slots: number
   /** Such as `4096M`. */
   memory: string
-  /** Whose memory that is, by its name in `memory` of the catalogue; null = the machine's. */
+  /** Device name in the catalog's `memory`; null = the machine. */
   device: string | null
-  /** How long it may take to load, such as `120s`. */
+  /** Maximum load time, such as `120s`. */
   start: string
 }
 
-/** The file of a model as it would be written. Pure. */
 export function toModelFile(dataFolder: string, model: ServedModel): ModelFile {
   const { slug, upstream, command, slots, memory, device, start } = model
   const isVectors = model.outputModalities.includes('embeddings')
@@ -69,15 +68,15 @@ export function toModelFile(dataFolder: string, model: ServedModel): ModelFile {
   return { name, path: join(dataFolder, name), text }
 }
 
-const HEAD = ` Written by tollgate models add, and taken away by tollgate models remove. It may be changed:
- a server takes that with its next start, or at a reload. Its command runs only while nobody else may write it.`
+const HEAD = ` Written by tollgate models add, removed by tollgate models remove. You can edit it:
+ changes apply at the next start or reload. Its command runs only if no other user can write to this file.`
 
 const toMemoryWords = (device: string | null) =>
   device === null || device === CPU
-    ? ' What it is taken to need of the memory. Without this line, what it was seen to take counts.'
-    : ` What it is taken to need of the memory of ${device}. Without this line, it has all of that to itself.`
+    ? ' Expected memory use. Without this line, Tollgate uses what it measured.'
+    : ` Expected use of ${device}'s memory. Without this line, the model gets all of it.`
 
-/** Writes it, whole or not at all. Throws a ServiceError where that cannot be. */
+/** Writes atomically. @throws a ServiceError */
 export function writeModelFile({ path, text }: ModelFile): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -86,21 +85,21 @@ export function writeModelFile({ path, text }: ModelFile): void {
     const folder = dirname(path)
     throw new ServiceError(
       { kind: 'data_unwritable', dataFolder: folder },
-      `Cannot write into ${folder} (${codeOf(cause) || 'unknown reason'}).`,
+      `Can't write to ${folder} (${codeOf(cause) || 'unknown reason'}).`,
     )
   }
 }
 
 export const removeModelFile = ({ path }: ModelFile): void => rmSync(path, { force: true })
 
-/** What a file declares, as far as it can be read. */
+/** What a file declares; unreadable parts are skipped. */
 export interface DeclaredThere {
   file: ModelFile
-  /** Slugs. */
+  /** Model IDs. */
   models: string[]
-  /** Ids of upstreams, with the words of their commands. */
+  /** Upstream IDs with their commands. */
   commands: [upstream: string, words: string[]][]
-  /** What is planned for all of them together. */
+  /** Total of their `memory`. */
   plannedBytes: number
 }
 
@@ -124,13 +123,13 @@ export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThe
 
 export interface LoadedProcesses {
   specs: ProcessSpecs
-  /** Sentences about files whose commands do not count. */
+  /** Sentences about files whose commands are ignored. */
   ignored: string[]
 }
 
 /**
- * Reads the commands of a source that was found. What of it does not hold together has failed to apply, so that no row has its hash.
- * @param isNamed whether somebody has named its file.
+ * An invalid source has failed to apply, so no row has the hash of its commands.
+ * @param isNamed whether `--catalog` names its file
  */
 export async function loadProcesses(source: CatalogSource, isNamed: boolean): Promise<LoadedProcesses> {
   const byUpstream = new Map<string, ProcessSpec>()
@@ -140,15 +139,15 @@ export async function loadProcesses(source: CatalogSource, isNamed: boolean): Pr
   if (isNamed) take(own, byUpstream)
   else if (own.length > 0)
     ignored.push(
-      `${source.path}: the commands of ${own.map(([id]) => id).join(', ')} are not run: name this file with --catalog.`,
+      `${source.path}: commands of ${own.map(([id]) => id).join(', ')} are ignored. To run them, name this file with --catalog.`,
     )
   let memory = toMemoryBudgets(main.memory)
   for (const { path, text } of source.modelFiles) {
     const entries = await read(text)
     if (memory.size === 0) memory = toMemoryBudgets(entries.memory)
-    // Whoever may write a folder may put another one, or another file, in the place of what is in it.
+    // Anyone who can write to a parent folder could replace the file.
     const why = (await Promise.all([dirname(dirname(path)), dirname(path), path].map(toDoubt))).find((why) => why)
-    if (why) ignored.push(`${path}: its commands are not run: ${why}`)
+    if (why) ignored.push(`${path}: commands ignored: ${why}`)
     else take(commandsOf(entries), byUpstream)
   }
   return { specs: { byUpstream, memory }, ignored }
@@ -165,11 +164,11 @@ function take(commands: readonly [string, Entry][], byUpstream: Map<string, Proc
   for (const [id, entry] of commands) byUpstream.set(id, toProcessSpec(entry))
 }
 
-/** Why somebody else than the user of this process, or root, may have written it; null where nobody can have. */
+/** Why a user other than this one or root could have written it; null if none could. */
 async function toDoubt(path: string): Promise<string | null> {
   const { mode, uid } = await stat(path)
   const user = process.geteuid?.() ?? uid
   if (uid !== user && uid !== 0)
     return `${path} belongs to user ${uid}. Run the server as that user, or chown ${user} ${path}`
-  return (mode & 0o022) === 0 ? null : `others may write ${path}. chmod go-w ${path}`
+  return (mode & 0o022) === 0 ? null : `other users can write to ${path}. Run: chmod go-w ${path}`
 }

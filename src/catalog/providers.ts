@@ -1,11 +1,12 @@
 /**
- * Who `upstreams add` knows by name: the presets, and of the known facts those providers whose address and format they have; what of this
- * machine may become an upstream; and the models of an upstream, as it lists them or as they were named.
+ * Providers that `upstreams add` knows by name: presets, and known providers with a usable address. Also detects local
+ * servers and provider keys, and lists an upstream's models.
  */
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { count } from '../domain/text.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toReferences, toVariable } from '../store/credential-binding.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
@@ -14,29 +15,29 @@ import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'
 
 export interface Provider {
-  /** What it is asked for by. */
+  /** Name used in commands. */
   id: string
-  /** As it calls itself. */
+  /** Display name. */
   name: string
   dialect: DialectName
-  /** Null where each customer has another one. */
+  /** Null if customer-specific. */
   baseUrl: string | null
-  /** What such an address looks like. */
+  /** An example of such an address. */
   example: string | null
-  /** Variables that its credential may stand in, the usual one first. */
+  /** Variables that may hold its credential, the usual one first. */
   variables: string[]
-  /** Its name among the known facts. */
+  /** Its name in the known facts. */
   known: string
-  /** The first part of the slugs of models whose name says no maker. */
+  /** Vendor part of model IDs if the provider's name for a model has none. */
   vendor: string
-  /** What its list of models is worth; null = it has the names of those that it serves, and no prices that count. */
+  /** How far its model list is trusted; null = only names. */
   modelList: Preset['model_list'] | null
   options: UpstreamSettings
-  /** Whether it is a server of one's own. */
+  /** True for local servers. */
   local: boolean
 }
 
-/** Presets that models.dev has under another name, and those that serve the models of one maker alone. */
+/** Presets with another name at models.dev, or with the models of one maker only. */
 const ALSO: Readonly<Record<string, { known: string; vendor?: string }>> = {
   'azure-deployments': { known: 'azure' },
   bedrock: { known: 'amazon-bedrock' },
@@ -48,7 +49,7 @@ const ALSO: Readonly<Record<string, { known: string; vendor?: string }>> = {
   qwen: { known: 'alibaba' },
 }
 
-/** Throws `provider_unknown`, with the name that may have been meant. */
+/** @throws `provider_unknown`, with a suggestion */
 export function findProvider(known: KnownProviders, id: string): Provider {
   const all = allProviders(known)
   const found = all.find((one) => one.id === id) ?? all.find((one) => one.known === id)
@@ -56,18 +57,17 @@ export function findProvider(known: KnownProviders, id: string): Provider {
   const names = all.map((one) => one.id)
   throw new ServiceError(
     { kind: 'provider_unknown' },
-    `No provider ${quote(id)} is known${closest(id, names)}. Any that speaks the format of OpenAI is added by its address: tollgate upstreams add --name NAME --base-url https://…/v1. Known by name are: ${names.join(', ')}.`,
+    `Unknown provider ${quote(id)}${closest(id, names)}. To add any OpenAI-compatible provider: tollgate upstreams add --name NAME --base-url https://…/v1. Known providers: ${names.join(', ')}.`,
   )
 }
 
-/** The known provider at whose host an address is; null where nobody is. Anything may be at one of this machine's ports. */
+/** The known provider at an address's host; null if none. Local ports can have any server, so they don't count. */
 export function findByAddress(known: KnownProviders, baseUrl: string): Provider | null {
   const hostOf = (text: string | null) => (text === null ? null : (URL.parse(text)?.host ?? null))
   const host = hostOf(baseUrl)
   return allProviders(known).find((one) => host !== null && !one.local && hostOf(one.baseUrl) === host) ?? null
 }
 
-/** The presets first. */
 function allProviders(known: KnownProviders): Provider[] {
   const presets = Object.entries(allPresets()).map(([id, preset]) => toPresetProvider(known, id, preset))
   const taken = new Set(presets.map((one) => one.known))
@@ -95,11 +95,11 @@ function toPresetProvider(known: KnownProviders, id: string, preset: Preset): Pr
   }
 }
 
-/** The list of known facts has other variables, too, such as regions. */
+/** Known facts list other variables too, such as regions. */
 const isSecret = (variable: string) => /(KEY|TOKEN)$/.test(variable)
 
 function toKnownProvider(id: string, { api, npm, name = id, env = [] }: KnownProvider): Provider | null {
-  // Some addresses have a part that each customer fills in.
+  // Some addresses have a customer-specific part.
   if (!api || api.includes('$')) return null
   return {
     ...{ id, name, dialect: npm === '@ai-sdk/anthropic' ? 'anthropic' : 'openai', known: id, vendor: id },
@@ -110,16 +110,16 @@ function toKnownProvider(id: string, { api, npm, name = id, env = [] }: KnownPro
 }
 
 export interface LocalServer {
-  /** Which one it is, by its preset. */
+  /** Preset name. */
   preset: string
   name: string
   baseUrl: string
 }
 
 export interface FoundServer extends LocalServer {
-  /** The upstream that is at its address; null where there is none. */
+  /** The upstream at its address; null if none. */
   upstream: string | null
-  /** What it is to be called where it is added. */
+  /** Name to use when adding it. */
   id: string
 }
 
@@ -131,7 +131,7 @@ export interface FoundProvider {
 
 type Row = Pick<UpstreamRow, 'id' | 'baseUrl' | 'options' | 'apiKeyRef'>
 
-/** Finds out which servers are upstreams already, and a name of its own for each of the others. */
+/** Matches servers with existing upstreams, and gives others a unique name. */
 export function toFoundServers(servers: readonly LocalServer[], rows: readonly Row[]): FoundServer[] {
   const taken = new Set(rows.map(({ id }) => id))
   return servers.map((server) => {
@@ -144,11 +144,11 @@ export function toFoundServers(servers: readonly LocalServer[], rows: readonly R
   })
 }
 
-/** Whether a server is where its preset has it. */
+/** True if it is at its preset's address. */
 export const isAtUsual = ({ preset, baseUrl }: Pick<LocalServer, 'preset' | 'baseUrl'>): boolean =>
   findPreset(preset)?.base_url === baseUrl
 
-/** Providers whose usual variable is set, and that no upstream has. */
+/** Providers whose usual variable is set and that no upstream uses. */
 export function findProviders(rows: readonly Row[], isSet: (variable: string) => boolean): FoundProvider[] {
   const used = new Set(rows.flatMap(({ apiKeyRef }) => toReferences(apiKeyRef).map(toVariable)))
   return Object.entries(allPresets()).flatMap(([preset, { name, env, example, local }]) =>
@@ -161,21 +161,21 @@ function isAt({ baseUrl, options }: Row, server: LocalServer): boolean {
   return own !== null && URL.parse(own)?.origin === URL.parse(server.baseUrl)?.origin
 }
 
-/** Asks the upstream for its list. Throws `list_failed`. */
+/** @throws `list_failed` */
 export type AskModels = () => Promise<ListedModel[]>
 
 export interface FindOptions {
   provider: Pick<Provider, 'name' | 'known' | 'modelList'> | null
   vendor: string
   known: KnownProviders
-  /** Names or patterns, or `NAME=SLUG`; none = all that chat. */
+  /** Names, patterns, or `NAME=SLUG`; empty = all chat models. */
   patterns: readonly string[]
   ask: AskModels
 }
 
 type Asked = Pick<UpstreamRow, 'id' | 'dialect' | 'local'>
 
-/** Finds the models of an upstream that there is. Throws as `findModels` does. */
+/** For an existing upstream. Throws as `findModels` does. */
 export async function findMore(
   row: Asked & Pick<UpstreamRow, 'baseUrl' | 'options'>,
   options: Pick<FindOptions, 'patterns' | 'ask'>,
@@ -186,7 +186,9 @@ export async function findMore(
   return findModels(row, { ...options, provider, vendor: provider?.vendor ?? row.id, known })
 }
 
-/** Throws `list_failed`, and `invalid` for a name or a pattern that nothing fits, or where only the operator knows the names. */
+/**
+ * @throws `list_failed`, and `invalid` if a name or pattern matches nothing, or if only the operator can know the names
+ */
 export async function findModels(upstream: Asked, options: FindOptions): Promise<Discovered> {
   const { ask, provider, vendor, known } = options
   const wishes = options.patterns.map(toWish)
@@ -196,7 +198,7 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
   const notes: string[] = []
   const read = await ask().catch((error): null => {
     if (!isNamed || !isWithoutList(error)) throw error
-    notes.push(`It has no list of models that could be read, so they are taken as they were named. ${error.message}`)
+    notes.push(`Couldn't list its models, so they are added as named. ${error.message}`)
     return null
   })
   const isRead = read !== null && modelList !== 'not_deployed'
@@ -214,7 +216,7 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
   if (found.models.length === 0)
     throw new ServiceError(
       { kind: 'list_failed', why: 'none' },
-      `${[...found.notes, `${id} has no model that could be added`].join(' ')}. Nothing was changed.`,
+      `${[...found.notes, `${id} has no models that can be added`].join(' ')}. No changes made.`,
     )
   return { ...found, notes: [...notes, ...found.notes] }
 }
@@ -222,13 +224,13 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
 const notDeployed = (name: string) =>
   new ServiceError(
     { kind: 'invalid', field: 'models' },
-    `${name} lists what may be deployed, and not what is: name each deployment, and the model that it is of, as --models NAME=SLUG, such as --models chat=openai/gpt-4o. Nothing was changed.`,
+    `${name} doesn't list deployments. Name each deployment and its model as --models NAME=SLUG, such as --models chat=openai/gpt-4o. No changes made.`,
   )
 
 const isWithoutList = (error: unknown): error is ServiceError =>
   error instanceof ServiceError && error.failure.kind === 'list_failed' && error.failure.why !== 'credential'
 
-/** What the provider calls a model that was named, perhaps by its slug. */
+/** The provider's name for a model that may be named by its model ID. */
 function toOwnName({ pattern, slug }: Wish, { provider, vendor, known }: FindOptions): string {
   if (slug !== null || provider === null || !pattern.startsWith(`${vendor}/`)) return pattern
   const rest = pattern.slice(vendor.length + 1)
@@ -236,14 +238,14 @@ function toOwnName({ pattern, slug }: Wish, { provider, vendor, known }: FindOpt
   return isKnown(rest) && !isKnown(pattern) ? rest : pattern
 }
 
-/** @param listed null where there is no list. */
+/** @param listed null without a list */
 function requireFit(wish: Wish, listed: readonly ListedModel[] | null, vendor: string): void {
   const { pattern } = wish
   const at = wish.slug === null && !listed?.some(({ id }) => id === pattern) ? pattern.lastIndexOf('=') : -1
   if (at >= 0)
     throw new ServiceError(
       { kind: 'invalid', field: 'models' },
-      `In ${quote(pattern)}, ${quote(pattern.slice(at + 1))} is no name of a model here, which is such as openai/gpt-4o. Nothing was changed.`,
+      `In ${quote(pattern)}, ${quote(pattern.slice(at + 1))} is not a valid model ID, such as openai/gpt-4o. No changes made.`,
     )
   if (listed === null) return
   const all = listed.map(({ id }) => ({ id, slug: toSlug(id, vendor) }))
@@ -251,6 +253,6 @@ function requireFit(wish: Wish, listed: readonly ListedModel[] | null, vendor: s
   const names = all.slice(0, 1_000).flatMap(({ id, slug }) => (slug === null ? [id] : [id, slug]))
   throw new ServiceError(
     { kind: 'invalid', field: 'models' },
-    `None of the ${listed.length} models that are listed there fits ${quote(pattern)}${closest(pattern, names)}. Nothing was changed.`,
+    `None of its ${count(listed.length, 'model')} matches ${quote(pattern)}${closest(pattern, names)}. No changes made.`,
   )
 }

@@ -1,24 +1,21 @@
-/**
- * The public Model object of `GET /v1/models` from a model of the snapshot. Called by `http/models.ts`. Pure; it never
- * shows routes or upstreams.
- */
+/** Builds the public models of `GET /v1/models`, which never show routes or upstreams. */
 import type { Model } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**
- * A model as clients read it, whichever format they speak: what other vendors' client libraries look for stands beside our own
- * names, which it never collides with (https://platform.claude.com/docs/en/api/models-list).
+ * Fields of Anthropic's models API are added to ours, and the names don't collide
+ * (https://platform.claude.com/docs/en/api/models-list).
  */
 export interface PublicModel extends Model {
   type: 'model'
   display_name: string
-  /** When it was made, by RFC 3339. */
+  /** RFC 3339. */
   created_at: string
   /** As `context_length`. */
   max_input_tokens: number
   /** As `max_output_length`. */
   max_tokens: number
-  /** What is listed can be called. The rest of this API's fields, which its client libraries require, say that nothing is known. */
+  /** Listed models can be called. Client libraries require the fields below; null = unknown. */
   lifecycle: 'active'
   deprecated_at: null
   retires_at: null
@@ -36,18 +33,17 @@ const UNKNOWN = {
   allowed_fallback_models: null,
 } as const
 
-/** All of it but what changes from moment to moment. */
 type PublicFacts = Omit<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
 /**
- * Converts a model, but for what changes from moment to moment.
- * @param id the name that it is asked for or listed by: its slug or an alias
+ * Everything except live state.
+ * @param id the name to list it by: its model ID or an alias
  */
 export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): PublicFacts {
   return {
     ...facts,
     id,
-    // A missing cache price costs as the prompt does, and clients rely on all three.
+    // Without a cache price, the prompt price applies; clients rely on all three prices.
     pricing: facts.pricing.map((item) => ({ ...item, input_cache_read: item.input_cache_read ?? item.prompt })),
     ...(id === facts.id ? {} : { alias_of: facts.id }),
     type: 'model',
@@ -60,9 +56,8 @@ export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): P
 }
 
 /**
- * Whether some target can be called: its upstream has its credential and is not known to be down.
- * @param targets those that the asker may use
- * @param isOut whether a target is known to be down
+ * True if some target is configured and not known to be unavailable.
+ * @param targets those that the caller may use
  */
 export function isReady(targets: readonly Target[], isOut: (target: Target) => boolean = () => false): boolean {
   return targets.some((target) => target.upstream.notReady === null && !isOut(target))

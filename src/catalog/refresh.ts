@@ -1,6 +1,6 @@
 /**
- * Brings what was found out up to date with newer public facts: prices, and what a model can and how long it is, but for what its
- * provider's own list has said. Only of what is built in or discovered; what a file says or was set by hand goes on to count, and is told of.
+ * Updates built-in and discovered models with newer public facts: prices, capabilities, and lengths, except those that
+ * the provider's own list gave. Overridden prices from files and administrators are reported.
  */
 
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -17,17 +17,17 @@ import { findAt, type KnownProviders, toFacts } from './known.ts'
 import { findByAddress, findProvider } from './providers.ts'
 
 interface Told {
-  /** Models whose prices are another's, and differ from the facts. */
+  /** Models with prices from files or administrators that differ from the facts. */
   overridden: Overridden[]
-  /** Slugs that still have no price. */
+  /** Model IDs still without a price. */
   unpriced: string[]
-  /** Slugs of models that cost nothing from now on, or at one of their upstreams, though that is a paid one. */
+  /** Model IDs that are now free at a paid upstream. */
   free: string[]
 }
 
 export type Refreshed = Edited & Told
 
-/** @param source where the facts are from, for the audit row. */
+/** @param source where the facts come from, for the audit log */
 export const refreshFacts = (
   store: ConfigStore,
   { known, shipped, source }: { known: KnownProviders; shipped: KnownProviders; source: string },
@@ -37,10 +37,10 @@ export const refreshFacts = (
     toRefreshed(state, toFactsAt(state.rows.upstreams, known, shipped), by.nowMs),
   )
 
-/** What is known of a model as an upstream calls it; undefined where that is nothing. */
+/** Facts by the upstream's name for a model; undefined if unknown. */
 type FactsAt = (upstream: string, model: string) => Partial<Facts> | undefined
 
-/** @param shipped says which provider is at which address. */
+/** @param shipped maps addresses to providers */
 function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shipped: KnownProviders): FactsAt {
   const names = new Map(upstreams.filter(isPaid).map((row) => [row.id, toName(row, shipped)]))
   return (upstream, model) => {
@@ -50,7 +50,7 @@ function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shi
   }
 }
 
-/** The providers, by their names among the known facts, of which facts are looked for. */
+/** Providers to look up, by their names in the known facts. */
 export const listProviders = (upstreams: readonly UpstreamRow[], shipped: KnownProviders): string[] =>
   upstreams.filter(isPaid).map((row) => toName(row, shipped))
 
@@ -61,14 +61,14 @@ function toName({ id, baseUrl, options: { preset } }: UpstreamRow, shipped: Know
   return findByAddress(shipped, baseUrl ?? '')?.known ?? id
 }
 
-/** What was found out, or is built in: the strongest such entries of a name. */
+/** Entries that a refresh may change. */
 const isWeak = ({ origin }: Pick<ModelRow, 'origin'>) => origin === 'builtin' || origin === 'discovered'
 
 function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): Decision<Told> {
   const prices: PriceRow[] = []
   const overridden: Overridden[] = []
   const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
-  // What has a price of its own says nothing of its model's.
+  // Routes with their own price don't tell the model's.
   const factsOf = ({ slug }: ModelRow) => {
     const [first] = (routesOf.get(slug) ?? [])
       .filter(({ pricing }) => pricing === null)
@@ -110,7 +110,7 @@ function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): 
   return { layers: next, prices, more: { overridden, unpriced, free: [...new Set(free)] } }
 }
 
-/** Its name stays: people know it by that. */
+/** Excludes names, by which people know models. */
 const FACTS = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities'] as const
 
 function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {
@@ -123,7 +123,7 @@ function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {
   if (pricing === undefined) return { row: changed, price: null }
   const sorted = toPrices(pricing) ?? []
   const { priceId, row: price } = toPrice(model, { model: model.slug, upstream: null, pricing: sorted }, nowMs)
-  // It was disabled for want of a price.
+  // It was disabled because it had no price.
   const enabled = model.enabled || model.pricing.length === 0
   return { row: { ...changed, pricing: sorted, priceId, enabled, updatedMs: nowMs }, price }
 }

@@ -1,8 +1,7 @@
 /**
- * What may not be done to the catalog by whoever comes over the network, although the owner of the data folder may: upstreams are
- * for owners alone; variables and files of the server are nobody's there, since an upstream could be told to hand them over; what a
- * credential was meant for stays where it goes; and addresses that outsiders cannot reach are asked for nobody (server-side request
- * forgery). Commands are no part of a catalog's rows.
+ * Restricts catalog changes over the network, compared with the owner of the data folder. Only owners change upstreams;
+ * they can't reference variables or files, since an upstream could receive them; credentials stay bound to their URL;
+ * and private addresses are blocked (server-side request forgery).
  */
 import { type Ip, type IpRange, isIn, toIp, toIpRange } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -12,19 +11,19 @@ import { type CredentialBinding, isSameCredentialBinding } from '../store/creden
 import type { State } from './change.ts'
 import { isSame } from './edit.ts'
 
-/** Resolves the name of a host. It never rejects. */
+/** Resolves a host name. Never rejects. */
 export type LookUp = (host: string) => Promise<Found>
 
-/** What the names of hosts resolve to. */
 export type Resolved = ReadonlyMap<string, Found>
 
-/** At once: upstreams that are used have theirs looked up by the same few threads. */
+/** At once, because live upstreams share the same few resolver threads. */
 const MAX_HOSTS = 50
 
 /**
- * Resolves the hosts of upstreams, before a change that cannot wait.
+ * Runs before the transaction, which can't wait.
  *
- * @param current what stands as it is needs no look. Throws `invalid` where too many are new.
+ * @param current unchanged upstreams are skipped
+ * @throws `invalid` if too many are new
  */
 export async function resolveHosts(
   rows: readonly Standing[],
@@ -37,7 +36,7 @@ export async function resolveHosts(
   if (hosts.size > MAX_HOSTS)
     throw new ServiceError(
       { kind: 'invalid', field: 'upstreams' },
-      `The field upstreams is invalid: set up at most ${MAX_HOSTS} at other hosts at a time.`,
+      `The field upstreams is invalid: add at most ${MAX_HOSTS} new hosts at a time.`,
     )
   return new Map(await Promise.all([...hosts].map(async (host) => [host, await lookUp(host)] as const)))
 }
@@ -47,17 +46,17 @@ type Standing = Pick<UpstreamRow, 'id' | 'baseUrl' | 'local'>
 const toStanding = ({ id, baseUrl, local }: Standing) => JSON.stringify([id, baseUrl, local])
 
 export interface RemoteRights {
-  /** Whether who asks is an owner. */
+  /** True for owners. */
   mayChangeUpstreams: boolean
   resolved: Resolved
 }
 
-/** Throws `owners_only`, and `invalid` with the field that may not be as it is: of what counts, and of what a layer keeps beneath it. */
+/** Checks the effective rows and the entries of each layer. Throws `owners_only`, and `invalid` with the field. */
 export function requireRemote(before: State, after: State, rights: RemoteRights): void {
   const known = new Set(before.layers.upstreams.map(toText))
   const entries = after.layers.upstreams.filter((entry) => !known.has(toText(entry)))
   const staying = new Set(after.layers.upstreams.map(toText))
-  // A catalog that was exported says of what was set by hand what counts already.
+  // An exported catalog repeats manual settings that are already in effect.
   const saysMore = (entry: UpstreamEntry) =>
     !before.rows.upstreams.some((row) => row.id === entry.id && isSame(row, entry))
   const replaced = new Set(entries.map((entry) => toKey('upstreams', entry)))
@@ -66,7 +65,7 @@ export function requireRemote(before: State, after: State, rights: RemoteRights)
   )
   const [first] = [...entries.filter(saysMore), ...gone]
   if (first && !rights.mayChangeUpstreams)
-    throw new ServiceError({ kind: 'owners_only' }, `This changes the upstream ${first.id}, which only owners may do.`)
+    throw new ServiceError({ kind: 'owners_only' }, `Only owners can change upstream ${first.id}.`)
   const counting = new Set(before.rows.upstreams.map(toText))
   const changed = after.rows.upstreams.filter((row) => !counting.has(toText(row)))
   const kept = entries.flatMap((entry) => (isWhole('upstreams', entry) ? [entry] : []))
@@ -79,10 +78,10 @@ export function requireRemote(before: State, after: State, rights: RemoteRights)
     )
 }
 
-/** When it was last written does not count. */
+/** Ignores when it was last written. */
 const toText = (entry: object) => JSON.stringify({ ...entry, updatedMs: 0 })
 
-/** Throws `invalid` for a reference that does not stand in the rows already, for the same upstream at the same place. */
+/** @throws `invalid` for a reference unless the same upstream already has it at the same address */
 export function requireKnownReferences(
   { upstreams }: CatalogRows,
   wanted: readonly (CredentialBinding & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
@@ -94,12 +93,12 @@ export function requireKnownReferences(
     if (row.apiKeyRef === null || isKnown) continue
     throw new ServiceError(
       { kind: 'invalid', field: `upstreams.${row.id}.api_key` },
-      `The field upstreams.${row.id}.api_key is invalid: a reference to a variable or a file of the server is set in its catalogue file or by a command, and stays only as it is and where it goes. Leave it out, and type the credential in.`,
+      `The field upstreams.${row.id}.api_key is invalid: only the catalog file and commands can set or move references to variables and files of the server. Omit it and enter the credential.`,
     )
   }
 }
 
-/** Throws `invalid` where it may not be at its address. What stood there before may stay. */
+/** @throws `invalid` if the address is not allowed; an unchanged address is */
 export function requireAddress(
   row: UpstreamRow,
   before: UpstreamRow | undefined,
@@ -110,7 +109,7 @@ export function requireAddress(
   if (row.baseUrl === null || isAsItWas) return
   const found = resolved.get(hostOf(row.baseUrl))
   if (found === undefined)
-    throw new ServiceError({ kind: 'catalog_changed' }, `The upstream ${row.id} was changed meanwhile. Try again.`)
+    throw new ServiceError({ kind: 'catalog_changed' }, `Upstream ${row.id} was changed by someone else. Try again.`)
   const problem = explainAddress(row.baseUrl, row.local, found)
   if (problem === null) return
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
@@ -119,25 +118,28 @@ export function requireAddress(
 const toRanges = (texts: readonly string[]) => texts.map(toIpRange).filter((range) => 'bits' in range)
 
 /**
- * Never an upstream: the link itself, where clouds answer with credentials (RFC 3927, RFC 4291), also under other addresses of
- * theirs; no address at all, everybody, and what is reserved (RFC 6890): also IPv4 addresses in IPv6 forms that are no longer in
- * use (`::10.0.0.1`, Teredo), but for `::1`.
+ * Never allowed: link-local addresses, where clouds serve credentials (RFC 3927, RFC 4291), and their other metadata
+ * addresses; unspecified, multicast, and reserved addresses (RFC 6890), including obsolete IPv6 forms of IPv4
+ * (`::10.0.0.1`, Teredo), but not `::1`.
  */
 const NEVER = toRanges([
   ...['169.254.0.0/16', 'fe80::/10', 'fec0::/10', 'fd00:ec2::/32', '100.100.100.200', '168.63.129.16', '192.0.0.0/24'],
   ...['0.0.0.0/8', '224.0.0.0/4', '240.0.0.0/4', '::/96', '100::/64', '2001::/23', 'ff00::/8'],
 ])
 
-/** What clouds call the same, wherever it resolves: a proxy may be the one to look it up. */
+/** Names of metadata services, blocked by name because a proxy may resolve them. */
 const NEVER_NAMES = /^(metadata(\.google\.internal|\.goog)?|instance-data(\.ec2\.internal)?)$/
 
-/** This machine, and networks that nobody outside can reach (RFC 1918, RFC 4193, RFC 6598, RFC 2544, RFC 8215). */
+/** This machine and private networks (RFC 1918, RFC 4193, RFC 6598, RFC 2544, RFC 8215). */
 const NEAR = toRanges([
   ...['127.0.0.0/8', '::1/128', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '198.18.0.0/15'],
   ...['fc00::/7', '64:ff9b:1::/48'],
 ])
 
-/** IPv6 addresses that lead to an IPv4 one, and at which of their eight numbers that begins (RFC 6052, RFC 8215, RFC 7915, RFC 3056). */
+/**
+ * IPv6 ranges that embed an IPv4 address, and the index of its first 16-bit group (RFC 6052, RFC 8215, RFC 7915, RFC
+ * 3056).
+ */
 const LEADING = [
   ...toRanges(['64:ff9b::/96', '64:ff9b:1::/48', '::ffff:0:0:0/96']).map((range) => ({ range, at: 6 })),
   ...toRanges(['2002::/16']).map((range) => ({ range, at: 1 })),
@@ -149,40 +151,40 @@ const isNever = (ip: Ip) => !isInOne(LOOPBACK, ip) && isInOne(NEVER, ip)
 
 const isInOne = (ranges: readonly IpRange[], ip: Ip) => ranges.some((range) => isIn(range, ip))
 
-/** The address itself, and the one that it leads to. */
+/** The address and any embedded IPv4 address. */
 function toMeant(ip: Ip): Ip[] {
   const leading = LEADING.filter(({ range }) => isIn(range, ip))
   return [ip, ...leading.map(({ at }) => ip.slice(at, at + 2))]
 }
 
-/** The name or the address in a base URL, as a resolver takes it. */
+/** Host of a base URL, as a resolver takes it. */
 export const hostOf = (baseUrl: string): string =>
   (URL.parse(baseUrl)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1').replace(/\.+$/, '')
 
-/** What a name resolves to: nothing where a proxy will look it up. Or why that is not known: no such name, or no answer in time. */
+/** Addresses of a name, empty if a proxy resolves it, or why they are unknown. */
 export type Found = readonly string[] | 'no_such_name' | 'late'
 
 const WHY_NOT_FOUND = {
-  no_such_name: 'its name does not resolve on this server. Correct the name, or create it first.',
-  late: 'its name could not be looked up in time, and may lead anywhere: try again.',
+  no_such_name: 'its host name does not resolve on this server. Correct it, or create it in DNS.',
+  late: 'looking up its host name timed out. Try again.',
 }
 
 /**
- * Why an upstream may not be there; null where it may.
+ * Why an address is not allowed; null if it is.
  *
- * @param local whether it is declared as one of one's own.
- * @param found what its name resolves to; an address is told by itself.
+ * @param local whether the upstream is declared local
+ * @param found result of looking up the host; ignored for IP addresses
  */
 export function explainAddress(baseUrl: string, local: boolean, found: Found): string | null {
   const host = hostOf(baseUrl)
   const own = toIp(host)
   const addresses = typeof found === 'string' ? [] : found
-  // A resolver may name the interface behind one: fe80::1%eth0.
+  // A resolver may append an interface: fe80::1%eth0.
   const all = own ? [own] : addresses.map((text) => toIp(text.replace(/%.*$/, ''))).filter((ip) => ip !== null)
   const ips = all.flatMap<Ip>(toMeant)
   if (NEVER_NAMES.test(host) || ips.some(isNever))
-    return 'leads to a link-local or reserved address, where no upstream is.'
+    return 'resolves to a link-local or reserved address, which is not allowed.'
   const isNear = /^(.*\.)?localhost$/.test(host) || ips.some((ip) => isInOne(NEAR, ip))
-  if (isNear && !local) return 'leads to this machine or a private network: an upstream there must be local.'
+  if (isNear && !local) return 'resolves to this machine or a private network. Mark the upstream as local.'
   return own === null && typeof found === 'string' ? WHY_NOT_FOUND[found] : null
 }

@@ -1,26 +1,26 @@
 /**
- * What local servers say of the models that they have, over what the catalogue says: what was found out gives way to it, what a file or
- * an administrator says stays, but for a context that no server has. Called by `server/served.ts` whenever either has changed. Pure.
+ * Combines what local servers report about their models with the catalog. Reports replace discovered facts; facts from
+ * files and administrators stay, except a context longer than the server's.
  */
 import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type Modality, type Origin } from '../domain/models.ts'
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 
-/** What each upstream has said last, by its id: of its models, by the names that it has for them. */
+/** Last report by upstream ID: models by the server's names. */
 export type Served = ReadonlyMap<string, ReadonlyMap<string, ListedModel>>
 
-/** Where somebody has said more of a model than its server has. */
+/** The catalog claims more than the server reports. */
 export interface Contradiction {
   model: string
   upstream: string
-  /** In the words of the catalogue, such as `context_length 8192`. */
-  catalogue: string
+  /** In the catalog's terms, such as `context_length 8192`. */
+  catalog: string
   server: string
-  /** What counts, and what to do. */
+  /** What applies, and what to do. */
   hint: string
 }
 
-/** Gives the snapshot as requests are to see it, and what there is to tell of it. */
+/** Returns the snapshot for requests, and contradictions to report. */
 export function withServed(
   snapshot: Snapshot,
   served: Served,
@@ -39,8 +39,8 @@ export function withServed(
 }
 
 /**
- * What the server of a target says of its model; null where it says nothing, or has somebody else answer.
- * @param listed what its upstream has said last.
+ * Null if the server doesn't report the model or forwards it elsewhere.
+ * @param listed the upstream's last report
  */
 export function findServed(
   { upstream, upstreamModel }: Target,
@@ -48,7 +48,7 @@ export function findServed(
 ): ListedModel | null {
   if (listed === undefined) return null
   const isAlone = listed.size === 1 && (upstream.process !== null || upstream.options.preset === 'llama.cpp')
-  // llama-server answers for whatever it is asked for; Ollama has a name without a tag as the latest.
+  // llama-server accepts any model name; Ollama's names without a tag mean `:latest`.
   const found =
     listed.get(upstreamModel) ??
     listed.get(`${upstreamModel}:latest`) ??
@@ -56,7 +56,6 @@ export function findServed(
   return found === undefined || found.isElsewhere ? null : found
 }
 
-/** Whether it was found out, and not said by a file or by an administrator. */
 const isFound = ({ origin }: { origin: Origin }) => origin === 'builtin' || origin === 'discovered'
 
 function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)[]): CatalogModel {
@@ -65,7 +64,7 @@ function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)
     const listed = found[at]
     return listed ? toServedTarget(target, listed, isFound(model) && isFound(target)) : target
   })
-  // As it is answered where it is asked for first.
+  // From the first target.
   const { quantization, sizeBytes, inputModalities } = found[0] ?? {}
   const longest = Math.max(...targets.map(({ contextLength }) => contextLength))
   const context = isFound(model) ? longest : Math.min(facts.context_length, longest)
@@ -86,11 +85,11 @@ function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)
   }
 }
 
-/** @param isOpen whether nobody has said what it is. */
+/** @param isOpen whether the facts are only discovered */
 function toServedTarget(target: Target, listed: ListedModel, isOpen: boolean): Target {
   const { contextLength: said, maxOutputLength, features } = target
   const contextLength = (isOpen ? listed.servedContext : undefined) ?? Math.min(said, mostOf(listed))
-  // What was as long as the context was so for want of another limit.
+  // An output limit equal to the context was not a real limit.
   const isBounded = !isOpen || maxOutputLength < said
   return {
     ...target,
@@ -103,7 +102,7 @@ function toServedTarget(target: Target, listed: ListedModel, isOpen: boolean): T
 const mostOf = ({ servedContext, trainedContext }: ListedModel) =>
   servedContext ?? trainedContext ?? Number.POSITIVE_INFINITY
 
-/** What a server can tell of what a model reads. */
+/** Modalities that servers report. */
 const MEDIA: readonly Modality[] = ['image', 'audio', 'video']
 const TOLD: readonly Feature[] = ['tools', 'reasoning']
 
@@ -118,16 +117,16 @@ function findContradictions(model: CatalogModel, target: Target, listed: ListedM
   const at = { model: model.facts.id, upstream: upstream.id }
   return [
     ...(contextLength > most
-      ? [{ ...at, catalogue: `context_length ${contextLength}`, server: `${most} tokens`, hint: TOO_LONG }]
+      ? [{ ...at, catalog: `context_length ${contextLength}`, server: `${most} tokens`, hint: TOO_LONG }]
       : []),
     ...(media.length > 0
-      ? [{ ...at, catalogue: `input_modalities ${media.join(', ')}`, server: 'reads none of that', hint: STAYS }]
+      ? [{ ...at, catalog: `input_modalities ${media.join(', ')}`, server: 'supports none of these', hint: STAYS }]
       : []),
     ...(lacking.length > 0
-      ? [{ ...at, catalogue: `supported_features ${lacking.join(', ')}`, server: 'has none of that', hint: STAYS }]
+      ? [{ ...at, catalog: `supported_features ${lacking.join(', ')}`, server: 'supports none of these', hint: STAYS }]
       : []),
   ]
 }
 
-const TOO_LONG = 'what the server says counts: start it with a longer context, or correct the catalogue'
-const STAYS = 'what the catalogue says counts: correct it, or start the server so that it can'
+const TOO_LONG = "Tollgate uses the server's value. Start the server with a longer context, or correct the catalog"
+const STAYS = "Tollgate uses the catalog's value. Correct it, or start the server with support for it"

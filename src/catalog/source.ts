@@ -1,8 +1,7 @@
 /**
- * Which catalog counts: the one named, else the data folder's, else the working directory's, else the one inside the binary; and whether it
- * has changed. Files are looked at again and again: editors replace them, mounts of containers swap links, and of neither is an event to be
- * relied on. A change counts once all of it has stood still from one look to the next, so that a file that is being written is left to become
- * whole. It only reads; `file.ts` parses.
+ * Finds the effective catalog (the named file, else the data folder's, else the working directory's, else the built-in
+ * one) and watches it. Files are polled, because editors replace files and container mounts swap links without reliable
+ * events. A change applies once it is the same in two looks, so that a file is complete.
  */
 
 import { readdir, stat } from 'node:fs/promises'
@@ -12,33 +11,33 @@ import { codeOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
 
 export interface CatalogSource {
-  /** How messages call it. */
+  /** Shown in messages. */
   name: string
-  /** The full path; null for the built-in one. */
+  /** Full path; null if built-in. */
   path: string | null
   origin: 'file' | 'builtin'
-  /** Null where there are files of models, and no catalogue. */
+  /** Null if there are only model files. */
   text: string | null
-  /** The files of models in the data folder, by their names. */
+  /** Model files in the data folder, sorted by name. */
   modelFiles: ModelFile[]
 }
 
-/** One small file a model, or a few: a catalogue of its own, with the upstream that the model is at. */
+/** A small catalog of one or a few local models and their upstreams. */
 export interface ModelFile {
-  /** How messages call it. */
+  /** Shown in messages. */
   name: string
   path: string
   text: string
 }
 
 export interface SourceOptions {
-  /** The file that the operator named, if any. */
+  /** The file that `--catalog` names. */
   file?: string | undefined
   dataFolder: string
   cwd: string
 }
 
-/** Finds and reads the catalogue. Throws a ServiceError where the named file cannot be read. */
+/** @throws a ServiceError if the named file can't be read */
 export async function loadSource(options: SourceOptions): Promise<CatalogSource> {
   const modelFiles = await loadModelFiles(toModelsFolder(options))
   for (const { path, name } of toPlaces(options))
@@ -49,13 +48,13 @@ export async function loadSource(options: SourceOptions): Promise<CatalogSource>
   return { name: 'built-in catalog.yaml', path: null, origin: 'builtin', text: builtin, modelFiles }
 }
 
-/** Of the data folder. */
+/** In the data folder. */
 export const MODELS_FOLDER = 'models.d'
 
 export const toModelsFolder = ({ dataFolder, cwd }: Pick<SourceOptions, 'dataFolder' | 'cwd'>): string =>
   resolve(cwd, dataFolder, MODELS_FOLDER)
 
-/** Reads the files of models of a folder, by their names. Throws a ServiceError where one cannot be read. */
+/** @throws a ServiceError if one can't be read */
 export async function loadModelFiles(folder: string): Promise<ModelFile[]> {
   const paths = await listModelFiles(folder).catch((error: unknown) => {
     throw toUnreadable(folder, error)
@@ -65,10 +64,10 @@ export async function loadModelFiles(folder: string): Promise<ModelFile[]> {
   )
 }
 
-/** The paths of the files of models in a folder, in order. Throws where it cannot be read. */
+/** Sorted paths. Throws if the folder can't be read. */
 async function listModelFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: unknown) => {
-    // What is no folder has none: whoever opens it as the data folder says so.
+    // A bad data folder is reported when it is opened.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return []
     throw error
   })
@@ -76,7 +75,7 @@ async function listModelFiles(folder: string): Promise<string[]> {
   return chosen.map((name) => join(folder, name))
 }
 
-/** The paths at which a catalogue is looked for, in this order. */
+/** Paths where a catalog is looked for, in order. */
 export const listPlaces = (options: SourceOptions): string[] => toPlaces(options).map(({ path }) => path)
 
 function toPlaces({ file, dataFolder, cwd }: SourceOptions): { path: string; name: string }[] {
@@ -96,54 +95,53 @@ function toUnreadable(path: string, cause: unknown): ServiceError {
   const code = codeOf(cause)
   const reason =
     code === 'ENOENT'
-      ? 'there is no such file'
+      ? 'file not found'
       : code === 'EISDIR'
-        ? 'it is a folder'
-        : `it cannot be read (${code || 'unknown reason'})`
-  return new ServiceError({ kind: 'catalog_unreadable', path }, `Cannot use ${path} as the catalogue: ${reason}.`)
+        ? 'it is a directory'
+        : `can't read it (${code || 'unknown reason'})`
+  return new ServiceError({ kind: 'catalog_unreadable', path }, `Can't use ${path} as the catalog: ${reason}.`)
 }
 
 export interface WatchDeps {
-  /** Where the file may be, as `listPlaces` has them; the first that is there counts. */
+  /** From `listPlaces`; the first that exists applies. */
   places: readonly string[]
-  /** The folder of files of models, which need not be there. */
+  /** May not exist. */
   modelsFolder: string
   /**
-   * Applies the file at a path, null for none, with the files of models, and returns whether that changed anything. Throws where it
-   * cannot; then nothing has changed.
+   * Applies the file at a path (null for none) with the model files. Returns whether that changed anything; if it
+   * throws, nothing has changed.
    */
   apply(path: string | null): Promise<boolean>
-  /** Hears that a change was applied, or that the trouble with the files is over. */
+  /** Called when a change was applied or an earlier problem is solved. */
   onApplied(path: string | null): void
-  /** Hears once why a change was not applied, however often that is tried. */
+  /** Called once per problem, even if the apply is retried. */
   onTrouble(error: unknown): void
-  /** Hears once that the file which was there is gone; what it has declared stays, and nothing is applied until it is back. */
+  /** Called once when the file disappears; its entries stay, and nothing is applied until it is back. */
   onGone(path: string): void
 }
 
 export interface CatalogWatch {
-  /** Looks once, and applies what has changed. Never throws. A look while one is under way does nothing. */
+  /** Checks once and applies changes. Never throws. Concurrent calls do nothing. */
   look(): Promise<void>
 }
 
 interface Seen {
-  /** Of the catalogue; null where there is none. */
+  /** Of the catalog; null if none. */
   path: string | null
-  /** Another one is another file, or another content, of the catalogue or of a model. */
+  /** Changes if any file is replaced or modified. */
   stamp: string
 }
 
-/** Begins with the files as they are now: those are taken for applied. */
+/** Assumes that the current files are applied. */
 export async function watchCatalog({ places, modelsFolder, apply, ...tell }: WatchDeps): Promise<CatalogWatch> {
-  /** What needs no more done about it. */
+  /** Applied or rejected. */
   let settled = await find(places, modelsFolder)
-  /** What the last look found. */
   let last = settled
   let trouble = ''
   let isLooking = false
 
   async function look(): Promise<void> {
-    // A file that stood in for one that is gone would take away all that this has declared.
+    // A fallback file would remove everything that a missing file declared.
     const from = settled.path === null ? places.length : places.indexOf(settled.path) + 1
     const before = last
     last = await find(places.slice(0, from), modelsFolder)
@@ -159,7 +157,7 @@ export async function watchCatalog({ places, modelsFolder, apply, ...tell }: Wat
       if (isChanged || trouble !== '') tell.onApplied(last.path)
       trouble = ''
     } catch (error) {
-      // A file that is wrong is so until it changes; a database that is busy may not be in a moment.
+      // An invalid file stays invalid until it changes; a busy database is retried.
       if (error instanceof ServiceError) settled = last
       const why = String(error)
       if (why !== trouble) tell.onTrouble(error)
@@ -187,7 +185,7 @@ async function find(places: readonly string[], modelsFolder: string): Promise<Se
   return { path: null, stamp: models }
 }
 
-/** Of a folder that cannot be read, why: whoever applies it says so. */
+/** If the folder can't be read, its error code; applying reports it. */
 async function stampModels(folder: string): Promise<string> {
   try {
     const paths = await listModelFiles(folder)
@@ -197,7 +195,7 @@ async function stampModels(folder: string): Promise<string> {
   }
 }
 
-/** Null where it cannot be looked at, which is as if it were not there. */
+/** Null if it can't be accessed, like a missing file. */
 async function stampFile(path: string): Promise<string | null> {
   const found = await stat(path, { bigint: true }).catch(() => null)
   if (found === null) return null

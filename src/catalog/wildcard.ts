@@ -1,12 +1,10 @@
 /**
- * What a wildcard model such as `openai/*` stands for: the public models whose facts and price are known, each
- * as an entry of its own, so that prices, rows and targets are those of any other model. Called by `file.ts` on the raw
- * document before it is checked. Pure.
+ * Expands a wildcard model such as `openai/*` to the public models with known facts and price, each as its own entry.
  *
- * - The names come from the vendor where its models are known, else from the upstreams of its routes.
- * - The `*` of a route's model stands for what the `*` of the name stands for. A route is left out where its upstream is one
- *   whose models are known and has none of that name: other providers write the same model otherwise.
- * - An entry or alias written out wins over a wildcard that covers it, and a longer wildcard over a shorter one.
+ * - Names come from the vendor's known models, else from the upstreams of the routes.
+ * - `*` in a route's model means the same text as in the name. A route is dropped if its upstream's known models lack
+ * that name.
+ * - Explicit entries and aliases win over wildcards, and longer wildcards over shorter ones.
  */
 import { type Facts, hasEveryFact } from './complete.ts'
 import {
@@ -24,7 +22,7 @@ import { findFacts, type KnownProviders } from './known.ts'
 
 export interface ExpandedModel {
   slug: string
-  /** The wildcard that stands for it. */
+  /** The wildcard that covers it. */
   wildcard: string
   entry: Entry
 }
@@ -39,14 +37,13 @@ interface Route {
   model: string
   local: boolean
   entry: Entry
-  /** What its `*` can stand for; null where that is not known, and for a route without one. */
+  /** Possible values of its `*`; null if unknown or without `*`. */
   served: Set<string> | null
 }
 
-/** Whether a name is a wildcard that covers a slug. */
 export const covers = (wildcard: string, slug: string) => isWildcard(wildcard) && slug.startsWith(wildcard.slice(0, -1))
 
-/** Expands every wildcard. `aliases` are names that it must not take. */
+/** @param aliases names that no wildcard may use */
 export function expandWildcards(
   models: [string, Entry][],
   { aliases, upstreams, known }: { aliases: string[]; upstreams: Entry; known: KnownProviders },
@@ -63,7 +60,7 @@ export function expandWildcards(
   }
 }
 
-/** Finds all that one wildcard covers, or what is wrong with it. */
+/** Expands one wildcard, or reports what is wrong with it. */
 function expand([name, entry]: [string, Entry], upstreams: Entry, known: KnownProviders): Expansion {
   const refuse = (message: string) => ({ models: [], issues: [{ segments: ['models', name], message }] })
   const routes = toRoutes(entry, upstreams, known)
@@ -78,15 +75,13 @@ function expand([name, entry]: [string, Entry], upstreams: Entry, known: KnownPr
   )
   if (idle.length > 0) return { models: [], issues: idle }
   const models = stars.flatMap((star) => toExpanded(name, entry, star, routes, known) ?? [])
-  return models.length > 0
-    ? { models, issues: [] }
-    : refuse('of none of the models that it would stand for are the facts and the price known.')
+  return models.length > 0 ? { models, issues: [] } : refuse('no model it covers has known facts and a known price.')
 }
 
 const ALL_LOCAL =
-  'a wildcard stands for public models with a known price, and all of its routes are local: list each local model by its own name.'
+  'wildcards only cover public models with a known price, and all routes are local. List each local model by name.'
 
-/** Reads the routes; null where they have problems that others tell about. */
+/** Null if the routes have problems that other checks report. */
 function toRoutes(entry: Entry, upstreams: Entry, known: KnownProviders): Route[] | null {
   const routes: Route[] = []
   for (const raw of toItems(entry.routes).map(toEntry)) {
@@ -94,7 +89,7 @@ function toRoutes(entry: Entry, upstreams: Entry, known: KnownProviders): Route[
     if (typeof upstream !== 'string' || typeof model !== 'string') return null
     if (!Object.hasOwn(upstreams, upstream) || model.split('*').length > 2) return null
     const local = isLocal(upstreams[upstream])
-    // A server of one's own may be called like a provider and has its own models.
+    // A local server may have a provider's name but other models.
     const names = isWildcard(model) && !local ? namesOf(known, upstream) : null
     const served = names && new Set(names.flatMap((name) => toStar(model, name) ?? []))
     routes.push({ upstream, model, local, entry: raw, served })
@@ -102,7 +97,7 @@ function toRoutes(entry: Entry, upstreams: Entry, known: KnownProviders): Route[
   return routes.length > 0 ? routes : null
 }
 
-/** Finds what the `*` of a wildcard may stand for, or says why nothing can be found. */
+/** Possible values of a wildcard's `*`, or why there are none. */
 function findStars(wildcard: string, routes: Route[], known: KnownProviders): string[] | string {
   const slash = wildcard.indexOf('/')
   const vendor = wildcard.slice(0, slash)
@@ -112,13 +107,13 @@ function findStars(wildcard: string, routes: Route[], known: KnownProviders): st
     ? names.flatMap((name) => toStar(`${prefix}*`, name) ?? [])
     : routes.flatMap(({ served }) => [...(served ?? [])])
   if (stars.length > 0) return [...new Set(stars)]
-  if (names) return `no model of ${vendor} is known whose name begins with '${prefix}'.`
-  if (routes.some(({ served }) => served)) return 'no model is known that its routes could ask for.'
+  if (names) return `no known model of ${vendor} starts with '${prefix}'.`
+  if (routes.some(({ served }) => served)) return 'no known model matches its routes.'
   const hint = closest(vendor, Object.keys(known))
-  return `no public models of '${vendor}' are known${hint}, nor of the upstreams of its routes: list each model by its own name.`
+  return `no public models are known of '${vendor}'${hint} or of its routes' upstreams. List each model by name.`
 }
 
-/** The model that a wildcard stands for with this `*`; null where its facts, its price or its routes are wanting. */
+/** The model for one value of `*`; null if a fact, its price, or every route is missing. */
 function toExpanded(
   wildcard: string,
   entry: Entry,
@@ -131,7 +126,7 @@ function toExpanded(
     .filter(({ served }) => !served || served.has(star))
     .map((route) => ({ ...route, model: route.model.replace('*', () => star) }))
     .filter(({ model }) => model !== '')
-    // One route may name what the `*` of another stands for.
+    // Explicit and wildcard routes may coincide.
     .filter((route, index, all) => all.findIndex((other) => isSamePlace(other, route)) === index)
   if (!isSlug(slug) || serving.every((route) => route.local)) return null
   const facts: Partial<Facts> = findFacts(known, slug, serving)
@@ -139,7 +134,7 @@ function toExpanded(
   return { slug, wildcard, entry: { ...entry, routes: serving.map(({ entry, model }) => ({ ...entry, model })) } }
 }
 
-/** Those that make embeddings, or text: of the latter, what charges for reading alone makes something else. */
+/** Embedding and text models; text models that charge only for input make something else. */
 const isServed = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
   outputModalities.includes('embeddings') ||
   (outputModalities.includes('text') &&
@@ -149,14 +144,14 @@ const isSamePlace = (one: Route, other: Route) => one.upstream === other.upstrea
 
 function explainIdle(wildcard: string, { upstream, model }: Route, [star = '']: string[]): string {
   const asked = model.replace('*', () => star)
-  return `${upstream} is not known to have any model that this would ask it for, such as '${asked}': the * is replaced by what the * of ${wildcard} stands for.`
+  return `${upstream} has no known model such as '${asked}'. In a route, * means the same text as in ${wildcard}.`
 }
 
 function namesOf(known: KnownProviders, provider: string): string[] | null {
   return Object.hasOwn(known, provider) ? Object.keys(known[provider]?.models ?? {}) : null
 }
 
-/** What the `*` of a pattern stands for in a name; null where they do not match. */
+/** The text that matches `*`; null without a match. */
 function toStar(pattern: string, name: string): string | null {
   const [head = '', tail = ''] = pattern.split('*')
   const fits = name.length >= head.length + tail.length && name.startsWith(head) && name.endsWith(tail)

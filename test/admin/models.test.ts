@@ -92,7 +92,7 @@ test('upstreams are told of with their state and whether their credential is set
   expect((await viewer.ask('GET', '/upstreams/paid')).body).toEqual(answer.body.upstreams[0])
   expect(JSON.stringify(answer.body)).not.toContain(CREDENTIAL)
   expect((await viewer.ask('GET', '/upstreams/payd')).body.error).toMatchObject({
-    ...{ kind: 'upstream_not_found', message: "There is no upstream 'payd' (did you mean 'paid'?)." },
+    ...{ kind: 'upstream_not_found', message: "Unknown upstream 'payd' (did you mean 'paid'?)." },
   })
 })
 

@@ -101,10 +101,10 @@ test('a field that is set by hand says which words it takes, and what null means
   const { efforts, context_length, thinking } = content['application/json'].schema.properties
   expect(efforts.items.enum).toContain('xhigh')
   expect([efforts, thinking].map(({ description }) => description)).toEqual([
-    'The efforts that it knows. null: nothing is said of it.',
-    'How its model thinks there: by an effort, by a number of tokens, or not. null: nothing is said of it.',
+    'Supported reasoning efforts. null: unset.',
+    'How the model reasons: by effort, by a token budget, or not at all. null: unset.',
   ])
-  expect(context_length.description).toEndWith('together. null: as its model.')
+  expect(context_length.description).toEndWith("together. null: the model's.")
 })
 
 test('a path that is written out is not taken for the parameter of another one', async () => {

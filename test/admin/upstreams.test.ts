@@ -58,7 +58,7 @@ test('one is made with a credential, which the server has at once and nobody is 
     ...{ credential: { variable: null, sealed: true, status: 'set' } },
     ...{ limits: { rpm: 60, tpm: null }, deadlines: { idle_ms: 5_000 } },
   })
-  expect(body.changes).toMatchObject([{ action: 'create', name: 'upstreams.mine', after: { api_key: 'typed in' } }])
+  expect(body.changes).toMatchObject([{ action: 'create', name: 'upstreams.mine', after: { api_key: 'stored' } }])
   expect(await credentialOf('mine')).toBe(SECRET)
   expect(statSync(join(fixture.folder.path, 'secret')).mode & 0o777).toBe(0o600)
 })
@@ -71,7 +71,7 @@ test('a plan changes nothing and makes no secret', async () => {
     await ask('PATCH', '/upstreams/paid?plan=true', { base_url: 'https://b.example.com', api_key: SECRET })
   ).body
   expect(moved.changes).toMatchObject([
-    { before: { api_key: `\${PAID_KEY}` }, after: { base_url: 'https://b.example.com', api_key: 'typed in' } },
+    { before: { api_key: `\${PAID_KEY}` }, after: { base_url: 'https://b.example.com', api_key: 'stored' } },
   ])
   expect(await fixture.store.read()).toEqual(before)
   expect(readdirSync(fixture.folder.path)).not.toContain('secret')
@@ -86,7 +86,7 @@ test('several credentials are typed in as a list, and shown by their numbers; on
       { number: 2, from: 'typed_in', name: null },
     ],
   ])
-  expect(body.changes[0].after).toMatchObject({ api_key: '2 typed in' })
+  expect(body.changes[0].after).toMatchObject({ api_key: '2 stored' })
   expect(JSON.stringify(body)).not.toContain(SECRET)
   for (const foreign of [`\${PAID_KEY}`, 'file:/etc/hostname', `file:\${HOME}/.key`])
     expect(await patch('mine', { api_key: [SECRET, foreign] })).toMatchObject({ status: 400 })
@@ -133,10 +133,18 @@ describe('a provider by its name', () => {
 
   test.each([
     [{ id: 'x', preset: 'grok' }, 'preset', "did you mean 'groq'"],
-    [{ id: 'x', preset: 'azure' }, 'base_url', 'everybody has another one'],
-    [{ id: 'x', preset: 'google', dialect: 'openai', base_url: NEW.base_url }, 'dialect', 'leave it out'],
-    [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'it is missing'],
-    [{ id: 'x', dialect: 'openai', base_url: null }, 'base_url', 'it is missing'],
+    [
+      { id: 'x', preset: 'azure' },
+      'base_url',
+      'base_url is missing: set your own, such as https://RESOURCE.openai.azure.com/openai/v1.',
+    ],
+    [
+      { id: 'x', preset: 'google', dialect: 'openai', base_url: NEW.base_url },
+      'dialect',
+      "The field dialect is invalid: differs from its preset's.",
+    ],
+    [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'The field dialect is invalid: set a dialect or a preset.'],
+    [{ id: 'x', dialect: 'openai', base_url: null }, 'base_url', 'set a URL, such as https://api.openai.com/v1.'],
   ])('%j is refused with its field', async (body, field, words) => {
     const { status, body: answer } = await ask('POST', '/upstreams', body)
     expect([status, answer.error.field, answer.error.message]).toEqual([400, field, expect.stringContaining(words)])
@@ -166,10 +174,10 @@ describe('a credential', () => {
       detail.after,
     ])
     expect(told.reverse()).toMatchObject([
-      ['upstreams.create', { 'upstreams.mine': { api_key: 'typed in' } }],
-      ['upstreams.edit', { 'upstreams.mine': { api_key: 'typed in anew' } }],
+      ['upstreams.create', { 'upstreams.mine': { api_key: 'stored' } }],
+      ['upstreams.edit', { 'upstreams.mine': { api_key: 'stored (replaced)' } }],
       ['upstreams.edit', {}],
-      ['upstreams.edit', { 'upstreams.mine': { api_key: 'typed in' } }],
+      ['upstreams.edit', { 'upstreams.mine': { api_key: 'stored' } }],
     ])
   })
 

@@ -5,13 +5,15 @@ import { explainAddress, hostOf } from '../../src/catalog/remote.ts'
 const judge = (url: string, local: boolean, addresses: string[] = []) => {
   const problem = explainAddress(url, local, addresses)
   if (problem === null) return 'taken'
-  return problem.includes('must be local') ? 'local' : 'never'
+  return problem.includes('Mark the upstream as local') ? 'local' : 'never'
 }
 
 test('a name that does not resolve, or not in time, is refused, local as it may be, and says so', () => {
   for (const local of [false, true]) {
     expect(explainAddress('https://nowhere.example.com/v1', local, 'no_such_name')).toContain('does not resolve')
-    expect(explainAddress('https://slow.example.com/v1', local, 'late')).toContain('in time')
+    expect(explainAddress('https://slow.example.com/v1', local, 'late')).toContain(
+      'looking up its host name timed out.',
+    )
     expect(explainAddress('https://8.8.8.8/v1', local, 'no_such_name')).toBeNull()
   }
 })

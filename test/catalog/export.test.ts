@@ -100,7 +100,9 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
     run("INSERT OR REPLACE INTO upstream_credentials VALUES ('a', 1, 'c2VjcmV0')")
     const { text, sealed } = await toExport(await readExport(store))
     expect(sealed).toEqual(['a'])
-    expect(text).toMatch(/^ {2}# Its credential was typed in, .*\n {2}a:$/m)
+    expect(text).toMatch(
+      /^ {2}# Its credential is stored and not exported\. Set api_key to a variable that has it\.\n {2}a:$/m,
+    )
     expect(text).not.toContain('c2VjcmV0')
   })
 

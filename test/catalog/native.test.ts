@@ -9,11 +9,11 @@ const parse = (upstream: string) =>
 test.each([
   [
     '{ dialect: anthropic, base_url: "https://a.example", passthrough: [responses] }',
-    "the 'anthropic' dialect does not speak responses: it may be 'messages'",
+    "the 'anthropic' dialect has no responses endpoint: it may be 'messages'",
   ],
   [
     '{ dialect: openai, base_url: "https://a.example", passthrough: [completions, messages] }',
-    "the 'openai' dialect does not speak messages: it may be 'responses' and 'completions'",
+    "the 'openai' dialect has no messages endpoint: it may be 'responses' and 'completions'",
   ],
   ['{ dialect: gemini, base_url: "https://a.example", passthrough: [responses] }', 'passthrough'],
   ['{ dialect: openai, base_url: "https://a.example", passthrough: true }', 'passthrough'],
@@ -35,8 +35,8 @@ test('an upstream may have the names of 0.1.0, each of which gets a warning with
   const { catalog, warnings } = await parse(upstream)
   expect(catalog.upstreams[0]?.options).toMatchObject({ passthrough: ['responses'], disconnect_grace: '5s' })
   expect(warnings.slice(0, 2)).toEqual([
-    'test:2: upstreams.it.native is now passthrough. The old name goes away in the next release.',
-    'test:2: upstreams.it.leave is now disconnect_grace. The old name goes away in the next release.',
+    'test:2: upstreams.it.native is now passthrough. The next release drops the old name.',
+    'test:2: upstreams.it.leave is now disconnect_grace. The next release drops the old name.',
   ])
   await expect(parse(upstream.replace('{', '{ passthrough: false, '))).rejects.toThrow('native')
 })

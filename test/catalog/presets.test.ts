@@ -104,50 +104,73 @@ test('one of a newer version is not ready, and no export says it', async () => {
   )
   expect((await inForce()).notReady).toBe("this version of Tollgate doesn't support its preset 'later'")
   expect((await toExport(await readExport(store))).leftOut).toEqual([
-    { name: 'upstreams.u', reason: expect.stringContaining("there is no preset 'later'") },
+    {
+      name: 'upstreams.u',
+      reason: expect.stringContaining(
+        "unknown preset 'later'. Use 'openai', 'azure', 'azure-deployments', 'bedrock', 'vertex', 'vertex-gemini'",
+      ),
+    },
   ])
 })
 
 describe('a mistake is one sentence at its place', () => {
   const HTTP = 'dialect: openai, base_url: http://h'
   const cases: [upstream: string, problem: RegExp][] = [
-    ['{ preset: grok }', /:3: upstreams.u.preset: there is no preset 'grok' \(did you mean 'groq'\?\)\. Known are /],
-    ['{ preset: constructor }', /there is no preset 'constructor'\. Known are 'openai', /],
+    ['{ preset: grok }', /:3: upstreams.u.preset: unknown preset 'grok' \(did you mean 'groq'\?\)\. Use /],
+    ['{ preset: constructor }', /unknown preset 'constructor'\. Use 'openai', /],
     ['{ preset: 5 }', /upstreams.u.preset/],
-    ['{ base_url: http://h }', /:3: upstreams.u: dialect is missing: such as openai, or a preset/],
-    ['{ preset: groq, dialect: gemini }', /upstreams.u.dialect: the preset 'groq' is of the 'openai' dialect/],
+    ['{ base_url: http://h }', /:3: upstreams\.u: dialect is missing\./],
+    ['{ preset: groq, dialect: gemini }', /:3: upstreams\.u\.dialect: preset 'groq' uses the 'openai' dialect\./],
     [
       '{ preset: azure }',
-      /upstreams.u: base_url is missing: at Azure OpenAI, its v1 API everybody has another one, such/,
+      /:3: upstreams\.u: base_url is missing: set your own, such as https:\/\/RESOURCE\.openai\.azure\.com\/openai\/v1\./,
     ],
-    ['{ preset: groq, api_key: gsk_x }', /upstreams.u.api_key: must be a reference .* such as \$\{GROQ_API_KEY\}/],
-    ['{ preset: google, drop: [seed] }', /upstreams.u.drop: only the 'openai' dialect has drop/],
-    [`{ ${HTTP}, drop: [model] }`, /upstreams.u.drop\[0\]: model is written by Tollgate itself/],
     [
-      `{ ${HTTP}, drop: [a.b.c.d.e] }`,
-      /upstreams.u.drop\[0\]: 'a.b.c.d.e' is no field of a request: write its name, such as/,
+      '{ preset: groq, api_key: gsk_x }',
+      /:3: upstreams\.u\.api_key: must reference an environment variable, such as \$\{GROQ_API_KEY\}, or a file by its full path, such as file:\/run\/secrets\/u\./,
     ],
-    [`{ ${HTTP}, rename: { n: m } }`, /upstreams.u.rename.n: n is written by Tollgate itself/],
-    [`{ ${HTTP}, rename: { seed: stream } }`, /upstreams.u.rename.seed: stream is written by Tollgate itself/],
-    [`{ ${HTTP}, rename: { seed: "a b" } }`, /upstreams.u.rename.seed: 'a b' is no name of a field/],
-    [`{ ${HTTP}, extra_body: { max_tokens: 5 } }`, /upstreams.u.extra_body.max_tokens: max_tokens is written by/],
-    [`{ ${HTTP}, effort_fields: { high: { model: x } } }`, /upstreams.u.effort_fields.high.model: model is written/],
+    ['{ preset: google, drop: [seed] }', /upstreams.u.drop: only the 'openai' dialect has drop/],
+    [`{ ${HTTP}, drop: [model] }`, /:3: upstreams\.u\.drop\[0\]: Tollgate sets model itself\./],
+    [`{ ${HTTP}, drop: [a.b.c.d.e] }`, /:3: upstreams\.u\.drop\[0\]: invalid field 'a\.b\.c\.d\.e'\./],
+    [`{ ${HTTP}, rename: { n: m } }`, /:3: upstreams\.u\.rename\.n: Tollgate sets n itself\./],
+    [`{ ${HTTP}, rename: { seed: stream } }`, /:3: upstreams\.u\.rename\.seed: Tollgate sets stream itself\./],
+    [`{ ${HTTP}, rename: { seed: "a b" } }`, /:3: upstreams\.u\.rename\.seed: invalid field name 'a b'\./],
+    [
+      `{ ${HTTP}, extra_body: { max_tokens: 5 } }`,
+      /:3: upstreams\.u\.extra_body\.max_tokens: Tollgate sets max_tokens itself\./,
+    ],
+    [
+      `{ ${HTTP}, effort_fields: { high: { model: x } } }`,
+      /:3: upstreams\.u\.effort_fields\.high\.model: Tollgate sets model itself\./,
+    ],
     [`{ ${HTTP}, effort_fields: { mediun: {} } }`, /upstreams.u.effort_fields.mediun.*did you mean 'medium'/],
-    [`{ ${HTTP}, auth: "a b c" }`, /upstreams.u.auth: must be bearer, or the name of the header/],
-    [`{ ${HTTP}, headers: { X-Tollgate-Hops: a } }`, /the header X-Tollgate-Hops is written by Tollgate itself/],
-    [`{ ${HTTP}, auth: host }`, /upstreams.u.auth: the header host is written by Tollgate itself/],
-    [`{ ${HTTP}, headers: { authorization: x } }`, /headers.authorization: .* by Tollgate itself, from api_key/],
+    [
+      `{ ${HTTP}, auth: "a b c" }`,
+      /:3: upstreams\.u\.auth: must be bearer, or the header that carries the credential, such as api-key, or 'authorization Token'\./,
+    ],
+    [
+      `{ ${HTTP}, headers: { X-Tollgate-Hops: a } }`,
+      /:3: upstreams\.u\.headers\.X-Tollgate-Hops: Tollgate sets the header X-Tollgate-Hops itself\./,
+    ],
+    [`{ ${HTTP}, auth: host }`, /:3: upstreams\.u\.auth: Tollgate sets the header host itself\./],
+    [
+      `{ ${HTTP}, headers: { authorization: x } }`,
+      /:3: upstreams\.u\.headers\.authorization: Tollgate sets the header authorization itself, from api_key\./,
+    ],
     [
       `{ ${HTTP}, headers: { Content-Length: "5" } }`,
-      /headers.Content-Length: the header Content-Length is written by/,
+      /:3: upstreams\.u\.headers\.Content-Length: Tollgate sets the header Content-Length itself\./,
     ],
-    [`{ ${HTTP}, headers: { "x y": z } }`, /'x y' is no name of a header/],
+    [`{ ${HTTP}, headers: { "x y": z } }`, /:3: upstreams\.u\.headers\.x y: invalid header name 'x y'\./],
     [`{ ${HTTP}, headers: { x: "a\\r\\nb: c" } }`, /headers.x: must be one line/],
     [
       `{ ${HTTP}, headers: { x: "a \${KEY}" } }`,
-      /headers.x: is sent as it is written: only api_key may be a reference/,
+      /:3: upstreams\.u\.headers\.x: is sent literally: only api_key can be a reference\./,
     ],
-    [`{ ${HTTP}, path: "/{deployment}/x" }`, /upstreams.u.path: must be a path that begins with \//],
+    [
+      `{ ${HTTP}, path: "/{deployment}/x" }`,
+      /:3: upstreams\.u\.path: must be a path that starts with \/, such as \/v1\/messages\./,
+    ],
     [`{ ${HTTP}, developer_role: user }`, /upstreams.u.developer_role/],
     [`{ ${HTTP}, query: { a: 5 } }`, /upstreams.u.query/],
   ]

@@ -61,27 +61,30 @@ describe('an upstream with process', () => {
   })
 
   const WRONG: [fields: string, problem: string][] = [
-    ['process: "llama-server -m x"', 'upstreams.gemma.process: must be a list of words'],
-    ['process: [llama-server]', 'upstreams.gemma.process: says no port'],
-    ['process: [x, "{port}", "{prot}"]', 'upstreams.gemma.process[2]: {prot} stands for nothing'],
-    [`${COMMAND}, base_url: "http://127.0.0.1:1/v1"`, 'upstreams.gemma.base_url: an upstream with process has its own'],
-    [`${COMMAND}, api_key: "\${X}"`, 'upstreams.gemma.api_key: an upstream with process has its own'],
-    [`${COMMAND}, memory: 4`, 'upstreams.gemma.memory: must be a size with its unit'],
-    [`${COMMAND}, device: "CUDA0,CUDA1"`, 'upstreams.gemma.device: must be the name of a device'],
     [
-      'base_url: "http://127.0.0.1:1/v1", local: true, device: cpu',
-      'upstreams.gemma.device: device is for an upstream with process',
+      'process: "llama-server -m x"',
+      'upstreams.gemma.process: must be a list, such as [llama-server, -m, /models/x.gguf, --port, "{port}"].',
     ],
-    [`${COMMAND}, idle: 10`, 'upstreams.gemma.idle: 10 has no unit'],
+    ['process: [llama-server]', 'upstreams.gemma.process: has no port.'],
+    ['process: [x, "{port}", "{prot}"]', 'upstreams.gemma.process[2]: {prot} is unknown.'],
+    [
+      `${COMMAND}, base_url: "http://127.0.0.1:1/v1"`,
+      "upstreams.gemma.base_url: an upstream with process can't have base_url.",
+    ],
+    [`${COMMAND}, api_key: "\${X}"`, "upstreams.gemma.api_key: an upstream with process can't have api_key."],
+    [`${COMMAND}, memory: 4`, 'upstreams.gemma.memory: must be a size with a unit, such as 22G or 512M.'],
+    [`${COMMAND}, device: "CUDA0,CUDA1"`, 'upstreams.gemma.device: must be a device name, such as CUDA0 or cpu.'],
+    ['base_url: "http://127.0.0.1:1/v1", local: true, device: cpu', 'upstreams.gemma.device: device requires process.'],
+    [`${COMMAND}, idle: 10`, 'upstreams.gemma.idle: 10 needs a unit: write 10s for seconds or 10ms for milliseconds.'],
     [`${COMMAND}, health: health`, 'upstreams.gemma.health: must be a path'],
-    [`${COMMAND}, deadlines: { start: never }`, 'upstreams.gemma.deadlines.start: must be a time'],
     [
-      'base_url: "http://127.0.0.1:1/v1", local: true, pin: true',
-      'upstreams.gemma.pin: pin is for an upstream with process',
+      `${COMMAND}, deadlines: { start: never }`,
+      'upstreams.gemma.deadlines.start: must be a duration, such as 500ms, 60s, 5m or 1h, at most 24 days.',
     ],
+    ['base_url: "http://127.0.0.1:1/v1", local: true, pin: true', 'upstreams.gemma.pin: pin requires process.'],
     [
       'base_url: "http://127.0.0.1:1/v1", local: true, deadlines: { start: 5s }',
-      'deadlines.start: start is for an upstream with process',
+      'deadlines.start: start requires process.',
     ],
   ]
 
@@ -98,20 +101,23 @@ describe('an upstream with process', () => {
     [
       '{ CUDA0: 22G, cpu: 60G }',
       'pin: true',
-      [
-        'upstreams.a.device: is missing: memory at the top of the catalogue is by device. Say whose memory it takes: CUDA0 or cpu.',
-      ],
+      ["upstreams.a.device: is missing, because the catalog's memory is per device. Set it to CUDA0 or cpu."],
     ],
     [
       '{ CUDA0: 22G }',
       'device: CUDA1',
+      ["upstreams.a.device: is not in the catalog's memory. Use CUDA0, or add CUDA1 there."],
+    ],
+    ['22G', 'device: CUDA1', ["the catalog's memory is one size. Write it as { CUDA1: 22G }, or remove this."]],
+    [
+      '{ CUDA0: 22, "a b": 1G }',
+      'device: cpu',
       [
-        'upstreams.a.device: is none that memory at the top of the catalogue has: write CUDA0, or give CUDA1 a size there.',
+        'memory.CUDA0: must be a size with a unit, such as 22G or 512M.',
+        'memory.a b: must be a device name, such as CUDA0 or cpu.',
       ],
     ],
-    ['22G', 'device: CUDA1', ['such as { CUDA1: 22G }, or remove this.']],
-    ['{ CUDA0: 22, "a b": 1G }', 'device: cpu', ['memory.CUDA0: must be a size', 'must be the name of a device']],
-    ['{}', 'device: cpu', ['memory: names no device']],
+    ['{}', 'device: cpu', ['memory: is empty. Write a size, such as 22G, or one per device, such as { CUDA0: 22G }.']],
   ]
 
   test.each(OF_DEVICES)('where memory is %s and it says %s is told what to write', async (memory, fields, expected) => {
@@ -162,7 +168,7 @@ describe('commands count', () => {
     const { ids, memory, ignored } = await load()
     expect([ids, memory]).toEqual([[], [[null, 8 * 2 ** 30]]])
     expect(ignored).toEqual([
-      `${join(folder, 'catalog.yaml')}: the commands of a are not run: name this file with --catalog.`,
+      `${join(folder, 'catalog.yaml')}: commands of a are ignored. To run them, name this file with --catalog.`,
     ])
   })
 
@@ -213,6 +219,6 @@ describe('commands count', () => {
     const named = write('own.yaml', toFile(COMMAND, 'a'))
     write('models.d/a.yaml', toFile(COMMAND, 'a'))
     const { source } = await load(named)
-    expect(parseSource(source, {})).rejects.toThrow('models.d/a.yaml: upstreams.a is declared in another file, too')
+    expect(parseSource(source, {})).rejects.toThrow('models.d/a.yaml: upstreams.a is also declared in another file.')
   })
 })

@@ -41,10 +41,10 @@ test.each<Origin>(['file', 'admin'])('what is declared by %s stays, but for a co
   const less = lay(origin, toLocal(origin), { ...says, servedContext: 512 }, declared)
   expect(less.target).toMatchObject({ contextLength: 512, maxOutputLength: 512, features: ['tools'] })
   expect(less.facts).toMatchObject({ ...declared, context_length: 512, supported_features: ['tools'] })
-  expect(less.contradictions.map(({ catalogue, server }) => `${catalogue}: ${server}`)).toEqual([
+  expect(less.contradictions.map(({ catalog, server }) => `${catalog}: ${server}`)).toEqual([
     'context_length 8192: 512 tokens',
-    'input_modalities audio: reads none of that',
-    'supported_features tools: has none of that',
+    'input_modalities audio: supports none of these',
+    'supported_features tools: supports none of these',
   ])
   const more = lay(origin, toLocal(origin), { servedContext: 32_768, can: { tools: true, reasoning: true } })
   expect(more.facts).toMatchObject({ context_length: 8_192, supported_features: ['tools'] })

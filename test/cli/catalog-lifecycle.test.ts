@@ -185,7 +185,7 @@ test('an export warns of what it could not write', async () => {
     `INSERT INTO catalog_entries VALUES ('aliases', 'gone', 'admin', '{"alias":"gone","model":"acme/gone","listed":true,"origin":"admin"}')`,
   )
   const { stdout, stderr } = await catalog('export')
-  expect(stderr).toContain('warning: aliases.gone is left out: there is no model')
+  expect(stderr).toContain("warning: aliases.gone is left out: unknown model 'acme/gone' in this file.")
   expect(stderr).toContain('warning: upstreams.near: its credential was typed in')
   expect(stdout).toContain('# Left out: aliases.gone')
 })

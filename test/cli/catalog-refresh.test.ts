@@ -205,9 +205,9 @@ test('models in a list that are not as they should be are left out, and counted'
 describe('a list that is none', () => {
   test.each([
     ['<html></html>', 'is a web page'],
-    ['{"a": ', 'is no JSON'],
-    ['[]', 'is no list of public facts'],
-    ['{"openai": {"models": {}}}', 'is no list of public facts'],
+    ['{"a": ', 'is not valid JSON. Use the api.json of models.dev.'],
+    ['[]', 'has no valid models. Use the api.json of models.dev.'],
+    ['{"openai": {"models": {}}}', 'has no valid models. Use the api.json of models.dev.'],
   ])('%j is told as what it is', async (text, says) => {
     await Bun.write(join(bench.folder, 'api.json'), text)
     const { code, stderr } = await bench.run('catalog', 'refresh', 'api.json', '--yes')

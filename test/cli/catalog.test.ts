@@ -27,7 +27,13 @@ describe('catalog validate', () => {
       valid: false,
       path: join(bench.folder, 'mine.yaml'),
       problems: [
-        { line: 2, path: 'upstreams.a.dialect', message: expect.stringContaining("there is no dialect 'soap'") },
+        {
+          line: 2,
+          path: 'upstreams.a.dialect',
+          message: expect.stringContaining(
+            "unknown dialect 'soap'. Use 'openai', 'anthropic', 'gemini', 'ollama', or 'demo'.",
+          ),
+        },
         { line: 3, path: 'models.x', message: expect.any(String) },
         { line: 3, path: 'models.x', message: expect.any(String) },
       ],
@@ -40,7 +46,7 @@ describe('catalog validate', () => {
     const { code, stdout, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
     expect([code, stdout]).toEqual([0, expect.stringContaining('1 upstream, 1 model, 0 aliases')])
     expect(stderr).toBe(
-      'warning: mine.yaml:3: upstreams.openai: OPENAI_API_KEY is not set here; this upstream is not ready unless the server has it.\n',
+      'warning: mine.yaml:3: upstreams.openai: OPENAI_API_KEY is not set here. Until the server has it, this upstream is unavailable.\n',
     )
   })
 
@@ -59,7 +65,7 @@ describe('catalog validate', () => {
   test('says which file it could not read', async () => {
     expect(await bench.run('catalog', 'validate', 'nope.yaml')).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/nope.yaml as the catalogue: there is no such file/),
+      stderr: expect.stringMatching(/nope.yaml as the catalog: file not found/),
     })
   })
 })

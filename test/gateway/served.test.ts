@@ -77,7 +77,7 @@ test('a server that is started here with less context than declared is offered w
   // Each change of the configuration has it laid over anew.
   app.key()
   expect(await differences()).toMatchObject([
-    { model: 'local/a', upstream: 'box', catalogue: 'context_length 8192', server: '4096 tokens' },
+    { model: 'local/a', upstream: 'box', catalog: 'context_length 8192', server: '4096 tokens' },
   ])
   await until('it has stopped', async () => (await told()).state === 'stopped')
   have(6_144)
