@@ -28,7 +28,7 @@ import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerAudit } from '../store/ledger-store.ts'
 import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
-import type { Held, Store, StoreCopy } from '../store/store.ts'
+import type { LedgerContent, Store, StoreCopy } from '../store/store.ts'
 
 /** In this order. */
 export type Stage = 'copying' | 'checking'
@@ -46,7 +46,7 @@ export interface BackupOptions {
   onHour?: OnHour
 }
 
-export interface Backup extends Examined, Completed {
+export interface Backup extends ExaminedCopy, CompletedCopy {
   file: string
   bytes: number
   /** Path of the secret; null if not requested or missing. */
@@ -96,7 +96,7 @@ export async function backUp(source: Store, options: BackupOptions): Promise<Bac
 /**
  * Reads the journal before the database, so that records applied in between are in the copy. Missing records go to a file, since they may not fit into memory.
  */
-async function makeCopy(source: Store, part: string, options: BackupOptions): Promise<Completed> {
+async function makeCopy(source: Store, part: string, options: BackupOptions): Promise<CompletedCopy> {
   const waiting = beginPart(`${options.file}.journal`)
   try {
     const wasServed = isServed(options.dataFolder)
@@ -116,7 +116,7 @@ function keepMissing(audit: LedgerAudit, segments: readonly string[], path: stri
   }
 }
 
-async function check(part: string, { dataFolder, file }: BackupOptions, expected: ExpectedCopy): Promise<Examined> {
+async function check(part: string, { dataFolder, file }: BackupOptions, expected: ExpectedCopy): Promise<ExaminedCopy> {
   using copy = await openCopy(dataFolder, part, { readonly: true })
   const damage = copy.store.findDamage('all')
   if (damage === null) return await examineCopy(copy, expected)
@@ -155,7 +155,7 @@ const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size
 
 const SLICE = 1_000
 
-export interface Completed {
+export interface CompletedCopy {
   /** Records that were only in a journal. */
   applied: number
   /** Requests whose records don't fit the tables; a server would set them aside. */
@@ -173,7 +173,7 @@ export async function completeCopy(
   { store: { audit }, writer }: StoreCopy,
   segments: readonly string[],
   wasServed = false,
-): Promise<Completed> {
+): Promise<CompletedCopy> {
   const keptFromMs = wasServed ? audit.fromMs() : 0
   const isPruned = (record: LedgerRecord) => {
     const [id, ms] =
@@ -211,7 +211,7 @@ function* slicesOf(path: string): Generator<LedgerRecord[]> {
 }
 
 /** The copy's content and the findings of `tollgate ledger verify`. */
-export interface Examined extends Held {
+export interface ExaminedCopy extends LedgerContent {
   costNanoUsd: number
   findings: Finding[]
 }
@@ -227,10 +227,10 @@ interface ExpectedCopy {
 export async function examineCopy(
   { store: { audit } }: StoreCopy,
   { marked = null, kept = [], onHour }: ExpectedCopy = {},
-): Promise<Examined> {
+): Promise<ExaminedCopy> {
   const { findings, costNanoUsd } = auditRows(audit, onHour)
   for (const rows of audit.open()) findings.push({ kind: 'open', ...rows })
-  const held: Held = { requests: audit.count(), newestMs: audit.newestMs() }
+  const held: LedgerContent = { requests: audit.count(), newestMs: audit.newestMs() }
   const outside = new Set(kept)
   for (const id of outside) if (audit.has(id)) outside.delete(id)
   const missing = (marked ?? 0) - outside.size - held.requests

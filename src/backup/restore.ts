@@ -14,8 +14,8 @@ import { isServed, prepareDataFolder, takeLock } from '../store/data-folder.ts'
 import { freeBytesOf, noRoom, syncPath } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
-import type { Held, Kept, Revocations, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
-import { type Completed, completeCopy, type Examined, examineCopy, type Stage, toSecretFile } from './create.ts'
+import type { KeptRevocations, LedgerContent, Revocations, StoreCopy, StoreFiles, StorePlace } from '../store/store.ts'
+import { type CompletedCopy, completeCopy, type ExaminedCopy, examineCopy, type Stage, toSecretFile } from './create.ts'
 import { beginSwap, cancelSwap, findMounted, settleSwap, swap } from './replace-database.ts'
 
 export interface RestoreOptions {
@@ -30,11 +30,11 @@ export interface RestoreOptions {
   onHour?: OnHour
 }
 
-export interface Restored extends Examined, Completed {
+export interface Restored extends ExaminedCopy, CompletedCopy {
   /** Where the replaced files are; null if there were none. */
   replaced: string | null
   /** What stays revoked; null if everything was reinstated, or nothing existed before. */
-  kept: Kept | null
+  kept: KeptRevocations | null
   isSecretRestored: boolean
 }
 
@@ -119,7 +119,7 @@ async function readReplaced(
 }
 
 /** Throws if damaged, not a Tollgate database, or too new. A copied data folder brings its journal. */
-async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, nowMs: number): Promise<Completed> {
+async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, nowMs: number): Promise<CompletedCopy> {
   const damage = copy.store.findDamage('all')
   if (damage !== null) throw unusable(file, `is damaged: ${damage}`)
   if (!copy.update(nowMs)) throw unusable(file, 'is not a Tollgate database')
@@ -129,11 +129,11 @@ async function prepareCopy(copy: StoreCopy, file: string, files: StoreFiles, now
 async function note(
   config: ConfigStore,
   { file, reinstateRevoked = false, nowMs }: RestoreOptions,
-  before: Held | null,
-  after: Held,
-  kept: Kept | null,
+  before: LedgerContent | null,
+  after: LedgerContent,
+  kept: KeptRevocations | null,
 ): Promise<void> {
-  const toSide = ({ requests, newestMs }: Held) => ({ requests, newest_ms: newestMs })
+  const toSide = ({ requests, newestMs }: LedgerContent) => ({ requests, newest_ms: newestMs })
   const keys = {
     reinstate_revoked: reinstateRevoked,
     kept_revoked: kept?.revoked ?? [],
@@ -146,7 +146,7 @@ async function note(
   await config.changeSettings({ actor: 'cli', nowMs }, () => ({ value: null, change }))
 }
 
-const toFindings = (path: string, { findings }: Examined) =>
+const toFindings = (path: string, { findings }: ExaminedCopy) =>
   new ServiceError(
     { kind: 'backup_findings', path },
     `The ledger of ${path} is inconsistent: ${count(findings.length, 'finding')}.`,

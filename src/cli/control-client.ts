@@ -5,7 +5,7 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import { type Flushed, type Status, socketPath } from '../server/protocol.ts'
+import { type FlushResult, type Status, socketPath } from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError, toRefused, usageError } from './command-error.ts'
@@ -149,5 +149,5 @@ export const askSetupCode = async (dataFolder: string) =>
   (await order<{ code: string }>(dataFolder, '/admin/code', POST, STATUS_MS)).code
 
 /** Has the running server apply what its journal holds; null where none runs, or it cannot be asked. */
-export const flushServer = (dataFolder: string): Promise<Flushed | null> =>
-  order<Flushed>(dataFolder, '/ledger/flush', POST, FLUSH_MS).catch(() => null)
+export const flushServer = (dataFolder: string): Promise<FlushResult | null> =>
+  order<FlushResult>(dataFolder, '/ledger/flush', POST, FLUSH_MS).catch(() => null)

@@ -41,8 +41,8 @@ export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null
 const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
 
 /**
- * Undercharged without their own price: output audio and images cost far more than text, cache writes more than reads (at Anthropic 25%, for an hour twice as
- * much), and searches would be free.
+ * Undercharged without their own price: output audio and images cost far more than text, cache writes more than plain input (at Anthropic 25%
+ * more, for an hour twice as much), and searches would be free.
  */
 const NEEDED = {
   cacheWrite: ['input_cache_write'],

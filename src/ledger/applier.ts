@@ -19,12 +19,12 @@ export interface Applier {
   /** Age of the oldest waiting record, ms; 0 if none. */
   waitsMs(): number
   /** Applies all of the journal, for up to `patienceMs`. */
-  flush(patienceMs: number): Promise<Flushed>
+  flush(patienceMs: number): Promise<FlushResult>
   /** Applies what it can, then closes the journal. */
   close(): Promise<void>
 }
 
-export interface Flushed {
+export interface FlushResult {
   applied: number
   waiting: number
 }
@@ -153,7 +153,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
       })
   }
 
-  const flush = async (patienceMs: number): Promise<Flushed> => {
+  const flush = async (patienceMs: number): Promise<FlushResult> => {
     const before = applied
     const endMs = performance.now() + patienceMs
     while (journal.waiting() > 0 && performance.now() < endMs) {

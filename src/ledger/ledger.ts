@@ -15,7 +15,7 @@ import {
   toRefused,
 } from '../store/ledger-rows.ts'
 import type { CountedRequest, LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
-import { createApplier, type Flushed } from './applier.ts'
+import { createApplier, type FlushResult } from './applier.ts'
 import type { Journal } from './journal.ts'
 
 /** After this, `/readyz` reports that the database is behind. */
@@ -47,7 +47,7 @@ export interface Ledger {
   settle(row: SettledRow, calls?: readonly SettledCall[]): Promise<void>
   state(): LedgerState
   /** Applies the journal now, for up to 2 s. */
-  flush(): Promise<Flushed>
+  flush(): Promise<FlushResult>
   /**
    * Nano-dollars spent within `span` by records that the store does not have yet.
    *

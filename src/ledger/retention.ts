@@ -4,7 +4,7 @@
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
-import type { LedgerUpkeep, OldRows, Took } from '../store/ledger-store.ts'
+import type { LedgerUpkeep, OldRows, SliceTiming } from '../store/ledger-store.ts'
 import type { Journal } from './journal.ts'
 
 const LOOK_MS = 600_000
@@ -100,7 +100,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   /** Runs slices with pauses until the last, or until the server stops. */
-  const repeat = async (slice: () => Promise<(Took & { isLast: boolean }) | 'busy'>) => {
+  const repeat = async (slice: () => Promise<(SliceTiming & { isLast: boolean }) | 'busy'>) => {
     while (!isStopped) {
       const done = await slice()
       if (done === 'busy') {

@@ -18,7 +18,7 @@ import type { Fleet } from '../processes/fleet.ts'
 import { onlyAt } from '../routing/access.ts'
 import type { VaultState } from '../store/vault.ts'
 import { END_MS } from './admin-view/live-requests.ts'
-import { type Flushed, type Status, socketPath } from './protocol.ts'
+import { type FlushResult, type Status, socketPath } from './protocol.ts'
 
 export interface NeedsRestart {
   settings: string[]
@@ -33,7 +33,7 @@ export interface ControlRoutesDeps {
   /** Applies the catalog again. Throws a ServiceError if it is invalid; then nothing changes. */
   reload(): Promise<NeedsRestart>
   /** Writes the journal's records to the database, for at most 2 s. */
-  flush(): Promise<Flushed>
+  flush(): Promise<FlushResult>
   /** Whether stored credentials can be decrypted here, and with which secret. */
   inspectVault(): Promise<VaultState>
   endTails(): Promise<boolean>

@@ -28,7 +28,7 @@ export interface Status extends Omit<StatusDocument, 'pending_records' | 'backup
 }
 
 /** Of `POST /ledger/flush`: records written to the database, and those still pending. */
-export interface Flushed {
+export interface FlushResult {
   applied: number
   waiting: number
 }

@@ -133,7 +133,7 @@ export interface OpenRows {
 }
 
 /** ms. */
-export interface Took {
+export interface SliceTiming {
   /** Other writers were blocked. */
   lockedMs: number
   tookMs: number
@@ -141,11 +141,11 @@ export interface Took {
 
 export interface LedgerUpkeep {
   /** Totals stay. */
-  prune(slice: PruneSlice): Promise<(Pruned & Took) | 'busy'>
+  prune(slice: PruneSlice): Promise<(Pruned & SliceTiming) | 'busy'>
   /** Fewer rows than the limit: done. */
-  drop(old: OldRows): Promise<({ rows: number } & Took) | 'busy'>
+  drop(old: OldRows): Promise<({ rows: number } & SliceTiming) | 'busy'>
   /** Up to `pages`. */
-  giveBack(pages: number): Promise<Took | 'busy'>
+  giveBack(pages: number): Promise<SliceTiming | 'busy'>
   space(): Space
   /** ms; null if none. */
   oldestMs(): number | null

@@ -69,7 +69,7 @@ export interface ServeOptions {
 }
 
 /** Where all earlier commits are durable. */
-export type Reached = 'file' | 'log' | 'nowhere'
+export type CheckpointResult = 'file' | 'log' | 'nowhere'
 
 export interface ServedStore {
   readonly config: ConfigStore
@@ -85,7 +85,7 @@ export interface ServedStore {
   /** False if its files were deleted or replaced. */
   isThere(): boolean
   /** `log`: a reader, such as a replication, keeps it in use. `nowhere`: unknown. */
-  checkpoint(): Promise<Reached>
+  checkpoint(): Promise<CheckpointResult>
   /** Schedules checkpoints. */
   noteCommit(): void
   close(): void
@@ -97,17 +97,17 @@ export interface StoreCopy extends Disposable {
   /** Throws `schema_newer`; false if it is not a Tollgate store. */
   update(nowMs: number): boolean
   /** Applies the other store's revocations. */
-  keepRevocations(other: Revocations, nowMs: number): Kept
+  keepRevocations(other: Revocations, nowMs: number): KeptRevocations
 }
 
-export interface Held {
+export interface LedgerContent {
   requests: number
   /** When the newest request was created, ms; null if none. */
   newestMs: number | null
 }
 
 export interface Revocations {
-  held: Held
+  held: LedgerContent
   keys: KnownKeys
   people: KnownPeople
 }
@@ -136,7 +136,7 @@ export interface KnownAdmin {
 }
 
 /** Names of what stays revoked. */
-export interface Kept {
+export interface KeptRevocations {
   revoked: string[]
   secretsEnded: number
   /** Active, but rotated after the backup. */

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Log } from '../../log.ts'
 import { createThread } from '../../threads/thread.ts'
-import type { Reached } from '../store.ts'
+import type { CheckpointResult } from '../store.ts'
 import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 
 /** About 20 MB of WAL; under load the journal requests them sooner. */
@@ -16,7 +16,7 @@ export interface Checkpointer {
   note(): void
   noteSize(bytes: number): void
   /** Waits for a running one first. */
-  run(): Promise<Reached>
+  run(): Promise<CheckpointResult>
   close(): void
 }
 
@@ -36,9 +36,9 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
   const thread = createThread<WorkerRequest, WorkerReply>('store/sqlite/worker')
   let commits = 0
   let cutAtBytes = MAX_WAL_BYTES
-  let running: Promise<Reached> | null = null
+  let running: Promise<CheckpointResult> | null = null
 
-  const checkpoint = async (mode: CheckpointMode): Promise<Reached> => {
+  const checkpoint = async (mode: CheckpointMode): Promise<CheckpointResult> => {
     try {
       const reply = await thread.ask({ path, kind: 'checkpoint', mode }, { owner: path })
       if (typeof reply === 'string') return 'nowhere'
@@ -52,7 +52,7 @@ export function createCheckpointer(path: string, log: Log): Checkpointer {
     return 'nowhere'
   }
 
-  const start = (mode: CheckpointMode = 'RESTART'): Promise<Reached> => {
+  const start = (mode: CheckpointMode = 'RESTART'): Promise<CheckpointResult> => {
     commits = 0
     running = checkpoint(mode).finally(() => {
       running = null

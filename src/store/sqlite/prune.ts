@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
-import type { OldRows, Pruned, PruneSlice, Space, Took } from '../ledger-store.ts'
+import type { OldRows, Pruned, PruneSlice, SliceTiming, Space } from '../ledger-store.ts'
 
 /** Not open, and not with an ID ahead of its time. Parameters: see `pruneSlice`. */
 const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3 AND id NOT IN (SELECT value FROM json_each(?4))`
@@ -34,7 +34,7 @@ export function pruneSlice(
   sqlite: Database,
   { untilMs, after, limit, spared }: PruneSlice,
   nowMs: number,
-): Pruned & Pick<Took, 'lockedMs'> {
+): Pruned & Pick<SliceTiming, 'lockedMs'> {
   const end = toFirstId(untilMs)
   const staying = JSON.stringify(spared)
   // Loads pages before the write lock blocks others.
@@ -74,7 +74,7 @@ export function readSpace(sqlite: Database): Space {
 }
 
 /** The file shrinks at the next checkpoint. No effect without `canShrink`. */
-export function vacuumSlice(sqlite: Database, pages: number): Pick<Took, 'lockedMs'> {
+export function vacuumSlice(sqlite: Database, pages: number): Pick<SliceTiming, 'lockedMs'> {
   const startMs = performance.now()
   // `run` would stop after the first page.
   sqlite.query(`PRAGMA incremental_vacuum(${pages})`).all()
@@ -95,7 +95,7 @@ const MOVE_KEYS_FROM = `
 const NEXT_REVISION = `
   UPDATE settings SET value = CAST(value AS INTEGER) + 1, updated_ms = ?1 WHERE key = 'config_revision'`
 
-type Removed = { rows: number } & Pick<Took, 'lockedMs'>
+type Removed = { rows: number } & Pick<SliceTiming, 'lockedMs'>
 
 /** Throws SQLite's error, and then nothing has changed. */
 export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, nowMs: number): Removed =>

@@ -3,7 +3,7 @@
  * tables and columns of every version.
  */
 import { Database } from 'bun:sqlite'
-import type { Held, Kept, KnownAdmin, KnownKeys, KnownPeople, Revocations } from '../store.ts'
+import type { KeptRevocations, KnownAdmin, KnownKeys, KnownPeople, LedgerContent, Revocations } from '../store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
 
 /** Throws SQLite's error. */
@@ -13,7 +13,10 @@ export function readRevocations(path: string, busyMs: number): Revocations {
   return { held: readHeld(sqlite), keys: readKeys(sqlite), people: readPeople(sqlite) }
 }
 
-const readHeld = (sqlite: Database): Held => ({ requests: countRequests(sqlite), newestMs: readNewestMs(sqlite) })
+const readHeld = (sqlite: Database): LedgerContent => ({
+  requests: countRequests(sqlite),
+  newestMs: readNewestMs(sqlite),
+})
 
 function readKeys(sqlite: Database): KnownKeys {
   const keys = sqlite.query<{ id: string; ms: number | null }, []>('SELECT id, revoked_ms AS ms FROM keys').all()
@@ -28,12 +31,12 @@ function readKeys(sqlite: Database): KnownKeys {
   }
 }
 
-export const keepRevocations = (copy: Database, { keys, people }: Revocations, nowMs: number): Kept => ({
+export const keepRevocations = (copy: Database, { keys, people }: Revocations, nowMs: number): KeptRevocations => ({
   ...keepKeysOut(copy, keys, nowMs),
   people: keepPeopleOut(copy, people),
 })
 
-function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<Kept, 'people'> {
+function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<KeptRevocations, 'people'> {
   const revoke = copy.query('UPDATE keys SET revoked_ms = ? WHERE id = ?')
   const end = copy.query('UPDATE key_secrets SET expires_ms = ? WHERE hash = ?')
   const keys = copy
@@ -49,7 +52,7 @@ function keepKeysOut(copy: Database, known: KnownKeys, nowMs: number): Omit<Kept
          SET value = MAX(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`,
       )
       .run(String(known.keysFromMs), nowMs)
-  const kept: Omit<Kept, 'people'> = { revoked: [], secretsEnded: 0, withoutSecret: [] }
+  const kept: Omit<KeptRevocations, 'people'> = { revoked: [], secretsEnded: 0, withoutSecret: [] }
   for (const { id, name, createdMs } of keys) {
     const isRemoved = !known.revokedMs.has(id) && createdMs < known.keysFromMs
     const revokedMs = isRemoved ? known.keysFromMs : known.revokedMs.get(id)
@@ -97,8 +100,8 @@ function readPeople(sqlite: Database): KnownPeople {
   }
 }
 
-function keepPeopleOut(copy: Database, known: KnownPeople): Kept['people'] {
-  const kept: Kept['people'] = { disabled: [], tokens: [] }
+function keepPeopleOut(copy: Database, known: KnownPeople): KeptRevocations['people'] {
+  const kept: KeptRevocations['people'] = { disabled: [], tokens: [] }
   const admin = copy.query<{ name: string; disabled_ms: number | null }, [string]>(
     'SELECT name, disabled_ms FROM admins WHERE id = ?',
   )

@@ -1,8 +1,8 @@
 /** Checkpoints and retention slices on threads, so that no disk blocks the event loop. Slices never wait for other writers. */
 import { Database } from 'bun:sqlite'
 import { syncPath } from '../files.ts'
-import type { OldRows, Pruned, PruneSlice, Took } from '../ledger-store.ts'
-import type { Reached } from '../store.ts'
+import type { OldRows, Pruned, PruneSlice, SliceTiming } from '../ledger-store.ts'
+import type { CheckpointResult } from '../store.ts'
 import { isBusy } from './errors.ts'
 import { dropSlice, pruneSlice, vacuumSlice } from './prune.ts'
 
@@ -16,10 +16,10 @@ export type WorkerRequest = { path: string } & (
 )
 
 export type WorkerReply =
-  | { kind: 'reached'; reached: Exclude<Reached, 'nowhere'> }
-  | { kind: 'pruned'; pruned: Pruned & Took }
-  | { kind: 'dropped'; dropped: { rows: number } & Took }
-  | { kind: 'given_back'; took: Took }
+  | { kind: 'reached'; reached: Exclude<CheckpointResult, 'nowhere'> }
+  | { kind: 'pruned'; pruned: Pruned & SliceTiming }
+  | { kind: 'dropped'; dropped: { rows: number } & SliceTiming }
+  | { kind: 'given_back'; took: SliceTiming }
   | { kind: 'busy' }
   | { kind: 'failed'; error: string }
 
