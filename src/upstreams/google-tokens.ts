@@ -125,7 +125,7 @@ async function exchange(tokenUri: string, assertion: string): Promise<{ status: 
     const text = await response.text()
     return { status: response.status, body: tryJson(text.slice(0, MAX_CHARS)) }
   } catch (error) {
-    const why = `can't reach the token endpoint (${nameOf(error)})`
+    const why = `has an unreachable token endpoint (${nameOf(error)})`
     throw new UpstreamError('connection', why, { cause: messageOf(error) })
   }
 }

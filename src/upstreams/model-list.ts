@@ -162,7 +162,7 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
     )
   }
   if (status === 404 || status === 405 || status === 501)
-    return failed('none', `${url} is not a model list (${status})${words}. ${ADDRESS} If it has no list: ${NAMED}`)
+    return failed('none', `${url} is not a model list (${status})${words}. ${ADDRESS} ${NAMED}`)
   if (status === 429) return failed('unreachable', `${url} is rate limited (429)${words}. Try again later.`)
   return failed('unreachable', `${url} returned ${status}${words}. Try again later. ${NAMED}`)
 }
