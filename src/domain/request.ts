@@ -261,7 +261,7 @@ export const RequestSchema = Type.Object(
 
 /** Not in OpenAI's reference, and not validated: dialects check what they read. */
 export type BeyondReference = CacheMarked & {
-  /** OpenRouter's and Anthropic's, read by `toThinkingWish`. */
+  /** OpenRouter's and Anthropic's, read by `toReasoningRequest`. */
   reasoning?: unknown
   thinking?: unknown
   top_k?: unknown

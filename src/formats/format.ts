@@ -29,7 +29,7 @@ export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
 /** Forwards responses in the upstream's own format, with our ID and model name. */
 export interface PassthroughWriters {
   whole(identity: Identity, events: readonly AnswerEvent[]): string
-  writer(identity: Identity): PassingWriter
+  writer(identity: Identity): PassthroughStreamWriter
 }
 
 export interface ErrorFormat {
@@ -50,7 +50,7 @@ export interface Writer {
   failure(error: GatewayError): string
 }
 
-export interface PassingWriter extends Writer {
+export interface PassthroughStreamWriter extends Writer {
   /** Takes whole unmodified events and returns what to send. */
   pass(frames: string): string
 }

@@ -5,7 +5,7 @@ import { type Edits, splice, spliceWithin } from '../domain/json-text.ts'
 import type { ChatTask } from '../domain/task.ts'
 import { tokensOfBytes } from '../tokens/estimate.ts'
 import { noteUnread } from '../tokens/prompt.ts'
-import { type Identity, KEEP_ALIVE, type PassingWriter, type PassthroughWriters } from './format.ts'
+import { type Identity, KEEP_ALIVE, type PassthroughStreamWriter, type PassthroughWriters } from './format.ts'
 
 export interface Passed {
   identity: Identity
@@ -39,7 +39,7 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
   return origin === '' ? splice(data, names) : spliceWithin(data, origin, names)
 }
 
-class PassthroughWriter implements PassingWriter {
+class PassthroughWriter implements PassthroughStreamWriter {
   readonly #names: Edits
   /** The end, as far as it has arrived. */
   #tail = ''

@@ -17,7 +17,7 @@ import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity } from '../formats/format.ts'
-import { blamesTheRequest, whyRefused } from '../upstreams/failure.ts'
+import { blamesTheRequest, toRefusalReason } from '../upstreams/failure.ts'
 
 /** Yields to other requests after this time. */
 const TURN_MS = 8
@@ -206,7 +206,7 @@ export function toGatewayError(error: unknown, lastUpstream = ''): GatewayError 
     })
   }
   const what = kind === 'status' ? `returned ${status}` : error.message
-  const why = kind === 'status' ? whyRefused(error) : null
+  const why = kind === 'status' ? toRefusalReason(error) : null
   if (why === null) return new GatewayError('upstream_failed', `Upstream \`${upstream}\` ${what}.`)
   // The previous Tollgate in a loop must recognize it, too.
   if (status === LOOP_STATUS)

@@ -6,7 +6,7 @@
 import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
-import type { PassingWriter, Writer } from '../formats/format.ts'
+import type { PassthroughStreamWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
@@ -54,7 +54,7 @@ const STREAM_HEADERS = {
 class ResponseStream implements PassthroughSink {
   #writer: Writer
   #isTaken = false
-  #passing: PassingWriter | null = null
+  #passing: PassthroughStreamWriter | null = null
   #sink: Sink | null = null
   #isUnmet = false
   #last: AnswerEvent | null = null

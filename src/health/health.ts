@@ -7,7 +7,7 @@ import type { UpstreamError } from '../domain/error.ts'
 import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { toCredentialFailure, toRefusal, toRefusedByProbe, whyRefused } from '../upstreams/failure.ts'
+import { toCredentialFailure, toRefusal, toRefusalReason, toRefusedByProbe } from '../upstreams/failure.ts'
 import { isOurShortage } from '../upstreams/shortage.ts'
 import { Breaker, type CallingRequest } from './breaker.ts'
 import { type HealthDeps, PENALTY_MS, type TargetState, UpstreamState } from './state.ts'
@@ -95,7 +95,7 @@ function takeFailure(target: TargetState, request: CallingRequest, error: Upstre
   const refusal = toRefusal(error)
   const counts = refusal === null && isFailure(error)
   // An error about the request itself isn't the upstream's error.
-  if (counts || status === 429 || error.isSpoiled || whyRefused(error) !== null)
+  if (counts || status === 429 || error.isSpoiled || toRefusalReason(error) !== null)
     owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
   if (counts) {
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {

@@ -4,7 +4,7 @@
  */
 import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
-import type { Hearer } from './deadline.ts'
+import type { ActivitySource } from './deadline.ts'
 import type { Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
 import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
 import type { HttpCall } from './http-call.ts'
@@ -15,7 +15,7 @@ const MAX_UNSAID_BYTES = 16 * 1024 * 1024
 
 const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
 
-export class SseStream implements AnswerStream, BodyTaker, Hearer {
+export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   readonly #call: HttpCall
   /** Copied from the call: each extra object that a chunk looks at costs some 0.2 us. */
   readonly #deadline: HttpCall['deadline']

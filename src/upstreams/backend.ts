@@ -74,7 +74,7 @@ export type Readiness =
   | { state: 'degraded'; reason: string }
   | { state: 'timeout' | 'down' | 'not_made'; reason: string }
 
-export type Granted = Readonly<Record<string, string>>
+export type AuthHeaders = Readonly<Record<string, string>>
 
 /** Exchanges a credential for short-lived headers. */
 export interface Authority {
@@ -82,6 +82,9 @@ export interface Authority {
    * Headers for one request; null if the dialect's own suffice. Throws an UpstreamError, or rejects with one.
    * @param request as sent; a health check (GET) has no body.
    */
-  headers(upstream: Upstream, request: Pick<WireRequest, 'path' | 'body'>): Granted | null | Promise<Granted | null>
+  headers(
+    upstream: Upstream,
+    request: Pick<WireRequest, 'path' | 'body'>,
+  ): AuthHeaders | null | Promise<AuthHeaders | null>
   refused(upstream: Upstream): void
 }

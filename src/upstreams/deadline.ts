@@ -35,7 +35,7 @@ export interface DeadlineOptions {
   observer?: Pick<CallObserver, 'left'>
 }
 
-export interface Hearer {
+export interface ActivitySource {
   isHeard: boolean
 }
 
@@ -51,7 +51,7 @@ export class Deadline implements Reading {
   #since = this.#startedMs
   #isTouched = false
   #isPaused = false
-  #hearer: Hearer | null = null
+  #hearer: ActivitySource | null = null
 
   constructor({ name, ms, totalMs = Number.POSITIVE_INFINITY, end, client, observer }: DeadlineOptions) {
     this.#name = name
@@ -75,7 +75,7 @@ export class Deadline implements Reading {
   }
 
   /** Asks `hearer` at each tick whether the phase restarts, so a chunk has one object less to touch. */
-  askOf(hearer: Hearer): void {
+  askOf(hearer: ActivitySource): void {
     this.#hearer = hearer
   }
 

@@ -54,10 +54,10 @@ export const toRefusal = (failure: Pick<UpstreamError, 'status' | 'code'>): Refu
 
 const UNAFFORDABLE = 'not enough credit on the provider account for this request; try a smaller `max_tokens`'
 
-export const whyRefused = (failure: Pick<UpstreamError, 'status' | 'code'>): string | null =>
+export const toRefusalReason = (failure: Pick<UpstreamError, 'status' | 'code'>): string | null =>
   isUnaffordable(failure) ? UNAFFORDABLE : (toRefusal(failure)?.why ?? null)
 
-export type ToldFailure = Pick<UpstreamError, 'kind' | 'status' | 'code' | 'message' | 'retryAfterMs' | 'isOwnLimit'>
+export type FailureFacts = Pick<UpstreamError, 'kind' | 'status' | 'code' | 'message' | 'retryAfterMs' | 'isOwnLimit'>
 
 /** Why a credential is suspended while another one may work. */
 export interface CredentialFailure {
@@ -95,7 +95,7 @@ export const toRefusedByProbe = (reason: string): CredentialFailure => ({
 })
 
 /** Null unless the credential is at fault, rather than the request or the upstream. */
-export function toCredentialFailure(failure: ToldFailure): CredentialFailure | null {
+export function toCredentialFailure(failure: FailureFacts): CredentialFailure | null {
   const { kind, status, code, message, retryAfterMs, isOwnLimit } = failure
   if (kind !== 'status' || status === null || isOwnLimit) return null
   const isOfRequest = isUnaffordable(failure)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { decodeState, encodeState } from '../../src/upstreams/dialects/thought-state.ts'
+import { decodeState, encodeState } from '../../src/upstreams/dialects/reasoning-state.ts'
 
 const THOUGHT = { type: 'reasoning.text', format: 'anthropic-claude-v1', signer: 'claude', index: 0 }
 

@@ -2,18 +2,18 @@
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../src/domain/task.ts'
-import { type ThinkingWish, toThinkingWish } from '../../src/upstreams/dialects/thinking.ts'
+import { type ReasoningRequest, toReasoningRequest } from '../../src/upstreams/dialects/reasoning.ts'
 
-const NOTHING: ThinkingWish = { isOn: null, effort: null, tokens: null, isHidden: false }
+const NOTHING: ReasoningRequest = { isOn: null, effort: null, tokens: null, isHidden: false }
 const YES = { isOn: true }
 const NO = { isOn: false, isHidden: true }
 
 test('a client that has not asked for thoughts reads none, whatever the model is told', () => {
   const body = { model: 'm', messages: [], reasoning_effort: 'high' as const, [UNREQUESTED_REASONING]: true as const }
-  expect(toThinkingWish(body)).toEqual({ ...NOTHING, ...YES, effort: 'high', isHidden: true })
+  expect(toReasoningRequest(body)).toEqual({ ...NOTHING, ...YES, effort: 'high', isHidden: true })
 })
 
-test.each<[asked: object, wish: Partial<ThinkingWish>]>([
+test.each<[asked: object, wish: Partial<ReasoningRequest>]>([
   [{}, {}],
   [{ reasoning_effort: null, reasoning: null, thinking: 'yes' }, {}],
   [{ reasoning_effort: 'xhigh' }, { ...YES, effort: 'xhigh' }],
@@ -46,5 +46,5 @@ test.each<[asked: object, wish: Partial<ThinkingWish>]>([
   ],
 ])('%j', (asked, wish) => {
   const body = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...asked } as CanonicalRequest
-  expect(toThinkingWish(body)).toEqual({ ...NOTHING, ...wish })
+  expect(toReasoningRequest(body)).toEqual({ ...NOTHING, ...wish })
 })

@@ -1,7 +1,7 @@
 /** Whatever a client of Anthropic's API asks, valid or not: every vendor takes what it is sent, and nothing is a fault of ours. */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
+import { encodeState } from '../../src/upstreams/dialects/reasoning-state.ts'
 import { toSignature } from '../support/anthropic-answers.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { checkError, checkMessage, checkMessageStream } from '../support/messages-contract.ts'

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
+import { encodeState } from '../../src/upstreams/dialects/reasoning-state.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import { hasRecordings, readRecording } from '../support/recordings.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { encodeState } from '../../src/upstreams/dialects/thought-state.ts'
+import { encodeState } from '../../src/upstreams/dialects/reasoning-state.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { hasRecordings, readRecording } from '../support/recordings.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'

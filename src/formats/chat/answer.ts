@@ -8,7 +8,7 @@ import type { AnswerEvent, AnswerOrigin, FinishReason, Logprobs, ToolKind } from
 import { asText, toLine } from '../../domain/json.ts'
 import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
-import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
+import { toReasoningRequest } from '../../upstreams/dialects/reasoning.ts'
 import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 
 export type ToolCall =
@@ -227,7 +227,7 @@ function withoutIndex(item: object): object {
  * Reasoning for a client that hides it: only textless details that the vendor must get back, since a signature over removed text is
  * useless.
  */
-export class RefusedThoughts {
+export class HiddenReasoning {
   readonly #cut = new Set<number>()
 
   take(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
@@ -261,14 +261,14 @@ export class ChatWriter implements Writer {
   readonly #reasons: FinishReason[] = []
   /** Kinds of calls by choice and index, which decide the form of their arguments. */
   readonly #kinds = new Map<string, ToolKind>()
-  readonly #refused: RefusedThoughts | null
+  readonly #refused: HiddenReasoning | null
 
   constructor({ body }: ChatTask, identity: Identity) {
     this.#identity = identity
     this.#includeUsage = body.stream_options?.include_usage === true
     this.#head = toHead(identity, {})
     this.#foot = this.#includeUsage ? '],"usage":null}\n\n' : ']}\n\n'
-    this.#refused = toThinkingWish(body).isHidden ? new RefusedThoughts() : null
+    this.#refused = toReasoningRequest(body).isHidden ? new HiddenReasoning() : null
   }
 
   take(events: readonly AnswerEvent[]): string {

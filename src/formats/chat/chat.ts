@@ -3,9 +3,9 @@ import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest, Message } from '../../domain/request.ts'
 import type { ChatTask } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
-import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
+import { toReasoningRequest } from '../../upstreams/dialects/reasoning.ts'
 import type { ErrorFormat, Format } from '../format.ts'
-import { ChatWriter, RefusedThoughts, toCompletionJson } from './answer.ts'
+import { ChatWriter, HiddenReasoning, toCompletionJson } from './answer.ts'
 import { findBeyondStrict, validate } from './request.ts'
 
 /** OpenAI's error format. */
@@ -21,7 +21,7 @@ export const chat = {
     return request instanceof GatewayError ? request : toTask(request)
   },
   whole({ body }: ChatTask, identity, events, receipt) {
-    const said = toThinkingWish(body).isHidden ? new RefusedThoughts().take(events) : events
+    const said = toReasoningRequest(body).isHidden ? new HiddenReasoning().take(events) : events
     return toCompletionJson(identity, said, receipt)
   },
   writer: (task: ChatTask, identity) => new ChatWriter(task, identity),

@@ -5,7 +5,7 @@
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
 import { JsonScan } from '../../domain/json-text.ts'
-import { encodeState, encodeThought } from '../../upstreams/dialects/thought-state.ts'
+import { encodeReasoning, encodeState } from '../../upstreams/dialects/reasoning-state.ts'
 
 export type ContentBlock =
   | { type: 'text'; text: string; citations: null }
@@ -195,7 +195,7 @@ export class Blocks {
 
   #encodeUnseen(): void {
     const text = this.#unseen.length > MAX_UNSEEN ? '' : this.#unseen
-    const state = this.#hasCalls ? encodeThought({ text, details: this.#details }, '') : null
+    const state = this.#hasCalls ? encodeReasoning({ text, details: this.#details }, '') : null
     if (state !== null) this.#redact(state)
   }
 

@@ -7,11 +7,11 @@ import { type Decision, GatewayError } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import type { Message } from '../../domain/request.ts'
 import {
-  type Thought as DecodedThought,
+  decodeReasoning,
   decodeState,
-  decodeThought,
   isEncodedState,
-} from '../../upstreams/dialects/thought-state.ts'
+  type Reasoning,
+} from '../../upstreams/dialects/reasoning-state.ts'
 import { invalid } from './errors.ts'
 import type { Block, MessagesBody, SaidBlock, Source, ToolResultBlock } from './schema.ts'
 
@@ -125,7 +125,7 @@ function toReasoning(blocks: readonly Thought[]): {
 }
 
 /** Null for a signature that only looks like our encoding. */
-function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): DecodedThought | null {
+function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index: number): Reasoning | null {
   const text = thinking ?? ''
   if (!signature) return { text, details: [] }
   if (!isEncodedState(signature))
@@ -134,9 +134,9 @@ function toShown({ thinking, signature }: Thought & { type: 'thinking' }, index:
   return details && { text, details }
 }
 
-const toRedacted = (data: string, index: number): DecodedThought | null =>
+const toRedacted = (data: string, index: number): Reasoning | null =>
   isEncodedState(data)
-    ? decodeThought(data, '')
+    ? decodeReasoning(data, '')
     : { text: '', details: [{ type: 'reasoning.encrypted', data, format: CLAUDE, index }] }
 
 type Role = 'user' | 'assistant' | 'system'

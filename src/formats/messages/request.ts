@@ -7,7 +7,7 @@ import { explain } from '../../domain/explain.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import type { CanonicalRequest, ToolChoice } from '../../domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../domain/task.ts'
-import { toThinkingWish } from '../../upstreams/dialects/thinking.ts'
+import { toReasoningRequest } from '../../upstreams/dialects/reasoning.ts'
 import { createBodyCheck, withoutNulls } from '../checked-body.ts'
 import { countChecker, messagesChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { checkSchema, checkStrict, createPatternRule } from '../json-schema.ts'
@@ -182,7 +182,7 @@ function toThinking({ thinking, output_config: config }: CountBody): object {
   if (!thinking) return { [UNREQUESTED_REASONING]: true, ...(effort ? { reasoning_effort: effort } : {}) }
   if (thinking.type === 'disabled') return { [UNREQUESTED_REASONING]: true, thinking: { type: 'disabled' } }
   if (thinking.type === 'enabled') {
-    const { isOn, effort: amount } = toThinkingWish({ model: '', messages: [], ...{ thinking } })
+    const { isOn, effort: amount } = toReasoningRequest({ model: '', messages: [], ...{ thinking } })
     return { thinking, ...(isOn ? { reasoning_effort: effort ?? amount ?? 'high' } : {}) }
   }
   const isHidden = thinking.display === 'omitted'

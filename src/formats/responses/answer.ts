@@ -26,7 +26,7 @@ import {
 import { MessageItem } from './message-item.ts'
 import { optionsOf, type ResponseOptions } from './request.ts'
 
-interface Standing {
+interface ResponseState {
   output: readonly OutputItem[]
   origin: AnswerOrigin
   /** Null while the response is in progress. */
@@ -35,15 +35,19 @@ interface Standing {
   receipt?: Receipt
 }
 
-export function toResponseJson(options: ResponseOptions, { id, created, model }: Identity, standing: Standing): string {
-  const { output, origin, reason = null, error, receipt } = standing
+export function toResponseJson(
+  options: ResponseOptions,
+  { id, created, model }: Identity,
+  state: ResponseState,
+): string {
+  const { output, origin, reason = null, error, receipt } = state
   const cut = CUTS.get(reason)
   const response = {
     id: `resp_${id}`,
     object: 'response',
     created_at: created,
     completed_at: receipt && !cut ? created + Math.floor(receipt.durationMs / 1_000) : null,
-    status: toStatus(standing),
+    status: toStatus(state),
     error: error ?? null,
     incomplete_details: cut ? { reason: cut } : null,
     model,
@@ -59,7 +63,7 @@ const CUTS: ReadonlyMap<FinishReason | null, string> = new Map<FinishReason | nu
   ['content_filter', 'content_filter'],
 ])
 
-function toStatus({ error, receipt, reason = null }: Standing): string {
+function toStatus({ error, receipt, reason = null }: ResponseState): string {
   if (error) return 'failed'
   if (!receipt) return 'in_progress'
   return CUTS.has(reason) ? 'incomplete' : 'completed'
@@ -252,8 +256,8 @@ export class ResponsesWriter implements Writer {
     this.#sayResponse('response.in_progress', { output: [] })
   }
 
-  #sayResponse(type: string, standing: Omit<Standing, 'origin'>): void {
-    const response = toResponseJson(this.#options, this.identity, { ...standing, origin: this.#origin })
+  #sayResponse(type: string, state: Omit<ResponseState, 'origin'>): void {
+    const response = toResponseJson(this.#options, this.identity, { ...state, origin: this.#origin })
     this.#say(type, `"response":${response}}`)
   }
 

@@ -5,7 +5,7 @@
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import { quote } from '../../domain/explain.ts'
 import type { AssistantMessage, Message } from '../../domain/request.ts'
-import { decodeThought, type Thought } from '../../upstreams/dialects/thought-state.ts'
+import { decodeReasoning, type Reasoning } from '../../upstreams/dialects/reasoning-state.ts'
 import { unsupported } from './errors.ts'
 import type { Content, Item, Part, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tools.ts'
@@ -231,8 +231,8 @@ function toContent<P extends UserPart>(parts: readonly P[]): string | P[] {
 }
 
 /** Reads a reasoning item; of state encrypted by others, only the readable text is kept. */
-function toThought({ encrypted_content: state, content, summary }: Extract<Item, { type: 'reasoning' }>): Thought {
-  const own = state ? decodeThought(state, toWords(summary, '')) : null
+function toThought({ encrypted_content: state, content, summary }: Extract<Item, { type: 'reasoning' }>): Reasoning {
+  const own = state ? decodeReasoning(state, toWords(summary, '')) : null
   return { text: own?.text || toWords(content) || toWords(summary), details: own?.details ?? [] }
 }
 

@@ -5,7 +5,7 @@
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
 import { JsonScan } from '../../domain/json-text.ts'
-import { encodeThought } from '../../upstreams/dialects/thought-state.ts'
+import { encodeReasoning } from '../../upstreams/dialects/reasoning-state.ts'
 import type { ResponseOptions } from './request.ts'
 import type { ClientTool } from './tools.ts'
 
@@ -114,7 +114,7 @@ export class ReasoningItem implements Item {
 
   toJson(): OutputItem {
     const shown = this.options.wantsSummary ? this.#text : ''
-    const state = this.options.wantsState ? encodeThought({ text: this.#text, details: this.#details }, shown) : null
+    const state = this.options.wantsState ? encodeReasoning({ text: this.#text, details: this.#details }, shown) : null
     return {
       type: 'reasoning',
       id: this.place.item_id,

@@ -42,7 +42,7 @@ function toSaid(body: string): JsonObject {
 
 export const toBareError = (said: JsonObject): JsonObject => asObject(said.error) ?? said
 
-export interface SaidFailure {
+export interface ReportedFailure {
   /** Status of the response, or stated by the error if that was a 200. */
   status: number
   /** Status as the upstream stated it; null leaves the message to show an overflow. Default: `status`. */
@@ -63,7 +63,7 @@ const MAX_PARAM_CHARS = 200
 const RETRYABLE: ReadonlySet<number> = new Set([408, 409, 429])
 
 /** Creates an error for clients: credentials masked, and OpenAI's standard message for a context overflow. */
-export function toStatusError(said: SaidFailure, { upstream, contextLength }: Target): UpstreamError {
+export function toStatusError(said: ReportedFailure, { upstream, contextLength }: Target): UpstreamError {
   const { message, code = '', ownCode = null, param = '', retryAfterMs, engineWords = message } = said
   const { code: overflowCode, figures } = said.overflow ?? { code, figures: '' }
   const stated = said.stated === undefined ? said.status : said.stated

@@ -94,9 +94,9 @@ export function toPassthroughHeader({ headers }: Pick<PassthroughRequest, 'heade
   return value !== undefined && HEADER.test(value) ? value : null
 }
 
-export type Told = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
+export type RawFlags = Partial<Pick<RawEvent, 'origin' | 'isContent' | 'isTail'>>
 
-const toRaw = (name: string | null, data: string, told: Told): RawEvent => ({
+const toRaw = (name: string | null, data: string, told: RawFlags): RawEvent => ({
   kind: 'raw',
   name,
   data,
@@ -117,13 +117,13 @@ const DATA = 'data: '
 const HALF = /\\u[dD][89abAB]/
 
 /** Flags of an event; null if it doesn't pass. Failures never pass, since each format has its own errors. */
-type Tell = (event: SseEvent, read: readonly AnswerEvent[]) => Told | null
+type Tell = (event: SseEvent, read: readonly AnswerEvent[]) => RawFlags | null
 
 /**
  * Passthrough of responses in a format.
  * @param deltas fast path for nearly all events.
  */
-export const toPassing = <Inner extends JsonDecoder>(
+export const toPassthroughReaders = <Inner extends JsonDecoder>(
   create: (expected: Expected) => Inner,
   tellBy: (inner: Inner, expected: Expected) => Tell,
   deltas: PlainDeltas | null = null,
@@ -134,11 +134,11 @@ export const toPassing = <Inner extends JsonDecoder>(
   ],
   decoder(expected) {
     const inner = create(expected)
-    return new PassingDecoder(inner, tellBy(inner, expected), deltas)
+    return new PassthroughDecoder(inner, tellBy(inner, expected), deltas)
   },
 })
 
-class PassingDecoder implements Decoder {
+class PassthroughDecoder implements Decoder {
   readonly #inner: Pick<Decoder, 'event' | 'end'>
   readonly #tell: Tell
   readonly #deltas: PlainDeltas | null

@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent, FinishReason } from '../../../src/domain/events.ts'
 import { NO_USAGE, type Receipt } from '../../../src/domain/usage.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
-import { decodeState } from '../../../src/upstreams/dialects/thought-state.ts'
+import { decodeState } from '../../../src/upstreams/dialects/reasoning-state.ts'
 import { type Block, checkMessage, checkMessageStream, type Message } from '../../support/messages-contract.ts'
 
 function toTask(changes: object) {

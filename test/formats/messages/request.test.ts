@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { UNREQUESTED_REASONING } from '../../../src/domain/task.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
-import { encodeState } from '../../../src/upstreams/dialects/thought-state.ts'
+import { encodeState } from '../../../src/upstreams/dialects/reasoning-state.ts'
 
 const PLAIN = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }
 const mark = { cache_control: { type: 'ephemeral' } }

@@ -32,7 +32,7 @@ const NOTHING = '.'
 export interface Reader {
   /** True if it takes later instructions in turns of their own. */
   keepsSystem: boolean
-  /** Issuer of the signatures it accepts (`toThoughtIssuer`). */
+  /** Issuer of the signatures it accepts (`toReasoningIssuer`). */
   signer: string
 }
 
@@ -292,7 +292,7 @@ const OURS = 'anthropic'
 
 /**
  * Reads reasoning, whole or in streamed pieces.
- * @param signer the receiving upstream (`toThoughtIssuer`).
+ * @param signer the receiving upstream (`toReasoningIssuer`).
  */
 export function toThoughts(details: readonly unknown[], signer: string): ThoughtBlock[] {
   const joined: JsonObject[] = []

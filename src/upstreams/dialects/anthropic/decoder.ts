@@ -5,7 +5,7 @@ import { asList, asObject, asText, type JsonObject, tryJson } from '../../../dom
 import { toMode } from '../../../domain/usage.ts'
 import type { Expected } from '../dialect.ts'
 import { JsonDecoder, SurrogateBuffer } from '../json-decoder.ts'
-import { toThoughtIssuer } from '../thought-state.ts'
+import { toReasoningIssuer } from '../reasoning-state.ts'
 import { CallIds, LEGACY_INDEX } from '../tool-calls.ts'
 import { FORMAT } from './conversation.ts'
 import { anthropicErrors } from './errors.ts'
@@ -35,7 +35,7 @@ export class AnswerDecoder extends JsonDecoder {
   constructor(expected: Expected) {
     super(expected)
     this.#calls = new Calls(expected)
-    this.#places = { signer: toThoughtIssuer(expected.target), chars: 0, thoughts: 0, annotations: 0 }
+    this.#places = { signer: toReasoningIssuer(expected.target), chars: 0, thoughts: 0, annotations: 0 }
   }
 
   protected override takeWhole(answer: JsonObject, _text: string, out: AnswerEvent[]): void {
@@ -162,7 +162,7 @@ interface BlockReader {
 const toWhole = (value: unknown): string => asText(value).toWellFormed()
 
 interface Places {
-  /** Issuer of signatures (`toThoughtIssuer`). */
+  /** Issuer of signatures (`toReasoningIssuer`). */
   signer: string
   /** UTF-16 units of text so far. */
   chars: number

@@ -9,15 +9,15 @@ import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat, WireRequest } from '../dialect.ts'
 import {
   PlainDeltas,
-  type Told,
+  type RawFlags,
   toCapEdit,
   toOwnFields,
-  toPassing,
   toPassthroughHeader,
+  toPassthroughReaders,
   toPassthroughText,
   typeOf,
 } from '../passthrough.ts'
-import { decodeState, isEncodedState, toThoughtIssuer } from '../thought-state.ts'
+import { decodeState, isEncodedState, toReasoningIssuer } from '../reasoning-state.ts'
 import { isVertex, toMessagesPath, VERTEX_VERSION } from './anthropic.ts'
 import { toThoughts } from './conversation.ts'
 import { AnswerDecoder } from './decoder.ts'
@@ -36,7 +36,7 @@ const TEXT = new PlainDeltas({
 export const messages: PassthroughFormat = {
   request: toRequest,
 
-  ...toPassing(
+  ...toPassthroughReaders(
     (expected) => new AnswerDecoder(expected),
     () => {
       let isBegun = false
@@ -56,7 +56,7 @@ export const messages: PassthroughFormat = {
 function toRequest(passthrough: PassthroughRequest, body: CanonicalRequest, target: Target): WireRequest {
   const { upstream } = target
   const edits: Record<string, string | null> = toCapEdit(passthrough, body, 'max_tokens')
-  const decoded = decodeMessages(passthrough, toThoughtIssuer(target))
+  const decoded = decodeMessages(passthrough, toReasoningIssuer(target))
   if (decoded !== null) edits.messages = decoded
   const ofHost: Edits = isVertex(upstream) ? { model: null, anthropic_version: JSON.stringify(VERTEX_VERSION) } : {}
   return {
@@ -82,7 +82,7 @@ function toHeaders(passthrough: PassthroughRequest, { upstream }: Target): Recor
 /** Text and thinking blocks start empty; other blocks are complete or mean that server-side work has begun. */
 const OF_WORDS = /"content_block"\s*:\s*\{\s*"type"\s*:\s*"(?:text|thinking)"/
 
-function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): Told {
+function tell(type: string, { data }: SseEvent, read: readonly AnswerEvent[]): RawFlags {
   if (read.at(-1)?.kind === 'done') return { isTail: true }
   return {
     isContent: type === 'content_block_start' && read.every(({ kind }) => kind === 'working') && !OF_WORDS.test(data),

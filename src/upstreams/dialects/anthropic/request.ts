@@ -5,8 +5,8 @@ import type { Effort } from '../../../domain/models.ts'
 import type { CanonicalRequest } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { unsupportedField, unsupportedValue } from '../errors.ts'
-import { type ThinkingWish, toNearestEffort, toThinkingWish } from '../thinking.ts'
-import { toThoughtIssuer } from '../thought-state.ts'
+import { type ReasoningRequest, toNearestEffort, toReasoningRequest } from '../reasoning.ts'
+import { toReasoningIssuer } from '../reasoning-state.ts'
 import { keepMarks, toCacheControl, toConversation } from './conversation.ts'
 import { toStrict } from './schema.ts'
 import type { Block, FunctionTool, TextBlock, Turn, WireBody, WireThinking, WireTool, WireToolChoice } from './wire.ts'
@@ -23,7 +23,7 @@ export function toBody(body: CanonicalRequest, target: Target): WireBody {
   refuse(body)
   const { options } = target.upstream
   const keepsSystem = (options.betas ?? []).some((beta) => beta.startsWith(LATER_SYSTEM))
-  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: toThoughtIssuer(target) })
+  const { system, turns } = toConversation(body.messages, { keepsSystem, signer: toReasoningIssuer(target) })
   const holds = target.features.includes('structured_outputs')
   const tools = toTools(body, holds)
   const choice = tools.length === 0 ? undefined : toToolChoice(body)
@@ -213,7 +213,7 @@ const SHARES: Record<Effort, number> = { minimal: 0.02, low: 0.1, medium: 0.3, h
 const USUAL_EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'max']
 
 export function toThinking(body: CanonicalRequest, { options, features }: Target, around: Circumstances): Thinking {
-  const wish = toThinkingWish(body)
+  const wish = toReasoningRequest(body)
   const kind = options.thinking ?? (features.includes('reasoning') ? 'adaptive' : 'none')
   if (kind === 'none') return {}
   const canStop = options.thinking_off !== false
@@ -234,7 +234,7 @@ export function toThinking(body: CanonicalRequest, { options, features }: Target
   return { thinking: { type: 'enabled', budget_tokens: budget } }
 }
 
-function toAdaptive({ isOn, effort, isHidden }: ThinkingWish, efforts: readonly Effort[]): Thinking {
+function toAdaptive({ isOn, effort, isHidden }: ReasoningRequest, efforts: readonly Effort[]): Thinking {
   const thinking: WireThinking = { type: 'adaptive', display: isHidden ? 'omitted' : 'summarized' }
   const wanted = isOn ? effort : 'none'
   const nearest = wanted === null ? undefined : toNearestEffort(wanted, efforts)

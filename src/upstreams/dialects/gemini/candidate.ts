@@ -3,7 +3,7 @@ import type { AnswerEvent, Logprob, Logprobs } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Expected } from '../dialect.ts'
 import { toLogprobFigure } from '../readings.ts'
-import { toThoughtIssuer } from '../thought-state.ts'
+import { toReasoningIssuer } from '../reasoning-state.ts'
 import { CallBook } from '../tool-calls.ts'
 import { toDetail, toExtra } from './conversation.ts'
 
@@ -44,7 +44,7 @@ export class Candidate {
   constructor(expected: Expected, index: number) {
     this.#index = index
     this.#expected = expected
-    this.#signer = toThoughtIssuer(expected.target)
+    this.#signer = toReasoningIssuer(expected.target)
     this.#calls = new Calls(expected, index)
     if (expected.body.web_search_options) this.#said = ''
   }

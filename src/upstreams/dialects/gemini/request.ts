@@ -7,8 +7,8 @@ import type { Target } from '../../../domain/snapshot.ts'
 import type { WireRequest } from '../dialect.ts'
 import { isSinceGemini3 } from '../dialects.ts'
 import { unsupportedField, unsupportedValue } from '../errors.ts'
-import { EFFORT_TOKENS, type ThinkingWish, toNearestEffort, toThinkingWish } from '../thinking.ts'
-import { toThoughtIssuer } from '../thought-state.ts'
+import { EFFORT_TOKENS, type ReasoningRequest, toNearestEffort, toReasoningRequest } from '../reasoning.ts'
+import { toReasoningIssuer } from '../reasoning-state.ts'
 import { toConversation, toPart } from './conversation.ts'
 import type {
   FunctionDeclaration,
@@ -53,7 +53,7 @@ function toGenerateContent(body: CanonicalRequest, target: Target, isVertex: boo
     ...toConversation(body, {
       ids: !isVertex,
       signs: isSinceGemini3(target),
-      signer: toThoughtIssuer(target),
+      signer: toReasoningIssuer(target),
     }),
     ...toTools(body, { isSearching: Boolean(body.web_search_options), isVertex }),
     ...(Object.keys(generationConfig).length > 0 ? { generationConfig } : {}),
@@ -176,20 +176,23 @@ const BUDGETS: Record<Effort, number> = { ...EFFORT_TOKENS, xhigh: MAX_BUDGET, m
 
 export function toThinking(body: CanonicalRequest, options: RouteSettings): ThinkingConfig | undefined {
   if (options.thinking === 'none') return undefined
-  const wish = toThinkingWish(body)
+  const wish = toReasoningRequest(body)
   const isByTokens = options.thinking === 'budget'
   const control = isByTokens ? toBudget(wish, options) : toLevel(wish, options)
   // Without it, reasoning is billed but not shown; a client that hides it, or a model without it, gets none.
   return { ...(wish.isHidden || control.thinkingBudget === 0 ? {} : { includeThoughts: true }), ...control }
 }
 
-function toBudget({ isOn, effort, tokens }: ThinkingWish, { thinking_off: canBeOff }: RouteSettings): ThinkingConfig {
+function toBudget(
+  { isOn, effort, tokens }: ReasoningRequest,
+  { thinking_off: canBeOff }: RouteSettings,
+): ThinkingConfig {
   if (isOn === false) return { thinkingBudget: canBeOff ? 0 : MIN_BUDGET }
   if (tokens !== null) return { thinkingBudget: Math.min(Math.max(tokens, MIN_BUDGET), MAX_BUDGET) }
   return effort === null ? {} : { thinkingBudget: BUDGETS[effort] }
 }
 
-function toLevel({ isOn, effort }: ThinkingWish, { efforts = LEVELS }: RouteSettings): ThinkingConfig {
+function toLevel({ isOn, effort }: ReasoningRequest, { efforts = LEVELS }: RouteSettings): ThinkingConfig {
   const wanted = isOn === false ? 'none' : effort
   const level = wanted === null ? undefined : toNearestEffort(wanted, efforts)
   return level === undefined ? {} : { thinkingLevel: level }

@@ -7,7 +7,7 @@ import type { AssistantMessage, CanonicalRequest, Message } from '../../../domai
 import type { Target } from '../../../domain/snapshot.ts'
 import type { WireRequest } from '../dialect.ts'
 import { unsupportedField, unsupportedValue } from '../errors.ts'
-import { toThinkingWish } from '../thinking.ts'
+import { toReasoningRequest } from '../reasoning.ts'
 import { toArguments } from '../tool-calls.ts'
 
 export function toWireRequest(body: CanonicalRequest, target: Target): WireRequest {
@@ -54,7 +54,7 @@ const toNumber = (value: unknown) => (typeof value === 'number' ? value : undefi
 /** Undefined leaves it to the model. Only gpt-oss has efforts; every reasoning model takes true and false. */
 function toThink(body: CanonicalRequest, { features, upstreamModel, options }: Target): boolean | string | undefined {
   if (!features.includes('reasoning') || options.thinking === 'none') return undefined
-  const { isOn, effort } = toThinkingWish(body)
+  const { isOn, effort } = toReasoningRequest(body)
   if (isOn === null) return undefined
   if (!/gpt-oss/i.test(upstreamModel)) return isOn
   if (!isOn || effort === 'minimal') return 'low'

@@ -8,7 +8,7 @@ import { toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { PassthroughFormat } from '../dialect.ts'
 import { JsonDecoder } from '../json-decoder.ts'
-import { toCapEdit, toOwnFields, toPassing, toPassthroughText } from '../passthrough.ts'
+import { toCapEdit, toOwnFields, toPassthroughReaders, toPassthroughText } from '../passthrough.ts'
 import { openAiErrors } from './errors.ts'
 import { toBetaHeaders } from './responses.ts'
 import { findCharge, toUsageEvent } from './usage.ts'
@@ -33,7 +33,7 @@ export const completions: PassthroughFormat = {
     }
   },
 
-  ...toPassing(
+  ...toPassthroughReaders(
     (expected) => new CompletionDecoder(expected),
     (inner, expected) => {
       const isWanted = expected.body.stream_options?.include_usage === true

@@ -5,7 +5,7 @@
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
 import type { Upstream } from '../../../domain/snapshot.ts'
-import { type IssuingTarget, toThoughtIssuer } from '../thought-state.ts'
+import { type IssuingTarget, toReasoningIssuer } from '../reasoning-state.ts'
 import { ID_RULES, ToolIds, toArgumentsText } from '../tool-calls.ts'
 import { toChanged, toChanges, toList } from './field-changes.ts'
 
@@ -14,7 +14,7 @@ export function toOwnConversation(
   target: IssuingTarget & { upstream: Pick<Upstream, 'options' | 'local'> },
 ): readonly JsonObject[] {
   const { options, local } = target.upstream
-  const signer = toThoughtIssuer(target)
+  const signer = toReasoningIssuer(target)
   const read = messages.some(hasPictures) ? movePictures(messages) : messages
   const { message: changes } = toChanges(options)
   const rule = options.tool_ids && ID_RULES[options.tool_ids]

@@ -5,7 +5,7 @@ import { asList, asObject, asText, type JsonObject } from '../../../domain/json.
 import type { Expected } from '../dialect.ts'
 import { SurrogateBuffer } from '../json-decoder.ts'
 import { toLogprobFigure } from '../readings.ts'
-import { toThoughtIssuer } from '../thought-state.ts'
+import { toReasoningIssuer } from '../reasoning-state.ts'
 import { CallIds } from '../tool-calls.ts'
 import { signed, toSignatureDetails } from './conversation.ts'
 import { ToolCalls } from './tool-calls.ts'
@@ -26,7 +26,7 @@ export class DeltaDecoder {
   constructor({ target, callId }: Expected, index: number) {
     this.#index = index
     this.#callId = callId
-    this.#signer = toThoughtIssuer(target)
+    this.#signer = toReasoningIssuer(target)
     this.#think = target.upstream.options.think_tags ? new ThinkSplitter() : null
   }
 

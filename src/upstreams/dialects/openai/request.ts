@@ -7,7 +7,7 @@ import { sourceTextOf } from '../../../domain/json-text.ts'
 import type { Effort, RouteSettings } from '../../../domain/models.ts'
 import type { CanonicalRequest, ToolChoice } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { toNearestEffort, toThinkingWish } from '../thinking.ts'
+import { toNearestEffort, toReasoningRequest } from '../reasoning.ts'
 import { toOwnConversation } from './conversation.ts'
 import { toChanged, toChanges } from './field-changes.ts'
 
@@ -77,7 +77,7 @@ function sayThinking(
 }
 
 function translateThinking(sent: JsonObject, body: CanonicalRequest, route: RouteSettings, words: EffortFields): void {
-  const { isOn, effort } = toThinkingWish(body)
+  const { isOn, effort } = toReasoningRequest(body)
   const { reasoning_effort: said, reasoning, thinking } = sent
   sent.reasoning_effort = undefined
   sent.reasoning = undefined

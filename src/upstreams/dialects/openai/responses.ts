@@ -17,12 +17,12 @@ import {
   PlainDeltas,
   toCapEdit,
   toOwnFields,
-  toPassing,
   toPassthroughHeader,
+  toPassthroughReaders,
   toPassthroughText,
   typeOf,
 } from '../passthrough.ts'
-import { isEncodedState } from '../thought-state.ts'
+import { isEncodedState } from '../reasoning-state.ts'
 import { openAiErrors } from './errors.ts'
 import { findCharge, findUsage } from './usage.ts'
 
@@ -55,7 +55,7 @@ export const responses: PassthroughFormat = {
     headers: toBetaHeaders(passthrough),
   }),
 
-  ...toPassing(
+  ...toPassthroughReaders(
     (expected) => new ResponseDecoder(expected),
     (inner) => (event, read) => ({
       origin: OF_THE_WHOLE.has(typeOf(event)) ? 'response' : null,

@@ -14,7 +14,8 @@ import type { Target } from '../../domain/snapshot.ts'
  */
 export type IssuingTarget = Pick<Target, 'upstreamModel'> & { upstream: Pick<Target['upstream'], 'id'> }
 
-export const toThoughtIssuer = ({ upstream, upstreamModel }: IssuingTarget): string => `${upstream.id}/${upstreamModel}`
+export const toReasoningIssuer = ({ upstream, upstreamModel }: IssuingTarget): string =>
+  `${upstream.id}/${upstreamModel}`
 
 /** Prefix of encoded text, and of nothing else. */
 const PREFIX = 'tg1.'
@@ -53,7 +54,7 @@ export function decodeState(encoded: string, beside = ''): object[] | null {
   }
 }
 
-export interface Thought {
+export interface Reasoning {
   text: string
   details: object[]
 }
@@ -64,14 +65,14 @@ const TEXT = 'reasoning.text'
  * Encodes reasoning with its text; null if there is nothing to recognize it by.
  * @param beside text sent next to it.
  */
-export function encodeThought({ text, details }: Thought, beside: string): string | null {
+export function encodeReasoning({ text, details }: Reasoning, beside: string): string | null {
   const hasText = details.some((each) => asText(asObject(each)?.text) !== '')
   const all = text !== '' && !hasText ? [{ type: TEXT, text, index: 0 }, ...details] : details
   return all.length === 0 ? null : encodeState(all, beside)
 }
 
 /** Null for anything else. Unsigned text is returned as plain text, which any model may get. */
-export function decodeThought(encoded: string, beside: string): Thought | null {
+export function decodeReasoning(encoded: string, beside: string): Reasoning | null {
   const details = decodeState(encoded, beside)
   if (details === null) return null
   const text = details.map((each) => asText(asObject(each)?.text)).join('')

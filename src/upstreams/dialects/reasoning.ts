@@ -8,7 +8,7 @@ import { EFFORTS, type Effort } from '../../domain/models.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 
-export interface ThinkingWish {
+export interface ReasoningRequest {
   /** Null if the client leaves it to the model. False overrides everything else. */
   isOn: boolean | null
   /** As given, or derived from the token count. Null if neither was given. */
@@ -21,7 +21,7 @@ export interface ThinkingWish {
 /** Maximum tokens per effort, as in Vertex's OpenAI API; more is `high`. */
 export const EFFORT_TOKENS = { minimal: 512, low: 1_024, medium: 8_192, high: 24_576 } as const
 
-export function toThinkingWish(body: CanonicalRequest): ThinkingWish {
+export function toReasoningRequest(body: CanonicalRequest): ReasoningRequest {
   const reasoning = asObject(body.reasoning)
   const thinking = asObject(body.thinking)
   const said = body.reasoning_effort ?? reasoning?.effort
