@@ -1,6 +1,6 @@
 /**
- * Unpacks a `.tar.gz` by the system's own `tar` into an empty folder. The archive is somebody else's: `tar` is given no rights, owners or
- * times to set, no more bytes than there is room for, and of what it has written nothing may lead out of the folder.
+ * Unpacks an untrusted `.tar.gz` with the system's `tar` into an empty folder: without permissions, owners, or times, limited in size,
+ * and with nothing that points outside the folder.
  */
 import { chmodSync, createReadStream, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
@@ -8,18 +8,18 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { codeOf } from '../domain/error.ts'
 
-/** What is wrong with an archive: the end of a sentence, such as `is cut off`. */
+/** The message completes a sentence that begins with the archive's path, such as `is not a .tar.gz file`. */
 export class BadArchive extends Error {
   override name = 'BadArchive'
 }
 
 const MAX_ENTRIES = 20_000
 
-/** @param mostBytes that it may unpack to. Throws a BadArchive; what it has written by then stays in the folder. */
+/** @param mostBytes unpacked size limit. @throws a BadArchive; files already written stay in the folder. */
 export async function unpack(path: string, folder: string, mostBytes: number): Promise<void> {
   const program = Bun.which('tar')
-  if (program === null) throw new BadArchive('cannot be unpacked: there is no tar on the PATH')
-  // A name that is there already is refused, so nothing is written through a link that came first.
+  if (program === null) throw new BadArchive("can't be unpacked: tar is not on the PATH")
+  // `-k` refuses existing names, so that nothing is written through an earlier link.
   const tar = Bun.spawn([program, '-x', '-k', '-m', '--no-same-owner', '--no-same-permissions', '-f', '-'], {
     ...{ cwd: folder, stdin: 'pipe', stdout: 'ignore', stderr: 'pipe' },
     env: { PATH: process.env.PATH, LC_ALL: 'C' },
@@ -38,9 +38,9 @@ export async function unpack(path: string, folder: string, mostBytes: number): P
 }
 
 async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise<void> {
-  // Names and padding take a block or two of each entry.
+  // Allows for headers and padding, one or two 512-byte blocks an entry.
   let left = mostBytes + MAX_ENTRIES * 1_024
-  // An error of one ends the other; whoever reads hears of it.
+  // The callback is empty because the loop below throws the error too.
   const bytes = pipeline(createReadStream(path), createGunzip(), () => {})
   try {
     for await (const piece of bytes) {
@@ -51,21 +51,21 @@ async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise
     }
     await tar.end()
   } catch (error) {
-    if (/^(Z_|ERR_ZLIB)/.test(codeOf(error))) throw new BadArchive('is no .tar.gz, or is damaged')
-    // It has seen enough, and says itself why.
+    if (/^(Z_|ERR_ZLIB)/.test(codeOf(error))) throw new BadArchive('is not a valid .tar.gz file')
+    // tar exited early; its own message says why.
     if (codeOf(error) !== 'EPIPE') throw error
   } finally {
     bytes.destroy()
   }
 }
 
-/** Some leave out of a name what leads elsewhere, and say so. */
+/** Some versions of tar strip unsafe parts of a name and only print a warning. */
 function requireTaken(code: number, said: string): void {
   if (/removing leading|member name contains|path contains/i.test(said))
-    throw new BadArchive('has an entry that would be written elsewhere')
+    throw new BadArchive('has an entry outside its folder')
   if (code === 0) return
-  if (/no space left|quota/i.test(said)) throw new BadArchive('does not fit on the disk')
-  throw new BadArchive(`cannot be unpacked: ${said.trim().split('\n')[0]?.slice(0, 300) || `tar ended with ${code}`}`)
+  if (/no space left|quota/i.test(said)) throw new BadArchive("doesn't fit on the disk")
+  throw new BadArchive(`can't be unpacked: ${said.trim().split('\n')[0]?.slice(0, 300) || `tar exited with ${code}`}`)
 }
 
 function requireWithin(folder: string, mostBytes: number): void {
@@ -77,12 +77,12 @@ function requireWithin(folder: string, mostBytes: number): void {
       const found = lstatSync(path)
       if (--entries < 0) throw new BadArchive(`has more than ${MAX_ENTRIES} entries`)
       if (found.isSymbolicLink()) {
-        if (!leadsInto(path, root)) throw new BadArchive(`has a link that leads out of it, or nowhere: ${name}`)
+        if (!leadsInto(path, root)) throw new BadArchive(`has a link that is broken or points outside: ${name}`)
       } else if (found.isDirectory()) {
         chmodSync(path, 0o700)
         walk(path)
       } else if (!found.isFile() || found.nlink > 1)
-        throw new BadArchive(`has an entry that is neither file, folder nor link: ${name}`)
+        throw new BadArchive(`has an entry that is not a file, folder, or symbolic link: ${name}`)
       else {
         bytes -= found.size
         if (bytes < 0) throw tooLarge()
@@ -101,4 +101,4 @@ function leadsInto(link: string, root: string): boolean {
   }
 }
 
-const tooLarge = () => new BadArchive('unpacks to more than the disk has room for')
+const tooLarge = () => new BadArchive('needs more disk space than is free')

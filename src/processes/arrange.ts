@@ -1,7 +1,6 @@
 /**
- * Decides, whenever something has changed, which model servers run: those that somebody waits for, as far as memory goes round; not
- * those that are idle, sick, or no longer declared. Nothing that is answering is stopped, but for a sick one. Kept by `fleet.ts`;
- * whoever changes something tells it.
+ * Decides after each change which model servers run: those with waiting requests, as far as memory allows, but not idle, unhealthy, or
+ * removed ones. Only an unhealthy server is stopped while it has requests in flight.
  */
 import { CPU, type MemoryBudgets, type ProcessSpec } from '../domain/model-server.ts'
 import type { Log } from '../log.ts'
@@ -15,18 +14,18 @@ export interface ArrangeDeps {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** Those that wait for a loaded model go first for so long. */
+/** For this long, requests for a loaded model go before those for another one. */
 const PATIENCE_MS = 20_000
-/** What a sick server is still answering is waited for so long. */
+/** Time for an unhealthy server to finish its requests. */
 const SICK_GRACE_MS = 10_000
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Arrangement {
-  /** By the ids of their upstreams. */
+  /** By upstream ID. */
   readonly models = new Map<string, ManagedModel>()
-  /** What all of them together may take. */
+  /** Limits for all models together, by device. */
   memory: MemoryBudgets = new Map()
-  /** Nothing is started any more. */
+  /** True once no more servers are started. */
   isDraining = false
   readonly #deps: ArrangeDeps
   #isArranging = false
@@ -37,7 +36,7 @@ export class Arrangement {
     this.#deps = deps
   }
 
-  /** Looks at everything anew, once for all that changes meanwhile. */
+  /** Re-plans; changes made during a run cause one more run. */
   changed(): void {
     this.#isChanged = true
     if (this.#isArranging) return
@@ -56,11 +55,11 @@ export class Arrangement {
     this.#takeBack()
   }
 
-  /** What the plan takes a model to need; null where nobody knows yet. */
+  /** Memory need for planning, bytes; null if unknown. */
   needOf = ({ supervisor: { spec } }: ManagedModel): number | null =>
     spec.memoryBytes ?? (isMeasurable(spec) ? this.#deps.measured.get(spec.hash) : null)
 
-  /** Whether it needs more than it can ever have beside what is pinned; its failure is that from then on. */
+  /** True if it can never fit next to the pinned models; also sets its failure. */
   isTooLarge(model: ManagedModel): boolean {
     const { supervisor } = model
     if (supervisor.phase !== 'stopped') return false
@@ -70,7 +69,7 @@ export class Arrangement {
     return step.kind === 'never'
   }
 
-  /** Remembers what its server has in memory now. */
+  /** Records the current memory use of its server. */
   measure({ supervisor }: ManagedModel): void {
     const { spec } = supervisor
     if (!isMeasurable(spec)) return
@@ -94,7 +93,7 @@ export class Arrangement {
     this.#takeBack = wakeMs === NEVER ? () => {} : clock.after(Math.max(0, wakeMs - nowMs), () => this.changed())
   }
 
-  /** Brings a model to its newest command, or to its end, as far as its answers let it. */
+  /** Moves a model to its newest command, or removes it, once its requests have finished. */
   #settle(model: ManagedModel): void {
     const { supervisor, next } = model
     if (model.isSick && !model.isLeaving) this.#leaveSick(model)
@@ -113,7 +112,7 @@ export class Arrangement {
 
   #leaveSick(model: ManagedModel): void {
     const { clock, log } = this.#deps
-    const what = 'a model server fails at everything, and is stopped; the next request starts it again'
+    const what = 'model server failed repeatedly; stopped (restarts on next request)'
     log.warn('process_unhealthy', what, { upstream: model.upstream.id })
     model.isLeaving = true
     const { server } = model.supervisor
@@ -122,7 +121,7 @@ export class Arrangement {
     })
   }
 
-  /** Starts and stops what the plan of memory says. Returns when to look again. */
+  /** @returns when to plan again. */
   #planMemory(nowMs: number): number {
     for (const model of this.models.values()) model.isHeld = false
     if (this.isDraining) return NEVER
@@ -134,9 +133,9 @@ export class Arrangement {
       const step = this.#plan(model, nowMs)
       if (step.kind === 'start') this.#start(model)
       else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
-      // Nobody waits: it comes with its first request.
+      // No free memory for a preload: its first request starts it.
       else if (model.line.length === 0 && model.wanted === 'preload') model.wanted = null
-      // Those that came later take only what is free there: first it is the oldest one's turn.
+      // Only the oldest waiting model of a device may evict others.
       else if (!blocked.has(device)) {
         blocked.add(device)
         if (step.kind === 'evict') for (const id of step.ids) this.#evict(id, nowMs)
@@ -173,7 +172,7 @@ export class Arrangement {
   }
 
   #start({ upstream, line, supervisor }: ManagedModel): void {
-    this.#deps.log.info('process_started', 'a model server is started', { upstream: upstream.id, queued: line.length })
+    this.#deps.log.info('process_started', 'model server starting', { upstream: upstream.id, queued: line.length })
     supervisor.start()
   }
 
@@ -191,7 +190,7 @@ export class Arrangement {
     model.refuseAll(toTooLarge())
   }
 
-  /** Returns when it would have to be stopped. */
+  /** @returns when it becomes idle. */
   #stopIdle(model: ManagedModel, nowMs: number): number {
     const { supervisor, spec, answering, line } = model
     if (supervisor.phase !== 'ready') return NEVER
@@ -212,49 +211,49 @@ const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
 function toReason(needBytes: number | null, mostBytes: number, device: string | null): string {
   const need = `${needBytes === null ? 'some memory' : toGib(needBytes)}${device === null ? '' : ` of ${device}`}`
   const name = device === null ? 'memory' : `memory.${device}`
-  return `a model server needs ${need}, and beside what is pinned \`${name}\` in the catalogue leaves it ${toGib(Math.max(0, mostBytes))}: raise that, lower its own, or give it a smaller context`
+  return `the model server needs ${need}, but \`${name}\` in the catalog leaves ${toGib(Math.max(0, mostBytes))} next to pinned models; raise that limit, lower its own, or give it a smaller context`
 }
 
-/** What a process is seen to take is of the machine's own memory: it says nothing of a graphics card's. */
+/** The measured memory of a process says nothing about a GPU's. */
 const isMeasurable = ({ device }: ProcessSpec) => device === null || device === CPU
 
-/** One that was started before its device was named may be on any, until it has ended. */
+/** A server without a named device may be on any. */
 const mayShare = (one: string | null, other: string | null) => one === other || one === null || other === null
 
-/** A model that takes memory now. Times are of a clock that never steps, ms. */
+/** A model that takes memory now. Times are monotonic, ms. */
 export interface Resident {
   id: string
   needBytes: number
-  /** Whether it stays for as long as the server runs. */
+  /** Pinned models are never unloaded. */
   isPinned: boolean
   phase: 'loading' | 'ready' | 'stopping'
   answering: number
   waiting: number
   lastUsedMs: number
-  /** Until when it stays, whoever waits for another one. */
+  /** Not evicted before this time. */
   keptUntilMs: number
 }
 
-/** A model that somebody waits for and that is not loaded. */
+/** A model that has waiting requests and is not loaded. */
 export interface Wanted {
   id: string
-  /** Null where nobody knows: it then has all that the pinned ones leave. */
+  /** Null if unknown: it then gets all memory that pinned models leave. */
   needBytes: number | null
-  /** Since when somebody waits for it. */
+  /** Start of the wait. */
   sinceMs: number
 }
 
 interface Machine {
-  /** What all models together may take; null = all that are asked for. */
+  /** Limit for all models together; null for no limit. */
   budgetBytes: number | null
   nowMs: number
-  /** How long those that wait for a loaded model go first. */
+  /** How long requests for a loaded model go first. */
   patienceMs: number
 }
 
 /**
- * `evict`: these are to be stopped first. `wait`: something goes by itself; look again when that is so, and at `atMs`. `hold`:
- * those are not to begin another answer until then. `never`: it needs more than `mostBytes`, all that it could ever have.
+ * `evict`: stop these first. `wait`: memory will become free; plan again then, and at `atMs`. `hold`: these take no more requests until
+ * then. `never`: it needs more than `mostBytes`, the most it could ever get.
  */
 export type LoadStep =
   | { kind: 'start' }
@@ -263,10 +262,8 @@ export type LoadStep =
   | { kind: 'never'; mostBytes: number }
 
 /**
- * Whether one more model may be loaded now, what has to go for it, or what it waits for. What was used longest ago goes first, and
- * nothing that is answering ever goes. Those that wait for a loaded model go before those that wait for another one in its place, but
- * only for so long; and each stays for a while once it is loaded, so that two models that are asked for in turn do not spend all time
- * on loading. Pure.
+ * Evicts the least recently used models first, never one with requests in flight. Requests for a loaded model go first, but only for
+ * `patienceMs`. A loaded model stays for a while, so that two models called in turn don't spend all time loading.
  */
 export function planLoad(wanted: Wanted, residents: readonly Resident[], machine: Machine): LoadStep {
   const { budgetBytes, nowMs, patienceMs } = machine
@@ -290,7 +287,7 @@ export function planLoad(wanted: Wanted, residents: readonly Resident[], machine
   const soon = loaded.flatMap(({ keptUntilMs }) => (keptUntilMs > nowMs ? keptUntilMs : []))
   const times = isImpatient ? soon : [...soon, impatientMs]
   const atMs = times.length === 0 ? null : Math.min(...times)
-  // What is still kept goes on until then: it was loaded for those who wait for it.
+  // Models still within their minimum stay keep serving: they were loaded for requests that wait.
   const held = loaded.filter(({ keptUntilMs }) => keptUntilMs <= nowMs)
   return { kind: 'wait', atMs, hold: isImpatient ? (choose(held, lackBytes) ?? []) : [] }
 }
@@ -300,7 +297,7 @@ const isFree = ({ answering, waiting, keptUntilMs }: Resident, nowMs: number, is
 
 const sum = (residents: readonly Resident[]) => residents.reduce((all, { needBytes }) => all + needBytes, 0)
 
-/** The first ones that together have so much, and none that is not needed for it; null where all do not. */
+/** The first ones that together have enough memory, without those not needed; null if all of them don't. */
 function choose(inOrder: readonly Resident[], bytes: number): string[] | null {
   const chosen: Resident[] = []
   for (const one of inOrder) {
@@ -308,7 +305,7 @@ function choose(inOrder: readonly Resident[], bytes: number): string[] | null {
     chosen.push(one)
   }
   if (sum(chosen) < bytes) return null
-  // An early small one may be of no use beside a later large one.
+  // A later large one may make an early small one unnecessary.
   const needed = chosen.filter((one, index) => sum(chosen) - one.needBytes < bytes || index === chosen.length - 1)
   return (sum(needed) >= bytes ? needed : chosen).map(({ id }) => id)
 }

@@ -1,24 +1,23 @@
 /**
- * A model server as a child process. It runs in a process group of its own together with a guard: a shell that reads a pipe from us, and ends the
- * whole group when that pipe closes, whatever has closed it. So nothing of the group is left when this process is gone, also where that was killed.
+ * A model server as a child process, in its own process group with a guard: a shell that reads a pipe from us and kills the group when
+ * the pipe closes, so that nothing is left even if this process is killed.
  */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import type { ProcessSpec } from '../domain/model-server.ts'
 import { explainProgram, type Filling, fill, KEY_VARIABLE, toServerEnvironment } from './command.ts'
 
-/** A server that was started. */
 export interface Launched extends Filling {
   pid: number
-  /** Its command as it was run. */
+  /** The command as run. */
   words: readonly string[]
-  /** Resolves once it has ended, and nothing of it is left: to how, such as `exited with 1`. */
+  /** Resolves once its whole group has ended, to how, such as `exited with 1`. */
   exited: Promise<string>
-  /** Null while it runs; how it has ended. */
+  /** Null while it runs, then how it ended. */
   ended: string | null
-  /** Sends a signal to its whole group. */
+  /** Signals the whole group. */
   signal(name: 'SIGTERM' | 'SIGKILL'): void
-  /** What it has in memory now; null where that is not known. */
+  /** Null if unknown. */
   memoryBytes(): number | null
 }
 
@@ -26,15 +25,15 @@ interface LaunchOptions {
   environment: Readonly<Record<string, string | undefined>>
   /** See `toServerEnvironment`. */
   owner: string | null
-  /** Takes what it writes, without its key. */
+  /** Takes its output, with the key redacted. */
   write(text: string): void
 }
 
-/** Starts a server. Throws an Error whose message says what to do, where that cannot be. */
+/** @throws an Error whose message says what to do. */
 export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptions): Launched {
   const words = fill(spec.command, filling)
   const guarded = spawnGuarded(words, toGuarded(words, filling, options))
-  // It alone must not keep a command alive; a server stops it by itself.
+  // Must not keep a CLI command alive; `serve` stops it explicitly.
   guarded.unref()
   return {
     ...filling,
@@ -44,7 +43,7 @@ export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptio
       return guarded.ending?.how ?? null
     },
     exited: guarded.exited.then(async ({ how }) => {
-      await endLeftovers(KEY_VARIABLE, filling.key, 2)
+      await killOrphans(KEY_VARIABLE, filling.key, 2)
       return how
     }),
     signal: guarded.signal,
@@ -52,14 +51,14 @@ export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptio
   }
 }
 
-/** Throws an Error whose message says what to do, where there is no such program. */
+/** @throws an Error whose message says what to do if the program doesn't exist. */
 function toGuarded([program = '']: readonly string[], { key }: Filling, { environment, owner, write }: LaunchOptions) {
   const problem = explainProgram(program, environment.PATH ?? '')
   if (problem !== null) throw new Error(problem)
   return { environment: toServerEnvironment(environment, key, owner), secret: key, write }
 }
 
-/** Resident memory of a process and of what it has started, as Linux tells it (proc_pid_status(5)); null elsewhere. */
+/** Resident memory of a process and its children (Linux: proc_pid_status(5)); null elsewhere. */
 function readMemory(pid: number): number | null {
   try {
     const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
@@ -70,32 +69,31 @@ function readMemory(pid: number): number | null {
   }
 }
 
-/** Most that a stop command may take. */
 const STOP_COMMAND_MS = 15_000
 
-/** Runs the command that ends a server where signals do not. Never throws: there may be nothing to end. */
+/** For servers that signals don't stop. Never throws: there may be nothing to stop. */
 export async function runStopCommand(spec: ProcessSpec, filling: Filling, options: LaunchOptions): Promise<void> {
   if (spec.stopCommand === null) return
   const words = fill(spec.stopCommand, filling)
   try {
     const { isLate } = await runGuarded(words, { ...toGuarded(words, filling, options), mostMs: STOP_COMMAND_MS })
-    if (isLate) options.write(`its stop_command had not ended after ${STOP_COMMAND_MS / 1_000} s, and was ended\n`)
+    if (isLate) options.write(`stop_command timed out after ${STOP_COMMAND_MS / 1_000} s and was killed\n`)
   } catch (error) {
-    options.write(`its stop_command could not be run: ${error instanceof Error ? error.message : String(error)}\n`)
+    options.write(`stop_command failed: ${error instanceof Error ? error.message : String(error)}\n`)
   }
 }
 
-/** Text that comes in pieces, without a secret: also where that lies across two of them. */
-export class Hider {
+/** Redacts a secret from streamed text, also across two pieces. */
+export class Redactor {
   readonly #secret: string
-  /** The end of what came, where the secret may begin there. */
+  /** A possible start of the secret, not shown yet. */
   #held = ''
 
   constructor(secret: string) {
     this.#secret = secret
   }
 
-  /** Returns what may be shown by now. */
+  /** Returns the text that can be shown now. */
   take(piece: string): string {
     const text = `${this.#held}${piece}`.replaceAll(this.#secret, HIDDEN)
     const shown = text.length - this.#begun(text)
@@ -103,12 +101,12 @@ export class Hider {
     return text.slice(0, shown)
   }
 
-  /** Returns the rest, once nothing more comes. */
+  /** Returns the rest at the end of the text. */
   end(): string {
     return this.#held.length < TELLING ? this.#held : HIDDEN
   }
 
-  /** With how many of its characters, but not all, a text ends. */
+  /** How many first characters of the secret the text ends with. */
   #begun(text: string): number {
     let count = Math.min(this.#secret.length - 1, text.length)
     while (count > 0 && !text.endsWith(this.#secret.slice(0, count))) count--
@@ -117,12 +115,11 @@ export class Hider {
 }
 
 const HIDDEN = '…'
-/** So many of its characters are no chance any more. */
+/** This many matching characters can't be a coincidence. */
 const TELLING = 4
 
-/** How a program has ended. */
 interface Ending {
-  /** Null where a signal did it. */
+  /** Null if killed by a signal. */
   code: number | null
   /** Such as `exited with 1`. */
   how: string
@@ -130,24 +127,24 @@ interface Ending {
 
 interface GuardedOptions {
   environment: Readonly<Record<string, string>>
-  /** Is taken out of what it writes; null = nothing. */
+  /** Redacted from its output; null for none. */
   secret: string | null
-  /** Takes what it writes. */
+
   write(text: string): void
 }
 
-/** The guard hears no signal but KILL, and holds none of the program's files. */
+/** The guard ignores all signals but KILL, and holds none of the program's files open. */
 const SCRIPT =
   'exec 3<&0; (trap "" TERM INT HUP; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" </dev/null 3<&-'
 
-/** What is still in its pipes when it ends is read for so long: whoever has left its group may hold them for ever. */
+/** Limit for reading its last output: a process that left the group may hold the pipes open forever. */
 const LAST_WORDS_MS = 1_000
 
-/** Starts a program that there is. */
+/** The program must exist. */
 function spawnGuarded(words: readonly string[], { environment, secret, write }: GuardedOptions) {
   const child = Bun.spawn(['sh', '-c', SCRIPT, 'tollgate-server', ...words], {
     env: environment,
-    // A group of its own.
+    // Own process group.
     detached: true,
     stdin: 'pipe',
     stdout: 'pipe',
@@ -158,16 +155,16 @@ function spawnGuarded(words: readonly string[], { environment, secret, write }: 
   let isGone = false
   const signal = (name: NodeJS.Signals) => {
     try {
-      // The guard keeps the number of the group from becoming somebody else's.
+      // While the guard runs, the group's number can't be reused.
       if (!isGone) process.kill(-child.pid, name)
     } catch {
-      // All of it has ended.
+      // The group has ended.
     }
   }
   const exited = child.exited.then(async () => {
     const { exitCode: code, signalCode } = child
-    ending = { code, how: signalCode === null ? `exited with ${code}` : `was ended by ${signalCode}` }
-    // What it has started itself goes with its guard.
+    ending = { code, how: signalCode === null ? `exited with ${code}` : `was killed by ${signalCode}` }
+    // Kills its children along with the guard.
     child.stdin.end()
     signal('SIGKILL')
     isGone = true
@@ -181,12 +178,12 @@ function spawnGuarded(words: readonly string[], { environment, secret, write }: 
     },
     exited,
     signal,
-    /** It alone keeps no command alive. */
+
     unref: () => child.unref(),
   }
 }
 
-/** Runs a program that there is to its end. After `mostMs` it is ended, with all of its group, and `isLate`. */
+/** The program must exist. After `mostMs` its group is killed, and `isLate` is true. */
 export async function runGuarded(
   words: readonly string[],
   options: GuardedOptions & { mostMs: number },
@@ -208,7 +205,7 @@ async function keep(
   write: (text: string) => void,
 ): Promise<void> {
   const utf8 = new TextDecoder()
-  const hider = secret === null ? null : new Hider(secret)
+  const hider = secret === null ? null : new Redactor(secret)
   const show = (text: string) => {
     if (text !== '') write(text)
   }
@@ -218,22 +215,22 @@ async function keep(
       show(hider ? hider.take(text) : text)
     }
   } catch {
-    // It has ended.
+    // The stream has ended.
   }
   show(hider?.end() ?? '')
 }
 
-/** What is ended is looked for anew so often, since it may be starting something just then. */
+/** Searches repeat because a killed process may just have started another. */
 const MAX_LOOKS = 10
 const LOOK_MS = 10
 
 /**
- * Ends what has left the process group that it was started in, and by that its guard, as daemons do: it is known by a variable of the
- * environment that it was started with. On Linux alone, which tells it (proc_pid_environ(5)).
- * Resolves to how many processes were ended. Never throws.
- * @param leastLooks 2 where one may just be becoming another program: it tells no environment then.
+ * Kills daemonized descendants that left their process group, found by an environment variable (Linux only: proc_pid_environ(5)).
+ * Never throws.
+ * @param leastLooks 2 if a process may be in exec right now, when its environment can't be read.
+ * @returns the number of killed processes.
  */
-export async function endLeftovers(variable: string, value: string, leastLooks = 1): Promise<number> {
+export async function killOrphans(variable: string, value: string, leastLooks = 1): Promise<number> {
   const ended = new Set<number>()
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
     if (looks > 0) await Bun.sleep(LOOK_MS)
@@ -250,7 +247,7 @@ async function findBy(word: string): Promise<number[]> {
   const found: number[] = []
   for (const pid of pids) {
     if (pid === process.pid) continue
-    // Those of other users are not told, and those that have ended have none.
+    // Unreadable for processes of other users and for ended ones.
     const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
     if (environment.split('\0').includes(word)) found.push(pid)
   }

@@ -1,17 +1,14 @@
-/**
- * The words of commands by which model servers run: those for a llama-server of ours and where that is, what goes into their places, what they
- * say of the model, what is wrong with them, and in which environment they run.
- */
+/** Commands of model servers: building one for llama-server, filling in placeholders, checking it, and its environment. */
 import { basename, join } from 'node:path'
 import { CPU } from '../domain/model-server.ts'
 import type { Environment } from '../domain/snapshot.ts'
 
-/** What goes into the places of a command. */
+/** Values for the placeholders of a command. */
 export interface Filling {
   port: number
-  /** Made anew for each start: the server is to let in nobody else. */
+  /** New for each start, so that only we can call the server. */
   key: string
-  /** Of the first model that leads to it. */
+  /** ID of the first model routed to it. */
   slug: string
 }
 
@@ -22,13 +19,13 @@ export const fill = (words: readonly string[], { port, key, slug }: Filling): st
     ),
   )
 
-/** What a command says of the model that its server has; null where it does not. */
+/** The model named in a command; null where it isn't. */
 interface NamedModel {
   alias: string | null
   file: string | null
 }
 
-/** Reads the options by which llama-server and its like are told (llama.cpp, tools/server/README.md). */
+/** Reads the options of llama-server (llama.cpp, tools/server/README.md). */
 export const toNamedModel = (words: readonly string[]): NamedModel => ({
   alias: optionOf(words, '--alias', '-a'),
   file: optionOf(words, '--model', '-m'),
@@ -43,7 +40,7 @@ function optionOf(words: readonly string[], ...names: string[]): string | null {
   return null
 }
 
-/** Whether what a server says of its model (`/props` of llama-server) is what its command says; null where nothing can be compared. */
+/** True if a server's `/props` (llama-server) name the model of its command; null if they can't be compared. */
 export function isNamed(wanted: NamedModel, props: Readonly<Record<string, unknown>>): boolean | null {
   const { model_alias: alias, model_path: path } = props
   if (wanted.alias !== null && typeof alias === 'string' && alias !== '') return alias.split(',').includes(wanted.alias)
@@ -51,29 +48,28 @@ export function isNamed(wanted: NamedModel, props: Readonly<Record<string, unkno
   return null
 }
 
-/** Why the program of a command cannot be started, in a sentence that says what to do; null where it can. */
+/** Why a program can't be started, and what to do; null if it can. */
 export function explainProgram(program: string, path: string): string | null {
   if (Bun.which(program, { PATH: path }) !== null) return null
   return program.includes('/')
-    ? `there is no program ${program}, or this user may not run it: correct the path in its process, or install it`
-    : `there is no program ${program} on the PATH of the server: install it, or write its full path in its process`
+    ? `program ${program} doesn't exist or isn't executable by this user; correct the path in \`process\` or install it`
+    : `program ${program} is not on the server's PATH; install it or use its full path in \`process\``
 }
 
-/** Of our own environment no more: it has the credentials of providers. */
+/** Nothing else of our environment is passed on: it contains provider credentials. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|HIP_\w+|ROCR_\w+|HSA_\w+|GGML_\w+|LLAMA_\w+|VK_\w+|HF_HOME|HF_HUB_\w+|VLLM_\w+|OMP_\w+|DOCKER_\w+)$/
 
-/** NVIDIA_API_KEY is a provider's, though it begins as settings of graphics cards do. */
+/** NVIDIA_API_KEY is a provider credential despite its prefix. */
 const SECRET = /_(KEY|TOKEN|SECRET|PASSWORD|AUTH_CONFIG)$/
 
-/** Where what is started for a server has its key. */
 export const KEY_VARIABLE = 'LLAMA_API_KEY'
-/** Where it says whose it is. */
+/** Marks processes with the Tollgate data folder that started them. */
 export const OWNER_VARIABLE = 'TOLLGATE_SERVERS_OF'
 
 /**
- * The environment of a server. Engines that read their key there have it, so that it need not stand among the words.
- * @param owner whose servers they are; null where that is nobody's concern.
+ * Has the key for engines that read it from the environment, so that it need not be in the command.
+ * @param owner identifies the data folder; null for none.
  */
 export function toServerEnvironment(
   own: Readonly<Record<string, string | undefined>>,
@@ -90,47 +86,47 @@ export function toServerEnvironment(
   }
 }
 
-/** What the command of an upstream calls the engine: looked up on the PATH of the server, which begins with `engines/` of its data. */
+/** Looked up on the server's PATH, which begins with `engines/` of the data folder. */
 export const LLAMA_SERVER = 'llama-server'
 
 interface Serving {
   /** Full paths. */
   model: string
   projector: string | null
-  /** Tokens of one request. */
+  /** Tokens per request. */
   context: number
-  /** Requests at a time. */
+  /** Concurrent requests. */
   slots: number
-  /** Of the machine. */
+  /** CPU cores of the machine. */
   cores: number
   makesEmbeddings: boolean
-  /** One of those that `--list-devices` names, or `cpu`; null = what the engine chooses. */
+  /** A name from `--list-devices`, or `cpu`; null lets the engine choose. */
   device: string | null
 }
 
-/** Tokens worked on between two looks at who has left: a request that was given up in a long prompt ends that soon. */
+/** Prompt tokens between two checks for disconnected clients, so that a canceled long prompt ends soon. */
 const BATCH = 512
 
 /**
- * The words of the command, with the places that each start fills in. Slots and context are said: without them those of several
- * clients share one context, and fail together. The key is in the environment, where no list of processes shows it.
+ * The command, with placeholders. Sets slots and context explicitly: by default, concurrent requests share one context and fail together.
+ * The key is in the environment, where process lists don't show it.
  */
 export function toCommand({ model, projector, context, slots, cores, makesEmbeddings, device }: Serving): string[] {
-  // A text that becomes a vector is worked on in one piece.
+  // An embedding input must fit into one batch.
   const batch = makesEmbeddings ? ['--embeddings', '-b', `${context}`, '-ub', `${context}`] : ['-b', `${BATCH}`]
   const [before, offload] = toPlace(device, projector !== null)
   return [
     ...[...before, LLAMA_SERVER, '-m', model, ...(projector === null ? [] : ['--mmproj', projector]), ...offload],
     ...['--host', '127.0.0.1', '--port', '{port}', '--alias', '{slug}', '--jinja', '--offline', '--no-ui'],
-    // One core stays for whoever hands its answers on.
+    // Leaves one core for Tollgate.
     ...['-np', `${slots}`, '-c', `${slots * context}`, ...batch, '-t', `${Math.max(1, cores - 1)}`],
     ...['--metrics', '-lv', '4'],
   ]
 }
 
 /**
- * How the engine is told where the model goes, before its name and after. A projector does not follow `--device`: unsaid, it goes to the
- * first card (https://github.com/ggml-org/llama.cpp/issues/15804); builds before `--mmproj-device` read that from the environment.
+ * Device options, before and after the program. A projector ignores `--device` and uses the first GPU
+ * (https://github.com/ggml-org/llama.cpp/issues/15804); builds before `--mmproj-device` read its device from the environment.
  */
 function toPlace(device: string | null, hasProjector: boolean): [before: string[], options: string[]] {
   if (device === null) return [[], []]
@@ -138,18 +134,17 @@ function toPlace(device: string | null, hasProjector: boolean): [before: string[
   return [hasProjector ? ['env', `MTMD_BACKEND_DEVICE=${device}`] : [], ['--device', device]]
 }
 
-/** Of the data folder. */
 export const enginesFolder = (dataFolder: string) => join(dataFolder, 'engines')
 
-/** A link to the folder of the one in use: changing it is one renaming. */
+/** A symbolic link to the engine in use, so that a switch is one rename. */
 export const currentEngine = (dataFolder: string) => join(enginesFolder(dataFolder), 'current')
 
-/** The environment in which commands of model servers are looked up and run. */
+/** The environment with `engines/` first on the PATH. */
 export function withEngines(environment: Environment, dataFolder: string): Environment {
   const path = environment.PATH ?? ''
   return { ...environment, PATH: [currentEngine(dataFolder), ...(path === '' ? [] : [path])].join(':') }
 }
 
-/** The full path of the llama-server that would be run; null where there is none. */
+/** Full path of the llama-server that would run; null if there is none. */
 export const findEngine = (dataFolder: string, environment: Environment): string | null =>
   Bun.which(LLAMA_SERVER, { PATH: withEngines(environment, dataFolder).PATH ?? '' })

@@ -1,7 +1,4 @@
-/**
- * Model servers as processes of this machine: each start has a free port, a new key, and the log of its upstream; each can be asked whether it is
- * ready, and is the one that was started.
- */
+/** Starts model servers on a free port, with a new key and a log file, and checks whether they are ready. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { appendFile, rename, stat } from 'node:fs/promises'
@@ -16,18 +13,17 @@ import { type Filling, isNamed, toNamedModel } from './command.ts'
 import type { Engine } from './fleet.ts'
 
 interface EngineOptions {
-  /** Where logs are. */
+  /** For logs. */
   folder: string
   /** See `toServerEnvironment`. */
   owner: string | null
   environment: Readonly<Record<string, string | undefined>>
   /** Wall clock, ms. */
   now(): number
-  /** A port of 127.0.0.1 where nobody listens. */
   findPort?(): number
 }
 
-/** Where the log of an upstream's server is; what was written before it is in `<path>.1`. */
+/** The older half of the log is in `<path>.1`. */
 export const logPath = (folder: string, id: string) => join(folder, `${id}.log`)
 
 export function createEngine({ folder, owner, environment, now, findPort = findFreePort }: EngineOptions): Engine {
@@ -39,7 +35,7 @@ export function createEngine({ folder, owner, environment, now, findPort = findF
     async launch(id, slug, spec) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const filling: Filling = { port: findPort(), key: randomBytes(24).toString('base64url'), slug }
-      // One of an earlier process may be left, where a signal does not reach it.
+      // A server of an earlier run may remain where signals don't reach it.
       await runStopCommand(spec, filling, optionsOf(id))
       try {
         const server = launch(spec, filling, optionsOf(id))
@@ -56,7 +52,6 @@ export function createEngine({ folder, owner, environment, now, findPort = findF
   }
 }
 
-/** A port of 127.0.0.1 where nobody listens. */
 function findFreePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   listener.stop(true)
@@ -64,13 +59,10 @@ function findFreePort(): number {
 }
 
 const LOG_BYTES = 4 * 1024 * 1024
-/** So much waits for the disk. */
+/** Characters buffered for the disk. */
 const MAX_WAITING = 1024 * 1024
 
-/**
- * What a server writes, in a file of bounded size: once half of that is full it becomes `<file>.1`, in whose place it is. Never
- * throws, and never holds up the server: what the disk does not take in time is left out.
- */
+/** A log file of bounded size, rotated to `<file>.1`. Never throws and never blocks the server: output that the disk can't take is dropped. */
 export class LogFile {
   readonly #path: string
   readonly #mostBytes: number
@@ -79,7 +71,7 @@ export class LogFile {
   #bytes: number | null = null
   #writing: Promise<void> | null = null
 
-  /** @param mostBytes of both files together. */
+  /** @param mostBytes limit for both files together. */
   constructor(path: string, mostBytes = LOG_BYTES) {
     this.#path = path
     this.#mostBytes = mostBytes
@@ -94,7 +86,7 @@ export class LogFile {
     })
   }
 
-  /** Resolves once what was written so far is in the file, or lost. */
+  /** Resolves once all text so far is written or lost. */
   flush(): Promise<void> {
     return this.#writing ?? Promise.resolve()
   }
@@ -115,7 +107,7 @@ export class LogFile {
         this.#bytes += bytes
       }
     } catch {
-      // A full disk must not end a server that answers.
+      // A full disk must not stop a working server.
       this.#waiting = []
       this.#waitingChars = 0
       this.#bytes = null
@@ -130,14 +122,14 @@ export interface Answer {
 
 interface Question {
   headers?: Record<string, string>
-  /** JSON that is sent by POST; left out for a GET. */
+  /** JSON for a POST; undefined for a GET. */
   body?: string
   mostBytes: number
-  /** For all of it: a server may send a byte now and then. */
+  /** Covers the whole response: a server may send single bytes forever. */
   signal: AbortSignal
 }
 
-/** One question past any proxy, through which `fetch` would go. Rejects where it cannot be reached, says too much, or is too late. */
+/** One request that bypasses proxies, unlike `fetch`. Rejects on connection errors, too large responses, and timeouts. */
 export async function askDirectly(url: URL, { headers, body, mostBytes, signal }: Question): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const all = {
@@ -154,7 +146,7 @@ export async function askDirectly(url: URL, { headers, body, mostBytes, signal }
   const read = async () => {
     const response = await promise
     const { text, isWhole } = await readUpTo(response, mostBytes)
-    if (!isWhole) throw new Error('it says too much of itself')
+    if (!isWhole) throw new Error('its response is too large')
     return { status: response.statusCode ?? 0, text }
   }
   try {
@@ -166,10 +158,10 @@ export async function askDirectly(url: URL, { headers, body, mostBytes, signal }
 }
 
 const MAX_MS = 5_000
-/** What it says of itself is a few kilobytes, with the template of its chats. */
+/** `/props` is a few kB, with the chat template. */
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** The same to a server that was started here, by its own key, within 5 s. */
+/** Calls a server that we started, with its key. */
 export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string, body?: string): Promise<Answer> =>
   askDirectly(new URL(`http://127.0.0.1:${port}${path}`), {
     headers: { authorization: `Bearer ${key}` },
@@ -177,15 +169,12 @@ export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string,
     ...{ mostBytes: MAX_BYTES, signal: AbortSignal.timeout(MAX_MS) },
   })
 
-/** `unsure`: it answers, and says nothing by which it could be told apart. `foreign`: it is another one. */
+/** `unsure`: it responds, but can't be identified. `foreign`: it is another server. */
 export interface Look {
   state: 'ready' | 'sleeping' | 'unsure' | 'loading' | 'foreign'
 }
 
-/**
- * Whether a server that was started can be asked, and is the one that was started: somebody else's may answer at its port, such as
- * one that an earlier process has left behind. Never throws.
- */
+/** Checks that a server is ready and is ours: another one may listen on its port, such as one left from an earlier run. Never throws. */
 export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
   try {
     const health = await ask(server, spec.health)
@@ -202,7 +191,7 @@ export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look>
   }
 }
 
-/** It does not know our key. */
+/** Our key is unknown there. */
 const isRefused = ({ status }: Answer) => status === 401 || status === 403
 
 function toRecord(text: string): JsonObject | null {

@@ -1,6 +1,6 @@
 /**
- * Engines, the programs that serve models, in `engines/` of the data folder: a folder each, a note beside it, and a link to the one in use. One is
- * unpacked beside that, tried, and put in its place by one renaming; the one before is kept.
+ * Inference engines in `engines/` of the data folder: a folder and a JSON note for each, and a symbolic link to the one in use. A new
+ * engine is unpacked, tested, and switched to by one rename; the previous one is kept.
  */
 import {
   chmodSync,
@@ -23,11 +23,11 @@ import { runGuarded } from './child.ts'
 import { currentEngine, enginesFolder, LLAMA_SERVER } from './command.ts'
 
 export interface Installed {
-  /** Of its folder. */
+  /** Name of its folder. */
   name: string
-  /** What it says of itself. */
+  /** As it reports. */
   version: string
-  /** Of the archive that it came in. */
+  /** Of its archive. */
   sha256: string
   installedMs: number
   /** Full path. */
@@ -35,14 +35,13 @@ export interface Installed {
   isCurrent: boolean
 }
 
-/** Those that are installed, by name. */
 export function listEngines(dataFolder: string): Installed[] {
   const folder = enginesFolder(dataFolder)
   const current = readCurrent(dataFolder)
   const names = readFolder(folder)
     .filter((name) => name.endsWith(NOTE))
     .map((name) => name.slice(0, -NOTE.length))
-    // As they are given, and so none is `..`.
+    // Excludes `..`.
     .filter((name) => /^\w/.test(name))
   return names.flatMap((name): Installed[] => {
     const note = readNote(notePath(dataFolder, name))
@@ -57,12 +56,11 @@ const NOTE = '.json'
 const folderOf = (dataFolder: string, name: string) => join(enginesFolder(dataFolder), name)
 const notePath = (dataFolder: string, name: string) => `${folderOf(dataFolder, name)}${NOTE}`
 
-/** What is written down beside an engine. */
 interface Note {
   version: string
   sha256: string
   installed_ms: number
-  /** Within its folder. */
+  /** Path within its folder. */
   program: string
 }
 
@@ -72,7 +70,7 @@ function readNote(path: string): Note | null {
     const { version, sha256, installed_ms, program } = Object(json)
     if (![version, sha256, program].every((text) => typeof text === 'string') || typeof installed_ms !== 'number')
       return null
-    // It would be another program than the one that was unpacked.
+    // A path outside would be another program than the installed one.
     if (isAbsolute(program) || program.split(sep).includes('..')) return null
     return { version, sha256, installed_ms, program }
   } catch {
@@ -80,7 +78,7 @@ function readNote(path: string): Note | null {
   }
 }
 
-/** Relative to the folder of engines. */
+/** Relative to `engines/`. */
 function readCurrent(dataFolder: string): string | null {
   try {
     return readlinkSync(currentEngine(dataFolder))
@@ -97,7 +95,7 @@ function readFolder(folder: string): string[] {
   }
 }
 
-/** Why an engine was not installed, in sentences. What was in use stays. */
+/** The message is full sentences. The engine in use stays. */
 export class NotInstalled extends Error {
   override name = 'NotInstalled'
 }
@@ -106,25 +104,25 @@ interface InstallOptions {
   dataFolder: string
   /** Full path of an archive. */
   archive: string
-  /** What its publisher says that it has, in hex. */
+  /** As published, in hex. */
   sha256: string
-  /** That it may unpack to. */
+  /** Unpacked size limit. */
   mostBytes: number
   environment: Environment
   nowMs: number
 }
 
-/** Throws a NotInstalled. */
+/** @throws a NotInstalled. */
 export async function install(options: InstallOptions): Promise<Installed> {
   const { dataFolder, archive, sha256, nowMs } = options
   const found = await hash(archive)
   if (found !== sha256.toLowerCase())
     throw new NotInstalled(
-      `${archive} is not what its publisher has: its SHA-256 is ${found}, and not ${sha256.toLowerCase()}. Nothing was unpacked; download it again.`,
+      `Checksum mismatch for ${archive}: its SHA-256 is ${found}, expected ${sha256.toLowerCase()}. Nothing was unpacked; download it again.`,
     )
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
-  // Also where there is one of that name: what has become of its files since, nobody knows.
+  // Even if this engine is installed, because its files may have changed.
   const { program, version } = await unpackNew(name, options)
   const notes: Note = {
     version,
@@ -150,13 +148,13 @@ async function hash(path: string): Promise<string> {
   } catch (error) {
     const code = codeOf(error)
     throw new NotInstalled(
-      code === 'ENOENT' ? `There is no file ${path}.` : `${path} cannot be read (${code || 'unknown reason'}).`,
+      code === 'ENOENT' ? `File not found: ${path}.` : `Can't read ${path} (${code || 'unknown reason'}).`,
     )
   }
   return hasher.digest('hex')
 }
 
-/** By its archive: the same one has the same folder. */
+/** The same archive always gets the same folder. */
 function toName(archive: string, sha256: string): string {
   const stem = basename(archive)
     .replace(/\.(tar\.gz|tgz)$/i, '')
@@ -175,7 +173,7 @@ async function unpackNew(name: string, options: InstallOptions): Promise<{ progr
     mkdirSync(unfinished, { recursive: true, mode: 0o700 })
     await unpack(archive, unfinished, mostBytes)
     const within = findProgram(unfinished)
-    if (within === null) throw new BadArchive(`has no ${LLAMA_SERVER} in it`)
+    if (within === null) throw new BadArchive(`doesn't contain ${LLAMA_SERVER}`)
     chmodSync(join(unfinished, within), 0o755)
     const version = await requireRuns(join(unfinished, within), options)
     replace(folder, unfinished)
@@ -183,13 +181,12 @@ async function unpackNew(name: string, options: InstallOptions): Promise<{ progr
   } catch (error) {
     if (error instanceof BadArchive) throw new NotInstalled(`${archive} ${error.message}. Nothing was installed.`)
     if (error instanceof NotInstalled) throw error
-    throw new NotInstalled(`Cannot install into ${enginesFolder(dataFolder)} (${codeOf(error) || messageOf(error)}).`)
+    throw new NotInstalled(`Can't install into ${enginesFolder(dataFolder)} (${codeOf(error) || messageOf(error)}).`)
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
   }
 }
 
-/** Puts a folder in the place of one that may be there. */
 function replace(folder: string, by: string): void {
   const before = `${by}.before`
   rmSync(before, { recursive: true, force: true })
@@ -202,7 +199,7 @@ function replace(folder: string, by: string): void {
   rmSync(before, { recursive: true, force: true })
 }
 
-/** The one that lies highest, as a path within the folder. */
+/** The program nearest to the top, as a path within the folder. */
 function findProgram(folder: string): string | null {
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const programs = paths.filter((path) => basename(path) === LLAMA_SERVER && statSync(join(folder, path)).isFile())
@@ -210,10 +207,10 @@ function findProgram(folder: string): string | null {
 }
 
 const VERSION_MS = 30_000
-/** Of what a program has said, and of that for an administrator. */
+/** Characters of the output kept, and shown in an error. */
 const [MAX_KEPT, MAX_SAID] = [10_000, 300]
 
-/** Has it say its version, for which it loads its libraries. */
+/** Runs `--version`, which loads all its libraries. */
 async function requireRuns(program: string, { environment }: InstallOptions): Promise<string> {
   let said = ''
   const { code, how, isLate } = await runGuarded([program, '--version'], {
@@ -224,9 +221,9 @@ async function requireRuns(program: string, { environment }: InstallOptions): Pr
   })
   if (code === 0 && !isLate) return /version: (.+)/.exec(said)?.[1]?.slice(0, 100) ?? 'unknown'
   const lastLine = said.trim().split('\n').at(-1)?.slice(0, MAX_SAID)
-  const why = isLate ? `its --version had not ended after ${VERSION_MS / 1_000} s` : lastLine || `its --version ${how}`
+  const why = isLate ? `--version timed out after ${VERSION_MS / 1_000} s` : lastLine || `--version ${how}`
   throw new NotInstalled(
-    `Its ${LLAMA_SERVER} does not run on this machine: ${why}. Take a newer build, for ${process.platform} on ${process.arch}; nothing was installed.`,
+    `Its ${LLAMA_SERVER} doesn't run on this machine: ${why}. Nothing was installed; try a newer build for ${process.platform} on ${process.arch}.`,
   )
 }
 

@@ -1,7 +1,4 @@
-/**
- * All model servers that run here, as the rest of a server sees them: which there are and by which commands, places at one for requests
- * that wait, how they stand, starting and stopping them by hand. `arrange.ts` decides which of them run.
- */
+/** All managed model servers: their commands, request queues, status, and manual start and stop. `arrange.ts` decides which of them run. */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOfUnsent, queuedTooLong, type UpstreamError } from '../domain/error.ts'
 import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
@@ -24,9 +21,9 @@ import {
 } from './model.ts'
 import { Supervisor, sleep } from './supervisor.ts'
 
-/** What servers are made of: processes, but for tests. */
+/** Starts processes, except in tests. */
 export interface Engine {
-  /** Throws or rejects with an Error whose message says what to do. */
+  /** @throws an Error whose message says what to do. */
   launch(id: string, slug: string, spec: ProcessSpec): Promise<Launched>
   look(server: Launched, spec: ProcessSpec): Promise<Look>
   runStopCommand(id: string, server: Launched, spec: ProcessSpec): Promise<void>
@@ -34,23 +31,23 @@ export interface Engine {
 
 export interface FleetDeps extends ArrangeDeps {
   engine: Engine
-  /** A server can be asked from now on; the upstream has its address and key. */
+  /** Called when a server becomes ready; the upstream has its URL and key. */
   onReady?(upstream: Upstream, server: Launched): void
 }
 
-/** A request that wants a place. */
+/** A request for a slot. */
 export interface Ask {
   upstream: Upstream
-  /** Whose turns it takes. */
+  /** Fairness group of the queue. */
   owner: string
   signal: EndSignal
-  /** How long it may wait, ms. */
+  /** Maximum wait, ms. */
   patienceMs: number
-  /** Given what says where it stands; null once it waits no more. */
+  /** Gets a function that describes its place in the queue; null once it no longer waits. */
   onWaiting?(note: (() => string) | null): void
 }
 
-/** How often somebody who waits for a server looks at it. */
+/** Polling interval while waiting for a server. */
 const LOOK_MS = 50
 
 export class Fleet {
@@ -62,7 +59,7 @@ export class Fleet {
     this.#arrangement = new Arrangement(deps)
   }
 
-  /** Takes over a configuration. What is gone from it, or has another command, ends once it has answered what it is answering. */
+  /** Applies a configuration. Removed servers, and those with a new command, stop once their requests have finished. */
   renew({ upstreams, models: catalog }: Snapshot, specs: ProcessSpecs): void {
     const { models } = this.#arrangement
     this.#arrangement.memory = specs.memory
@@ -94,7 +91,7 @@ export class Fleet {
     this.#arrangement.changed()
   }
 
-  /** Makes the supervisor of an upstream's server, which it does not start. */
+  /** Doesn't start the server. */
   #supervise(id: string, spec: ProcessSpec): Supervisor {
     const { engine, clock, log, onReady } = this.#deps
     const arrangement = this.#arrangement
@@ -109,17 +106,17 @@ export class Fleet {
         const model = models.get(id)
         const { phase, server, loadMs } = supervisor
         if (phase === 'stopped' || phase === 'failed') model?.forget()
-        if (phase === 'stopped') log.info('process_stopped', 'a model server has stopped', { upstream: id })
+        if (phase === 'stopped') log.info('process_stopped', 'model server stopped', { upstream: id })
         if (phase === 'ready') {
           const about = { upstream: id, pid: server?.pid, load_ms: Math.round(loadMs ?? 0) }
-          log.info('process_ready', 'a model server is ready', about)
+          log.info('process_ready', 'model server ready', about)
           if (model) arrangement.measure(model)
           if (model && server) onReady?.(model.toLeased(model.upstream, server), server)
         }
         arrangement.changed()
       },
       onFailed(failure) {
-        log.error('process_failed', 'a model server has failed', { upstream: id, reason: failure.reason })
+        log.error('process_failed', 'model server failed', { upstream: id, reason: failure.reason })
         const model = models.get(id)
         if (!model) return
         model.wanted = null
@@ -130,7 +127,7 @@ export class Fleet {
     return supervisor
   }
 
-  /** Resolves to a place at its server, once that is ready and it is the owner's turn. Rejects with an UpstreamError. */
+  /** Resolves to a slot once the server is ready and it is the request's turn. Rejects with an UpstreamError. */
   lease(ask: Ask): Promise<Lease> {
     const { promise, resolve, reject } = Promise.withResolvers<Lease>()
     try {
@@ -171,7 +168,7 @@ export class Fleet {
     this.#arrangement.changed()
   }
 
-  /** Throws where nobody can wait for it. */
+  /** @throws if waiting for it makes no sense. */
   #requireOpen(id: string): ManagedModel {
     const { models, isDraining } = this.#arrangement
     const model = models.get(id)
@@ -184,17 +181,17 @@ export class Fleet {
     return model
   }
 
-  /** Asks how a server is, and starts none for that; one that has hung for as long as an answer may take is ended. Never throws. */
+  /** Never starts a server. Restarts one that has been unresponsive for as long as a response may take. Never throws. */
   async probe({ id }: Upstream): Promise<Readiness> {
     const model = this.#arrangement.models.get(id)
     if (!model) return { state: 'unknown' }
     const { supervisor, spec } = model
     const { server, failure, phase, state } = supervisor
     const now = { nowMs: this.#deps.clock.nowMs(), isDraining: this.#arrangement.isDraining }
-    // Where a request would wait for it, none is to be kept from it.
+    // If requests would wait for a restart, the upstream must not count as down.
     if (state === 'failed' && failure && toFailed(failure, model, now)) return toFailedReadiness(failure)
     if (this.#arrangement.isTooLarge(model)) return { state: 'down', reason: `it ${TOO_LARGE}` }
-    // A request starts it.
+    // The next request starts it.
     if (phase !== 'ready' || server === null) return { state: 'ready' }
     const look = await this.#deps.engine.look(server, spec)
     if (supervisor.server !== server) return { state: 'unknown' }
@@ -203,13 +200,13 @@ export class Fleet {
       model.silence.end()
       return { state: 'ready' }
     }
-    // It may be busy, and clients that leave before a deadline say nothing of it.
+    // It may just be busy, and clients that disconnect early leave no evidence.
     const { firstToken, idle, totalWhole } = model.upstream.deadlines
     if (model.silence.lasts(this.#deps.clock.nowMs(), Math.max(firstToken, idle, totalWhole))) supervisor.doubt()
-    return { state: 'degraded', reason: `its ${spec.health} does not answer` }
+    return { state: 'degraded', reason: `its ${spec.health} doesn't respond` }
   }
 
-  /** Null for one whose server does not run here. */
+  /** Null for upstreams without a managed server. */
   status(id: string): ServerStatus | null {
     const model = this.#arrangement.models.get(id)
     if (!model) return null
@@ -224,10 +221,10 @@ export class Fleet {
     }
   }
 
-  /** Null for one whose server does not run here. */
+  /** Null for upstreams without a managed server. */
   stateOf = (id: string): ServerState | null => this.#arrangement.models.get(id)?.supervisor.state ?? null
 
-  /** Has a server run though nobody asks yet, whatever has failed. False where there is none of that id. */
+  /** Starts a server without a request and regardless of failures. @returns false if there is none with that ID. */
   start(id: string): boolean {
     const model = this.#arrangement.models.get(id)
     if (!model || model.isGone) return false
@@ -239,8 +236,8 @@ export class Fleet {
   }
 
   /**
-   * Stops a server once what it answers has ended, or at once. Whoever waits for it, and the next request, starts it again. False where
-   * there is none of that id.
+   * Stops a server after its requests, or immediately. Waiting requests, and the next one, start it again.
+   * @returns false if there is none with that ID.
    */
   stop(id: string, { now = false } = {}): boolean {
     const model = this.#arrangement.models.get(id)
@@ -253,11 +250,11 @@ export class Fleet {
     return true
   }
 
-  /** Resolves to how a server stands once it neither loads nor stops, nor waits for that. */
+  /** Resolves to the status once the server neither loads nor stops, nor waits to. */
   settled = (id: string): Promise<ServerStatus | null> =>
     this.#until(id, ({ supervisor: { phase }, wanted }) => phase !== 'loading' && wanted === null)
 
-  /** Resolves to how a server stands once it has been stopped: it may be loading again, for those that wait. */
+  /** Resolves to the status once the server has stopped; it may be loading again for waiting requests. */
   stopped = (id: string): Promise<ServerStatus | null> => this.#until(id, () => true)
 
   async #until(id: string, isSo: (model: ManagedModel) => boolean): Promise<ServerStatus | null> {
@@ -268,14 +265,14 @@ export class Fleet {
     return this.status(id)
   }
 
-  /** Nothing is started any more: those that wait for that are told so. */
+  /** Starts no more servers, and rejects requests that wait for one. */
   drain(): void {
     this.#arrangement.isDraining = true
     for (const model of this.#arrangement.models.values())
       if (model.supervisor.phase !== 'ready') model.refuseAll(toStopping())
   }
 
-  /** Stops all of them, whatever they do. */
+  /** Stops all servers immediately. */
   async close(): Promise<void> {
     this.drain()
     this.#arrangement.stop()
@@ -287,14 +284,13 @@ export class Fleet {
   }
 }
 
-/** What it waits for beside its turn. */
+/** What a request waits for, in addition to its turn. */
 const toWhat = ({ supervisor: { phase } }: ManagedModel) =>
   phase === 'ready' ? '' : phase === 'stopped' ? 'for memory' : 'loading'
 
-/** Whether its words have a place for the model that leads to it. */
 const hasSlug = ({ command }: ProcessSpec) => command.some((word) => word.includes('{slug}'))
 
-/** By the ids of upstreams the slug of the first model that leads to each. */
+/** ID of the first model routed to each upstream, by upstream ID. */
 function toSlugs(models: Iterable<CatalogModel>): Map<string, string> {
   const slugs = new Map<string, string>()
   for (const { facts, targets } of models)

@@ -1,7 +1,4 @@
-/**
- * Model servers as a part of a running server: the fleet with its logs and what was measured of memory in the data folder, and the backend of
- * upstreams whose servers run here.
- */
+/** Connects the fleet to a running server: logs and measured memory in the data folder, and the backend of managed upstreams. */
 
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -11,7 +8,7 @@ import type { AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain
 import type { Environment } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
-import { endLeftovers } from './child.ts'
+import { killOrphans } from './child.ts'
 import { OWNER_VARIABLE, withEngines } from './command.ts'
 import { createEngine, logPath } from './engine.ts'
 import { Fleet, type FleetDeps } from './fleet.ts'
@@ -35,10 +32,10 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
     patienceMs: body.stream ? deadlines.total : deadlines.totalWhole,
     ...(queue ? { onWaiting: queue.onWaiting } : {}),
   })
-  // All of it is to be done in time, the waiting included.
+  // Total timeouts include the time in the queue.
   const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
   try {
-    // It has waited, and an aborted signal tells nobody any more.
+    // It may have been aborted in the queue; an aborted signal fires no more events.
     if (signal.aborted) throw endOfUnsent(signal)
     const answer = await inner.call({
       ...call,
@@ -54,7 +51,7 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
   }
 }
 
-/** What a failure says of the server: nothing, where the request or we are to blame. */
+/** What an error says about the server: nothing, if the request or Tollgate caused it. */
 function toOutcome(error: unknown): Outcome {
   if (!(error instanceof UpstreamError)) return 'none'
   const { kind, status, isTooLong, isOwnLimit, isBusy, isSpoiled } = error
@@ -64,7 +61,7 @@ function toOutcome(error: unknown): Outcome {
   return kind === 'aborted' ? 'none' : 'failed'
 }
 
-/** The same stream, with its place, which it gives back at its end. */
+/** Gives its slot back at the end of the stream. */
 class LeasedStream implements AnswerStream {
   readonly #inner: AnswerStream
   readonly #lease: Lease
@@ -89,7 +86,7 @@ class LeasedStream implements AnswerStream {
       },
     }
     await this.#inner.pump(heard, passing)
-    // Else it goes on, or is closed.
+    // Otherwise it goes on, or `close` follows.
     if (last?.kind === 'done') lease.over('ok')
     if (last?.kind === 'failure') lease.over(toOutcome(last.error))
   }
@@ -101,14 +98,14 @@ class LeasedStream implements AnswerStream {
 }
 
 export interface MeasuredMemory {
-  /** In bytes, the most that was seen; null where nothing was. By the hash of a process: another command may have another model. */
+  /** Highest measured value, bytes; null if never measured. By the hash of the process, since another command may load another model. */
   get(hash: string): number | null
   note(hash: string, bytes: number): void
 }
 
-/** Less than that much more is not worth writing. */
+/** Smaller increases are not written. */
 const STEP = 1.02
-/** Of commands that were once in use. */
+/** Entries, including commands no longer in use. */
 const MAX_KEPT = 200
 
 export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemory {
@@ -125,7 +122,7 @@ export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemo
         writeFileSync(`${path}.new`, JSON.stringify(Object.fromEntries(known)), { mode: 0o600 })
         renameSync(`${path}.new`, path)
       } catch (error) {
-        log.warn('process_memory_not_saved', 'what a model server takes of the memory could not be written down', {
+        log.warn('process_memory_not_saved', "couldn't save the measured memory of a model server", {
           error: String(error),
         })
       }
@@ -138,7 +135,7 @@ function read(path: string): [string, number][] {
     const json: unknown = JSON.parse(readFileSync(path, 'utf8'))
     return Object.entries(json ?? {}).filter((entry): entry is [string, number] => Number.isSafeInteger(entry[1]))
   } catch {
-    // None yet, or of no use: it is measured again.
+    // Missing or damaged: measured again.
     return []
   }
 }
@@ -153,15 +150,14 @@ interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
 
 const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
 
-/** Where the log of an upstream's model server is; what was written before it is in `<path>.1`. */
 export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
-/** First ends what an earlier server on the same data has left, where that was killed. The caller holds `serve.lock`. */
+/** First kills processes left by a killed server on the same data folder. The caller holds `serve.lock`. */
 export async function createFleet({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Promise<Fleet> {
   const owner = toOwner(dataFolder)
-  const left = await endLeftovers(OWNER_VARIABLE, owner)
+  const left = await killOrphans(OWNER_VARIABLE, owner)
   if (left > 0)
-    log.warn('process_orphaned', 'processes of model servers were left by an earlier server, and are ended', {
+    log.warn('process_orphaned', 'killed model server processes left by an earlier run', {
       count: left,
     })
   return new Fleet({
@@ -178,13 +174,13 @@ export async function createFleet({ dataFolder, environment, now, log, ...hooks 
   })
 }
 
-/** Which folder it is, whatever path leads to it: in a container another one may have the same path. */
+/** By inode, because another folder may have the same path in a container. */
 function toOwner(dataFolder: string): string {
   const { dev, ino } = statSync(dataFolder, { bigint: true })
   return `${dev}:${ino}`
 }
 
-/** The same backends, for upstreams too whose servers are started here. */
+/** The same backends, also for managed upstreams. */
 export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
   const managed = Object.entries(backends).map(([name, backend]): [string, Backend] => [
     name,

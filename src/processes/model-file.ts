@@ -1,38 +1,35 @@
-/**
- * The file of a model: all parts of it and its projector, found where somebody points; what its header says of the model; and how much memory
- * a server of it will take.
- */
+/** Finds the files of a model, with parts and projector, reads its facts from the header, and estimates the memory that a server needs. */
 
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import { type ByteSource, DamagedModel, type GgufHeader, readHeader } from './gguf.ts'
 
-/** What a server keeps of each token that it has read, layer by layer: keys and values of attention. */
+/** KV cache. */
 interface CacheShape {
-  /** Numbers of all layers together, for one token. */
+  /** Numbers per token, all layers together. */
   valuesPerToken: number
 }
 
 export interface GgufFacts {
   architecture: string
   name: string | null
-  /** Such as `Q4_K_M`; null where it is not known. */
+  /** Such as `Q4_K_M`; null if unknown. */
   quantization: string | null
-  /** Tokens that it was trained for; null where that is not said. */
+  /** Trained context, tokens; null if not stated. */
   contextLength: number | null
   layers: number
   embeddingLength: number
   vocabulary: number
   cache: CacheShape
-  /** `projector`: it turns pictures or sound into what another model reads. */
+  /** `projector`: encodes images or audio for another model. */
   kind: 'chat' | 'embeddings' | 'reranker' | 'projector'
-  /** What a projector reads. */
+  /** Input of a projector. */
   reads: { image: boolean; audio: boolean }
   hasTokenizer: boolean
-  /** What tells a server how a conversation is written; null where there is none. */
+  /** Chat template; null if there is none. */
   template: { hasTools: boolean; hasThoughts: boolean } | null
-  /** Which of how many files it is, from 0; null where it is whole. */
+  /** Part of a split model, from 0; null for a single file. */
   shard: { index: number; count: number } | null
 }
 
@@ -45,10 +42,10 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   ...{ 36: 'TQ1_0', 37: 'TQ2_0', 38: 'MXFP4' },
 }
 
-/** A header that says more of these would make an estimate of nonsense. */
+/** Larger numbers are implausible and would make estimates useless. */
 const MAX = 2 ** 31
 
-/** Throws a DamagedModel where it does not say what every model says. */
+/** @throws a DamagedModel if a mandatory key is missing. */
 export function toFacts({ values }: GgufHeader): GgufFacts {
   const text = (key: string) => {
     const value = values.get(key)
@@ -61,9 +58,9 @@ export function toFacts({ values }: GgufHeader): GgufFacts {
   const architecture = text('general.architecture')
   const [index, count] = [number('split.no'), number('split.count')]
   const shard = count !== null && count > 1 ? { index: index ?? 0, count } : null
-  // Later parts of a model say nothing else.
+  // Later parts of a split model have only the split keys.
   if (architecture === null && !(shard && shard.index > 0))
-    throw new DamagedModel('is no model: its header does not say of which architecture it is')
+    throw new DamagedModel('is not a model: its header names no architecture')
   const own = (key: string) => number(`${architecture}.${key}`)
   const tokens = values.get('tokenizer.ggml.tokens')
   const template = text('tokenizer.chat_template')
@@ -78,7 +75,7 @@ export function toFacts({ values }: GgufHeader): GgufFacts {
     vocabulary: own('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : 0),
     cache: { valuesPerToken: toValuesPerToken(architecture ?? '', values, own) },
     kind: toKind(architecture ?? '', text('general.type'), own('pooling_type')),
-    // Those of before there was sound do not say that they are for pictures.
+    // Projectors from before audio support don't state that they are for images.
     reads: { image: (values.get('clip.has_vision_encoder') ?? !hasAudio) === true, audio: hasAudio },
     hasTokenizer: text('tokenizer.ggml.model') !== null,
     template: template === null ? null : toTemplate(template),
@@ -91,7 +88,7 @@ const toTemplate = (template: string) => ({
   hasThoughts: /<think>|enable_thinking|<\|channel\|>/.test(template),
 })
 
-/** Architectures that read both ways, and write nothing. */
+/** Encoder-only architectures. */
 const ENCODERS = /bert|^(t5encoder|gemma-embedding)$/
 /** `LLAMA_POOLING_TYPE_RANK` */
 const RANK = 4
@@ -102,7 +99,7 @@ function toKind(architecture: string, type: string | null, pooling: number | nul
   return (pooling ?? 0) > 0 || ENCODERS.test(architecture) ? 'embeddings' : 'chat'
 }
 
-/** Heads may be told layer by layer: those without have no attention, and keep nothing. */
+/** Heads may be listed by layer; layers without attention have 0 and no cache. */
 function toValuesPerToken(
   architecture: string,
   values: GgufHeader['values'],
@@ -121,7 +118,7 @@ function toValuesPerToken(
 }
 
 export interface Estimate {
-  /** All in bytes. */
+  /** Bytes, as the others. */
   weights: number
   cache: number
   compute: number
@@ -129,22 +126,22 @@ export interface Estimate {
 }
 
 interface Serving {
-  /** Of all files together. */
+  /** All files together. */
   fileBytes: number
-  /** Tokens of one request. */
+  /** Tokens per request. */
   context: number
-  /** Requests at a time. */
+  /** Concurrent requests. */
   slots: number
 }
 
-/** A number of the cache is an f16. */
+/** An f16 per number in the cache. */
 const CACHE_BYTES = 2
-/** Tokens that are worked on at a time (`-ub`), in f32. */
+/** Tokens per batch (`-ub`), in f32. */
 const BATCH = 512
 const NUMBER_BYTES = 4
-/** Rows as wide as an embedding that are alive at a time. */
+/** Embedding-sized rows in use at once. */
 const ROWS = 8
-/** The server itself. */
+
 const PROGRAM_BYTES = 32 * 2 ** 20
 
 export function estimateMemory(facts: GgufFacts, { fileBytes, context, slots }: Serving): Estimate {
@@ -153,12 +150,12 @@ export function estimateMemory(facts: GgufFacts, { fileBytes, context, slots }: 
   return { weights: fileBytes, cache, compute, total: fileBytes + cache + compute }
 }
 
-/** Tried in this order: an agent needs much, a question little. */
+/** In this order, since agents need large contexts. */
 const CONTEXTS = [32_768, 16_384, 8_192, 4_096]
-/** Where a model does not say what it was trained for. */
+/** For models that don't state their trained context. */
 const UNSAID = 4_096
 
-/** The largest usual context of a request that fits into so much memory, and that the model was trained for; else the smallest. */
+/** The largest usual context that fits into `most` bytes and that the model was trained for; else the smallest. */
 export function chooseContext(
   facts: GgufFacts,
   { fileBytes, slots, most }: Omit<Serving, 'context'> & { most: number },
@@ -170,19 +167,19 @@ export function chooseContext(
 }
 
 export interface ModelFiles {
-  /** The file that an engine is given: of several parts, the first. */
+  /** The file to load: the first part of a split model. */
   path: string
   facts: GgufFacts
-  /** The number of its files. */
+  /** Number of files. */
   parts: number
-  /** Of all of them, with the projector. */
+  /** All files, including the projector. */
   bytes: number
   projector: { path: string; reads: GgufFacts['reads'] } | null
-  /** Projectors that lie beside it and are not used. */
+  /** Unused projectors in the same folder. */
   otherProjectors: string[]
 }
 
-/** @param path full, of a file or a folder. @param projector full path of the one to use, if one was named. */
+/** @param path full path of a file or folder. @param projector full path of the projector, if named. */
 export function findModelFiles(path: string, projector: string | null): ModelFiles {
   const isFolder = statOf(path).isDirectory()
   const beside = listModels(isFolder ? path : dirname(path))
@@ -196,7 +193,7 @@ export function findModelFiles(path: string, projector: string | null): ModelFil
   const facts = readFacts(model)
   requireChat(model, facts)
   const parts = listParts(model, facts)
-  // In a folder of its own, what lies beside a model is for it.
+  // If a folder was named, its only projector belongs to the model.
   const own = projector ?? (isFolder && projectors.length === 1 ? (projectors[0] ?? null) : null)
   return {
     ...{ path: model, facts, parts: parts.length },
@@ -206,10 +203,9 @@ export function findModelFiles(path: string, projector: string | null): ModelFil
   }
 }
 
-/** Reads what a file says of itself. */
 function readFacts(path: string): GgufFacts {
-  // A pipe would be waited for, for ever.
-  if (!statOf(path).isFile()) throw new DamagedModel(`${path} is no file, but a device or the like.`)
+  // Opening a pipe would block forever.
+  if (!statOf(path).isFile()) throw new DamagedModel(`${path} is not a regular file.`)
   const file = open(path)
   try {
     const { size } = fstatSync(file)
@@ -230,14 +226,14 @@ function readFacts(path: string): GgufFacts {
 
 const PART = /-(\d{5})-of-(\d{5})\.gguf$/
 
-/** Any part stands for all of them. */
+/** Any part may be named. */
 const toFirstPart = (path: string) => path.replace(PART, '-00001-of-$2.gguf')
 
 function listParts(first: string, { shard }: GgufFacts): string[] {
   const count = Number(PART.exec(first)?.[2] ?? 1)
   if (shard && shard.count !== count)
     throw new DamagedModel(
-      `${first} is one of ${shard.count} parts, and its name does not say so: an engine finds the others by names such as MODEL-00001-of-${String(shard.count).padStart(5, '0')}.gguf.`,
+      `${first} is one of ${shard.count} parts. Rename them to MODEL-00001-of-${String(shard.count).padStart(5, '0')}.gguf and so on, so that the engine finds them all.`,
     )
   const paths = Array.from({ length: count }, (_, index) =>
     first.replace(PART, `-${String(index + 1).padStart(5, '0')}-of-$2.gguf`),
@@ -245,7 +241,7 @@ function listParts(first: string, { shard }: GgufFacts): string[] {
   const missing = paths.filter((path) => statSync(path, { throwIfNoEntry: false }) === undefined)
   if (missing.length > 0)
     throw new DamagedModel(
-      `${first} has ${count} parts, and ${missing.map((path) => basename(path)).join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing: download ${missing.length === 1 ? 'it' : 'them'} into the same folder.`,
+      `${first} has ${count} parts, but ${missing.map((path) => basename(path)).join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing. Download ${missing.length === 1 ? 'it' : 'them'} into the same folder.`,
     )
   for (const path of paths.slice(1)) readFacts(path)
   return paths
@@ -262,29 +258,24 @@ const isProjector = (path: string) => /mmproj/i.test(basename(path))
 function pickModel(folder: string, files: readonly string[]): string {
   const models = [...new Set(files.map(toFirstPart))]
   const [first] = models
-  if (first === undefined) throw new DamagedModel(`There is no model in ${folder}: no file there ends in .gguf.`)
+  if (first === undefined) throw new DamagedModel(`No model in ${folder}: it has no .gguf files.`)
   if (models.length > 1)
     throw new DamagedModel(
-      `There are ${models.length} models in ${folder}: name one of ${models.map((path) => basename(path)).join(', ')}.`,
+      `${folder} has ${models.length} models. Name one: ${models.map((path) => basename(path)).join(', ')}.`,
     )
   return first
 }
 
 function requireChat(path: string, { kind, hasTokenizer }: GgufFacts): void {
   if (kind === 'projector')
-    throw new DamagedModel(
-      `${path} only reads pictures or sound for another model: name that one, with --mmproj ${path}.`,
-    )
-  if (kind === 'reranker')
-    throw new DamagedModel(`${path} only puts texts in order, which nothing can be asked for here.`)
-  if (!hasTokenizer)
-    throw new DamagedModel(`${path} has no tokenizer, without which no engine serves it: convert it again.`)
+    throw new DamagedModel(`${path} is a projector for another model. Name that model, with --mmproj ${path}.`)
+  if (kind === 'reranker') throw new DamagedModel(`${path} is a reranker, which is not supported.`)
+  if (!hasTokenizer) throw new DamagedModel(`${path} has no tokenizer, so engines can't serve it. Convert it again.`)
 }
 
 function readProjector(path: string): { path: string; reads: GgufFacts['reads'] } {
   const { kind, reads } = readFacts(path)
-  if (kind !== 'projector')
-    throw new DamagedModel(`${path} is a model itself, and nothing by which another one reads pictures.`)
+  if (kind !== 'projector') throw new DamagedModel(`${path} is a model, not a projector.`)
   return { path, reads }
 }
 
@@ -307,6 +298,6 @@ function open(path: string): number {
 const toUnreadable = (path: string, error: unknown) =>
   new DamagedModel(
     codeOf(error) === 'ENOENT'
-      ? `There is no file ${path}.`
-      : `${path} cannot be read (${codeOf(error) || 'unknown reason'}): correct who may read it.`,
+      ? `File not found: ${path}.`
+      : `Can't read ${path} (${codeOf(error) || 'unknown reason'}). Check its permissions.`,
   )

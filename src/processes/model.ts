@@ -1,11 +1,9 @@
-/**
- * One upstream whose server runs here: who waits for it, how many it answers, how long that takes. `arrange.ts` decides when its
- * server runs.
- */
+/** One upstream with a managed server: its queue, requests in flight, and measured durations. `arrange.ts` decides when its server runs. */
 
 import { UpstreamError } from '../domain/error.ts'
 import type { ProcessSpec } from '../domain/model-server.ts'
 import type { Upstream } from '../domain/snapshot.ts'
+import { count } from '../domain/text.ts'
 import { FairQueue, type QueueEntry } from '../threads/fair-queue.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
@@ -13,67 +11,67 @@ import type { Resident } from './arrange.ts'
 import type { Launched } from './child.ts'
 import { Silence, type StartFailure, type Supervisor } from './supervisor.ts'
 
-/** A request that waits. */
+/** A queued request. */
 export interface Ticket extends QueueEntry {
-  /** As its call has it, for the settings that hold for it. */
+  /** As configured when the call began. */
   upstream: Upstream
   resolve(lease: Lease): void
   reject(error: Error): void
 }
 
-/** What became of a call: `lost` = the server could not be reached, or was not any more; `none` = nothing that says anything of it. */
+/** Result of a call: `lost` if the connection failed or broke; `none` if it says nothing about the server. */
 export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 
-/** A place at a server that is ready. */
+/** A slot of a ready server. */
 export interface Lease {
-  /** As calls go by it: with the server's address and key. */
+  /** With the server's URL and key. */
   upstream: Upstream
-  /** Some of an answer has come. */
+  /** Reports that part of a response arrived. */
   heard(): void
-  /** Gives the place back. Idempotent. */
+  /** Returns the slot. Idempotent. */
   over(outcome: Outcome): void
 }
 
-/** More do not wait for one model: by then another one would have answered. */
+/** Requests queued for one model. */
 const MAX_WAITING = 256
-/** Where neither the catalogue says how many a server answers at a time. */
+/** Default concurrency of a server. */
 const SLOTS = 4
-/** So many failures in a row are the server's own; one owner's, only where nobody else has had an answer of it. */
+/** Failures in a row that make a server unhealthy; if all are of one owner, only if no other owner had a success. */
 const SICK = 3
-/** It stays at least for as long as loading it took, within these. */
+/** A server stays loaded at least as long as loading took, within these limits. */
 const MIN_KEPT_MS = 1_000
 const MAX_KEPT_MS = 30_000
-/** How long an answer takes where none was measured. */
+/** Assumed duration of a response before any was measured. */
 const ANSWER_MS = 5_000
 
 export class ManagedModel {
   readonly line = new FairQueue<Ticket>(MAX_WAITING)
   answering = 0
   lastUsedMs = 0
-  /** Somebody wants it to run though nobody waits: `preload` only where there is room. */
+  /** Should run without waiting requests; `preload` only if memory is free. */
   wanted: 'preload' | 'ordered' | null = null
   wantedSinceMs = 0
-  /** When it had to go for another one: whoever waits for that goes first then. */
+  /** When it was evicted, so that requests for the other model go first. */
   evictedMs = 0
-  /** Runs by another command from its next start on. */
+  /** Has the new command, used from the next start. */
   next: Supervisor | null = null
-  /** Takes nobody any more: for those that wait for another model, or because it is to be stopped. */
+  /** Takes no more requests, because another model waits for its memory. */
   isHeld = false
   isLeaving = false
-  /** Nobody leads to it any more. */
+  /** Removed from the configuration. */
   isGone = false
   readonly silence = new Silence()
   #failures = 0
-  /** Whose failures they are. */
+  /** Owners of those failures. */
   readonly #failing = new Set<string>()
-  /** Who has had an answer of this server; two are enough to know of another one. */
+  /** Owners with a success on this server; at most two are kept. */
   readonly #answered = new Set<string>()
   #answerMs: number | null = null
   readonly #leased = new WeakMap<Upstream, { server: Launched; upstream: Upstream }>()
 
   constructor(
     public upstream: Upstream,
-    /** Of the first model that leads to it. */
+    /** ID of the first model routed to it. */
     public slug: string,
     public spec: ProcessSpec,
     public supervisor: Supervisor,
@@ -87,22 +85,22 @@ export class ManagedModel {
     return this.line.length > 0 || this.wanted !== null
   }
 
-  /** Whether its server has failed too often in a row to be asked again. */
+  /** True if its server failed too often in a row. */
   get isSick(): boolean {
     if (this.#failures < SICK) return false
     return this.#failing.size > 1 || this.#answered.isSubsetOf(this.#failing)
   }
 
-  /** Since when it has waited for its turn to be loaded. */
+  /** Start of its wait to be loaded. */
   sinceMs = (): number => Math.max(this.line.sinceMs() ?? this.wantedSinceMs, this.evictedMs)
 
-  /** Until when it stays, whoever waits for another one. */
+  /** Not evicted before this time. */
   keptUntilMs(): number {
     const { readyMs, loadMs } = this.supervisor
     return readyMs + Math.min(MAX_KEPT_MS, Math.max(MIN_KEPT_MS, loadMs ?? 0))
   }
 
-  /** As the plan of memory sees it; null where it takes none. */
+  /** For memory planning; null if it takes none. */
   toResident(needBytes: number): Resident | null {
     const { phase } = this.supervisor
     if (phase === 'stopped' || phase === 'failed') return null
@@ -115,7 +113,7 @@ export class ManagedModel {
     }
   }
 
-  /** Has those whose turn it is asked, as far as there are places. */
+  /** Gives free slots to the next requests in the queue. */
   serve(nowMs: () => number, onOver: (outcome: Outcome) => void): void {
     const { server, phase, isDoubted } = this.supervisor
     if (phase !== 'ready' || server === null || isDoubted || this.isHeld || this.isLeaving) return
@@ -131,7 +129,7 @@ export class ManagedModel {
         this.answering--
         this.lastUsedMs = nowMs()
         if (outcome === 'ok') this.#measure(this.lastUsedMs - startedMs)
-        // What a server before it has failed at says nothing of this one.
+        // Failures of a previous server don't count against this one.
         if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }
@@ -140,7 +138,7 @@ export class ManagedModel {
     }
   }
 
-  /** What was held against a server that has ended. */
+  /** Resets the failure counts of an ended server. */
   forget(): void {
     this.silence.end()
     this.#recover()
@@ -148,7 +146,7 @@ export class ManagedModel {
     this.isLeaving = false
   }
 
-  /** How long somebody who comes now would wait about, ms. */
+  /** Estimated wait of a new request, ms. */
   expectedMs(nowMs: number): number {
     const answersMs = Math.ceil((this.line.length + 1) / this.slots) * (this.#answerMs ?? ANSWER_MS)
     return Math.max(0, this.#untilReadyMs(nowMs)) + answersMs
@@ -162,7 +160,6 @@ export class ManagedModel {
     return loadingMs + (phase === 'failed' ? retryAtMs - nowMs : 0)
   }
 
-  /** Turns away all who wait. */
   refuseAll(why: Error): void {
     for (const ticket of this.line.takeAll()) ticket.reject(why)
   }
@@ -185,12 +182,12 @@ export class ManagedModel {
     this.#failing.clear()
   }
 
-  /** The last few count most. */
+  /** Moving average. */
   #measure(ms: number): void {
     this.#answerMs = this.#answerMs === null ? ms : this.#answerMs * 0.8 + ms * 0.2
   }
 
-  /** The upstream with the address and the key of its server. */
+  /** The upstream with the URL and key of its server. */
   toLeased(upstream: Upstream, server: Launched): Upstream {
     const known = this.#leased.get(upstream)
     if (known?.server === server) return known.upstream
@@ -202,29 +199,26 @@ export class ManagedModel {
   }
 }
 
-// What whoever waits is told where there is no server to be had. Clients read it: it names no path and no program.
+// Clients see the following messages, so they contain no paths or programs.
 
-/**
- * It could not be started, or is left alone after that for so long. No call was made, and no breaker counts it: when a server may be
- * tried again is decided here.
- */
+/** No call was made, so circuit breakers don't count it: the supervisor decides when to retry. */
 function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
   if (kind === 'start')
-    return new UpstreamError('deadline', `its model server was not ready within ${startMs / 1_000} s`, {
+    return new UpstreamError('deadline', `model server didn't start within ${startMs / 1_000} s`, {
       ...{ deadline: 'start', isOwnLimit: true },
     })
   const retryable = kind === 'ended' || kind === 'crashed'
-  return new UpstreamError('connection', 'could not start its model server', {
+  return new UpstreamError('connection', 'failed to start its model server', {
     retryable,
     retryAfterMs,
     isOwnLimit: true,
   })
 }
 
-/** A server that has ended by itself, and for the first time, is waited for. */
+/** After a first crash, requests wait for the restart. */
 const SHORT_RETRY_MS = 1_000
 
-/** What those who wait for a server that has failed are told; null where it is tried again so soon that they may go on. */
+/** The error for requests that wait for a failed server; null if it is retried soon enough that they keep waiting. */
 export function toFailed(
   failure: StartFailure,
   { supervisor, spec }: Pick<ManagedModel, 'supervisor' | 'spec'>,
@@ -235,8 +229,8 @@ export function toFailed(
   return toStartError(failure, spec.startMs, Math.max(0, retryAfterMs))
 }
 
-/** It stays so until the catalogue says otherwise. */
-export const TOO_LARGE = 'needs more memory than there is for models here'
+/** Permanent until the catalog changes. */
+export const TOO_LARGE = 'needs more memory than is available for models'
 
 export const toTooLarge = () =>
   new UpstreamError('connection', TOO_LARGE, {
@@ -245,28 +239,27 @@ export const toTooLarge = () =>
   })
 
 export const toStopping = () =>
-  new UpstreamError('connection', 'is not loaded any more, because this server stops', {
+  new UpstreamError('connection', 'is no longer loaded, because the server is shutting down', {
     retryable: false,
     isOwnLimit: true,
   })
 
-/** Nobody has said before that it is gone: the request came first. */
+/** For requests that began before its removal. */
 export const toGone = () =>
-  new UpstreamError('connection', 'is not set up any more', { retryable: false, isOwnLimit: true })
+  new UpstreamError('connection', 'is no longer configured', { retryable: false, isOwnLimit: true })
 
-/** @param retryAfterMs as was measured. */
 export const toFull = (waiting: number, retryAfterMs: number) =>
-  new UpstreamError('status', `${waiting} requests wait for its model server already`, {
+  new UpstreamError('status', `its model server's queue is full (${count(waiting, 'request')})`, {
     ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
   })
 
-/** How one that has failed stands for whoever probes. */
+/** For health checks. */
 export const toFailedReadiness = ({ kind }: StartFailure): Readiness => ({
   state: 'down',
-  reason: kind === 'crashed' ? 'its model server has ended by itself' : 'its model server could not be started',
+  reason: kind === 'crashed' ? 'model server exited unexpectedly' : 'model server failed to start',
 })
 
-/** @param what it waits for, such as `loading`; '' = its turn alone. */
+/** @param what besides its turn, such as `loading`; '' for nothing. */
 export const toNote = (position: number, length: number, what: '' | 'loading' | 'for memory'): string =>
   `waiting, ${toOrdinal(position)} of ${length}${what === '' ? '' : `, ${what}`}`
 

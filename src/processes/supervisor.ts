@@ -1,6 +1,6 @@
 /**
- * One model server: started when somebody says so, watched until it can be asked, stopped in good order, left alone for longer and
- * longer where it fails. Decides neither when it is needed nor when it has to go: that does `arrange.ts`, which hears of each change.
+ * One model server: starts it, waits until it is ready, stops it gracefully, and backs off after failures. `arrange.ts` decides when
+ * it should run.
  */
 import type { ProcessSpec, ServerState } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
@@ -9,56 +9,55 @@ import type { Look } from './engine.ts'
 interface SupervisorDeps {
   spec: ProcessSpec
   clock: Clock
-  /** Starts it on a port and with a key of its own. Throws or rejects with an Error whose message says what to do. */
+  /** @throws an Error whose message says what to do. */
   launch(): Promise<Launched>
   look(server: Launched): Promise<Look>
-  /** Runs the command that ends it, if it has one. */
+  /** Runs its stop command, if it has one. */
   runStopCommand(server: Launched): Promise<void>
-  /** Its phase has changed. */
+  /** Called after each change of phase. */
   onChange(): void
-  /** It could not be started, or has ended by itself. */
+  /** Called if it failed to start or exited unexpectedly. */
   onFailed(failure: StartFailure): void
 }
 
 export interface StartFailure {
-  /** In words for an administrator. */
+  /** For administrators. */
   reason: string
   /**
-   * `start`: the time in which it was to be ready has passed. `ended`: its process has, before it was ready; `crashed`: after that.
-   * `foreign`: another server answers in its place. `missing`: what stays so until somebody does something; `memory`: it was never begun, for
-   * want of that.
+   * `start`: not ready in time. `ended`: exited before it was ready. `crashed`: exited after that. `foreign`: another server is on its
+   * port. `missing`: can't be started until someone fixes it. `memory`: never started, for lack of memory.
    */
   kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing' | 'memory'
 }
 
-/** `stopping`: it takes no requests any more, and still has its memory. */
+/** `stopping`: takes no requests, but still has its memory. */
 type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
 
-/** After TERM, before KILL. */
+/** From TERM to KILL. */
 const TERM_MS = 5_000
 const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 60_000
-/** One that has run for so long has not failed at its start. */
+/** After running this long, a crash doesn't count as a failed start. */
 const PROVEN_MS = 60_000
 
 export class Supervisor {
   phase: Phase = 'stopped'
-  /** Why it is not running, where it should have been; forgotten once it can be asked. */
+  /** Last failure; null once it is ready. */
   failure: StartFailure | null = null
-  /** Until it may be started again. */
+  /** When it may be started again. */
   retryAtMs = 0
   server: Launched | null = null
-  /** When it was started, and when it could be asked; on the clock that never steps. */
+  /** Monotonic, ms. */
   startedMs = 0
   readyMs = 0
-  /** How long it took to load last; null before it ever did. */
+  /** Duration of the last load; null before the first. */
   loadMs: number | null = null
   isSleeping = false
-  /** It could not be reached just now. */
+  /** A call failed to reach it; being checked. */
   isDoubted = false
   readonly #deps: SupervisorDeps
   #failures = 0
-  /** It is being stopped because it has failed. */
+  /** Being stopped because it failed. */
   #hasGivenUp = false
   #stopping: Promise<void> | null = null
 
@@ -66,18 +65,17 @@ export class Supervisor {
     this.#deps = deps
   }
 
-  /** How its server is run. */
   get spec(): ProcessSpec {
     return this.#deps.spec
   }
 
-  /** As clients and administrators are told it. */
+  /** As reported to clients and administrators. */
   get state(): ServerState {
     if (this.phase === 'ready' && this.isSleeping) return 'sleeping'
     return this.phase === 'stopping' ? (this.#hasGivenUp ? 'failed' : 'stopped') : this.phase
   }
 
-  /** Begins to start it. Does nothing where it runs, is still stopping, or may not be tried again yet. */
+  /** Does nothing if it runs, is stopping, or may not be retried yet. */
   start(): void {
     if (this.phase !== 'stopped') return
     this.#to('loading')
@@ -89,19 +87,19 @@ export class Supervisor {
     })
   }
 
-  /** Lets it be tried at once, whatever has failed. */
+  /** Forgets failures, so that it may be started immediately. */
   forgive(): void {
     this.#failures = 0
     this.retryAtMs = 0
     if (this.phase === 'failed') this.#to('stopped')
   }
 
-  /** It has done what it is for. */
+  /** Called after a successful request. */
   proved(): void {
     this.#failures = 0
   }
 
-  /** A call could not reach it: its end is perhaps yet to be heard of. Looks whether it answers, and else has it started anew. */
+  /** Called when a call couldn't reach it: checks whether it still responds, and restarts it if not. */
   doubt(): void {
     const { server } = this
     if (this.isDoubted || server === null || this.phase !== 'ready') return
@@ -117,23 +115,23 @@ export class Supervisor {
     if (!answers)
       return this.#giveUp({
         kind: 'crashed',
-        reason: `it could not be reached any more, though its process runs; ${LOG}`,
+        reason: `unreachable although its process runs; ${LOG}`,
       })
     this.isDoubted = false
     onChange()
   }
 
-  /** Stops it: TERM, after 5 s KILL. Resolves once nothing of it runs. */
+  /** TERM, then KILL after 5 s. Resolves once its whole group has ended. */
   stop(): Promise<void> {
     const { server } = this
     if (this.#stopping) return this.#stopping
     if (server === null) {
-      // It was about to be started.
+      // Not launched yet.
       if (this.phase === 'loading') this.#to('stopped')
       return Promise.resolve()
     }
     const { promise, resolve } = Promise.withResolvers<void>()
-    // Whoever hears of the change may say it once more.
+    // Set first, because `onChange` may call `stop` again.
     this.#stopping = promise
     this.#to('stopping')
     void this.#end(server).finally(() => {
@@ -166,7 +164,7 @@ export class Supervisor {
     this.#to('ready')
   }
 
-  /** It has ended, or is to. */
+  /** True if it has ended or should end. */
   #isOver = (server: Launched) => this.server !== server || this.phase !== 'loading' || server.ended !== null
 
   #giveUp(failure: StartFailure): void {
@@ -195,7 +193,7 @@ export class Supervisor {
       if (this.#hasGivenUp) this.#await()
       else this.#to('stopped')
     } else if (phase === 'loading')
-      this.#fail({ kind: 'ended', reason: `its process ${how} before it could be asked; ${LOG}` })
+      this.#fail({ kind: 'ended', reason: `its process ${how} before it was ready; ${LOG}` })
     else if (phase === 'ready') {
       if (this.#deps.clock.nowMs() - this.readyMs >= PROVEN_MS) this.#failures = 0
       this.#fail({ kind: 'crashed', reason: `its process ${how}; ${LOG}` })
@@ -215,7 +213,7 @@ export class Supervisor {
     this.retryAtMs = this.#deps.clock.nowMs() + pauseMs
   }
 
-  /** Failed, until it may be tried again. */
+  /** Waits in phase `failed` until it may be retried. */
   #await(): void {
     const { clock } = this.#deps
     this.#hasGivenUp = false
@@ -233,22 +231,22 @@ export class Supervisor {
   }
 }
 
-const LOG = 'its log says why (tollgate upstreams logs ID)'
+const LOG = 'see its log (tollgate upstreams logs ID)'
 
-const FOREIGN = 'another server answers at its port, or has another model than its process says; it was not used'
+const FOREIGN = 'another server is on its port, or it loaded another model than `process` names; it was not used'
 
 const toLate = ({ startMs }: ProcessSpec) =>
-  `it could not be asked within ${startMs / 1_000} s; raise deadlines.start if it is only slow, else ${LOG}`
+  `not ready within ${startMs / 1_000} s; if it is just slow, raise deadlines.start, else ${LOG}`
 
-/** Time, as what waits here sees it: tests have one of their own. */
+/** Replaced in tests. */
 export interface Clock {
-  /** Never steps, ms. */
+  /** Monotonic, ms. */
   nowMs(): number
-  /** Calls back after so many ms. Returns what takes that back. */
+  /** @returns a function that cancels the call. */
   after(ms: number, then: () => void): () => void
 }
 
-/** Its timers keep no process alive. */
+/** Its timers don't keep the process alive. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   after(ms, then) {
@@ -259,7 +257,7 @@ export const systemClock: Clock = {
 
 export const sleep = (clock: Clock, ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve))
 
-/** For how long a server has said nothing: neither where it was looked at, nor in an answer. */
+/** How long a server has responded neither to health checks nor to requests. */
 export class Silence {
   #sinceMs: number | null = null
 
@@ -267,7 +265,7 @@ export class Silence {
     this.#sinceMs = null
   }
 
-  /** Notes that nothing was said just now. Returns whether that has been so for `mostMs`. */
+  /** Records silence now. @returns true once it has lasted `mostMs`. */
   lasts(nowMs: number, mostMs: number): boolean {
     this.#sinceMs ??= nowMs
     return nowMs - this.#sinceMs >= mostMs
@@ -277,20 +275,20 @@ export class Silence {
 interface WatchDeps {
   clock: Clock
   look(): Promise<Look>
-  /** Whether nobody wants to know any more. */
+  /** True if the result is no longer needed. */
   isOver(): boolean
 }
 
-/** While it starts: at first often, since small ones are quick. */
+/** Polling during a start: often at first, since small models load fast. */
 const FIRST_LOOK_MS = 25
 const LAST_LOOK_MS = 500
-/** One whose port was taken has ended by then (llama-server: within 0.1 s). */
+/** A server whose port was taken has exited by then (llama-server: within 0.1 s). */
 const UNSURE_MS = 500
-/** Where it could not be reached. */
+/** Polling of an unreachable server. */
 const DOUBT_LOOKS = 8
 const DOUBT_MS = 250
 
-/** Resolves once a server that starts can be asked, or another one answers in its place; to null where nobody wants to know any more. */
+/** Resolves once a starting server is ready or another one responds instead; to null if no longer needed. */
 async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' | 'sleeping' | 'foreign' | null> {
   let unsureSinceMs: number | null = null
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
@@ -305,7 +303,7 @@ async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' |
   }
 }
 
-/** Resolves to whether a server that could not be reached answers after all; to null where nobody wants to know any more. */
+/** Resolves to true if an unreachable server responds after all; to null if no longer needed. */
 async function answersAfterAll({ clock, look, isOver }: WatchDeps): Promise<boolean | null> {
   for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
     const { state } = await look()

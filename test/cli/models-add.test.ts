@@ -151,12 +151,12 @@ describe('models add', () => {
   })
 
   const REFUSED: [words: string[], sentence: string, code: number][] = [
-    [['none.gguf'], 'There is no file', 1],
-    [['empty'], 'no file there ends in .gguf', 1],
-    [['lfs.gguf'], 'run git lfs pull', 1],
-    [['broken.gguf'], 'is cut off', 1],
+    [['none.gguf'], 'File not found: ', 1],
+    [['empty'], 'it has no .gguf files', 1],
+    [['lfs.gguf'], 'run `git lfs pull`', 1],
+    [['broken.gguf'], 'is truncated', 1],
     [['m-00001-of-00002.gguf'], 'm-00002-of-00002.gguf is missing', 1],
-    [['a.gguf', '--mmproj', 'a.gguf'], 'is a model itself', 1],
+    [['a.gguf', '--mmproj', 'a.gguf'], 'is a model, not a projector', 1],
     [['a.gguf', '--name', 'a b'], 'is no name of a model', 2],
     [['a.gguf', '--slots', '0'], '--slots', 2],
     [['a.gguf', '--memory', '4'], 'with its unit', 2],

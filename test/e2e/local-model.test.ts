@@ -95,7 +95,7 @@ test('serve FILE without an engine, or of no model, starts nothing', async () =>
     ...{ code: 1, stderr: expect.stringContaining('There is no llama-server here') },
   })
   expect(await runBinary(['serve', 'none.gguf'], bare)).toMatchObject({
-    ...{ code: 1, stderr: expect.stringContaining('There is no file') },
+    ...{ code: 1, stderr: expect.stringContaining('File not found: ') },
   })
   expect(readdirSync(place.folder)).not.toContain('tollgate_data')
 })

@@ -176,7 +176,7 @@ describe('model servers of the executable', () => {
     const started = await place.run('upstreams', 'start', 'a')
     expect(started.code).toBe(1)
     expect(started.stderr).toMatch(
-      /could not be started: its process exited with 1 before it could be asked; .*upstreams logs ID/,
+      /could not be started: its process exited with 1 before it was ready; .*upstreams logs ID/,
     )
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('error: failed to load model')
     expect((await place.run('doctor')).stdout).toContain('exited with 1')

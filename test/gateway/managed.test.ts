@@ -132,7 +132,7 @@ describe('a model whose server is started here', () => {
     expect(answer.status).toBe(502)
     expect(await answer.json()).toMatchObject({
       error: {
-        message: 'Upstream `a` could not start its model server.',
+        message: 'Upstream `a` failed to start its model server.',
         type: 'server_error',
         code: 'upstream_failed',
       },
@@ -140,7 +140,7 @@ describe('a model whose server is started here', () => {
     const failed = (await app.logLines()).find(({ event }) => event === 'process_failed')
     expect(failed).toMatchObject({
       upstream: 'a',
-      reason: 'its process exited with 1 before it could be asked; its log says why (tollgate upstreams logs ID)',
+      reason: 'its process exited with 1 before it was ready; see its log (tollgate upstreams logs ID)',
     })
   })
 
@@ -151,7 +151,7 @@ describe('a model whose server is started here', () => {
     expect(answer.status).toBe(502)
     expect(text).not.toContain('nowhere')
     expect(await app.logText()).toContain(
-      'there is no program /opt/nowhere/llama-server, or this user may not run it: correct',
+      "program /opt/nowhere/llama-server doesn't exist or isn't executable by this user; correct",
     )
   })
 
@@ -161,11 +161,11 @@ describe('a model whose server is started here', () => {
     expect(answer.status).toBe(504)
     expect(await answer.json()).toMatchObject({
       error: {
-        message: 'Upstream `a` took too long: its model server was not ready within 0.3 s.',
+        message: "Upstream `a` took too long: model server didn't start within 0.3 s.",
         code: 'upstream_timeout',
       },
     })
-    expect(await app.logText()).toContain('raise deadlines.start if it is only slow')
+    expect(await app.logText()).toContain('if it is just slow, raise deadlines.start')
     expect((await app.settled(1)).map(({ completion_tokens }) => completion_tokens)).toEqual([0])
   })
 
@@ -173,7 +173,7 @@ describe('a model whose server is started here', () => {
     await start({ a: { fields: 'memory: 30G' } }, { top: 'memory: 22G' })
     const answer = await chat('a')
     expect(answer.status).toBe(502)
-    expect(await answer.text()).toContain('needs more memory than there is for models here')
+    expect(await answer.text()).toContain('needs more memory than is available for models')
     expect(await app.logText()).toContain('needs 30.0 GiB')
   })
 

@@ -1,9 +1,9 @@
 /** A secret in text that comes in pieces. */
 import { expect, test } from 'bun:test'
-import { Hider } from '../../src/processes/child.ts'
+import { Redactor } from '../../src/processes/child.ts'
 
 function hide(...pieces: string[]): string {
-  const hider = new Hider('sesame-opens')
+  const hider = new Redactor('sesame-opens')
   return pieces.map((piece) => hider.take(piece)).join('') + hider.end()
 }
 
@@ -23,6 +23,6 @@ test('is not shown by halves where the rest never comes, and ordinary ends are',
 })
 
 test('holds back no more than may be the beginning of it', () => {
-  const hider = new Hider('sesame-opens')
+  const hider = new Redactor('sesame-opens')
   expect([hider.take('a line\n'), hider.take('a ses'), hider.take('t\n')]).toEqual(['a line\n', 'a ', 'sest\n'])
 })

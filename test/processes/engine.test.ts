@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endLeftovers, type Launched, runGuarded } from '../../src/processes/child.ts'
+import { killOrphans, type Launched, runGuarded } from '../../src/processes/child.ts'
 import { OWNER_VARIABLE } from '../../src/processes/command.ts'
 import { createEngine, LogFile } from '../../src/processes/engine.ts'
 import { readMeasured } from '../../src/processes/managed.ts'
@@ -99,8 +99,8 @@ describe('a model server as a process', () => {
     const { server, look } = await start(modelServer())
     await until('it is ready', async () => (await look()) === 'ready')
     server.signal('SIGKILL')
-    expect(await server.exited).toBe('was ended by SIGKILL')
-    await until('its end is told', () => readLog().includes('was ended by SIGKILL'))
+    expect(await server.exited).toBe('was killed by SIGKILL')
+    await until('its end is told', () => readLog().includes('was killed by SIGKILL'))
     expect(readLog()).toContain(`started as process ${server.pid}`)
     expect(readLog()).toContain('model server local/gemma with …')
     expect(readLog()).not.toContain(server.key)
@@ -138,10 +138,10 @@ describe('a model server as a process', () => {
 
   test('whose program is not there says what to do', async () => {
     await expect(start(['no-such-server', '-m', 'x'])).rejects.toThrow(
-      'there is no program no-such-server on the PATH of the server: install it, or write its full path in its process',
+      "program no-such-server is not on the server's PATH; install it or use its full path in `process`",
     )
-    await expect(start(['/nowhere/llama-server'])).rejects.toThrow('correct the path in its process')
-    await until('the log has it', () => readLog().includes('not started: there is no program /nowhere/llama-server'))
+    await expect(start(['/nowhere/llama-server'])).rejects.toThrow('correct the path in `process`')
+    await until('the log has it', () => readLog().includes("not started: program /nowhere/llama-server doesn't exist"))
   })
 
   test('is not left behind by a process that was killed', async () => {
@@ -188,9 +188,9 @@ describe('a model server as a process', () => {
       const pid = await pidIn(path)
       gateway.kill('SIGKILL')
       await gateway.exited
-      expect(await endLeftovers(OWNER_VARIABLE, 'somebody else')).toBe(0)
+      expect(await killOrphans(OWNER_VARIABLE, 'somebody else')).toBe(0)
       expect(isRunning(pid)).toBe(true)
-      expect(await endLeftovers(OWNER_VARIABLE, folder.path)).toBeGreaterThan(0)
+      expect(await killOrphans(OWNER_VARIABLE, folder.path)).toBeGreaterThan(0)
       expect(isRunning(pid)).toBe(false)
     },
   )
@@ -219,7 +219,7 @@ test('a program that has not ended in time is ended with all that it has started
   const { isLate, how } = await runGuarded(['sh', '-c', `sleep 1000 & echo $! > ${path}; wait`], {
     ...{ environment: { PATH: process.env.PATH ?? '' }, secret: null, mostMs: 200, write() {} },
   })
-  expect([isLate, how]).toEqual([true, 'was ended by SIGKILL'])
+  expect([isLate, how]).toEqual([true, 'was killed by SIGKILL'])
   const pid = await pidIn(path)
   await until('all of it has gone', () => !isRunning(pid))
 })

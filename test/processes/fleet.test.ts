@@ -204,9 +204,9 @@ describe('a fleet of model servers', () => {
 
   test('refuses at once what never fits, and says to administrators what to do', async () => {
     const { fleet, ask } = createTestFleet({ specs: { a: { memoryBytes: 30 * 2 ** 30 } }, memory: 22 * 2 ** 30 })
-    expect(await GONE(ask('a'))).toBe('needs more memory than there is for models here')
+    expect(await GONE(ask('a'))).toBe('needs more memory than is available for models')
     expect(fleet.status('a')?.reason).toContain('needs 30.0 GiB')
-    expect(fleet.status('a')?.reason).toContain('22.0 GiB: raise that')
+    expect(fleet.status('a')?.reason).toContain('leaves 22.0 GiB next to pinned models; raise that limit')
   })
 
   test('has a model that waits for one device stop what was used longest ago on that one, and nothing elsewhere', async () => {
@@ -280,9 +280,9 @@ describe('a fleet of model servers', () => {
   test('names the device whose memory a model does not fit', async () => {
     const specs = { a: { memoryBytes: 30 * 2 ** 30, device: 'CUDA1' } }
     const { fleet, ask } = createTestFleet({ specs, memory: { CUDA0: 60 * 2 ** 30, CUDA1: 22 * 2 ** 30 } })
-    expect(await GONE(ask('a'))).toBe('needs more memory than there is for models here')
+    expect(await GONE(ask('a'))).toBe('needs more memory than is available for models')
     expect(fleet.status('a')?.reason).toContain(
-      'needs 30.0 GiB of CUDA1, and beside what is pinned `memory.CUDA1` in the catalogue leaves it 22.0 GiB',
+      'needs 30.0 GiB of CUDA1, but `memory.CUDA1` in the catalog leaves 22.0 GiB next to pinned models',
     )
   })
 
@@ -292,8 +292,8 @@ describe('a fleet of model servers', () => {
     const asked = [GONE(ask('a')), GONE(ask('a'))]
     await clock.pass(10)
     lastOf('a').end('exited with 1')
-    expect(await Promise.all(asked)).toEqual(Array.from({ length: 2 }, () => 'could not start its model server'))
-    expect(await GONE(ask('a'))).toBe('could not start its model server')
+    expect(await Promise.all(asked)).toEqual(Array.from({ length: 2 }, () => 'failed to start its model server'))
+    expect(await GONE(ask('a'))).toBe('failed to start its model server')
     expect(stateOf('a')).toBe('failed')
     expect(fleet.status('a')?.reason).toContain('exited with 1')
     slow.clear()
@@ -313,7 +313,7 @@ describe('a fleet of model servers', () => {
     lastOf('a').look = 'loading'
     over('lost')
     await clock.pass(100)
-    lastOf('a').end('was ended by SIGSEGV')
+    lastOf('a').end('was killed by SIGSEGV')
     await clock.pass(100)
     expect([stateOf('a'), await fleet.probe(toTarget({ id: 'a' }).upstream)]).toEqual(['failed', { state: 'ready' }])
     await clock.pass(3_000)
@@ -382,7 +382,7 @@ describe('a fleet of model servers', () => {
     const { upstream } = toTarget({ id: 'a' })
     expect(await fleet.probe(upstream)).toEqual({
       state: 'down',
-      reason: 'it needs more memory than there is for models here',
+      reason: 'it needs more memory than is available for models',
     })
     expect(fleet.status('a')?.reason).toContain('`memory`')
     renew({ a: { memoryBytes: 10, hash: 'smaller' } })
@@ -412,13 +412,13 @@ describe('a fleet of model servers', () => {
     await clock.pass(100)
     const error = await ask('a', 'x').catch((error) => error)
     expect([error.message, error.status, error.isOwnLimit]).toEqual([
-      '256 requests wait for its model server already',
+      "its model server's queue is full (256 requests)",
       429,
       true,
     ])
     expect(error.retryAfterMs).toBeGreaterThan(1_000_000)
     const other = ask('a', 'y')
-    expect(await GONE(asked.at(-1) ?? other)).toContain('wait for its model server already')
+    expect(await GONE(asked.at(-1) ?? other)).toContain("its model server's queue is full")
   })
 
   test('takes over another command once what is being answered has ended, and keeps those who wait', async () => {
@@ -442,7 +442,7 @@ describe('a fleet of model servers', () => {
     const second = GONE(ask('a'))
     await clock.pass(1_000)
     renew({})
-    expect(await second).toBe('is not set up any more')
+    expect(await second).toBe('is no longer configured')
     expect(fleet.status('a')?.state).toBe('ready')
     ;(await first).over('ok')
     await clock.pass(1_000)
@@ -519,12 +519,12 @@ describe('a fleet of model servers', () => {
     await clock.pass(1_000)
     const third = GONE(ask('b'))
     fleet.drain()
-    expect(await third).toContain('this server stops')
+    expect(await third).toContain('the server is shutting down')
     ;(await first).over('ok')
     ;(await second).over('ok')
     const closed = fleet.close()
     await clock.pass(10_000)
     await closed
-    expect([lastOf('a').ended, lastOf('b').ended]).toEqual(['was ended by SIGTERM', 'was ended by SIGTERM'])
+    expect([lastOf('a').ended, lastOf('b').ended]).toEqual(['was killed by SIGTERM', 'was killed by SIGTERM'])
   })
 })

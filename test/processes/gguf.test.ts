@@ -66,20 +66,20 @@ describe('is no model:', () => {
 
   test.each<[what: string, bytes: Uint8Array, sentence: string]>([
     ['an empty file', new Uint8Array(0), 'is empty'],
-    ['something else', text('PK\x03\x04'), 'is no GGUF file'],
-    ['four letters alone', text('GGUF'), 'is cut off in its header'],
-    ['a pointer of git', text('version https://git-lfs.github.com/spec/v1\noid sha256:00\n'), 'run git lfs pull'],
+    ['something else', text('PK\x03\x04'), 'is not a GGUF file'],
+    ['four letters alone', text('GGUF'), 'is truncated in its header'],
+    ['a pointer of git', text('version https://git-lfs.github.com/spec/v1\noid sha256:00\n'), 'run `git lfs pull`'],
     ['a web page', text('<!DOCTYPE html><title>Model</title>'), 'is a web page'],
-    ['an older format', text('tjgg....'), 'is of a format before GGUF'],
-    ['the first version', patched(4, 1), 'is GGUF of version 1'],
-    ['a later version', patched(4, 9), 'this program may be too old'],
+    ['an older format', text('tjgg....'), 'is in a format older than GGUF'],
+    ['the first version', patched(4, 1), 'is GGUF version 1'],
+    ['a later version', patched(4, 9), 'update Tollgate'],
     ['another byte order', patched(4, 0, 0, 0, 3), 'byte order'],
-    ['a giant count of tensors', patched(8, ...HUGE), 'is damaged: its header counts'],
-    ['a giant count of keys', patched(16, ...HUGE), 'is damaged: its header counts'],
-    ['a giant key', patched(24, ...HUGE), 'is cut off in its header'],
-    ['a value of no type', patched(24 + 8 + 'general.architecture'.length, 77), 'of the unknown type 77'],
-    ['one without weights', whole.subarray(0, whole.length - 64), 'is cut off: it has'],
-    ['one of nothing', makeGguf({ values: {} }), 'does not say of which architecture'],
+    ['a giant count of tensors', patched(8, ...HUGE), 'is damaged: its header claims'],
+    ['a giant count of keys', patched(16, ...HUGE), 'is damaged: its header claims'],
+    ['a giant key', patched(24, ...HUGE), 'is truncated in its header'],
+    ['a value of no type', patched(24 + 8 + 'general.architecture'.length, 77), 'of unknown type 77'],
+    ['one without weights', whole.subarray(0, whole.length - 64), 'is truncated: it has'],
+    ['one of nothing', makeGguf({ values: {} }), 'its header names no architecture'],
   ])('%s', (_, bytes, sentence) => {
     expect(() => toFacts(readHeader(sourceOf(bytes)))).toThrow(sentence)
   })
@@ -89,12 +89,14 @@ describe('is no model:', () => {
     const at = bytes.indexOf('tokenizer.ggml.tokens'.charCodeAt(0), Buffer.from(bytes).indexOf('tokenizer.ggml.tokens'))
     const copy = Uint8Array.from(bytes)
     copy.set(HUGE, at + 'tokenizer.ggml.tokens'.length + 8)
-    expect(() => readHeader(sourceOf(copy))).toThrow('is cut off in its header')
+    expect(() => readHeader(sourceOf(copy))).toThrow('is truncated in its header')
   })
 
   test('whatever is cut off, at every byte', () => {
     for (let length = 0; length < whole.length - 32; length++)
-      expect(() => toFacts(readHeader(sourceOf(whole.subarray(0, length))))).toThrow(/is (empty|cut off|no GGUF)/)
+      expect(() => toFacts(readHeader(sourceOf(whole.subarray(0, length))))).toThrow(
+        /is (empty|truncated|not a GGUF file)/,
+      )
   })
 
   test('whatever has a byte of chance in it, or it still is one', () => {

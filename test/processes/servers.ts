@@ -40,7 +40,7 @@ export function createServer(
     },
     signal(name) {
       server.signals.push(name)
-      if (name === 'SIGKILL' || !isStubborn) server.end(`was ended by ${name}`)
+      if (name === 'SIGKILL' || !isStubborn) server.end(`was killed by ${name}`)
     },
     memoryBytes: () => memoryBytes,
   }

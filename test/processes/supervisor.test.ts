@@ -87,7 +87,7 @@ describe('a model server', () => {
     }
     await begin('ready')
     supervisor.proved()
-    current().end('was ended by SIGSEGV')
+    current().end('was killed by SIGSEGV')
     await clock.pass(1_000)
     expect([supervisor.state, servers.length]).toEqual(['stopped', 4])
   })
