@@ -28,7 +28,7 @@ export interface Bill {
   /** Whether some usage has no price, so that the actual cost may differ. */
   isUnpriced: boolean
   /** Usage of other models within the call; not included in the rest. */
-  within: readonly WithinBill[]
+  nested: readonly NestedBill[]
 }
 
 /**
@@ -133,7 +133,7 @@ const toKeptForHour = (usage: Usage): Usage => ({ ...usage, cacheWrite: 0, cache
 
 const NOTHING: Omit<Bill, 'status'> = {
   ...{ usage: NO_USAGE, estimated: false, costNanoUsd: 0, mode: null, reportedNanoUsd: null, isUnpriced: false },
-  within: [],
+  nested: [],
 }
 
 /** By the upstream's own charge for a complete response, else by the price list. */
@@ -160,7 +160,7 @@ export function charge(
     mode,
     reportedNanoUsd,
     isUnpriced: findUnpriced(pricing, usage, mode).length > 0,
-    within: others.length > 0 ? toWithin(target, others, mode) : NOTHING.within,
+    nested: others.length > 0 ? toNested(target, others, mode) : NOTHING.nested,
   }
 }
 
@@ -171,7 +171,7 @@ export const toBilled = ({
   mode,
   reportedNanoUsd,
   isUnpriced,
-}: Omit<Bill, 'status' | 'within'>) => ({
+}: Omit<Bill, 'status' | 'nested'>) => ({
   ...toCounts(usage),
   estimated: estimated ? 1 : 0,
   costNanoUsd,
@@ -192,13 +192,13 @@ function toLarger(reported: Usage, counted: Usage): Usage {
   }
 }
 
-export interface WithinBill extends Omit<Bill, 'status' | 'within'> {
+export interface NestedBill extends Omit<Bill, 'status' | 'nested'> {
   upstreamModel: string
   priceId: string | null
 }
 
 /** A model without a price here is charged as the model that was called, and marked. */
-function toWithin(target: Target, others: readonly ModelUsage[], mode: string | null): WithinBill[] {
+function toNested(target: Target, others: readonly ModelUsage[], mode: string | null): NestedBill[] {
   return others.map(({ model, usage }) => {
     const price = findPrice(target, model)
     const { pricing, priceId } = price ?? target
@@ -248,14 +248,14 @@ export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))
 
 /** Sums the calls of a request and the models within them, each rounded separately. */
-export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'within'> {
+export function addBills(bills: readonly Bill[]): Omit<Bill, 'status' | 'nested'> {
   const sum = { usage: { ...NO_USAGE }, estimated: false, costNanoUsd: 0 }
-  for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.within])) {
+  for (const { usage, estimated, costNanoUsd } of bills.flatMap((bill) => [bill, ...bill.nested])) {
     addUsage(sum.usage, usage)
     sum.estimated ||= estimated
     sum.costNanoUsd += costNanoUsd
   }
-  const { unpriced, ...terms } = joinTerms(bills.flatMap((bill) => [...bill.within, bill].map(toBilled)))
+  const { unpriced, ...terms } = joinTerms(bills.flatMap((bill) => [...bill.nested, bill].map(toBilled)))
   return { ...sum, ...terms, isUnpriced: unpriced > 0 }
 }
 

@@ -203,7 +203,7 @@ export function askForAll(
     const { usage, costNanoUsd } = addBills([bill])
     tokens += usage.prompt + usage.completion
     // A crash doesn't know the usage of several models, and charges the reserve.
-    spentNanoUsd += bill.within.length === 0 ? costNanoUsd : Math.max(costNanoUsd, reserve.reservedNanoUsd)
+    spentNanoUsd += bill.nested.length === 0 ? costNanoUsd : Math.max(costNanoUsd, reserve.reservedNanoUsd)
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
   if (!hasBudget) return { tokens, nanoUsd: 0 }

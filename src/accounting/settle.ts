@@ -199,7 +199,7 @@ const toName = (upstream: string, model: string) => `${upstream}\n${model}`
 
 /** Whether the request's row alone holds everything. */
 export const isAlone = (bills: readonly Bill[]): boolean =>
-  bills.length === 0 || (bills.length === 1 && bills[0]?.within.length === 0)
+  bills.length === 0 || (bills.length === 1 && bills[0]?.nested.length === 0)
 
 export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: readonly Bill[]): SettledCall[] {
   const all = calls.flatMap((call, at) =>
@@ -208,7 +208,7 @@ export function toSettledCalls(row: OpenRow, calls: readonly Call[], bills: read
   const settled = all.map(({ made }) => made)
   let number = 1 + Math.max(...calls.map((call) => call.number))
   for (const { made, bill } of all) {
-    for (const { upstreamModel, priceId, ...used } of bill.within)
+    for (const { upstreamModel, priceId, ...used } of bill.nested)
       settled.push({
         ...{ ...made, number: number++, reason: 'within', upstreamModel, priceId },
         ...{ reservedPromptTokens: 0, reservedCompletionTokens: 0, reservedNanoUsd: 0 },
@@ -240,7 +240,7 @@ const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
  */
 export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
   const bill = toEndedBill(call)
-  return bill === null || bill.within.length > 0 ? null : toSettledCall(row, call, bill)
+  return bill === null || bill.nested.length > 0 ? null : toSettledCall(row, call, bill)
 }
 
 function toEnd({ meter }: Call, { status }: Bill) {
@@ -266,7 +266,7 @@ type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'duration
  */
 export function toSettledRow(
   open: OpenRow,
-  sum: Omit<Bill, 'status' | 'within'>,
+  sum: Omit<Bill, 'status' | 'nested'>,
   last: Call | undefined,
   ending: Ending,
 ): SettledRow {

@@ -12,7 +12,7 @@ import { readNames } from '../identity/admins.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import type { Principal } from '../identity/principal.ts'
 import { toChanges } from '../keys/changes.ts'
-import { type Body, columnOf, type FieldsOf, KEY_FIELDS, type KeyChanges, type Said } from '../keys/definition.ts'
+import { type Body, columnOf, type FieldsOf, type InputField, KEY_FIELDS, type KeyChanges } from '../keys/definition.ts'
 import {
   type CreatedKey,
   createKey,
@@ -38,7 +38,7 @@ import { findUnmatched, Unmatched } from './unmatched.ts'
 /** What bodies take of each kind of field; the services check the values. */
 const Texts = Type.Array(Type.String())
 
-const SCHEMAS: Readonly<Record<Exclude<Said<unknown>['kind'], 'budget' | 'choice'>, TSchema>> = {
+const SCHEMAS: Readonly<Record<Exclude<InputField<unknown>['kind'], 'budget' | 'choice'>, TSchema>> = {
   ...{ text: Type.String(), patterns: Texts, ranges: Texts, scope: oneOf(['all', 'local']), team: Type.String() },
   ...{ count: Type.Integer(), time: Type.Integer(), switch: Type.Boolean() },
   metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
@@ -50,7 +50,7 @@ export const toBodies = <Changes extends { name?: string }>(fields: FieldsOf<Cha
   Patch: toBody<Body<Changes>>(fields, [], isOwn),
 })
 
-type Described = Pick<Said<string>, 'kind' | 'choices' | 'says' | 'none' | 'isForEditors'>
+type Described = Pick<InputField<string>, 'kind' | 'choices' | 'says' | 'none' | 'isForEditors'>
 
 /** @param needed what may not be left out. */
 export function toBody<Told>(fields: Readonly<Record<string, Described>>, needed: readonly string[], isOwn = false) {

@@ -12,9 +12,9 @@ import { toChanges } from '../keys/changes.ts'
 import {
   type Field,
   type FieldsOf,
+  type InputFieldsOf,
   KEY_FIELDS,
   type KeyChanges,
-  type SaidOf,
   TEAM_FIELDS,
   type TeamChanges,
   toBudgetText,
@@ -33,7 +33,7 @@ interface Manner {
   canBeNone: boolean
 }
 
-export function addOptions<Changes>(command: Command, fields: SaidOf<Changes>, { canBeNone }: Manner): Command {
+export function addOptions<Changes>(command: Command, fields: InputFieldsOf<Changes>, { canBeNone }: Manner): Command {
   for (const name of keysOf(fields)) {
     const { option, none, kind, choices = {}, byDefault } = fields[name]
     const typed = new Option(option.flag, none !== undefined && canBeNone ? `${option.help}; or none` : option.help)
@@ -51,7 +51,7 @@ export const addTeamOptions = (command: Command, manner: Manner) => addOptions(c
 
 /** Reads the options. Throws a usage error for the first that is wrong. */
 export function toTypedChanges<Changes extends object>(
-  fields: SaidOf<Changes>,
+  fields: InputFieldsOf<Changes>,
   said: AnyFlags,
   { canBeNone }: Manner,
   nowMs: number,

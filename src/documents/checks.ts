@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import { toBudgetText } from '../keys/definition.ts'
-import { isLiving } from '../keys/find.ts'
+import { isActive } from '../keys/find.ts'
 import type { BudgetStatus, readSpendStatuses } from '../keys/spend-status.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { Text, wordOf } from './fields.ts'
@@ -29,7 +29,7 @@ export function checkKeys(
   read: (kind: 'key' | 'team') => ReturnType<typeof readSpendStatuses>,
   nowMs: number,
 ): Check[] {
-  const inForce = keys.filter((key) => isLiving(key, nowMs))
+  const inForce = keys.filter((key) => isActive(key, nowMs))
   const living = inForce.filter(({ hidden }) => !hidden)
   if (living.length === 0)
     return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]

@@ -139,17 +139,17 @@ async function inParallel(
 ): Promise<void> {
   const left = Array.from({ length: count }, (_, index) => index)
   const failures: unknown[] = []
-  let underWay = 0
+  let inFlight = 0
   let ended = 0
   const worker = async () => {
     for (let index = left.shift(); index !== undefined && failures.length === 0; index = left.shift()) {
       const endedBefore = ended
-      underWay++
+      inFlight++
       try {
         await task(index)
         ended++
       } catch (error) {
-        const isAlone = underWay === 1 && ended === endedBefore
+        const isAlone = inFlight === 1 && ended === endedBefore
         if (isAlone || !isOwnLimit(error)) {
           failures.push(error)
           onFailure()
@@ -157,9 +157,9 @@ async function inParallel(
         }
         left.push(index)
         left.sort((a, b) => a - b)
-        if (underWay > 1) return
+        if (inFlight > 1) return
       } finally {
-        underWay--
+        inFlight--
       }
     }
   }

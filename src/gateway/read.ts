@@ -188,7 +188,7 @@ export class Uploads {
   readonly #uploadMs: number
   readonly #nowMs: () => number
   readonly #after: (ms: number, then: () => void) => void
-  readonly #underWay = new Set<Upload>()
+  readonly #inFlight = new Set<Upload>()
   #isWaiting = false
 
   constructor({
@@ -202,14 +202,14 @@ export class Uploads {
   }
 
   begin(): Upload {
-    const upload = new Upload(this.#underWay, this.#nowMs() + this.#uploadMs)
-    this.#underWay.add(upload)
+    const upload = new Upload(this.#inFlight, this.#nowMs() + this.#uploadMs)
+    this.#inFlight.add(upload)
     if (!this.#isWaiting) this.#wait(this.#uploadMs)
     return upload
   }
 
   end(refusal: () => GatewayError): void {
-    for (const upload of this.#underWay) upload.end(refusal())
+    for (const upload of this.#inFlight) upload.end(refusal())
   }
 
   #wait(ms: number): void {
@@ -220,7 +220,7 @@ export class Uploads {
   #look(): void {
     this.#isWaiting = false
     const nowMs = this.#nowMs()
-    for (const upload of this.#underWay) {
+    for (const upload of this.#inFlight) {
       if (upload.untilMs > nowMs) {
         this.#wait(upload.untilMs - nowMs)
         return

@@ -3,7 +3,7 @@
  * property in `StoredAdmin` or `StoredToken`, and a column; the compiler finds the rest.
  */
 import type { Role, TokenScope } from '../domain/roles.ts'
-import { KEY_FIELDS, once, readChoice, type SaidOf } from '../keys/definition.ts'
+import { type InputFieldsOf, KEY_FIELDS, once, readChoice } from '../keys/definition.ts'
 
 export interface AdminOptions {
   name: string
@@ -32,7 +32,7 @@ const SCOPES: Readonly<Record<TokenScope, string>> = {
   write: "an editor's permissions",
 }
 
-export const ADMIN_FIELDS: SaidOf<AdminOptions> = {
+export const ADMIN_FIELDS: InputFieldsOf<AdminOptions> = {
   name: {
     kind: 'text',
     says: 'Sign-in name.',
@@ -60,7 +60,7 @@ export const ADMIN_FIELDS: SaidOf<AdminOptions> = {
 
 const { byDefault: _ofNew, ...role } = ADMIN_FIELDS.role
 
-export const ADMIN_CHANGES: SaidOf<AdminChanges> = {
+export const ADMIN_CHANGES: InputFieldsOf<AdminChanges> = {
   role,
   team: ADMIN_FIELDS.team,
   disabled: {
@@ -76,7 +76,7 @@ export const ADMIN_CHANGES: SaidOf<AdminChanges> = {
   },
 }
 
-export const TOKEN_FIELDS: SaidOf<TokenOptions> = {
+export const TOKEN_FIELDS: InputFieldsOf<TokenOptions> = {
   name: {
     ...KEY_FIELDS.name,
     option: { flag: '<name>', help: 'what uses the token', read: once(String) },

@@ -6,7 +6,7 @@ import { count } from '../domain/text.ts'
 import { DAY_MS } from '../domain/time.ts'
 import { NEW_KEY, requireWithin, toKeyFields } from '../keys/changes.ts'
 import type { KeyChanges } from '../keys/definition.ts'
-import { isLiving } from '../keys/find.ts'
+import { isActive } from '../keys/find.ts'
 import { type CreatedKey, createKey } from '../keys/service.ts'
 import type { Actor, ConfigStore, KeyRows, KeyStore, StoredKey } from '../store/config-store.ts'
 import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
@@ -77,11 +77,11 @@ function requireAllowed({ keys, teams }: KeyRows, { id, teamId }: Member, key: S
       'This key has limits set by an administrator, so it cannot expire in the past. To end it now, revoke it.'
     throw new ServiceError({ kind: 'invalid', field: 'expires_ms' }, message)
   }
-  if (!isLiving(key, nowMs)) return
-  const wasLiving = before !== undefined && isLiving(before, nowMs)
+  if (!isActive(key, nowMs)) return
+  const wasLiving = before !== undefined && isActive(before, nowMs)
   const others = keys.filter((one) => one.id !== key.id && !one.hidden)
-  const living = others.filter((one) => isLiving(one, nowMs))
-  const held = others.filter((one) => one.ownerId === id && !isLiving(one, nowMs) && isHeld(one, nowMs))
+  const living = others.filter((one) => isActive(one, nowMs))
+  const held = others.filter((one) => one.ownerId === id && !isActive(one, nowMs) && isHeld(one, nowMs))
   const most = teams.find((team) => team.id === teamId)?.maxKeys ?? null
   if (!wasLiving && most !== null && living.filter(({ ownerId }) => ownerId === id).length + held.length >= most) {
     const also = ` Keys with limits set by an administrator count for ${HELD_MS / DAY_MS} days after they end; rotate them instead.`

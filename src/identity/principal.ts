@@ -4,7 +4,7 @@ import { mintId, toShortId } from '../domain/id.ts'
 import type { Role } from '../domain/roles.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { isName, NAME_RULE } from '../keys/definition.ts'
-import { isLiving, isNamed } from '../keys/find.ts'
+import { isActive, isNamed } from '../keys/find.ts'
 import { hashToken, mintToken } from '../keys/token.ts'
 import type { Actor } from '../store/config-store.ts'
 import type { IdentityStore, StoredAdmin, StoredSession, StoredToken } from '../store/identity-store.ts'
@@ -100,7 +100,7 @@ export function createToken(
   const detail = { name, ...toDifference({}, { scope, expires_ms: expiresMs }) }
   const change = { action: 'tokens.create' as const, subject: token.id, detail, write: { tokens: [token] } }
   return store.changeIdentity(by, ({ tokens }) => {
-    const taken = tokens.find((one) => one.name === name && isLiving(one, by.nowMs))
+    const taken = tokens.find((one) => one.name === name && isActive(one, by.nowMs))
     if (!taken) return { value: { token, secret }, change }
     const message = `A token named '${name}' already exists (${toShortId(taken.id)}).`
     throw new ServiceError({ kind: 'token_exists', token: name, id: taken.id }, message)
@@ -126,7 +126,7 @@ function findToken(tokens: readonly StoredToken[], which: string, nowMs: number)
   if (byId) return byId
   const named = tokens.filter((token) => isNamed(token, which))
   const unrevoked = named.filter(({ revokedMs }) => revokedMs === null)
-  const living = unrevoked.filter((token) => isLiving(token, nowMs))
+  const living = unrevoked.filter((token) => isActive(token, nowMs))
   const [found, ...others] = [living, unrevoked, named.slice(-1)].find(({ length }) => length > 0) ?? []
   if (!found) throw new ServiceError({ kind: 'token_not_found', token: which }, `Token '${which}' not found.`)
   if (others.length === 0) return found

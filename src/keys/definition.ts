@@ -45,7 +45,7 @@ export interface TeamChanges extends SharedChanges {
 export type Kind = 'text' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
 
 /** What bodies and commands need of a field; also of users and tokens. */
-export interface Said<Value> {
+export interface InputField<Value> {
   kind: Kind | 'choice' | 'switch'
   /** The values of a choice, with labels. */
   choices?: Readonly<Record<Value & string, string>>
@@ -69,7 +69,7 @@ export interface Said<Value> {
   isForEditors?: true
 }
 
-export interface Field<Value> extends Said<Value> {
+export interface Field<Value> extends InputField<Value> {
   kind: Kind
   /** Label in command output, and text for no value. */
   label: string
@@ -81,7 +81,7 @@ export interface Field<Value> extends Said<Value> {
   isWithin?(value: Value, ceiling: Value): boolean
 }
 
-export type SaidOf<Changes> = { readonly [Name in keyof Changes]-?: Said<NonNullable<Changes[Name]>> }
+export type InputFieldsOf<Changes> = { readonly [Name in keyof Changes]-?: InputField<NonNullable<Changes[Name]>> }
 export type FieldsOf<Changes> = { readonly [Name in keyof Changes]-?: Field<NonNullable<Changes[Name]>> }
 
 /** An option's value is invalid; the caller adds the option's name. */

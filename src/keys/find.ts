@@ -7,7 +7,7 @@ import { toMasked } from './token.ts'
 /** Shorter parts could soon match another ID. */
 const PART_OF_ID = /^[0-9a-f]{6,31}$/
 
-export const isLiving = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
+export const isActive = ({ revokedMs, expiresMs }: Pick<StoredKey, 'revokedMs' | 'expiresMs'>, nowMs: number) =>
   revokedMs === null && (expiresMs === null || expiresMs > nowMs)
 
 /** A short ID may be typed only in part. */
@@ -28,7 +28,7 @@ export function findKey(keys: readonly StoredKey[], text: string, nowMs: number)
   if (byId) return byId
   const [, lastFour] = /^(?:sk-tg-)?(?:…|\.\.\.)?([A-Za-z0-9]{4})$/.exec(text) ?? []
   const named = keys.filter(({ name }) => name === text)
-  const living = named.filter((key) => isLiving(key, nowMs))
+  const living = named.filter((key) => isActive(key, nowMs))
   const inSight = living.filter(({ hidden }) => !hidden)
   const byName = [inSight, living, named].find(({ length }) => length > 0) ?? []
   const others = keys.filter((key) => isMeant(key.id, id) || key.secrets.some((secret) => secret.lastFour === lastFour))
@@ -50,7 +50,7 @@ export function requireUnrevoked({ id, name, revokedMs }: StoredKey): void {
 }
 
 /** Throws `key_hidden`: a playground key belongs to its owner and has no secret. */
-export function requireInSight({ name, hidden }: StoredKey): void {
+export function requireVisible({ name, hidden }: StoredKey): void {
   if (!hidden) return
   const message = `'${name}' is a playground key. It has no secret and is revoked when its owner is disabled. You can change only its limits, budget, and models.`
   throw new ServiceError({ kind: 'key_hidden', key: name }, message)
@@ -68,7 +68,7 @@ export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs:
     const message = `The field name is invalid: '${SYSTEM}' is reserved for requests without a key. Choose another name.`
     throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
   }
-  const taken = keys.find((key) => !key.hidden && key.name === name && isLiving(key, nowMs))
+  const taken = keys.find((key) => !key.hidden && key.name === name && isActive(key, nowMs))
   if (!taken) return
   const message = `A key named '${name}' already exists (${toShortId(taken.id)}).`
   throw new ServiceError({ kind: 'key_exists', key: name, id: taken.id }, message)

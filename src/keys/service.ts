@@ -19,7 +19,7 @@ import type {
 } from '../store/config-store.ts'
 import { NEW_KEY, NEW_TEAM, toCeilings, toKeyFields, toTeamFields, withKeyChanges, withTeamChanges } from './changes.ts'
 import type { KeyChanges, TeamChanges } from './definition.ts'
-import { findKey, findTeam, isLiving, requireFreeName, requireInSight, requireUnrevoked } from './find.ts'
+import { findKey, findTeam, isActive, requireFreeName, requireUnrevoked, requireVisible } from './find.ts'
 import { mintSecret, toMasked } from './token.ts'
 
 export interface KeyOptions extends KeyChanges {
@@ -103,14 +103,14 @@ export function editKey(store: KeyStore, which: string, changes: KeyChanges, by:
     requireUnrevoked(found)
     requireRevision(by, `The key '${found.name}'`, toKeyFields(found), toKeyFields(found))
     const { name, team, allowedIps, expiresMs } = changes
-    if ([name, team, allowedIps, expiresMs].some((change) => change !== undefined)) requireInSight(found)
+    if ([name, team, allowedIps, expiresMs].some((change) => change !== undefined)) requireVisible(found)
     const changed = withKeyChanges(found, changes, teams)
     const isOthers = found.ownerId !== null && !store.isOwn
     const key = isOthers ? { ...changed, ceilings: toCeilings(changed, changes) } : changed
     // Keys that shared a name before names were unique may keep it.
-    const isNewName = key.name !== found.name || !isLiving(found, by.nowMs)
+    const isNewName = key.name !== found.name || !isActive(found, by.nowMs)
     const others = keys.filter(({ id }) => id !== key.id)
-    if (isNewName && isLiving(key, by.nowMs)) requireFreeName(others, key.name, by.nowMs)
+    if (isNewName && isActive(key, by.nowMs)) requireFreeName(others, key.name, by.nowMs)
     const difference = toDifference(toKeyFields(found), toKeyFields(key))
     const record = { action: 'keys.edit' as const, subject: key.id, detail: { name: key.name, ...difference } }
     return {
@@ -140,9 +140,9 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
     if (!Number.isInteger(overlapMs) || overlapMs < OVERLAP_MS.min || overlapMs > OVERLAP_MS.max)
       throw new ServiceError({ kind: 'invalid', field: 'overlapMs' }, 'The overlap is invalid: must be 0 to 365 days.')
     const found = findKey(keys, which, nowMs)
-    requireInSight(found)
+    requireVisible(found)
     requireUnrevoked(found)
-    if (!isLiving(found, nowMs))
+    if (!isActive(found, nowMs))
       throw new ServiceError({ kind: 'key_expired', key: found.name }, `The key '${found.name}' has expired.`)
     const { secret, stored } = mintSecret(nowMs)
     const before = found.secrets
@@ -181,7 +181,7 @@ export function revokeKey(
 ): Promise<{ key: ListedKey; alreadyRevoked: boolean }> {
   return store.changeKeys(by, ({ keys, teams }) => {
     const found = findKey(keys, which, by.nowMs)
-    requireInSight(found)
+    requireVisible(found)
     const alreadyRevoked = found.revokedMs !== null
     const key = alreadyRevoked ? found : { ...found, revokedMs: by.nowMs }
     const difference = toDifference({ revoked_ms: found.revokedMs }, { revoked_ms: key.revokedMs })
@@ -197,7 +197,7 @@ export function toListed(key: StoredKey, teams: readonly StoredTeam[], nowMs: nu
   return {
     ...key,
     team: teams.find(({ id }) => id === key.teamId)?.name ?? null,
-    status: key.revokedMs !== null ? 'revoked' : isLiving(key, nowMs) ? 'active' : 'expired',
+    status: key.revokedMs !== null ? 'revoked' : isActive(key, nowMs) ? 'active' : 'expired',
   }
 }
 

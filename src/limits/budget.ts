@@ -24,7 +24,7 @@ interface PeriodUsage {
    * Requests already running when this budget became known, by ID, with the amount that each is in `spentNanoUsd` with
    * until it ends.
    */
-  readonly underWay: Map<string, number>
+  readonly inFlight: Map<string, number>
 }
 
 /** A configured budget and its usage. */
@@ -42,7 +42,7 @@ const openPeriod = (
   atMs: number,
   spentNanoUsd: number,
   isProvisional: boolean,
-  underWay = new Map<string, number>(),
+  inFlight = new Map<string, number>(),
 ): PeriodUsage => ({
   startMs: startOf(period, atMs),
   endMs: endOf(period, atMs),
@@ -51,7 +51,7 @@ const openPeriod = (
   uncounted: new Set(),
   warned: 0,
   isProvisional,
-  underWay,
+  inFlight,
 })
 
 /**
@@ -253,12 +253,12 @@ export interface BudgetWarning {
 
 /**
  * Spend from `fromMs` to before `untilMs`, running requests at their reserved amounts.
- * @param underWay receives those, by ID, with the amount counted for each.
+ * @param inFlight receives those, by ID, with the amount counted for each.
  */
 export type SpentOf = (
   spender: Spender,
   span: { fromMs: number; untilMs: number },
-  underWay: Map<string, number>,
+  inFlight: Map<string, number>,
 ) => number
 
 export interface Ended {
@@ -326,9 +326,9 @@ export class Budgets {
   }
 
   #correct(state: BudgetState | undefined, requestId: string, costNanoUsd: number): void {
-    const counted = state?.usage.underWay.get(requestId)
+    const counted = state?.usage.inFlight.get(requestId)
     if (state === undefined || counted === undefined) return
-    state.usage.underWay.delete(requestId)
+    state.usage.inFlight.delete(requestId)
     state.usage.spentNanoUsd += costNanoUsd - counted
     this.warn(state)
   }
@@ -379,9 +379,9 @@ export class Budgets {
         next.set(id, { ...known, name, budget })
         continue
       }
-      const underWay = new Map<string, number>()
-      const spent = spentOf(spender, toInForce(period, wallMs, this.#latestMs), underWay)
-      const usage = openPeriod(period, this.#latestMs, spent, false, underWay)
+      const inFlight = new Map<string, number>()
+      const spent = spentOf(spender, toInForce(period, wallMs, this.#latestMs), inFlight)
+      const usage = openPeriod(period, this.#latestMs, spent, false, inFlight)
       next.set(id, { spender, name, budget, usage, previous: null })
     }
     return next

@@ -114,10 +114,10 @@ interface LimitRule {
 const RULES: Readonly<Record<keyof Limits, LimitRule>> = {
   concurrency: {
     at: 'entry',
-    check(limit, { underWay }) {
-      if (underWay < limit) return null
+    check(limit, { inFlight }) {
+      if (inFlight < limit) return null
       const retryAfterMs = limit > 0 ? SLOT_RETRY_MS : null
-      return { on: 'concurrency', limit, used: underWay, requested: 1, retryAfterMs }
+      return { on: 'concurrency', limit, used: inFlight, requested: 1, retryAfterMs }
     },
   },
   rpm: {
@@ -179,11 +179,11 @@ export class RateLimiters {
 export class RateLimiter {
   readonly window = new Window()
   /** Slots not released yet. */
-  underWay = 0
+  inFlight = 0
 
   isIdle(nowMs: number): boolean {
     const { window } = this
-    return this.underWay === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
+    return this.inFlight === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
   }
 
   /** Checks a call, first for what no waiting helps. Changes nothing. */
@@ -195,7 +195,7 @@ export class RateLimiter {
 
   /** Counts a request even over the limit. Its tokens may be added later. */
   take(tokens: number, nowMs: number): Slot {
-    this.underWay++
+    this.inFlight++
     return new Slot(this, this.window.add(1, tokens, nowMs), tokens)
   }
 
@@ -239,7 +239,7 @@ export class Slot {
 
   /** Frees the concurrency slot; the counts stay. */
   release(): void {
-    if (!this.#isReleased) this.limiter.underWay--
+    if (!this.#isReleased) this.limiter.inFlight--
     this.#isReleased = true
   }
 

@@ -100,9 +100,9 @@ export async function createLive(deps: LiveDeps) {
     monotonicMs(),
   )
   // The database lags behind the journal, so it alone never tells what was spent.
-  const spent: SpentOf = (spender, span, underWay) => {
-    for (const [id, nanoUsd] of reader.underWay(spender, span)) underWay.set(id, nanoUsd)
-    return reader.spent(spender, span) + ledger.unapplied(spender, span, underWay)
+  const spent: SpentOf = (spender, span, inFlight) => {
+    for (const [id, nanoUsd] of reader.underWay(spender, span)) inFlight.set(id, nanoUsd)
+    return reader.spent(spender, span) + ledger.unapplied(spender, span, inFlight)
   }
   /** Throws if the ledger can't be read; then nothing changes. */
   const renew = (next: Snapshot, spentOf: SpentOf) => {

@@ -112,7 +112,7 @@ describe('what other models have used within a call', () => {
   test.each(['advisor-1', 'advisor-1-20260102', 'advisor-1-2026-01-02'])(
     'costs what it costs there: %s',
     async (model) => {
-      const { costNanoUsd, isUnpriced, within } = await billed(model)
+      const { costNanoUsd, isUnpriced, nested } = await billed(model)
       expect({ costNanoUsd, isUnpriced }).toEqual({ costNanoUsd: 10 * 1_000 + 5 * 2_000, isUnpriced: false })
       expect(within).toMatchObject([
         // Its searches have no price in its own sheet.
@@ -122,7 +122,7 @@ describe('what other models have used within a call', () => {
   )
 
   test('costs as the model that was called does, and is marked, where it has no price', async () => {
-    expect((await billed('stranger')).within).toMatchObject([
+    expect((await billed('stranger')).nested).toMatchObject([
       {
         upstreamModel: 'stranger',
         priceId: 'own',
@@ -130,7 +130,7 @@ describe('what other models have used within a call', () => {
         isUnpriced: true,
       },
     ])
-    expect((await billed('stranger', [], [])).within).toMatchObject([{ costNanoUsd: 0, isUnpriced: false }])
+    expect((await billed('stranger', [], [])).nested).toMatchObject([{ costNanoUsd: 0, isUnpriced: false }])
   })
 
   test('is charged once where the call was left behind the report of another that took over', async () => {
@@ -140,12 +140,12 @@ describe('what other models have used within a call', () => {
     const target = { ...toTarget({ prices: new Map([['advisor-1', dear]]) }), pricing, priceId: 'own' }
     const body = { model: 'm', messages: [], stream: true }
     const bill = await toBill({ lane: 'translated', target, body, meter }, 'cut', counter, 'k')
-    expect(bill).toMatchObject({ costNanoUsd: 0, within: [{ costNanoUsd: 100 * 10_000 + 10 * 20_000 }] })
+    expect(bill).toMatchObject({ costNanoUsd: 0, nested: [{ costNanoUsd: 100 * 10_000 + 10 * 20_000 }] })
   })
 
   test('is part of the call where the upstream says what that costs as a whole', async () => {
     expect(await billed('advisor-1', [{ kind: 'charged', nanoUsd: 7 }])).toMatchObject({
-      ...{ usage: { prompt: 110, completion: 15, webSearches: 1 }, costNanoUsd: 7, reportedNanoUsd: 7, within: [] },
+      ...{ usage: { prompt: 110, completion: 15, webSearches: 1 }, costNanoUsd: 7, reportedNanoUsd: 7, nested: [] },
     })
   })
 })

@@ -71,13 +71,13 @@ const toOrigin = (address: string) => URL.parse(address)?.origin ?? address
 
 /** Concurrent callers share a search of the default ports. */
 export function createLocalLook(find: (options?: LookOptions) => Promise<LocalServer[]> = findLocalServers) {
-  let underWay: Promise<LocalServer[]> | null = null
+  let searching: Promise<LocalServer[]> | null = null
   return (at?: readonly string[]): Promise<LocalServer[]> => {
     if (at) return find({ at })
-    underWay ??= find().finally(() => {
-      underWay = null
+    searching ??= find().finally(() => {
+      searching = null
     })
-    return underWay
+    return searching
   }
 }
 
