@@ -114,7 +114,7 @@ describe('what other models have used within a call', () => {
     async (model) => {
       const { costNanoUsd, isUnpriced, nested } = await billed(model)
       expect({ costNanoUsd, isUnpriced }).toEqual({ costNanoUsd: 10 * 1_000 + 5 * 2_000, isUnpriced: false })
-      expect(within).toMatchObject([
+      expect(nested).toMatchObject([
         // Its searches have no price in its own sheet.
         { upstreamModel: model, priceId: 'dear', costNanoUsd: 100 * 10_000 + 10 * 20_000, isUnpriced: true },
       ])

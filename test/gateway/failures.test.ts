@@ -163,7 +163,7 @@ const FAILURES: Failure[] = [
     script: { kind: 'whole', body: {} },
     status: 502,
     ...failed,
-    says: 'no completion',
+    says: 'returned 200 with an invalid completion',
     stream: true,
   },
 ]

@@ -27,7 +27,7 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
     'times what one may cost',
     { budget: { nanoUsd: ROOM * costOf(HELLO_BOUND, CAP), period: 'day' } },
     'insufficient_quota',
-    'The budget of team `crew`',
+    'Budget exceeded for team `crew`',
   ],
 ])(`of 100 requests of 10 keys at once, a team with ${ROOM} %s lets in as many`, async (_, limits, code, sentence) => {
   const { app, near, team, ask } = bench

@@ -124,5 +124,5 @@ test('Tollgates may be chained, eight at most, and pass on nothing of the header
   const count = toB.count
   const refused = await ask(a, { hops: '1,2,3,4,5,6,7,8' })
   expect([refused.status, toB.count]).toEqual([508, count])
-  expect(await refused.text()).toContain('has passed 8 Tollgate servers')
+  expect(await refused.text()).toContain('passed through 8 Tollgate servers; at most 8 can be chained')
 })

@@ -217,7 +217,7 @@ describe('a model', () => {
 const tooLarge = {
   status: 413,
   error: { type: 'invalid_request_error', code: 'request_too_large', param: null },
-  contains: [`at most ${MAX_BODY_BYTES} bytes`],
+  contains: [`(limit: ${MAX_BODY_BYTES} bytes)`],
 }
 
 describe('the order of the checks', () => {

@@ -236,7 +236,7 @@ test('one whose file is gone is not there, which is told, and is read again once
   expect(new Set(await ownOfMany(20))).toEqual(new Set([KEYS[0], KEYS[1]]))
   const told = await fetch('http://localhost/status', { unix: join(app.dataFolder, 'control.sock') })
   expect(((await told.json()) as Status).upstreams[0]?.credentials[2]).toMatchObject({
-    ...{ status: 'not_set', reason: `the file ${path} is not there` },
+    ...{ status: 'not_set', reason: `the file ${path} does not exist` },
   })
   writeFileSync(path, `${KEYS[2]}-renewed\n`)
   reload()

@@ -173,7 +173,7 @@ test('the log says of each request what it cost, and not what was said', async (
   await (await gateway.chat({ stream: true })).text()
   const { row } = await recorded()
   const line = (await gateway.app.logLines()).find((each) => each.id === row.id)
-  expect(line).toMatchObject({ msg: 'request', key: row.key_id, model: 'acme/large', status: 'ok', http: 200 })
+  expect(line).toMatchObject({ msg: 'request finished', key: row.key_id, model: 'acme/large', status: 'ok', http: 200 })
   expect(line).toMatchObject({ prompt_tokens: 10, completion_tokens: 5, cost_nano_usd: costOf(10, 5) })
   const text = await gateway.app.logText()
   for (const word of ['Hello there!', 'tok0', ...gateway.app.secrets]) expect(text).not.toContain(word)

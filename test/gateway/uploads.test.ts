@@ -40,7 +40,7 @@ test('a body in chunks of one byte, as fast as they come, is refused, and its co
   const half = sendHalf(app, key, 'transfer-encoding: chunked', `1\r\n"\r\n${'1\r\nx\r\n'.repeat(100_000)}`)
   await until('the end of the connection', () => half.isClosed)
   expect(half.answer).toStartWith('HTTP/1.1 400')
-  expect(half.answer).toContain('pieces, which are too small')
+  expect(half.answer).toContain('chunks, which are too small')
   await gateway.stop()
 })
 

@@ -56,7 +56,7 @@ describe('a rotation during a rotation', () => {
       expect.stringContaining('was rotated and expired'),
       id,
     ])
-    expect(await tell(second, DAY_MS + 1_000)).toContain('ended on')
+    expect(await tell(second, DAY_MS + 1_000)).toContain('expired on')
     expect(await tell(third, DAY_MS + 1_000)).toBe(id)
   })
 
