@@ -1,7 +1,6 @@
 /**
- * Whom the admin API lets in. Before anything of a request is read: it must name a host of ours, not be another site's, and bring the
- * session or the token of somebody, but for the doors. Then each route says the least role that it takes, and what it does; one that
- * says nothing keeps the API from being made.
+ * Access control of the admin API: host and origin checks and authentication before the body is read, then the minimum role that every
+ * route must declare.
  */
 import type { TSchema } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
@@ -13,58 +12,51 @@ import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
 import { AdminError } from './errors.ts'
 import { isForeign, type OwnOrigin, readCookie, toOwnOrigin } from './origins.ts'
 
-/** Below which all of it is. */
 export const API_PATH = '/admin/api'
-/** Whose body is read by the gateway, by its own limits. */
+/** The gateway reads its body, with its own limits. */
 export const PLAYGROUND = '/playground'
 
 export interface AccessDeps {
   identity: IdentityStore
-  /** Origins that the dashboard is reached under, all of them https. */
+  /** Public https origins of the dashboard. */
   publicUrls: readonly string[]
   now(): number
 }
 
-/** Who asks, and under which of our addresses. */
 export interface Visitor {
   own: OwnOrigin
-  /** Null at the doors alone. */
+  /** Null if not signed in. */
   principal: Principal | null
 }
 
-/** Each includes what stands before it: `anyone` takes everybody, `member` everybody who has signed in. */
+/** In ascending order: `anyone` needs no sign-in, `member` any role. */
 const RANKS = ['anyone', 'member', 'viewer', 'editor', 'owner'] as const
 export type Least = (typeof RANKS)[number]
 
 const rankOf = (role: Role | null) => RANKS.indexOf(role ?? 'anyone')
 
-/**
- * The owner of the data folder, whose commands come over the control socket or are answered in their own process. The audit log
- * names them by this id.
- */
+/** The owner of the data folder, whose commands use the control socket or their own process; the ID is in the audit log. */
 export const OPERATOR: Principal = {
   ...{ id: 'cli', name: 'cli', role: 'owner', teamId: null, session: null, hasPassword: false },
 }
 
 export const isOperator = ({ id }: Pick<Principal, 'id'>) => id === OPERATOR.id
 
-/** Has a request count as the operator's, whatever it says of itself. */
+/** Marks a request as the operator's. */
 export const identifyOperator = (request: Request): void =>
   void visitors.set(request, { own: { origin: 'http://localhost', isSecure: false }, principal: OPERATOR })
 
 const KIB = 1024
-/** Most of a body, which is parsed at once. */
 const MAX_BODY_BYTES: Readonly<Record<Role | 'nobody', number>> = {
   ...{ nobody: 16 * KIB, member: 64 * KIB, viewer: 64 * KIB, editor: 256 * KIB, owner: 256 * KIB },
 }
-/** Of a catalogue, by whoever may apply one. */
+/** For catalogs, from editors and owners. */
 const MAX_CATALOG_BYTES = 8 * KIB ** 2
 
 const visitors = new WeakMap<Request, Visitor>()
-/** What visitors were found by. */
 const found = new WeakMap<Request, AccessDeps>()
 
-/** Finds out who asks. Throws an AdminError where nobody may. */
+/** Authenticates a request. @throws AdminError */
 export async function identify(request: Request, deps: AccessDeps): Promise<void> {
   if (visitors.get(request)?.principal === OPERATOR) return
   const { identity, publicUrls, now } = deps
@@ -84,57 +76,56 @@ export async function identify(request: Request, deps: AccessDeps): Promise<void
   visitors.set(request, { own, principal: secret === null ? null : await findBySession(identity, secret, now()) })
 }
 
-/** Refuses a body that would be too long to read, or does not say how long it is. */
+/** Rejects bodies that are too long or lack a length. */
 export function requireShort(request: Request): void {
   const { headers } = request
   if (visitorOf(request).principal === OPERATOR) return
-  if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the length of the body.')
+  if (headers.has('transfer-encoding')) throw new AdminError(411, 'length_required', 'Send the header content-length.')
   const { principal } = visitorOf(request)
   const isCatalog =
     pathOf(request).startsWith(`${API_PATH}/catalog/`) && rankOf(principal?.role ?? null) >= rankOf('editor')
   const most = isCatalog ? MAX_CATALOG_BYTES : MAX_BODY_BYTES[principal?.role ?? 'nobody']
   if (Number(headers.get('content-length')) > most)
-    throw new AdminError(413, 'body_too_long', `The body is longer than ${most / KIB} KiB.`)
+    throw new AdminError(413, 'body_too_long', `The body must be at most ${most / KIB} KiB.`)
 }
 
-/** A body may have taken hours to arrive: somebody may have been disabled, or signed out, since it began. */
+/** A slow body may take hours, and the user may have been disabled or signed out since. */
 async function identifyAgain(request: Request): Promise<void> {
   const deps = found.get(request)
   if (deps && Number(request.headers.get('content-length')) > 0) await identify(request, deps)
 }
 
 const NO_HOST =
-  'The dashboard does not answer under this name. Start the server with --public-url https://NAME, or use it on the machine itself.'
-const NO_ORIGIN = 'This request comes from a page of another site.'
+  'The dashboard is not available at this host. Start the server with --public-url https://HOST, or open it on the server itself.'
+const NO_ORIGIN = 'The request comes from another site.'
 const NO_TOKEN =
-  'This is no token for the admin API: make one with `tollgate admin token create`. Keys are for models alone.'
+  'Invalid admin API token. Create one with `tollgate admin token create`. API keys only work for models.'
 
-/** What a route says of itself: who may ask for it, and what the description of the API says beside its schemas. */
+/** A route's access rule and documentation. */
 export interface Route {
   least: Least
-  /** Of those the one who may not. */
+  /** A role that is excluded anyway. */
   except?: Role
-  /** What it does, in a line. */
+  /** Imperative, without a full stop. */
   summary: string
-  /** What else there is to know. */
   description?: string
-  /** What it answers with; null where `operation` says it. */
+  /** Response schema; null if `operation` has it. */
   answer: TSchema | null
-  /** Its body and its answers as OpenAPI has them, where they are no documents of this API. */
+  /** OpenAPI body and responses that are not documents of this API. */
   operation?: { requestBody?: object; responses: Readonly<Record<string, unknown>> }
-  /** Whether it edits one state, whose revision `If-Match` may name. */
+  /** True if it supports `If-Match`. */
   edits?: true
-  /** Kinds of refusal, beside those that many routes have. */
+  /** Error kinds other than the common ones. */
   errors?: readonly ServiceFailure['kind'][]
-  /** Kinds that this API has by itself, with their status. */
+  /** Error kinds of the admin API itself, with status. */
   ownErrors?: Readonly<Record<string, number>>
 }
 
-/** Checks the role that a route names, and gives its handler `visitor`, `principal` and, for reports, `asker`. */
+/** Checks a route's role, and provides `visitor`, `principal`, and `asker` (for reports) to its handler. */
 export const access = () =>
   new Elysia({ name: 'access' }).macro({
     route: (route: Route) => ({
-      // Before the body is checked: whoever may not do it learns nothing of it.
+      // Before body validation, so that its errors reveal nothing to others.
       transform: Object.assign(
         async ({ request }: { request: Request }) => {
           if (route.least !== 'anyone') await identifyAgain(request)
@@ -152,7 +143,7 @@ export const access = () =>
     }),
   })
 
-/** Whether somebody who was let in would be let in again, for answers that last. */
+/** Checks access again, for long-lived responses. */
 export async function isStillLetIn(request: Request, least: Least, deps: AccessDeps): Promise<boolean> {
   try {
     await identify(request, deps)
@@ -168,7 +159,7 @@ const NOBODY: Principal = { id: '', name: '', role: 'member', teamId: null, sess
 
 function visitorOf(request: Request): Visitor {
   const visitor = visitors.get(request)
-  if (!visitor) throw new Error('a request has come past the access check')
+  if (!visitor) throw new Error('the request was not identified')
   return visitor
 }
 
@@ -179,39 +170,39 @@ function requireRank(request: Request, least: Least): void {
   throw new AdminError(
     403,
     'role_too_small',
-    `Only ${NEEDED[least]} may do this, and you are signed in as ${principal.role}.`,
+    `This requires the role ${NEEDED[least]}. Your role is ${principal.role}.`,
   )
 }
 
 function requireOther(request: Request, except: Role): void {
   if (visitorOf(request).principal?.role === except)
-    throw new AdminError(403, 'role_too_small', `This is not for ${except}s, and you are signed in as one.`)
+    throw new AdminError(403, 'role_too_small', `This is not available to ${except}s.`)
 }
 
-/** Throws `no_session`. */
+/** @throws `no_session` */
 export function requireSession({ session }: Principal): StoredSession {
   if (session) return session
-  throw new AdminError(403, 'no_session', 'This is for people who have signed in; a token has no session.')
+  throw new AdminError(403, 'no_session', 'This requires a signed-in session; tokens have none.')
 }
 
 const NEEDED: Readonly<Record<Least, string>> = {
-  ...{ anyone: 'anybody', member: 'who has signed in', viewer: 'viewers, editors and owners' },
-  ...{ editor: 'editors and owners', owner: 'owners' },
+  ...{ anyone: 'anyone', member: 'member, viewer, editor, or owner', viewer: 'viewer, editor, or owner' },
+  ...{ editor: 'editor or owner', owner: 'owner' },
 }
 
 export interface GuardedRoute extends Route {
   method: string
   path: string
-  /** What its body is checked against; null where it takes none, or reads it itself. */
+  /** Body schema; null if it has none, or reads it itself. */
   body: TSchema | null
 }
 
-/** All routes, each with what it says of itself. Throws where one says nothing. */
+/** All routes with their access rules. Throws if one has none. */
 export function toGuarded(app: AnyElysia): GuardedRoute[] {
   return app.routes.map(({ method, path, hooks }) => {
     const checks = [hooks.transform ?? []].flat().map((hook: { fn?: { route?: Route } }) => hook.fn)
     const route = checks.find((check) => check?.route)?.route
-    if (route === undefined) throw new Error(`${method} ${path} says nothing of who may ask for it`)
+    if (route === undefined) throw new Error(`${method} ${path} declares no access rule`)
     return { ...route, method, path, body: hooks.body ?? null }
   })
 }

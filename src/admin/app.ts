@@ -1,7 +1,4 @@
-/**
- * The admin API of a server, with all of its routes. Made when something is first asked of it: no start waits for it, and no other
- * request has a step more.
- */
+/** The admin API of a server with all routes; created lazily on its first request. */
 import { Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
 import { catalogController } from './catalog.ts'
@@ -43,7 +40,7 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(auditController(deps))
     .use(openApiController(describe))
 
-/** What a typed client goes by. */
+/** For the typed client. */
 export type AdminApi = ReturnType<typeof routesOf>
 
 export const createAdminApi = (deps: Omit<AdminDeps, 'changes'>) => createAdmin(deps, routesOf, playgroundController)

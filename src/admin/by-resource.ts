@@ -1,4 +1,4 @@
-/** The part of the admin API that a request is for, made by itself: a command in its own process asks for little of it. */
+/** Loads only the part of the admin API that a request needs, for commands that run in their own process. */
 import { type AnyElysia, Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
 import type { AdminApi } from './app.ts'
@@ -7,7 +7,7 @@ import { type Admin, createAdmin } from './instance.ts'
 
 type Controller = (deps: AdminDeps) => AnyElysia
 
-/** By the first part of a path, what a command may ask for: each loads its own alone. Null: for browsers. */
+/** Controllers that commands use, by first path segment; null: only for browsers. */
 const CONTROLLERS: Record<keyof AdminApi['~Routes']['admin']['api'], (() => Promise<Controller>) | null> = {
   keys: async () => (await import('./keys.ts')).keysController,
   teams: async () => (await import('./teams.ts')).teamsController,
@@ -33,7 +33,7 @@ async function loadController({ url }: Request): Promise<Controller | null> {
   return (isKnown(name) && (await CONTROLLERS[name]?.())) || null
 }
 
-/** Gives what answers a request; each part is made once. */
+/** Each part is created once. */
 export function createParts(deps: Omit<AdminDeps, 'changes'>): (request: Request) => Promise<Admin> {
   const parts = new Map<Controller | null, Admin>()
   return async (request) => {

@@ -1,7 +1,4 @@
-/**
- * The catalog as a whole: `/admin/api/catalog`. Exported, planned, applied as a catalog's file is, its versions, back to one of them,
- * and newer public facts and prices. The latter are read from where the server is set to read them, and nobody says otherwise from afar.
- */
+/** `/admin/api/catalog`: export, plan, apply, versions, rollback, and refresh from the source configured on the server. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type ApplyOptions, applyCatalog, type Permit, revertCatalog, showVersion } from '../catalog/apply.ts'
@@ -32,31 +29,29 @@ import { mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-lay
 import { access, isOperator } from './access.ts'
 import { actors, takeIn } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
-import { exactly, PlanQuery } from './schema.ts'
+import { DRY_RUN, exactly, PlanQuery } from './schema.ts'
 
-/** A command exports a catalog of any size. */
+/** Time limit for exports by commands, whatever the size. */
 const COMMAND_MS = 120_000
-/** Of a catalogue's text. Three thousand models are as long. */
+/** About three thousand models. */
 const MAX_CHARS = 1024 ** 2
 
 const Body = exactly({
-  prune: Type.Optional(Type.Boolean({ description: 'Whether what it no longer declares is deleted.' })),
-  discard_edits: Type.Optional(
-    Type.Boolean({ description: 'Whether what was changed by hand of what it declares is forgotten.' }),
-  ),
-  /** One of the two. JSON is YAML. */
+  prune: Type.Optional(Type.Boolean({ description: 'True: delete entries that are no longer declared.' })),
+  discard_edits: Type.Optional(Type.Boolean({ description: 'True: discard manual changes to declared entries.' })),
+  /** Exactly one of `yaml` and `document`. */
   yaml: Type.Optional(
-    Type.String({ maxLength: MAX_CHARS, description: "The text of a catalogue's file; this, or `document`." }),
+    Type.String({ maxLength: MAX_CHARS, description: 'Text of a catalog file. Send either this or `document`.' }),
   ),
-  document: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'The same as an object.' })),
+  document: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Catalog as an object.' })),
 })
 const Revert = exactly({
-  number: Type.Integer({ minimum: 1, description: 'Of the state.' }),
-  plan: Type.Optional(Type.Boolean({ description: 'True: nothing is changed, and what would be is told.' })),
+  number: Type.Integer({ minimum: 1, description: 'Version to roll back to.' }),
+  plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
 })
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
 
-/** Its entries are those of a file, which may be applied again after it. */
+/** Same layer as catalog files. */
 const ORIGIN = 'file'
 
 export function catalogController(deps: AdminDeps) {
@@ -67,11 +62,11 @@ export function catalogController(deps: AdminDeps) {
     if (isOperator(principal)) return () => {}
     const { role } = principal
     const mayChangeUpstreams = role === 'owner'
-    // Of whom may change none, no name is looked up.
+    // No DNS lookups for those who can't change upstreams.
     const resolved = mayChangeUpstreams ? await resolve(wanted) : new Map()
     return (before, after) => requireRemote(before, after, { mayChangeUpstreams, resolved })
   }
-  /** What is set by hand of an upstream that is not there may count again, once a file has that. */
+  /** Includes manual changes to missing upstreams, which apply again once a file declares them. */
   const resolve = async (wanted: readonly UpstreamEntry[]) => {
     const layers = await store.readLayers()
     const all = [...wanted, ...layers.upstreams].map(({ id, baseUrl = null, local = false }) => ({
@@ -86,11 +81,11 @@ export function catalogController(deps: AdminDeps) {
     (await catalogFiles.parse(text, { name, environment: {} }, id)).catalog
 
   const read = async (principal: Principal, request: Request, body: Static<typeof Body>) => {
-    // The server has the variables that it names, or says of an upstream that it does not.
+    // Variables are resolved later, by the server.
     const declared = await parse(toText(body), 'catalog', principal)
     const { upstreams } = declared
     let catalog = declared
-    // Files of models are part of the layer: who applies another catalog says nothing of theirs.
+    // Model files belong to the same layer and must survive.
     for (const { name, text } of await loadModelFiles())
       catalog = withOthers(catalog, await parse(text, name, principal))
     const permit = await permitFor(
@@ -121,7 +116,7 @@ export function catalogController(deps: AdminDeps) {
       {
         route: {
           least: 'viewer',
-          summary: 'Exports the catalogue',
+          summary: 'Export the catalog',
           answer: ExportedCatalog,
           errors: ['catalog_not_read'],
         },
@@ -134,7 +129,7 @@ export function catalogController(deps: AdminDeps) {
         return toPlanDocument(await applyCatalog(store, catalog, { ...options, isPlan: true }), ORIGIN, [])
       },
       {
-        route: { least: 'editor', summary: 'Tells what a catalogue would change', answer: Plan, errors: APPLYING },
+        route: { least: 'editor', summary: 'Preview the changes of a catalog', answer: Plan, errors: APPLYING },
         body: Body,
       },
     )
@@ -150,8 +145,8 @@ export function catalogController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Applies a catalogue',
-          description: 'What files of models in the data folder declare stays, whether it is pruned or not.',
+          summary: 'Apply a catalog',
+          description: 'Models declared by model files in the data folder are kept, even with `prune`.',
           answer: Applied,
           errors: APPLYING,
         },
@@ -167,7 +162,7 @@ export function catalogController(deps: AdminDeps) {
       {
         route: {
           least: 'viewer',
-          summary: 'Lists earlier states of the catalogue',
+          summary: 'List catalog versions',
           answer: Type.Object({ versions: Type.Array(Version) }),
         },
       },
@@ -179,7 +174,7 @@ export function catalogController(deps: AdminDeps) {
       {
         route: {
           least: 'viewer',
-          summary: 'Shows what made a state of the catalogue',
+          summary: 'Get the changes of a catalog version',
           answer: ShownVersion,
           errors: ['version_not_found'],
         },
@@ -199,7 +194,7 @@ export function catalogController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Makes the catalogue what it was, or plans that',
+          summary: 'Roll back the catalog to a version',
           answer: CatalogReverted,
           errors: ['version_not_found', 'owners_only'],
         },
@@ -218,9 +213,9 @@ export function catalogController(deps: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Brings what was found out up to date with newer public facts and prices, or plans that',
+          summary: 'Refresh known prices and model facts',
           description:
-            'They are read from models.dev, or from where TOLLGATE_FACTS of the server says. What a file or the list of a provider says, and what was set by hand, stays.',
+            'Reads models.dev, or the source in TOLLGATE_FACTS of the server. Values from files, provider lists, and manual changes are kept.',
           answer: RefreshedCatalog,
           errors: ['facts_unusable', 'catalog_not_read'],
         },
@@ -229,12 +224,12 @@ export function catalogController(deps: AdminDeps) {
     )
 }
 
-/** As history and audit log name where it came from. */
+/** Source in the catalog history and audit log. */
 const SUBJECT = 'admin API'
-/** A server that starts with a file of its own is to look at that again. */
+/** Empty, so that a server reads its own catalog file again at the next start. */
 const NO_DIGEST = ''
 
-/** A catalog with what another one declares that this one does not. */
+/** Adds entries of another catalog that this one lacks. */
 function withOthers(catalog: Catalog, other: Catalog): Catalog {
   const more = <Row>(own: readonly Row[], theirs: readonly Row[], nameOf: (row: Row) => string) => {
     const names = new Set(own.map(nameOf))
@@ -250,26 +245,26 @@ function withOthers(catalog: Catalog, other: Catalog): Catalog {
 function toText({ yaml, document }: Static<typeof Body>): string {
   const text = yaml ?? JSON.stringify(document)
   if (text === undefined || (yaml !== undefined && document !== undefined))
-    throw new ServiceError({ kind: 'invalid', field: 'yaml' }, 'Give the catalogue either as yaml or as document.')
+    throw new ServiceError({ kind: 'invalid', field: 'yaml' }, 'Send the catalog either as yaml or as document.')
   if (text.length <= MAX_CHARS) return text
-  throw new ServiceError({ kind: 'invalid', field: 'document' }, 'The catalogue is longer than 1 MB.')
+  throw new ServiceError({ kind: 'invalid', field: 'document' }, 'The catalog must be at most 1 MB.')
 }
 
 function toNumber(text: string): number {
   const number = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : 0
   if (number > 0) return number
-  throw new ServiceError({ kind: 'version_not_found', number }, 'Versions of the catalogue have numbers from 1 on.')
+  throw new ServiceError({ kind: 'version_not_found', number }, 'Catalog versions are numbers from 1.')
 }
 
-/** Of a request for such a change. */
+/** A request for a manual change. */
 export interface ByHand {
-  /** Left out by commands. */
+  /** Absent for commands. */
   request?: Request
   principal: Principal
   query: { plan?: boolean }
 }
 
-/** Makes what does such a change, or plans it, and tells what it changes; from then on the server goes by it. */
+/** Applies or plans a manual change, and reloads the server's snapshot. */
 export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 'now' | 'changes'>) {
   const by = actors(deps)
   return async <Made extends Edited>(
@@ -282,7 +277,7 @@ export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 
   }
 }
 
-/** Makes what brings the catalog up to date by a text of public facts, or plans that; `models` and `left_out` count the facts. */
+/** Applies or plans a refresh from public facts; `models` and `left_out` count valid and invalid facts. */
 export function refreshesOfFacts(deps: AdminDeps) {
   const { store, catalogFiles } = deps
   const byHand = changesByHand(deps)

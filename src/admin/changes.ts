@@ -1,8 +1,4 @@
-/**
- * Changes through the admin API: who is on record for one and the state it was made from, how many one person may make, and that it is in
- * force before it is answered.
- */
-
+/** Changes through the admin API: their actor and revision, the rate limit per user, and the reload before the response. */
 import type { Role } from '../domain/roles.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Actor } from '../store/config-store.ts'
@@ -11,9 +7,9 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
 
 /**
- * Makes the actor of a change, as of now, and counts the change. Throws `too_many_changes`.
+ * Counts a change and returns its actor. Throws `too_many_changes`.
  *
- * @param request whose `If-Match` names the revision that is edited (RFC 9110, section 13.1.1); left out where nothing is edited.
+ * @param request has the edited revision in `If-Match` (RFC 9110, section 13.1.1); omit if nothing is edited
  */
 export const actors =
   ({ now, changes }: Pick<AdminDeps, 'now' | 'changes'>) =>
@@ -24,15 +20,15 @@ export const actors =
     return { actor: principal.id, nowMs, ...(revision ? { revision } : {}) }
   }
 
-/** Null for `*`, which any state is. Throws `invalid`. */
+/** Null for `*`, which matches any state. Throws `invalid`. */
 function toRevision(header: string | null): string | null {
   if (header === null || header.trim() === '*') return null
   const revision = /^\s*"?([0-9a-f]{16})"?\s*$/.exec(header)?.[1]
   if (revision !== undefined) return revision
-  throw new AdminError(400, 'invalid', 'The header if-match must be one revision in quotes, as documents have it.')
+  throw new AdminError(400, 'invalid', 'The header if-match must be one revision in quotes, as returned by the API.')
 }
 
-/** At once, and then spread over a minute. Scripts of editors set up whole teams; a member has a few keys. */
+/** Bucket sizes, refilled over a minute. Scripts of editors set up whole teams; a member has a few keys. */
 const PER_MINUTE: Readonly<Record<Role, number>> = { member: 30, viewer: 30, editor: 300, owner: 300 }
 const MINUTE_MS = 60_000
 
@@ -42,10 +38,10 @@ interface Bucket {
 }
 
 export class ChangeRate {
-  /** By the ids of administrators and tokens, of which there are only so many. */
+  /** By user or token ID, of which there are few. */
   readonly #buckets = new Map<string, Bucket>()
 
-  /** Counts a change; the operator may make any number. Throws `too_many_changes`. */
+  /** Not limited for the operator. Throws `too_many_changes`. */
   take({ id, role }: Pick<Principal, 'id' | 'role'>, nowMs: number): void {
     if (isOperator({ id })) return
     const most = PER_MINUTE[role]
@@ -55,7 +51,7 @@ export class ChangeRate {
       this.#buckets.set(id, { left: filled - 1, atMs: nowMs })
       return
     }
-    // A clock that was set back is gone by from here on.
+    // Also handles a clock that was set back.
     this.#buckets.set(id, { left: filled, atMs: nowMs })
     const seconds = Math.ceil(((1 - filled) * MINUTE_MS) / most / 1_000)
     const message = `You can make at most ${most} changes per minute. Nothing was changed. Try again in ${seconds} s.`
@@ -63,10 +59,10 @@ export class ChangeRate {
   }
 }
 
-/** Has requests go by what was just changed. What cannot be read now is taken in as soon as it can, and the log has why. */
+/** Applies a change to new requests. If reading fails, the server logs it and retries. */
 export const takeIn = (serving: AdminDeps['serving']): Promise<void> => serving.refresh().catch(() => {})
 
-/** A hook of controllers whose changes requests go by. */
+/** Hook of controllers whose changes affect requests. */
 export const inForce =
   ({ serving }: Pick<AdminDeps, 'serving'>) =>
   async ({ request }: { request: Request }): Promise<void> => {

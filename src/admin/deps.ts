@@ -1,6 +1,4 @@
-/**
- * What the controllers of the admin API work with: the store, the ledger as it is read, and what the running server goes by.
- */
+/** Dependencies of the admin API's controllers. */
 import type { BackupList } from '../backup/backup-list.ts'
 import type { FileThread } from '../catalog/file-thread.ts'
 import type { LocalServer } from '../catalog/providers.ts'
@@ -36,98 +34,91 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   store: ConfigStore
   vault: Vault
   reports: Reports
-  /** Null where nobody signs in through an identity provider. */
+  /** Null without SSO. */
   oidc: Pick<OidcDeps, 'settings' | 'provider' | 'pending'> | null
   serving: Serving
   catalogFiles: FileThread
-  /** Reads the files of models in the data folder. Throws `catalog_unreadable`. */
+  /** Reads model files of the data folder. Throws `catalog_unreadable`. */
   loadModelFiles(): Promise<ModelFile[]>
   lookUp: LookUp
   thisMachine: ThisMachine
   facts: PublishedFacts
   live: LiveRequests
   backups: BackupList
-  /** Where a request comes from, for people to read and attempts to be counted by. */
+  /** Client address, for display and for counting attempts. */
   addressOf(request: Request): string
   changes: ChangeRate
-  /** Seals by a new secret what was typed in. Throws what `store/rotate-secret.ts` throws. */
+  /** Re-encrypts stored credentials with a new key. Throws what `store/rotate-secret.ts` throws. */
   rotateSecret(by: Actor): Promise<Rotated>
   log: Log
 }
 
-/** Newer public facts. */
 export interface PublishedFacts {
-  /** Where they are read from. */
   source: string
   /** Throws `facts_unusable`. */
   read(): Promise<string>
 }
 
-/** What could be an upstream where the server runs. */
+/** Discovery on the server's machine. */
 export interface ThisMachine {
-  /** Asks the usual ports of loopback, or these addresses, within a second. Never throws. */
+  /** Probes usual loopback ports, or these URLs, within a second. Never throws. */
   findServers(at?: readonly string[]): Promise<LocalServer[]>
-  /** Whether a variable is set for the server. */
   isSet(variable: string): boolean
 }
 
 export interface LiveRequests {
   /**
-   * Server-sent events of the requests that finish from now on, until the server stops, the asker has left or is let in no more. Null
-   * where too many follow already.
+   * Server-sent events of finished requests until the server stops, the client disconnects, or access ends. Null if there are too many
+   * followers.
    */
   follow(asker: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
-  /** The same for a command of the operator, which is told of more of them. */
+  /** For the operator's commands, with a higher rate. */
   followByCommand(filter: RequestFilter, signal: AbortSignal): Response | null
-  /** Has the connection of a request stay open, however long nothing is said on it. */
+  /** Disables the idle timeout of a connection. */
   keepOpen(request: Request): void
 }
 
 export interface Serving {
-  /** How it is doing. */
   status(): Promise<StatusDocument>
-  /** What it was started with. */
+  /** Values at the start of the server. */
   settings: readonly SettingText[]
-  /** Every upstream that is enabled, with what is known of it; null where no server runs. */
+  /** Enabled upstreams; null without a running server. */
   upstreams(): UpstreamStatus[] | null
-  /** Where credentials are looked for that no running server knows of. */
+  /** For credentials when no server is running. */
   environment: Environment
-  /** What requests go by now. */
   readSnapshot(): Promise<Snapshot>
-  /** The models that a key of this team, itself without restrictions, is told of. */
+  /** Models available to an unrestricted key of this team. */
   modelsOf(teamId: string): Model[]
-  /** Asks an upstream now, at no cost; null where the server has none of that id that is enabled. */
+  /** Free health check; null if no enabled upstream has this ID. */
   test(id: string): Promise<UpstreamTest | null>
-  /** Asks an upstream which models it has; null where the server has none of that id that is enabled. Throws `list_failed`. */
+  /** Models the upstream lists; null if no enabled upstream has this ID. Throws `list_failed`. */
   models(id: string): Promise<ListedModel[] | null>
-  /** The key that an administrator's playground is metered by, in force or not; null where there is none yet. */
+  /** A user's playground key, active or not; null if there is none yet. */
   playgroundKey(adminId: string): Key | null
-  /** Answers a chat request as `/v1/chat/completions` does, by a key that needs no proof. Never throws. */
+  /** Serves a chat request like `/v1/chat/completions`, with a key that needs no secret. Never throws. */
   chat(request: Request, headers: Readonly<Record<string, string | undefined>>, key: Key): Promise<Response>
-  /** Takes in what was just changed: it holds, and is told of, from then on. */
+  /** Reloads the snapshot after a change. */
   refresh(): Promise<void>
 }
 
-/** Who asks, and a signal that they wait no more. */
 export interface Asker {
-  /** Of an administrator or a token. */
+  /** Of a user or token. */
   id: string
-  /** Of a member who is told of requests of keys of their own alone; absent: of all. Standings and what was changed are not limited by it. */
+  /** Limits requests and usage to keys of this member; spend status and audit log are not limited. */
   ownerId?: string
   signal?: AbortSignal
 }
 
-/** Who asks for an answer that lasts. */
+/** For long-lived responses. */
 export type LastingAsker = Required<Pick<Asker, 'id' | 'signal'>> & Pick<Asker, 'ownerId'>
 
-/** A document as JSON text: it goes to whoever asked as it is, and the loop never goes through its rows. */
+/** A document as JSON text, which is sent as it is, so that large ones don't block the event loop. */
 export type Json<Document> = string & { readonly holds?: Document }
 
-/** A list of requests, with names in place of ids. */
 export type WantedPage = WantedRequests & Pick<ListOptions, 'limit' | 'before' | 'sinceMs' | 'untilMs'>
 
 export interface Reports {
-  /** How all keys, or all teams, stand; or the one of that id. */
+  /** Spend status of all keys or teams, or of one. */
   spendStatuses(
     asker: Asker,
     kind: 'key' | 'team',
@@ -145,6 +136,6 @@ export interface Reports {
   audit(asker: Asker, options: AuditOptions): Promise<Json<AuditPageDocument>>
 }
 
-/** The answer that has a document. A typed client reads what it holds. */
+/** Response with a JSON document; typed as the document for the client. */
 export const toAnswer = <Document>(json: Json<Document>) =>
   new Response(json, { headers: { 'content-type': 'application/json' } }) as Document

@@ -1,8 +1,4 @@
-/**
- * Refusals of the admin API: `{"error":{"kind","message",…}}`, the kinds being those that commands print, and a few of its own; and how its
- * bodies are read.
- */
-
+/** Errors of the admin API, `{"error":{"kind","message",…}}`, with the kinds of the CLI and a few of its own; and JSON parsing. */
 import { Kind } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 import { ValidationError } from 'elysia'
@@ -12,10 +8,10 @@ import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
 import { refusalOf } from '../store/refusal.ts'
 
-/** No catalogue that may be applied comes near it, and nothing else does. */
+/** Far above any valid catalog. */
 const LIMITS: JsonLimits = { depth: 32, values: 200_000, escapes: 1_000_000, bare: 4 * 1024 ** 2 }
 
-/** Rejects for what is no JSON, or too much of it; whatever is thrown here, Elysia takes for a body that cannot be parsed. */
+/** Throws for invalid or oversized JSON; Elysia reports any error here as a parse error. */
 export async function readJson(request: Request): Promise<unknown> {
   const text = await request.text()
   if (new JsonScan(LIMITS).take(text) === null) return JSON.parse(text)
@@ -24,7 +20,7 @@ export async function readJson(request: Request): Promise<unknown> {
 
 const NOT_READ = `The body must be JSON of at most ${LIMITS.depth} levels and ${LIMITS.values} values, with the content type application/json.`
 
-/** What the API refuses by itself, before a service is asked. */
+/** An error of the API itself, before a service is called. */
 export class AdminError extends Error {
   constructor(
     readonly status: number,
@@ -36,7 +32,7 @@ export class AdminError extends Error {
   }
 }
 
-/** What a service has refused; what is not here is a conflict with how things are: 409. */
+/** Status by kind; default: 409. */
 const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
   ...{ invalid: 400, catalog_invalid: 400, report_too_long: 400, code_wrong: 400 },
   ...{ sign_in_failed: 401, no_team: 403, too_many_attempts: 429, sign_in_ended: 400, challenge_ended: 400 },
@@ -65,7 +61,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
 
 export const statusOf = (kind: ServiceFailure['kind']): number => STATUS[kind] ?? 409
 
-/** Null for what is nobody's fault but ours. */
+/** Null for internal errors. */
 export function toRefusal(error: unknown): Response | null {
   if (error instanceof AdminError) return refuse(error.status, error.kind, error.message, {}, error.headers)
   if (error instanceof ServiceError) return ofService(error)
@@ -79,9 +75,9 @@ export function toRefusal(error: unknown): Response | null {
   if (isParseError(error)) return refuse(400, 'invalid', NOT_READ)
   const refused = refusalOf(error)?.reason
   if (refused === 'busy')
-    return refuse(503, 'database_busy', 'Another process is writing to the database. Nothing was changed; try again.')
+    return refuse(503, 'database_busy', 'Another process is writing to the database. No changes made; try again.')
   if (refused === 'full')
-    return refuse(507, 'disk_full', 'The disk is full. Nothing was changed; make room and try again.')
+    return refuse(507, 'disk_full', 'The disk is full. No changes made. Free disk space and try again.')
   return null
 }
 
@@ -105,18 +101,18 @@ const toSnake = (fields: object) =>
     Object.entries(fields).map(([name, value]) => [name.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`), value]),
   )
 
-/** The first thing that is wrong, with the field's path such as `budget.usd`. */
+/** The first problem, with the field's path such as `budget.usd`. */
 function toSentence({ type, all }: ValidationError): [message: string, more: { field: string }] {
   const [first] = all
   const field = first && 'path' in first ? first.path.slice(1).replaceAll('/', '.') : ''
-  const said = (first && 'summary' in first && first.summary) || 'It is not what is expected'
-  // What was sent may be a secret, or long.
+  const said = (first && 'summary' in first && first.summary) || 'Unexpected value'
+  // The value may be secret or long.
   const [problem] = said.split(' but found: ')
   const where = field === '' ? `The ${type}` : `The field ${field}`
   return [`${where} is invalid: ${(first && 'schema' in first && toReason(first)) || `${problem}.`}`, { field }]
 }
 
-/** Of a value that may be one of several, and of one beyond a bound, what it should be; null for all else. */
+/** The expected values or bounds; null for other problems. */
 function toReason({ schema, value }: ValueError): string | null {
   const isKnown = value !== undefined && schema[Kind] !== 'Object' && schema[Kind] !== 'String'
   return isKnown ? (explain(schema, value, { quotes: false })[0]?.message ?? null) : null

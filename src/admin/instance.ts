@@ -1,7 +1,4 @@
-/**
- * What every answer of the admin API goes through, whichever routes it has: who asks, how much they send, what their failures look
- * like, and which headers all answers have. It listens to nothing: a server hands it what is asked below `/admin/api`.
- */
+/** Common handling of admin API requests: authentication, body limits, errors, and security headers. */
 import { type AnyElysia, Elysia } from 'elysia'
 import { once } from '../domain/once.ts'
 import { createInstance, pathOf } from '../http/instance.ts'
@@ -12,7 +9,7 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
 import type { Described } from './openapi.ts'
 
-/** What no answer may be without: none is kept by a browser, read or framed by another site, told to one, or taken for something else. */
+/** Against caching, framing, sniffing, and reads by other sites. */
 const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -20,12 +17,12 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
 } as const
-/** Of what is no page. */
+/** For responses other than pages. */
 const POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 /**
- * @param toRoutes makes its controllers; `describe` tells what there is, once all of it is put together.
- * @param toUnread makes those that read bodies by themselves.
+ * @param toRoutes creates the controllers; `describe` works once all are registered
+ * @param toUnread creates controllers that read bodies themselves
  */
 export function createAdmin(
   given: Omit<AdminDeps, 'changes'>,
@@ -39,11 +36,11 @@ export function createAdmin(
     if (refusal) return refusal
     causes.set(request, error)
     const fields = { path: pathOf(request), error: traceOf(error) }
-    deps.log.error('internal_error', 'a request to the admin API failed', fields)
-    return refuse(500, 'internal', 'Internal error: the log of the server has the cause.')
+    deps.log.error('internal_error', 'admin API request failed', fields)
+    return refuse(500, 'internal', 'Internal error. See the server log for the cause.')
   }
   const routes = toRoutes(deps, () => described)
-  // A command by itself, which has none of them, asks little.
+  // Compiling routes doesn't pay off for single commands.
   const options = { toResponse, idleSeconds: 0, maxBodyBytes: 0, isCompiled: toUnread !== undefined }
   const app = createInstance(options)
     .onRequest(async ({ request }) => {
@@ -61,7 +58,6 @@ export function createAdmin(
     return createInstance(options).use(operatorController(deps))
   })
   return {
-    /** All of its routes, with the least role of each. */
     ...described,
     async handle(request: Request): Promise<Response> {
       const response = await app.handle(request)
@@ -69,23 +65,23 @@ export function createAdmin(
       if (!response.headers.has('content-security-policy')) response.headers.set('content-security-policy', POLICY)
       return response
     },
-    /** Answers the operator, who is let in without proof: for requests that nobody else can make. */
+    /** Handles the operator's requests without authentication; only for channels that no one else can use. */
     async handleOperator(request: Request): Promise<Response> {
       if (!pathOf(request).startsWith(API_PATH)) return (await ofOperator.get()).handle(request)
       identifyOperator(request)
       return app.handle(request)
     },
-    /** The error behind an answer of `internal`, for a process that has no log. */
+    /** The error behind an `internal` response, for processes without a log. */
     causeOf: (request: Request): unknown => causes.get(request),
   }
 }
 
-/** Otherwise the router gives a parameter that it cannot read for none. */
+/** The router would treat an invalid parameter as missing. */
 function requireEscaped(request: Request): void {
   try {
     decodeURIComponent(pathOf(request))
   } catch {
-    throw new AdminError(404, 'unknown_path', 'The path is not escaped as URLs are (RFC 3986).')
+    throw new AdminError(404, 'unknown_path', 'The path has invalid URL escapes (RFC 3986).')
   }
 }
 

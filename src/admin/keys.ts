@@ -1,7 +1,4 @@
-/**
- * Keys: all of them at `/admin/api/keys`, and a member's own at `/admin/api/own/keys`, beyond which nobody else's id leads. A secret is in
- * one answer, that of its making.
- */
+/** `/admin/api/keys`, and a member's own keys at `/admin/api/own/keys`. Secrets are only in the response that creates them. */
 import { type TSchema, Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { Changed, Key, MadeKey, toKeyDocument } from '../documents/key.ts'
@@ -35,7 +32,7 @@ import type { AdminDeps, Asker } from './deps.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
 import { findUnmatched, Unmatched } from './unmatched.ts'
 
-/** What bodies take of each kind of field; the services check the values. */
+/** Body schemas by kind of field; the services validate values. */
 const Texts = Type.Array(Type.String())
 
 const SCHEMAS: Readonly<Record<Exclude<InputField<unknown>['kind'], 'budget' | 'choice'>, TSchema>> = {
@@ -44,7 +41,7 @@ const SCHEMAS: Readonly<Record<Exclude<InputField<unknown>['kind'], 'budget' | '
   metadata: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
 }
 
-/** The bodies of one that is made, and of a change, by their definition. @param isOwn for a member, who may say less. */
+/** Bodies to create and edit. @param isOwn true for members, who have fewer fields */
 export const toBodies = <Changes extends { name?: string }>(fields: FieldsOf<Changes>, isOwn = false) => ({
   Made: toBody<Body<Changes> & { name: string }>(fields, ['name'], isOwn),
   Patch: toBody<Body<Changes>>(fields, [], isOwn),
@@ -52,7 +49,7 @@ export const toBodies = <Changes extends { name?: string }>(fields: FieldsOf<Cha
 
 type Described = Pick<InputField<string>, 'kind' | 'choices' | 'says' | 'none' | 'isForEditors'>
 
-/** @param needed what may not be left out. */
+/** @param needed required fields */
 export function toBody<Told>(fields: Readonly<Record<string, Described>>, needed: readonly string[], isOwn = false) {
   const properties = Object.entries(fields)
     .filter(([, { isForEditors }]) => !(isOwn && isForEditors))
@@ -67,7 +64,7 @@ function toProperties(name: string, field: Described, isNeeded: boolean): [colum
     const schema = isNeeded ? plain : Type.Optional(plain)
     return [[columnOf(name), none === null ? orNone(plain, says) : { ...schema, description: says }]]
   }
-  const description = 'When the budget begins again (UTC); `total`: never.'
+  const description = 'When the budget resets (UTC); `total`: never.'
   return [
     ['budget_nano_usd', orNone(Type.Integer(), says)],
     ['budget_period', Type.Optional(oneOf(PERIODS, { description }))],
@@ -77,17 +74,17 @@ function toProperties(name: string, field: Described, isNeeded: boolean): [colum
 const RotateBody = exactly({
   overlap: Type.Optional(
     Type.String({
-      description: 'How long the secret before works on, such as `24h`, `7d` or `0`; a day where nothing is said.',
+      description: 'How long the old secret keeps working, such as `24h`, `7d`, or `0`. Default: `24h`.',
     }),
   ),
 })
 
 const ListQuery = t.Object(
-  { hidden: t.Optional(t.Boolean({ description: 'True: also those that playgrounds are metered by.' })) },
+  { hidden: t.Optional(t.Boolean({ description: 'True: include playground keys.' })) },
   { additionalProperties: false },
 )
 
-/** Those whom routes are for, and what they find there. */
+/** Who the routes are for, and which keys they cover. */
 interface Whose {
   name: string
   read: Least
@@ -96,16 +93,16 @@ interface Whose {
   of(principal: Principal): {
     store: KeyStore
     create(options: KeyOptions, by: Actor): Promise<CreatedKey>
-    /** Of those whose keys they may be, by their ids. */
+    /** Names of possible owners by ID. */
     readNames(): Promise<ReadonlyMap<string, string>>
   }
 }
 
-/** What a route of everybody's says of itself, of what is a member's own. */
+/** A route's rule for a member's own keys. */
 export const toOwn = (route: Omit<Route, 'least'>): Route => ({
   ...route,
   least: 'member',
-  description: [route.description, "Of a member's own keys alone."].filter(Boolean).join(' '),
+  description: [route.description, "Only for the member's own keys."].filter(Boolean).join(' '),
   errors: [...(route.errors ?? []), 'no_team'],
 })
 
@@ -113,7 +110,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
   const { reports, serving, now } = deps
   const by = actors(deps)
   const { Made, Patch } = toBodies<KeyChanges>(KEY_FIELDS, isOwn)
-  /** @param own refusals that members alone meet. */
+  /** @param own errors that only members get */
   const say = (least: Least, route: Omit<Route, 'least'>, own: Route['errors'] = []): Route =>
     isOwn ? toOwn({ ...route, errors: [...(route.errors ?? []), ...own] }) : { ...route, least }
   const tell = async (asker: Asker, principal: Principal, key: ListedKey) =>
@@ -135,7 +132,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       },
       {
         route: say(read, {
-          summary: 'Lists keys, revoked and expired ones too, with what they have spent',
+          summary: 'List keys with their spend, including revoked and expired ones',
           answer: Type.Object({ keys: Type.Array(Key) }),
         }),
         query: ListQuery,
@@ -153,7 +150,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
         route: say(
           change,
           {
-            summary: 'Makes a key, whose secret is in this answer alone',
+            summary: 'Create a key. The secret is returned only once',
             answer: Type.Object({ ...MadeKey.properties, unmatched: Unmatched }),
             errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
           },
@@ -168,8 +165,8 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
         tell(asker, principal, await showKey(of(principal).store, id, now())),
       {
         route: say(read, {
-          summary: 'Shows a key',
-          description: 'By its id or at least six digits of it, its name, or the last four characters of its secret.',
+          summary: 'Get a key',
+          description: 'By ID (or at least six digits of it), name, or the last four characters of the secret.',
           answer: Key,
           errors: ['key_not_found', 'key_ambiguous'],
         }),
@@ -188,9 +185,8 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
           change,
           {
             edits: true,
-            summary: 'Changes what is given; the rest stays, and so does what was spent',
-            description:
-              'What an administrator has set on a key of a member (`ceilings`) they can lower, and not raise or remove.',
+            summary: 'Edit a key. Absent fields and recorded spend do not change',
+            description: 'Members can lower limits set by an administrator (`ceilings`), but not raise or remove them.',
             answer: Type.Object({ ...Key.properties, changed: Changed, unmatched: Unmatched }),
             errors: [
               ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
@@ -210,7 +206,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       },
       {
         route: say(change, {
-          summary: 'Makes a new secret; the one before ends after the overlap',
+          summary: 'Rotate a key. The old secret expires after the overlap',
           answer: MadeKey,
           errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired', 'key_hidden'],
         }),
@@ -223,7 +219,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
         tell(asker, principal, (await revokeKey(of(principal).store, id, by(principal))).key),
       {
         route: say(change, {
-          summary: 'Revokes a key for ever',
+          summary: 'Revoke a key permanently',
           answer: Key,
           errors: ['key_not_found', 'key_ambiguous', 'key_hidden'],
         }),
@@ -231,11 +227,10 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
     )
 }
 
-/** Such as `24h`; by default a day. */
 function toOverlapMs(text: string | undefined): number {
   const ms = text === undefined ? DEFAULT_OVERLAP_MS : toMs(text, OVERLAP_MS)
   if (ms !== null) return ms
-  throw new ServiceError({ kind: 'invalid', field: 'overlap' }, 'The overlap must be a time such as 24h, 7d or 0.')
+  throw new ServiceError({ kind: 'invalid', field: 'overlap' }, 'The overlap must be a duration such as 24h, 7d, or 0.')
 }
 
 export function keysController(deps: AdminDeps) {

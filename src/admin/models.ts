@@ -1,7 +1,4 @@
-/**
- * Models, as the commands list and show them, and changed by hand, with their routes: `/admin/api/models`. A slug has a slash, and so
- * may an upstream's name of a model: they are escaped in a path. With `?plan=true` a change is told and not made.
- */
+/** `/admin/api/models`: list, edit, and reset models and routes. Slashes in model IDs are escaped in paths. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { EditBy, Edited } from '../catalog/change.ts'
@@ -35,7 +32,7 @@ import { exactly, type OrNull, PlanQuery, toHandFields } from './schema.ts'
 const ModelPatch = Type.Unsafe<Partial<ModelEntry>>(exactly(toHandFields(Model)))
 const RouteBody = Type.Unsafe<OrNull<RouteEntry>>(exactly(toHandFields(Route)))
 
-/** A server knows whether it has them. */
+/** A running server knows its credentials. */
 const NOT_NEEDED = new Map()
 
 export function modelsController(deps: AdminDeps) {
@@ -52,14 +49,14 @@ export function modelsController(deps: AdminDeps) {
     const rows = await store.readCatalog()
     const { slug } = findModel(rows, name)
     const prices = await store.readPrices(slug)
-    // Of one model alone: there may be thousands.
+    // Only this model, since there may be thousands.
     const own = { ...rows, models: rows.models.filter((row) => row.slug === slug) }
     const [document] = await toDocuments(own)
-    if (document === undefined) throw new Error('a model of the catalogue has no document')
+    if (document === undefined) throw new Error('a model of the catalog has no document')
     return toShownModel(document, rows, prices)
   }
 
-  /** Tells what has changed or would, and how the model is now. */
+  /** Returns the changes and the current model. */
   const change = async (slug: string, asked: ByHand, work: (by: EditBy) => Promise<Edited>) => ({
     ...(await byHand(asked, work)),
     model: await show(slug),
@@ -76,7 +73,7 @@ export function modelsController(deps: AdminDeps) {
       {
         route: {
           least: 'viewer',
-          summary: 'Lists models with prices, routes and readiness, and their aliases',
+          summary: 'List models with prices, routes, and readiness, and their aliases',
           answer: Type.Object({ models: Type.Array(ListedModel), aliases: Type.Array(Alias) }),
         },
       },
@@ -84,8 +81,8 @@ export function modelsController(deps: AdminDeps) {
     .get('/models/:slug', ({ params: { slug } }) => show(slug), {
       route: {
         least: 'viewer',
-        summary: 'Shows a model with every price that it had',
-        description: 'Slugs have a slash, which is escaped: `openai%2Fgpt-5`. An alias does, too.',
+        summary: 'Get a model with its price history',
+        description: 'Escape the slash in model IDs: `openai%2Fgpt-5`. Aliases work too.',
         answer: WholeModel,
         errors: ['model_not_found'],
       },
@@ -98,7 +95,7 @@ export function modelsController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Changes a model by hand, or plans that',
+          summary: 'Edit a model',
           answer: EditedModel,
           errors: ['model_not_found'],
         },
@@ -113,7 +110,7 @@ export function modelsController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Gives a model back to the file or the facts that it is from',
+          summary: 'Reset a model to its catalog or known values',
           answer: EditedModel,
           errors: ['model_not_found', 'no_earlier_state', 'invalid'],
         },
@@ -130,7 +127,7 @@ export function modelsController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Makes a route of a model, or changes it, or plans that',
+          summary: 'Create or edit a route of a model',
           answer: EditedModel,
           errors: ['model_not_found', 'upstream_not_found'],
         },
@@ -145,7 +142,7 @@ export function modelsController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Deletes a route that was made by hand',
+          summary: 'Delete a manually created route',
           answer: EditedModel,
           errors: ['model_not_found', 'route_not_found', 'declared_elsewhere'],
         },

@@ -1,4 +1,4 @@
-/** The admin API as OpenAPI 3.1 tells of it. `@elysiajs/openapi` reads the schemas of paths and queries off the routes. Pure. */
+/** Builds the admin API's OpenAPI 3.1 document; `@elysiajs/openapi` extracts path and query schemas. */
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import { KindGuard, type TSchema, Type } from '@sinclair/typebox'
 import * as audit from '../documents/audit.ts'
@@ -19,10 +19,10 @@ import { API_PATH, type GuardedRoute, type Least } from './access.ts'
 import { statusOf } from './errors.ts'
 import type { Described } from './openapi.ts'
 
-/** A refusal: a kind for scripts, a sentence for people. */
+/** `kind` is for scripts, `message` for people. */
 const Refusal = Type.Object({ error: Type.Object({ kind: Text, message: Text }) })
 
-/** Every schema that a file of documents exports, under its name there. */
+/** Schemas exported by `documents/`, by name. */
 const NAMED: Readonly<Record<string, object>> = {
   ...Object.fromEntries(
     [people, keys, models, upstreams, catalog, requests, usage, audit, checks, server]
@@ -33,8 +33,7 @@ const NAMED: Readonly<Record<string, object>> = {
 }
 
 /**
- * @param app whose routes they are.
- * @param cookie the name of the session's cookie at the address that the description is read at.
+ * @param cookie name of the session cookie at the requested host
  */
 export function toAdminDocument({ app, routes }: Described, cookie: string) {
   const read = toOpenAPISchema(app, { staticFile: false, methods: [] }).paths as Paths
@@ -50,10 +49,10 @@ export function toAdminDocument({ app, routes }: Described, cookie: string) {
 const toHead = (cookie: string) => ({
   openapi: '3.1.1',
   info: {
-    title: 'Tollgate, for its administrators',
+    title: 'Tollgate admin API',
     version: '1',
     description:
-      'What the dashboard and the commands do. Money is integer nano-dollars, times are ms since 1970. A body is JSON whose length is said, of 256 KiB at most (a catalogue: 8 MiB), from members and viewers of 64 KiB, before sign-in of 16 KiB; it takes no fields beyond those that are named.',
+      'Everything the dashboard and the CLI do. Money is in integer nano-dollars, times in ms since 1970. Bodies are JSON with a content-length of at most 256 KiB (catalogs: 8 MiB; members and viewers: 64 KiB; before sign-in: 16 KiB). Unknown fields are rejected.',
   },
   servers: [{ url: '/' }],
   components: {
@@ -63,12 +62,12 @@ const toHead = (cookie: string) => ({
         in: 'cookie',
         name: cookie,
         description:
-          'Set by signing in. Its name depends on the address: `__Host-tollgate` over https, `tollgate` over loopback http. A port in the address is appended, such as `tollgate-8787`. Changes also need the header `origin`.',
+          'Set by signing in. The name depends on the URL: `__Host-tollgate` over https, `tollgate` over http on loopback, with the port appended, such as `tollgate-8787`. Changes also need the header `origin`.',
       },
       token: {
         type: 'http',
         scheme: 'bearer',
-        description: '`sk-tgadm-…`: to read as a viewer, to write as an editor.',
+        description: '`sk-tgadm-…`. A read token acts as a viewer, a write token as an editor.',
       },
     },
   },
@@ -86,7 +85,7 @@ function toOperation(route: GuardedRoute, read: Operation) {
     ? { required: true, content: { 'application/json': { schema: route.body } } }
     : operation?.requestBody
   const parameters = [...(read.parameters ?? []).map(toParameter), ...(route.edits ? [IF_MATCH] : [])]
-  const done = answer && { description: 'Done.', content: { 'application/json': { schema: answer } } }
+  const done = answer && { description: 'Success.', content: { 'application/json': { schema: answer } } }
   return {
     operationId: read.operationId,
     summary: route.summary,
@@ -104,25 +103,24 @@ function toOperation(route: GuardedRoute, read: Operation) {
 const IF_MATCH = {
   ...{ name: 'if-match', in: 'header', required: false, schema: { type: 'string' } },
   description:
-    'The `revision` of the state that the edit was made from, in quotes. The edit is refused if the state has changed since; without it, the edit is always made.',
+    'The `revision` that the edit is based on, in quotes. The edit fails if the state has changed since. Without this header, it is always applied.',
 }
 
-/** What the parameters of paths mean, which are the same everywhere. */
 const IN_PATHS: Readonly<Record<string, string>> = {
-  id: 'Its id. Keys, teams and requests are found by a part of it, too, and keys, teams, tokens and people by their name.',
-  slug: 'A slug with its slash escaped, or an alias.',
-  number: 'Of a state of the catalogue, from 1 on.',
-  name: 'Of a backup, as lists have it.',
-  upstream: 'Its id.',
-  upstream_model: 'What the upstream calls it, with slashes escaped.',
+  id: 'ID. Keys, teams, and requests also match by part of the ID; keys, teams, tokens, and users by name.',
+  slug: 'Model ID with its slash escaped, or an alias.',
+  number: 'Catalog version, from 1.',
+  name: 'Name of a backup.',
+  upstream: 'Upstream ID.',
+  upstream_model: 'Model name at the upstream, with slashes escaped.',
 }
 
 const WHO: Readonly<Record<Least, string>> = {
-  anyone: 'For everybody.',
-  member: 'For everybody who has signed in.',
-  viewer: 'For viewers, editors and owners.',
-  editor: 'For editors and owners.',
-  owner: 'For owners.',
+  anyone: 'No sign-in required.',
+  member: 'Requires any role.',
+  viewer: 'Requires the role viewer, editor, or owner.',
+  editor: 'Requires the role editor or owner.',
+  owner: 'Requires the role owner.',
 }
 
 const BOTH = [{ session: [] }, { token: [] }]
@@ -132,12 +130,12 @@ const SECURITY: Readonly<Record<Least, object[]>> = {
   owner: [{ session: [] }],
 }
 
-/** Such as `keys`, and `own` for what members have. */
+/** First path segment, such as `keys`. */
 const tagOf = ({ path }: GuardedRoute) => path.slice(API_PATH.length + 1).split(/[/.]/, 1)[0] ?? ''
 
 const toTags = (routes: readonly GuardedRoute[]) => [...new Set(routes.map(tagOf))].map((name) => ({ name }))
 
-/** Queries are text, whatever is read from it: of the forms that the router takes, the plain one tells what is meant; none: several values. */
+/** Replaces the router's string-or-number unions with the plain type; an empty schema means repeated values. */
 function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters']>[number]) {
   const { description = IN_PATHS[parameter.name], values, ...read } = schema
   const plain = read.anyOf?.find(({ type }: TSchema) => type === 'integer' || type === 'boolean')
@@ -146,7 +144,7 @@ function toParameter({ schema, ...parameter }: NonNullable<Operation['parameters
   return { ...parameter, description, schema: { ...told, ...values } }
 }
 
-/** The refusals of a route, by their status. */
+/** Errors of a route by status. */
 function toErrors({ method, body, least, edits, errors, ownErrors }: GuardedRoute, { parameters }: Operation) {
   const kinds: [status: number, kind: string][] = [
     ...(body || parameters ? [[400, 'invalid'] as const] : []),

@@ -1,7 +1,4 @@
-/**
- * The description of this API (OpenAPI 3.1): `GET /admin/api/openapi.json`. Made of its routes and their schemas, of who may ask for
- * them, and of what they say of themselves, when it is first asked for.
- */
+/** `GET /admin/api/openapi.json`: the OpenAPI 3.1 document, created from the routes on first request. */
 import { Type } from '@sinclair/typebox'
 import { type AnyElysia, Elysia } from 'elysia'
 import { createDescription } from '../http/description.ts'
@@ -13,13 +10,13 @@ export interface Described {
   routes: readonly GuardedRoute[]
 }
 
-/** @param describe what there is, once all of it is put together. */
+/** @param describe works once all routes are registered */
 export const openApiController = (describe: () => Described) => {
   const at = (cookie: string) => ({
     cookie,
     serve: createDescription(async () => (await import('./openapi-document.ts')).toAdminDocument(describe(), cookie)),
   })
-  // Of the address that it was read at last: there may be as many as ports.
+  // Caches only the latest host, since there may be one per port.
   let last: ReturnType<typeof at> | null = null
   return new Elysia({ name: 'openapi' }).use(access()).get(
     '/openapi.json',
@@ -28,6 +25,6 @@ export const openApiController = (describe: () => Described) => {
       if (last?.cookie !== cookie) last = at(cookie)
       return last.serve(request)
     },
-    { route: { least: 'viewer', summary: 'This description', answer: Type.Object({}) } },
+    { route: { least: 'viewer', summary: 'Get this OpenAPI document', answer: Type.Object({}) } },
   )
 }

@@ -1,6 +1,6 @@
 /**
- * What nobody may do over the network: `/operator`, for the commands of whoever owns the data folder. An instance of its own, which only
- * their requests reach. They may name any address, and variables of the server; what they send is of this very version, and not checked.
+ * `/operator`: operations of the data folder's owner, never over the network. They may use any URL and the server's variables. Bodies are
+ * not validated, since the CLI has the same version.
  */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -47,7 +47,7 @@ export function operatorController(deps: AdminDeps) {
         const providers = findProviders(upstreams, (variable) => variables.includes(variable))
         return toFoundDocument(toFoundServers(servers, upstreams), providers)
       },
-      // Variables that are set where the command runs.
+      // `variables` are those set for the command.
       takes<{ at: string[] | undefined; variables: string[] }>(),
     )
     .patch(
@@ -78,7 +78,7 @@ export function operatorController(deps: AdminDeps) {
     )
 }
 
-/** Whether it is only to be told what would change. */
+/** `plan`: dry run. */
 interface Planned {
   plan: boolean
 }

@@ -1,7 +1,6 @@
 /**
- * Where a browser believes to be, and the cookies (RFC 6265bis) that it keeps for there. The dashboard answers under the addresses of
- * `--public-url` and this machine's own: a page that has had its name resolved to this address anew (DNS rebinding) comes with another host,
- * one of another site with another origin. Pure.
+ * Allowed hosts and origins, and cookies (RFC 6265bis). Only the hosts of `--public-url` and loopback are served: DNS rebinding shows as
+ * another host, cross-site requests as another origin.
  */
 import { isIn, toIp, toIpRange } from '../domain/ip.ts'
 import type { RelyingParty } from '../identity/passkeys.ts'
@@ -10,15 +9,14 @@ import { PENDING_MS } from '../identity/pending.ts'
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
 
-/** Where a browser believes to be. */
 export interface OwnOrigin {
-  /** Such as `https://gateway.example.com`. */
+  /** `https://gateway.example.com` */
   origin: string
-  /** Whether nobody between can read along: a cookie may be kept to that. */
+  /** True for https: cookies get `Secure`. */
   isSecure: boolean
 }
 
-/** @param publicUrls origins, all of them https. Returns null for a host that is none of ours. */
+/** Null for a host that is not ours. @param publicUrls https origins */
 export function toOwnOrigin(host: string | null, publicUrls: readonly string[]): OwnOrigin | null {
   const named = publicUrls.find((url) => new URL(url).host === host?.toLowerCase())
   if (named !== undefined) return { origin: named, isSecure: true }
@@ -29,8 +27,8 @@ export function toOwnOrigin(host: string | null, publicUrls: readonly string[]):
 }
 
 /**
- * For whom passkeys are that are made or used there; null where browsers know none: they take names alone, and a name over plain HTTP only
- * where that is this machine's (W3C WebAuthn, 5.1.3 and 13.4.9).
+ * Relying party of passkeys; null if browsers don't support them there: they need a host name, and https except on localhost (W3C
+ * WebAuthn, 5.1.3 and 13.4.9).
  */
 export function toRelyingParty({ origin, isSecure }: OwnOrigin): RelyingParty | null {
   const { hostname } = new URL(origin)
@@ -43,7 +41,7 @@ function isLoopback(hostname: string): boolean {
   return ip === null ? /^(.+\.)?localhost$/.test(hostname) : LOOPBACK.some((range) => isIn(range, ip))
 }
 
-/** Whether a request may come from a page of another origin, or from none that a browser would tell of. */
+/** True if a request may come from another origin, or a change has no origin. */
 export function isForeign(method: string, headers: Headers, own: OwnOrigin): boolean {
   const origin = headers.get('origin')
   if (origin !== null) return origin !== own.origin
@@ -53,11 +51,11 @@ export function isForeign(method: string, headers: Headers, own: OwnOrigin): boo
   return !SAFE_METHODS.includes(method)
 }
 
-/** A link from elsewhere to a page of ours may be followed. */
+/** Links from other sites to our pages are allowed. */
 const isOpening = (headers: Headers) =>
   headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document'
 
-/** What another site's request brings: nothing of a session; of a sign-in, what must come back when a provider sends the browser. */
+/** Cross-site requests never carry the session; the sign-in cookie must survive the provider's redirect. */
 const COOKIES = {
   session: { name: 'tollgate', sameSite: 'Strict', seconds: 30 * 86_400 },
   passkey: { name: 'tollgate-passkey', sameSite: 'Strict', seconds: PENDING_MS / 1_000 },
@@ -66,15 +64,15 @@ const COOKIES = {
 type Kind = keyof typeof COOKIES
 
 /**
- * With the prefix `__Host-` a browser takes it from this host alone, over TLS alone, for every path. Browsers send cookies to every
- * port of a host: with the port in its name, servers beside each other do not sign each other's people out.
+ * The prefix `__Host-` limits it to this host, TLS, and all paths. Cookies are shared by all ports of a host, so the name includes the
+ * port: otherwise servers on one host would sign out each other's users.
  */
 export function nameOf(kind: Kind, { origin, isSecure }: OwnOrigin): string {
   const { port } = new URL(origin)
   return `${isSecure ? '__Host-' : ''}${COOKIES[kind].name}${port === '' ? '' : `-${port}`}`
 }
 
-/** The secret that a request brings; null where it brings none. */
+/** The secret, or null. */
 export function readCookie(kind: Kind, headers: Headers, own: OwnOrigin): string | null {
   const prefix = `${nameOf(kind, own)}=`
   const found = (headers.get('cookie') ?? '').split(/; */).find((pair) => pair.startsWith(prefix))
@@ -83,9 +81,9 @@ export function readCookie(kind: Kind, headers: Headers, own: OwnOrigin): string
 
 export const toCookie = (kind: Kind, secret: string, own: OwnOrigin) => write(kind, secret, COOKIES[kind].seconds, own)
 
-/** Has the browser forget it. */
+/** Deletes the cookie. */
 export const endCookie = (kind: Kind, own: OwnOrigin) => write(kind, '', 0, own)
 
 const write = (kind: Kind, value: string, seconds: number, own: OwnOrigin) =>
-  // Whatever else is served on this machine is sent it below `/admin` alone.
+  // Without TLS, other servers on this machine only get it below `/admin`.
   `${nameOf(kind, own)}=${value}; Path=${own.isSecure ? '/' : '/admin'}; HttpOnly; SameSite=${COOKIES[kind].sameSite}; Max-Age=${seconds}${own.isSecure ? '; Secure' : ''}`

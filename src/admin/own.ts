@@ -1,8 +1,4 @@
-/**
- * What members have of their own: `/admin/api/own`. Their keys, what their team may use, and what they are told of the ledger, as others are
- * of all. No filter leads beyond keys of their own: whose those are is settled where the ledger is read.
- */
-
+/** `/admin/api/own`: a member's keys, team, models, usage, and requests. Ledger reads are limited to their keys, whatever the filter. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { OwnTeam, toTeamDocument } from '../documents/key.ts'
@@ -34,19 +30,19 @@ export function ownController(deps: AdminDeps) {
         const member = requireMember(principal)
         const own = createOwnKeys(store, identity, member)
         const { team } = await showTeam(own, member.teamId, now())
-        // What is noted beside a team is for those who make teams.
+        // Metadata is for administrators.
         const { metadata: _, ...document } = toTeamDocument(
           team,
           (await reports.spendStatuses(principal, 'team', team.id))(team),
         )
         return document
       },
-      { route: { least: 'member', summary: "Shows a member's team", answer: OwnTeam, errors: ['no_team'] } },
+      { route: { least: 'member', summary: 'Get your team', answer: OwnTeam, errors: ['no_team'] } },
     )
     .get('/models', ({ principal }) => ({ models: serving.modelsOf(requireMember(principal).teamId) }), {
       route: {
         least: 'member',
-        summary: 'Lists the models that a member may use, as clients are told of them',
+        summary: 'List the models available to you',
         answer: Type.Object({ models: Type.Array(PublicModel) }),
         errors: ['no_team'],
       },
@@ -68,7 +64,7 @@ export function ownController(deps: AdminDeps) {
       async ({ request, asker, principal, query }) => {
         const own = toOwnAsker(asker, principal)
         const rows = toOwnRows(await store.read(), own.ownerId)
-        // Of the keys that they have when they begin to follow.
+        // Keys created later are not included.
         const filter = { ...toRequestFilter(toWanted(request, query), rows, now()), ...toOwnFilter(rows) }
         const response = live.follow(own, filter, () => isStillLetIn(request, 'member', deps))
         return toLasting(response, request, live)

@@ -1,7 +1,4 @@
-/**
- * Passkeys: `/admin/api/passkeys` of one's own, and the door that they open, `/admin/api/session/passkey`. Each goes in two steps: what
- * a browser is to ask an authenticator for, and what that has said.
- */
+/** `/admin/api/passkeys` and sign-in with them, `/admin/api/session/passkey`, each in two steps: options, then the response. */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -28,12 +25,12 @@ import { endCookie, type OwnOrigin, readCookie, toCookie, toRelyingParty } from 
 import { exactly } from './schema.ts'
 import { toClient } from './sign-in.ts'
 
-const Name = Type.String({ maxLength: 200, description: 'What it is called.' })
+const Name = Type.String({ maxLength: 200, description: 'Name of the passkey.' })
 const Bytes = Type.String({ minLength: 1, pattern: '^[A-Za-z0-9_-]+$' })
 
-const SAID = "What an authenticator has said, as `toJSON()` of a browser's `PublicKeyCredential` has it."
+const SAID = "The authenticator's response: `toJSON()` of the browser's `PublicKeyCredential`."
 
-/** As a browser's `toJSON()` has what an authenticator said: it may know of more, which is nothing to us. */
+/** Allows unknown fields, since browsers may send more. */
 const fromBrowser = <Json>(response: Record<string, ReturnType<typeof Type.String>>, more: object = {}) =>
   Type.Unsafe<Json>(
     Type.Object(
@@ -54,10 +51,10 @@ const Used = fromBrowser<AuthenticationResponseJSON>({
 })
 
 const CreationOptions = Type.Unsafe<PublicKeyCredentialCreationOptionsJSON>(
-  Type.Object({}, { description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON()` of a browser.' }),
+  Type.Object({}, { description: 'For `PublicKeyCredential.parseCreationOptionsFromJSON()` in the browser.' }),
 )
 const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
-  Type.Object({}, { description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON()` of a browser.' }),
+  Type.Object({}, { description: 'For `PublicKeyCredential.parseRequestOptionsFromJSON()` in the browser.' }),
 )
 const NO_SESSION = { no_session: 403 }
 const NOT_HERE = { no_passkeys_here: 409 }
@@ -78,7 +75,7 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: "Lists one's own passkeys",
+          summary: 'List your passkeys',
           answer: Type.Object({ passkeys: Type.Array(Passkey) }),
           ownErrors: NO_SESSION,
         },
@@ -95,14 +92,14 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: 'Begins to add a passkey, for whoever knows their password',
+          summary: 'Start adding a passkey',
           description:
-            'What a browser asks an authenticator for; the answer sets a cookie that has to come back with what that says, within ten minutes. Passkeys need an address that is a name: one of --public-url, or localhost.',
+            "Returns options for the authenticator and sets a cookie. Send both the authenticator's response and the cookie within ten minutes. Passkeys need a host name: one of --public-url, or localhost.",
           answer: Type.Object({ options: CreationOptions }),
           errors: ['password_off', 'sign_in_failed', 'too_many_passkeys', 'too_many_attempts'],
           ownErrors: { ...NO_SESSION, ...NOT_HERE },
         },
-        body: exactly({ password: Type.String({ maxLength: 1_000, description: 'The one to sign in with.' }) }),
+        body: exactly({ password: Type.String({ maxLength: 1_000, description: 'Current password.' }) }),
       },
     )
     .post(
@@ -116,7 +113,7 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: 'Adds the passkey that an authenticator has made',
+          summary: 'Add a passkey',
           answer: Passkey,
           errors: ['password_off', 'challenge_ended', 'too_many_passkeys'],
           ownErrors: NO_SESSION,
@@ -133,7 +130,7 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: "Renames one of one's own passkeys",
+          summary: 'Rename one of your passkeys',
           answer: Passkey,
           errors: ['passkey_not_found'],
           ownErrors: NO_SESSION,
@@ -150,7 +147,7 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: "Removes one of one's own passkeys: nobody signs in with it any more",
+          summary: 'Remove one of your passkeys',
           answer: Passkey,
           errors: ['passkey_not_found'],
           ownErrors: NO_SESSION,
@@ -168,9 +165,9 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Begins to sign somebody in with a passkey',
+          summary: 'Start signing in with a passkey',
           description:
-            'What a browser asks authenticators for; the answer sets a cookie that has to come back with what one says, within ten minutes.',
+            "Returns options for the authenticator and sets a cookie. Send both the authenticator's response and the cookie within ten minutes.",
           answer: Type.Object({ options: RequestOptions }),
           errors: ['password_off'],
           ownErrors: NOT_HERE,
@@ -188,8 +185,8 @@ export function passkeysController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Signs somebody in with a passkey',
-          description: 'The answer sets the cookie of a session; the one that the browser had ends.',
+          summary: 'Sign in with a passkey',
+          description: "Sets the session cookie and ends the browser's previous session.",
           answer: SignedIn,
           errors: ['sign_in_failed', 'password_off', 'challenge_ended', 'too_many_attempts'],
         },
@@ -198,7 +195,7 @@ export function passkeysController(deps: AdminDeps) {
     )
 }
 
-/** Throws `no_passkeys_here`. */
+/** @throws `no_passkeys_here` */
 function requireParty(own: OwnOrigin): RelyingParty {
   const party = toRelyingParty(own)
   if (party !== null) return party
@@ -206,4 +203,4 @@ function requireParty(own: OwnOrigin): RelyingParty {
 }
 
 const ELSEWHERE =
-  'Browsers have passkeys for names alone, not for addresses of numbers. Start the server with --public-url https://NAME, or open the dashboard on its own machine at http://localhost and its port.'
+  'Passkeys need a host name, not an IP address. Start the server with --public-url https://HOST, or open the dashboard on the server at http://localhost:PORT.'

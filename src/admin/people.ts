@@ -1,8 +1,4 @@
-/**
- * Those who may sign in, and tokens for scripts: `/admin/api/admins` and `/tokens`. A code to set a password with, and a token, is in one answer,
- * that of its making. No token makes another: none is an owner's.
- */
-
+/** `/admin/api/admins` (users) and `/tokens`. Codes and tokens are only in the response that creates them; tokens can't create tokens. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Columns, Count, Text } from '../documents/fields.ts'
@@ -43,7 +39,7 @@ export function adminsController(deps: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Lists those who may sign in, disabled ones too',
+          summary: 'List users, including disabled ones',
           answer: Type.Object({ admins: Type.Array(Admin) }),
         },
       },
@@ -51,7 +47,7 @@ export function adminsController(deps: AdminDeps) {
     .post('/admins', async ({ principal, body }) => toCodedDocument(await inviteAdmin(identity, body, by(principal))), {
       route: {
         least: 'owner',
-        summary: 'Invites somebody, with a code that is good for a week',
+        summary: 'Invite a user. The code is valid for one week',
         answer: CodedAdmin,
         errors: ['admin_exists', 'team_not_found', 'team_ambiguous'],
       },
@@ -69,9 +65,9 @@ export function adminsController(deps: AdminDeps) {
         route: {
           least: 'owner',
           edits: true,
-          summary: "Changes somebody's role or team, disables or enables them",
+          summary: "Change a user's role or team, or disable or enable them",
           description:
-            'Who is disabled loses their sessions, and keys of their own are revoked. A member who changes teams takes them along.',
+            "Disabling a user ends their sessions and revokes their keys. A member's keys move with them to another team.",
           answer: Type.Object({
             ...{ ...Admin.properties, changed: Type.Array(Text), keys_revoked: Count, keys_moved: Count },
           }),
@@ -86,7 +82,7 @@ export function adminsController(deps: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Invites somebody once more who has not set a password yet: the code before ends',
+          summary: 'Re-invite a user without a password. The previous code expires',
           answer: CodedAdmin,
           errors: ['admin_not_found', 'invalid'],
         },
@@ -102,7 +98,7 @@ export function tokensController({ identity, ...deps }: AdminDeps) {
     .get('/tokens', async () => ({ tokens: (await identity.readTokens()).map(toTokenDocument) }), {
       route: {
         least: 'owner',
-        summary: 'Lists tokens for scripts',
+        summary: 'List admin API tokens',
         answer: Type.Object({ tokens: Type.Array(Token) }),
       },
     })
@@ -115,11 +111,11 @@ export function tokensController({ identity, ...deps }: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Makes a token',
+          summary: 'Create a token',
           errors: ['token_exists'],
           answer: Type.Object({
             ...Token.properties,
-            token: Type.String({ description: 'The whole of it: shown in this answer alone.' }),
+            token: Type.String({ description: 'The token. Returned only once.' }),
           }),
         },
         body: toBody<Columns<TokenOptions>>(TOKEN_FIELDS, ['name', 'scope']),
@@ -131,7 +127,7 @@ export function tokensController({ identity, ...deps }: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Revokes a token',
+          summary: 'Revoke a token',
           answer: Token,
           errors: ['token_not_found', 'token_ambiguous'],
         },

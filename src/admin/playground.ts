@@ -1,7 +1,4 @@
-/**
- * Chat for whoever has signed in: `POST /admin/api/playground` takes and answers what `/v1/chat/completions` does, errors included,
- * by a key that nobody else can use. Limits, budgets and the ledger know it like any other.
- */
+/** `POST /admin/api/playground`: `/v1/chat/completions` for signed-in users, with a key that no one else can use. */
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chatOperation } from '../http/openapi/operations.ts'
@@ -16,7 +13,7 @@ export function playgroundController({ identity, serving, now }: AdminDeps) {
     const known = serving.playgroundKey(id)
     if (known && known.revokedMs === null && known.teamId === teamId) return known
     const taken = await takePlaygroundKey(identity, id, { actor: id, nowMs: now() })
-    // Its team and its limits, too, must be in force before anything is asked by it.
+    // Its team and limits must be effective before its first request.
     await serving.refresh()
     const key = taken && serving.playgroundKey(id)
     if (key && key.revokedMs === null) return key
@@ -33,9 +30,9 @@ export function playgroundController({ identity, serving, now }: AdminDeps) {
       route: {
         least: 'member',
         except: 'viewer',
-        summary: 'Has a model answer, as `/v1/chat/completions` does',
+        summary: 'Create a chat completion, as `/v1/chat/completions` does',
         description:
-          'By a key of their own that has no secret: metered, limited and on record like any other. Viewers have none. Of a request that was let in, errors are those of `/v1`, in their shape.',
+          "Uses the user's playground key, which has no secret and is metered, limited, and recorded like any other. Not available to viewers. After authentication, errors have the `/v1` format.",
         answer: null,
         operation: chatOperation,
         ownErrors: { no_session: 403 },

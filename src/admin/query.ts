@@ -1,4 +1,4 @@
-/** Values of queries: what several of the admin API's lists are asked with. */
+/** Query parameters that several lists share. */
 import { type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { DIMENSIONS, REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
@@ -7,10 +7,10 @@ import { toPastMs } from '../domain/time.ts'
 import { isOperator } from './access.ts'
 import type { Asker } from './deps.ts'
 
-/** ms since 1970, a span such as `7d`, or a date with or without a time. */
+/** ms since 1970, a duration such as `7d`, or a date with or without time. */
 const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
 
-/** The values that some parameters take, for their description alone: their routes check them, and refuse others with a sentence. */
+/** Only for the API description; routes validate them with better messages. */
 const VALUES: Partial<Record<ReportParameter, object>> = {
   since: { pattern: TIME },
   until: { pattern: TIME },
@@ -26,11 +26,11 @@ const each = <Name extends ReportParameter, Schema extends TSchema>(
     Schema
   >
 
-/** Parameters with one value each. */
+/** Single-value parameters. */
 export const one = <Name extends ReportParameter>(...names: readonly Name[]) =>
   each(names, (description, name) => Type.Optional(Type.String({ description, values: VALUES[name] })))
 
-/** Parameters with one value or, with the name repeated, several: read by `toSeveral`. */
+/** Repeatable parameters, read by `toSeveral`. */
 export const several = <Name extends ReportParameter>(...names: readonly Name[]) =>
   each(names, (description) =>
     Type.Optional(Type.Unsafe<string | string[]>(Type.Unknown({ description: `${description} May be repeated.` }))),
@@ -38,20 +38,20 @@ export const several = <Name extends ReportParameter>(...names: readonly Name[])
 
 export const Limit = t.Optional(t.Integer({ description: `${REPORT_PARAMETERS.limit.description}.` }))
 
-/** Refusals of whatever names keys and teams. */
+/** Errors of routes that look up keys and teams. */
 export const NAMED = ['key_not_found', 'key_ambiguous', 'team_not_found', 'team_ambiguous'] as const
 
-/** What a report is filtered by: all values of each of these. */
+/** All values of each filter. */
 export const toWhere = <Name extends string>(request: Request, names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, toSeveral(request, name)])) as Record<Name, string[]>
 
-/** All values of a name. The framework would take a comma in one of several for the end of a value. */
+/** The framework would split repeated values at commas. */
 export const toSeveral = (request: Request, name: string): string[] => new URL(request.url).searchParams.getAll(name)
 
-/** Rows that a command may ask for, where its service allows as many. */
+/** Limit for commands. */
 const MAX_OF_OPERATOR = 100_000
 
-/** Checks how many rows are asked for at most. Throws `invalid`. */
+/** Throws `invalid`. */
 export function toLimit(limit: number, mostOfPages: number, asker: Asker): number {
   const most = isOperator(asker) ? MAX_OF_OPERATOR : mostOfPages
   if (limit >= 1 && limit <= most) return limit
@@ -59,10 +59,10 @@ export function toLimit(limit: number, mostOfPages: number, asker: Asker): numbe
   throw new ServiceError({ kind: 'invalid', field: 'limit' }, message)
 }
 
-/** ms since 1970 have more digits than any date. */
+/** More digits than any date. */
 const MS = /^\d{10,15}$/
 
-/** Reads a time: ms since 1970, or as commands take it: `7d`, `12h` (ago), `2027-01-31`. Throws `invalid`. */
+/** Parses ms since 1970, `7d` or `12h` (ago), or `2027-01-31`. Throws `invalid`. */
 export function toTime(field: string, text: string, nowMs: number): number {
   const atMs = MS.test(text) ? Number(text) : toPastMs(text, nowMs)
   if (atMs !== null) return atMs
@@ -70,7 +70,7 @@ export function toTime(field: string, text: string, nowMs: number): number {
   throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
 }
 
-/** The time that a report is about; null where it has no end. Throws `invalid`. */
+/** `untilMs` is null for an open end. Throws `invalid`. */
 export function toSpan(since: string, until: string | undefined, nowMs: number) {
   const sinceMs = toTime('since', since, nowMs)
   const untilMs = toTimeOrNone('until', until, nowMs) ?? null

@@ -1,5 +1,4 @@
-/** Requests on record, one of them explained, and those that finish now: `/admin/api/requests`, as `tollgate requests` has them. */
-
+/** `/admin/api/requests`: list, details, and live stream. */
 import type { Static } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { ExplainedRequest, RequestPage } from '../documents/request.ts'
@@ -30,27 +29,27 @@ export const ListQuery = t.Object(
   { additionalProperties: false },
 )
 
-/** What each route says of itself, of all keys and, in `own-ledger.ts`, of a member's own. */
+/** Shared with the routes of a member's own requests. */
 export const REQUESTS = {
   list: {
-    summary: 'Lists requests, newest first, page by page',
+    summary: 'List requests, newest first, in pages',
     answer: RequestPage,
     errors: ['report_too_long', ...NAMED],
   },
   live: {
-    summary: 'Follows requests as they finish',
-    description: 'Server-sent events, each with a request as lists have it, and why its upstream failed as `reason`.',
+    summary: 'Stream requests as they finish',
+    description: 'Server-sent events, each with a request as in lists, and `reason` if its upstream failed.',
     answer: null,
     operation: {
       responses: {
-        200: { description: 'The stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } },
+        200: { description: 'Event stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } },
       },
     },
     errors: NAMED,
     ownErrors: { too_many_tails: 429 },
   },
   one: {
-    summary: 'Explains a request: its calls, and how its charge comes about',
+    summary: "Get a request's calls and cost breakdown",
     answer: ExplainedRequest,
     errors: ['report_too_long', 'request_not_found', 'request_removed', 'request_ambiguous'],
   },
@@ -71,7 +70,7 @@ export function requestsController(deps: AdminDeps) {
       '/requests/live',
       async ({ request, asker, query }) => {
         const wanted = toWanted(request, query)
-        // Mostly it names nothing that would have to be looked for.
+        // Usually nothing has to be looked up.
         const rows = (wanted.key ?? wanted.team ?? wanted.model) ? await store.read() : NO_ROWS
         const filter = toRequestFilter(wanted, rows, now())
         const response = isOperator(asker)
@@ -87,16 +86,15 @@ export function requestsController(deps: AdminDeps) {
 }
 
 const NO_ROWS = { keys: [], teams: [], aliases: [] }
-const TOO_MANY = 'As many follow already as this server tells, or as one person may: close a page that does.'
+const TOO_MANY = 'Too many live request streams, in total or for you. Close another page that shows live requests.'
 
-/** The answer to somebody who follows. */
 export function toLasting(response: Response | null, request: Request, { keepOpen }: LiveRequests): Response {
   if (response === null) throw new AdminError(429, 'too_many_tails', TOO_MANY)
   keepOpen(request)
   return response
 }
 
-/** Which page of requests is asked for. Throws `invalid`. */
+/** Throws `invalid`. */
 export function toWantedPage(
   request: Request,
   { since, until, limit = 50, before, ...filter }: Static<typeof ListQuery>,
@@ -114,7 +112,7 @@ export function toWanted(
   const filter = { ...others, ...toDefined({ errorCode }) }
   const named = toSeveral(request, 'status')
   if (named.length === 0) return { ...filter, ...(errors ? { statuses: ERROR_STATUSES } : {}) }
-  if (errors) throw invalidStatus('errors and status say the same: give one of them')
+  if (errors) throw invalidStatus('use either errors or status, not both')
   const statuses = named
     .flatMap((text) => text.split(','))
     .map((text) => {

@@ -1,14 +1,14 @@
-/** Shapes of what the admin API takes. Bodies are checked as they are: a number is no text, and a field too many is a mistake. */
+/** Request schemas of the admin API; unknown fields and type coercion are not allowed. */
 import { Kind, type SchemaOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { t } from 'elysia'
 import { byHand } from '../catalog/fields.ts'
 import { toAlternatives } from '../domain/explain.ts'
 
-/** An object of these fields and no others. */
+/** An object without other fields. */
 export const exactly = <Fields extends TProperties>(fields: Fields, options: SchemaOptions = {}) =>
   Type.Object(fields, { ...options, additionalProperties: false })
 
-/** A field that may be left out, and null for none. */
+/** An optional field; null: none. */
 export const orNone = <Schema extends TSchema>(schema: Schema, description: string) =>
   Type.Optional(Type.Union([schema, Type.Null()], { description }))
 
@@ -20,19 +20,18 @@ export const oneOf = <const Words extends readonly string[]>(words: Words, optio
     ),
   )
 
-/** Of a change that may only be told. A word that is none is refused: with a slip of the hand it would be made. */
+export const DRY_RUN = 'Dry run: return the changes without applying them.'
+
+/** Rejects other words than booleans, so that a typo doesn't apply the change. */
 export const PlanQuery = t.Object(
-  { plan: t.Optional(t.Boolean({ description: 'True: nothing is changed, and what would be is told.' })) },
+  { plan: t.Optional(t.Boolean({ description: DRY_RUN })) },
   { additionalProperties: false },
 )
 
-/** Of a change: what is left out stays, and null takes back. */
+/** Absent fields keep their value; null resets. */
 export type OrNull<Fields> = { [Name in keyof Fields]?: Fields[Name] | null }
 
-/**
- * The fields of an entry of the catalog that are set by hand, as bodies have them. What is in a list is checked by whoever changes the
- * entry, who says where in it something is wrong.
- */
+/** Catalog fields that can be set manually. List items are validated later, with an error that names the position. */
 export const toHandFields = (of: { properties: TProperties }): TProperties =>
   Object.fromEntries(
     byHand(of).map(([field, shape, none]) => {
@@ -45,7 +44,7 @@ export const toHandFields = (of: { properties: TProperties }): TProperties =>
     }),
   )
 
-/** TypeBox does not check the words of a text: they are for the API description. */
+/** TypeBox ignores `enum` of strings; it is for the API description. */
 const toPlain = (item: TSchema) =>
   item[Kind] === 'Object'
     ? Type.Record(Type.String(), Type.Unknown())

@@ -1,4 +1,4 @@
-/** The settings of the server: `/admin/api/settings`. A change writes rows, which hold from the next start on. */
+/** `/admin/api/settings` (effective after a restart), `/status`, and `/backups`. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
@@ -19,7 +19,7 @@ import { access } from './access.ts'
 import { actors } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 
-/** By name: its text, or null for its default. */
+/** Value by name; null resets to the default. */
 const SettingsPatch = Type.Record(
   Type.String({ maxLength: 100 }),
   Type.Union([Type.String({ maxLength: 10_000 }), Type.Null()]),
@@ -34,7 +34,7 @@ export function settingsController({ store, serving, ...deps }: AdminDeps) {
     .get('/settings', async () => toDocument(settings, await store.readSettings()), {
       route: {
         least: 'viewer',
-        summary: 'Lists the settings of the server, with where each is from',
+        summary: 'List server settings with their sources',
         answer: Settings,
       },
     })
@@ -46,8 +46,9 @@ export function settingsController({ store, serving, ...deps }: AdminDeps) {
         route: {
           least: 'owner',
           edits: true,
-          summary: 'Writes settings, which hold from the next start on',
-          description: 'By name: the text of its value, or null for its default. Flags and the environment go before.',
+          summary: 'Edit server settings. Takes effect after a restart',
+          description:
+            'An object of values by name; null resets to the default. Flags and environment variables override stored values.',
           answer: Settings,
         },
         body: SettingsPatch,
@@ -75,7 +76,7 @@ export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
     {
       route: {
         least: 'viewer',
-        summary: 'Tells how the server is doing, and which keys and budgets are near their end',
+        summary: 'Get server status, and keys and budgets that need attention',
         answer: Status,
       },
     },
@@ -89,19 +90,19 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
     .get('/backups', async () => ({ backups: (await backups.list()).map(toBackupDocument), ...backups.state() }), {
       route: {
         least: 'owner',
-        summary: 'Lists backups, and what became of the last that was begun',
+        summary: 'List backups and the state of the latest one',
         answer: Type.Object({ backups: Type.Array(Backup), making: TextOrNull, failed: TextOrNull }),
       },
     })
     .post('/backups', async ({ principal, status }) => status(202, { making: await backups.begin(by(principal)) }), {
       route: {
         least: 'owner',
-        summary: 'Begins to make a backup: the list tells when it is there',
+        summary: 'Start a backup. It appears in the list when complete',
         answer: null,
         operation: {
           responses: {
             202: {
-              description: 'It is being made.',
+              description: 'Backup started.',
               content: { 'application/json': { schema: Type.Object({ making: Type.String() }) } },
             },
           },
@@ -124,24 +125,26 @@ export function backupsController({ backups, ...deps }: AdminDeps) {
       {
         route: {
           least: 'owner',
-          summary: 'Downloads a backup: everything but the secret of the data folder',
+          summary: 'Download a backup. It does not contain the encryption key',
           answer: null,
-          operation: { responses: { 200: { description: 'The file.', content: { 'application/vnd.sqlite3': {} } } } },
+          operation: {
+            responses: { 200: { description: 'Backup file.', content: { 'application/vnd.sqlite3': {} } } },
+          },
           errors: ['backup_not_found'],
         },
       },
     )
 }
 
-/** What the rows of these settings say, by name. */
+/** Stored values by name. */
 const toStored = (settings: readonly SettingText[], rows: Rows) =>
   Object.fromEntries(settings.map(({ name }) => [name, rows[name] ?? null]))
 
 /**
- * Writes the rows that are given, takes away those that are given as null, and returns all rows. Throws `invalid` for one that there is no
- * setting of, or whose value a server would not start with, and `revision_conflict`; then nothing is written.
+ * Stores values, removes those given as null, and returns all. Throws `invalid` for unknown settings and invalid values, and
+ * `revision_conflict`; then nothing is written.
  *
- * @param settings what the server has started with.
+ * @param settings of the running server
  */
 async function editSettings(
   store: Pick<ConfigStore, 'changeSettings'>,
@@ -164,9 +167,11 @@ async function editSettings(
 function requireValid(settings: readonly SettingText[], name: string, text: string | null): void {
   const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: name }, message)
   if (WITHOUT_ROW.includes(name))
-    throw invalid(`Whoever starts the server says how people sign in, with --${name} or in its environment.`)
+    throw invalid(
+      `Sign-in settings can only be set at the start of the server, with --${name} or an environment variable.`,
+    )
   if (!settings.some((setting) => setting.name === name))
-    throw invalid(`There is no setting '${name.slice(0, 64)}': a name is that of a flag of \`tollgate serve\`.`)
+    throw invalid(`Unknown setting '${name.slice(0, 64)}'. Settings are named like the flags of \`tollgate serve\`.`)
   const problem = text === null ? null : findSettingProblem(name, text)
   if (problem !== null) throw invalid(`${problem.charAt(0).toUpperCase()}${problem.slice(1)}`)
 }

@@ -1,9 +1,7 @@
 /**
- * The doors of the dashboard, and the sessions behind them: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`; and sign-in through
- * an identity provider: `/oidc` sends a browser there, `/oidc/callback` is where it comes back to, from that other site. Both are opened by
- * people, who read a page of what goes wrong. Where they go then is fixed.
+ * Sign-in and sessions: `/admin/api/setup`, `/code`, `/session`, `/sessions`, `/password`; SSO: `/oidc` and `/oidc/callback`, which show
+ * errors as a page, since browsers open them.
  */
-
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Flag } from '../documents/fields.ts'
@@ -26,13 +24,13 @@ import { endCookie, type OwnOrigin, readCookie, toCookie, toRelyingParty } from 
 import { exactly } from './schema.ts'
 
 const Credentials = {
-  name: Type.String({ maxLength: 200, description: 'What they sign in with.' }),
+  name: Type.String({ maxLength: 200, description: 'User name.' }),
   password: Type.String({
     maxLength: 1_000,
-    description: 'The one to sign in with from now on, or at this door.',
+    description: 'Password; the new one if this operation sets it.',
   }),
 }
-const Code = Type.String({ maxLength: 100, description: 'Good for one use.' })
+const Code = Type.String({ maxLength: 100, description: 'One-time code.' })
 const Ended = Type.Object({ ended: Flag })
 const NO_SESSION = { no_session: 403 }
 
@@ -63,7 +61,7 @@ export function sessionController(deps: AdminDeps) {
         const { name, role, hasPassword } = principal
         return { name, role, has_password: hasPassword, is_set_up: true, ...how }
       },
-      { route: { least: 'anyone', summary: 'Tells who has signed in, and whether anybody can', answer: Who } },
+      { route: { least: 'anyone', summary: 'Get the current user and the sign-in methods', answer: Who } },
     )
     .post(
       '/setup',
@@ -72,9 +70,8 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Makes the first owner, and signs them in',
-          description:
-            'By the code that the server has printed, or `tollgate admin code` prints. The answer sets the cookie of a session.',
+          summary: 'Create the first owner and sign in',
+          description: 'Needs the code printed by the server or by `tollgate admin code`. Sets the session cookie.',
           answer: SignedIn,
           errors: ['code_wrong', 'already_set_up', 'password_off', 'too_many_attempts'],
         },
@@ -88,8 +85,8 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Signs somebody in with their password',
-          description: 'The answer sets the cookie of a session; the one that the browser had ends.',
+          summary: 'Sign in with a password',
+          description: "Sets the session cookie and ends the browser's previous session.",
           answer: SignedIn,
           errors: ['sign_in_failed', 'password_off', 'too_many_attempts'],
         },
@@ -103,7 +100,7 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Sets the password that an invitation or a reset is for, and signs them in',
+          summary: 'Set a password with an invitation or reset code, and sign in',
           answer: SignedIn,
           errors: ['code_wrong', 'password_off', 'too_many_attempts'],
         },
@@ -120,7 +117,7 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: 'Signs out',
+          summary: 'Sign out',
           answer: Ended,
           errors: ['session_not_found'],
           ownErrors: NO_SESSION,
@@ -137,7 +134,7 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: "Lists one's own sessions; an owner's list has everybody's",
+          summary: "List your sessions; owners see everyone's",
           answer: Type.Object({ sessions: Type.Array(Session) }),
           ownErrors: NO_SESSION,
         },
@@ -153,7 +150,7 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: 'Ends a session',
+          summary: 'End a session',
           answer: Ended,
           errors: ['session_not_found'],
           ownErrors: NO_SESSION,
@@ -170,20 +167,19 @@ export function sessionController(deps: AdminDeps) {
       {
         route: {
           least: 'member',
-          summary: "Changes one's own password; all other sessions end",
+          summary: 'Change your password. Ends all other sessions',
           answer: Type.Object({ changed: Flag }),
           errors: ['sign_in_failed', 'password_off', 'too_many_attempts'],
           ownErrors: NO_SESSION,
         },
         body: exactly({
-          old: Type.String({ maxLength: 1_000, description: 'The password until now.' }),
+          old: Type.String({ maxLength: 1_000, description: 'Current password.' }),
           password: Credentials.password,
         }),
       },
     )
 }
 
-/** Where a request comes from, with what, and the session that the browser has. */
 export const toClient = (
   request: Request,
   { session }: Principal,
@@ -194,18 +190,18 @@ export const toClient = (
   sessionId: session?.id ?? null,
 })
 
-/** An owner sees and ends everybody's. */
+/** Undefined for owners, who can see and end all sessions. */
 const ownIdOf = ({ id, role }: Principal) => (role === 'owner' ? undefined : id)
 
-/** A browser that is refused reads a page in place of JSON. */
-const TO_ELSEWHERE = { responses: { 303: { description: 'Where to go on.' } } }
+/** Errors are a page for browsers. */
+const TO_ELSEWHERE = { responses: { 303: { description: 'Redirect.' } } }
 const CALLBACK = '/admin/api/oidc/callback'
 
 export function oidcController(deps: AdminDeps) {
   const { identity, attempts, setupCode, now } = deps
   const requireOidc = () => {
     if (deps.oidc !== null) return { ...deps.oidc, ...{ store: identity, attempts, setupCode } }
-    throw new AdminError(404, 'oidc_off', 'Nobody signs in through an identity provider here.')
+    throw new AdminError(404, 'oidc_off', 'SSO is not configured on this server.')
   }
 
   return new Elysia({ name: 'oidc' })
@@ -221,7 +217,7 @@ export function oidcController(deps: AdminDeps) {
       {
         route: {
           least: 'anyone',
-          summary: 'Sends a browser to the identity provider, to sign in there',
+          summary: 'Redirect to the identity provider to sign in',
           answer: null,
           operation: TO_ELSEWHERE,
           errors: ['provider_unavailable', 'provider_wrong', 'too_many_attempts'],
@@ -236,13 +232,13 @@ export function oidcController(deps: AdminDeps) {
           const secret = readCookie('signIn', request.headers, own)
           const cameBack = { secret, url: new URL(request.url) }
           const signedIn = await endOidc(requireOidc(), cameBack, toClient(request, principal, deps), now())
-          // The browser is on its way from another site still, and brings no strict cookie to the page: what that asks for, does.
+          // The redirect still counts as cross-site, so the page is loaded without the strict cookie; its API requests have it.
           return seeOther('/admin', [toCookie('session', signedIn.secret, own), endCookie('signIn', own)])
         }),
       {
         route: {
           least: 'anyone',
-          summary: 'Signs in who comes back from the identity provider, and sends them to the dashboard',
+          summary: 'Complete sign-in with the identity provider and redirect to the dashboard',
           answer: null,
           operation: TO_ELSEWHERE,
           errors: [
@@ -267,7 +263,7 @@ function seeOther(location: string, cookies: readonly string[]): Response {
   return new Response(null, { status: 303, headers })
 }
 
-/** Answers with a page of what goes wrong, where a browser opens it; a script has it as JSON. */
+/** Shows errors as a page to browsers, as JSON to scripts. */
 async function orPage(request: Request, work: () => Promise<Response>): Promise<Response> {
   try {
     return await work()
@@ -286,7 +282,7 @@ h1 { font-size: 20px }
 a { color: light-dark(#0b6b57, #4fc3a1) }
 `
 
-/** No script, and no style but its own. */
+/** No scripts, and only its own style. */
 const POLICY = `default-src 'none'; style-src 'sha256-${new Bun.CryptoHasher('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 const toPage = (status: number, message: string): Response =>
@@ -295,10 +291,10 @@ const toPage = (status: number, message: string): Response =>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>Not signed in · Tollgate</title>
+<title>Sign-in failed · Tollgate</title>
 <style>${STYLE}</style>
 <main>
-<h1>You are not signed in</h1>
+<h1>Sign-in failed</h1>
 <p>${Bun.escapeHTML(message)}</p>
 <p><a href="/admin">Back to the dashboard</a></p>
 </main>

@@ -1,5 +1,4 @@
-/** Teams: `/admin/api/teams`. */
-
+/** `/admin/api/teams` */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { Changed, Key, Team, toKeyDocument, toTeamDocument } from '../documents/key.ts'
@@ -32,7 +31,7 @@ export function teamsController(deps: AdminDeps) {
         const [teams, statusOf] = await Promise.all([listTeams(store), reports.spendStatuses(asker, 'team')])
         return { teams: teams.map((team) => toTeamDocument(team, statusOf(team))) }
       },
-      { route: { least: 'viewer', summary: 'Lists teams', answer: Type.Object({ teams: Type.Array(Team) }) } },
+      { route: { least: 'viewer', summary: 'List teams', answer: Type.Object({ teams: Type.Array(Team) }) } },
     )
     .post(
       '/teams',
@@ -46,7 +45,7 @@ export function teamsController(deps: AdminDeps) {
       {
         route: {
           least: 'editor',
-          summary: 'Makes a team',
+          summary: 'Create a team',
           answer: Type.Object({ ...Team.properties, unmatched: Unmatched }),
           errors: ['team_exists'],
         },
@@ -67,7 +66,7 @@ export function teamsController(deps: AdminDeps) {
       {
         route: {
           least: 'viewer',
-          summary: 'Shows a team with its keys',
+          summary: 'Get a team with its keys',
           answer: Type.Object({ ...Team.properties, keys: Type.Array(Key) }),
           errors: ['team_not_found', 'team_ambiguous'],
         },
@@ -85,7 +84,7 @@ export function teamsController(deps: AdminDeps) {
         route: {
           least: 'editor',
           edits: true,
-          summary: 'Changes what is given; the rest stays',
+          summary: 'Edit a team. Absent fields do not change',
           answer: Type.Object({ ...Team.properties, changed: Changed, unmatched: Unmatched }),
           errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
         },

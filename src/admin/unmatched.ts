@@ -1,4 +1,4 @@
-/** Which patterns of a key or a team allow no model, and why. A pattern may be right anyway: for a model to come. */
+/** Patterns of a key or team that match no usable model, which may be intended for future models. */
 import { type Static, Type } from '@sinclair/typebox'
 import { closest } from '../catalog/entry.ts'
 import { Text } from '../documents/fields.ts'
@@ -6,17 +6,17 @@ import type { Access, Snapshot } from '../domain/snapshot.ts'
 import { count, matches } from '../domain/text.ts'
 import type { Serving } from './deps.ts'
 
-/** `reason` goes on a sentence that names the pattern. */
+/** `reason` continues a sentence that starts with the pattern. */
 export const Unmatched = Type.Array(Type.Object({ pattern: Text, reason: Text }), {
-  description: 'Patterns that allow no model as the catalog is now, and why.',
+  description: 'Patterns that currently match no usable model, with the reason.',
 })
 
-/** A key, or a team, which is in none. */
+/** A key or a team. */
 type Owner = Access & { teamId?: string | null }
 
 /**
- * @param isOwn for a member, who is told of the models of their team alone.
- * @param changed fields: others than these say nothing of models.
+ * @param isOwn true for a member, who must only learn about models of their team
+ * @param changed edited fields; nothing is checked unless models or scope changed
  */
 export async function findUnmatched(
   { models: patterns, scope, teamId }: Owner,
@@ -31,24 +31,23 @@ export async function findUnmatched(
   const isUsable = ({ scope: of, models }: Access, slug: string) =>
     (of === 'all' || isLocal(slug)) && (models.length === 0 || models.some((pattern) => matches(pattern, slug)))
   const isOfTeam = (slug: string) => team === undefined || isUsable(team, slug)
-  // A member whose team the snapshot does not have yet is told of no model.
+  // A member whose team is not in the snapshot yet sees no models.
   const slugs =
     isOwn && team === undefined ? [] : [...snapshot.models.keys()].filter((slug) => !isOwn || isOfTeam(slug))
   return patterns.flatMap((pattern) => {
     const matched = slugs.filter((slug) => matches(pattern, slug))
     const usable = matched.filter((slug) => isUsable({ scope, models: [] }, slug))
     if (usable.some(isOfTeam)) return []
-    let reason = 'matches no model with a local upstream, and its scope is local'
+    let reason = 'matches no local model, but the scope is local'
     if (matched.length === 0) reason = explain(pattern, slugs, snapshot)
-    if (usable.length > 0) reason = `matches no model that its team ${team?.name ?? ''} may use`
+    if (usable.length > 0) reason = `matches no model that the team ${team?.name ?? ''} can use`
     return { pattern, reason }
   })
 }
 
 function explain(pattern: string, slugs: string[], { aliases }: Snapshot): string {
   const { model } = aliases.get(pattern) ?? {}
-  if (model !== undefined && slugs.includes(model))
-    return `matches no model: it is an alias, and patterns are compared with the name of its model, ${model}`
+  if (model !== undefined && slugs.includes(model)) return `is an alias; patterns only match model IDs, here ${model}`
   const names = pattern.endsWith('/*') ? slugs.map((slug) => `${slug.slice(0, slug.indexOf('/'))}/*`) : slugs
-  return `matches none of the ${count(slugs.length, 'model')} that there are now${closest(pattern, [...new Set(names)])}`
+  return `matches none of the current ${count(slugs.length, 'model')}${closest(pattern, [...new Set(names)])}`
 }

@@ -1,7 +1,4 @@
-/**
- * Upstreams, as the commands list and test them, and set up by owners: `/admin/api/upstreams`. A credential that is typed in is in no
- * answer. With `?plan=true` a change is told and not made.
- */
+/** `/admin/api/upstreams`: list, test, discover, and edit upstreams. Responses never have credentials. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addModels } from '../catalog/add-upstream.ts'
@@ -37,18 +34,18 @@ const OrDefault = Type.Optional(Type.Union([Type.Integer(), Type.Null()]))
 const Own = exactly({
   api_key: orNone(
     Type.Union([Type.String({ maxLength: 5_000 }), Type.Array(Type.String({ maxLength: 5_000 }), { maxItems: 50 })]),
-    'The credential itself, or a list of several; null: none.',
+    'One credential or a list; null: none. Stored encrypted.',
   ),
   limits: Type.Optional(
     exactly(
       mapLimits(() => OrDefault),
-      { description: 'What its provider allows, all keys together; null for one: no limit.' },
+      { description: 'Provider rate limits, for all keys together; null: no limit.' },
     ),
   ),
   deadlines: Type.Optional(
     exactly(
       byMsField(() => OrDefault),
-      { description: 'How long it may take, in ms; null for one: as by default.' },
+      { description: 'Timeouts in ms; null: default.' },
     ),
   ),
 })
@@ -57,8 +54,8 @@ type Fields = Static<typeof Own> &
   Pick<UpstreamEntry, 'local' | 'enabled'>
 const FIELDS = { ...toHandFields(UpstreamFields), ...Own.properties }
 const Made = exactly({
-  id: Type.String({ maxLength: 100, description: 'What it is to be called in routes.' }),
-  dialect: Type.Optional(oneOf(DIALECTS, { description: 'What it speaks; left out where a preset says it.' })),
+  id: Type.String({ maxLength: 100, description: 'Upstream ID, used in routes.' }),
+  dialect: Type.Optional(oneOf(DIALECTS, { description: 'API format; omit it if a preset has it.' })),
 })
 const Patch = Type.Unsafe<Fields>(exactly(FIELDS))
 const Body = Type.Unsafe<Fields & Static<typeof Made>>(exactly({ ...FIELDS, ...Made.properties }))
@@ -67,22 +64,19 @@ const Chosen = exactly({
   models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), {
     maxItems: 100,
     default: [],
-    description: 'Names of models, patterns, or NAME=SLUG; none: all that chat.',
+    description: 'Model names, patterns, or NAME=SLUG; empty: all chat models.',
   }),
 })
 
 const disabled = (id: string) =>
-  new ServiceError(
-    { kind: 'upstream_disabled', upstream: id },
-    `The upstream ${id} is disabled: nothing is sent to it.`,
-  )
+  new ServiceError({ kind: 'upstream_disabled', upstream: id }, `The upstream ${id} is disabled. Enable it first.`)
 
 const documentsOf =
   ({ store, vault, serving }: AdminDeps) =>
   async (rows: readonly UpstreamRow[]) =>
     toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams(), serving.environment)
 
-/** Makes what changes an upstream, or plans that, and tells how that is now; null where it is not there. */
+/** Applies or plans a change, and returns the current upstream, or null if there is none. */
 export function changesOfUpstreams(deps: AdminDeps) {
   const byHand = changesByHand(deps)
   const toDocuments = documentsOf(deps)
@@ -106,14 +100,14 @@ export function upstreamsController(all: AdminDeps) {
       .get('/upstreams', async () => ({ upstreams: await toDocuments((await store.readCatalog()).upstreams) }), {
         route: {
           least: 'viewer',
-          summary: 'Lists upstreams with their health',
+          summary: 'List upstreams with their health',
           answer: Type.Object({ upstreams: Type.Array(Upstream) }),
         },
       })
       .get('/presets', () => ({ presets: toPresetDocuments() }), {
         route: {
           least: 'viewer',
-          summary: 'Lists the providers that an upstream can be set up as by name',
+          summary: 'List provider presets',
           answer: Type.Object({ presets: Type.Array(Preset) }),
         },
       })
@@ -127,7 +121,7 @@ export function upstreamsController(all: AdminDeps) {
         {
           route: {
             least: 'viewer',
-            summary: 'Shows an upstream; never its credential',
+            summary: 'Get an upstream, without its credential',
             answer: Upstream,
             errors: ['upstream_not_found'],
           },
@@ -142,8 +136,8 @@ export function upstreamsController(all: AdminDeps) {
         {
           route: {
             least: 'owner',
-            summary: 'Sets an upstream up, or plans that',
-            description: 'A credential is kept sealed, and no answer has it.',
+            summary: 'Create an upstream',
+            description: 'The credential is stored encrypted and never returned.',
             answer: EditedUpstream,
             errors: ['upstream_exists', 'secret_unusable', 'catalog_changed'],
           },
@@ -151,7 +145,7 @@ export function upstreamsController(all: AdminDeps) {
           query: PlanQuery,
         },
       )
-      // Nobody's page may have it look but an owner's: it asks ports of the server's own machine.
+      // Only for owners: it probes ports of the server's machine.
       .post(
         '/upstreams/discover',
         async () => {
@@ -162,9 +156,9 @@ export function upstreamsController(all: AdminDeps) {
         {
           route: {
             least: 'owner',
-            summary: 'Looks for model servers on the machine of the server, and for providers whose variable it has',
+            summary: 'Discover local model servers and provider keys in the environment',
             description:
-              'It asks the usual ports of loopback, a second at most, what loads nothing. It adds nothing: POST /upstreams does, by the preset and, where it is elsewhere, the address.',
+              'Probes usual loopback ports for at most a second, without loading models. It adds nothing: use POST /upstreams with the preset and, if needed, the URL.',
             answer: Found,
           },
         },
@@ -177,8 +171,8 @@ export function upstreamsController(all: AdminDeps) {
           route: {
             least: 'owner',
             edits: true,
-            summary: 'Changes an upstream, or plans that',
-            description: 'Where it goes somewhere else, its credential is to be given again.',
+            summary: 'Edit an upstream',
+            description: 'If the URL changes, send the credential again.',
             answer: EditedUpstream,
             errors: ['upstream_not_found', 'catalog_changed', 'secret_unusable'],
           },
@@ -193,7 +187,7 @@ export function upstreamsController(all: AdminDeps) {
           route: {
             least: 'owner',
             edits: true,
-            summary: 'Deletes an upstream that was made by hand, with the routes that lead to it',
+            summary: 'Delete a manually created upstream and its routes',
             answer: EditedUpstream,
             errors: ['upstream_not_found', 'declared_elsewhere'],
           },
@@ -217,9 +211,9 @@ export function upstreamsController(all: AdminDeps) {
         {
           route: {
             least: 'owner',
-            summary: 'Adds models that an upstream lists, or plans that',
+            summary: 'Add models that an upstream lists',
             description:
-              'Asks it for its list, which costs nothing. What is there already stays as it is, or gets a further route, behind those that it has. `NAME=SLUG` has a model called otherwise.',
+              'Requests the list, which is free. Existing models are kept, or get a fallback route to this upstream. `NAME=SLUG` sets another model ID.',
             answer: FoundModels,
             errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
           },
@@ -239,7 +233,7 @@ export function upstreamsController(all: AdminDeps) {
         {
           route: {
             least: 'editor',
-            summary: 'Asks an upstream for its models, which costs nothing',
+            summary: 'Test an upstream with a free request',
             answer: TestedUpstream,
             errors: ['upstream_not_found', 'upstream_disabled'],
           },

@@ -1,4 +1,4 @@
-/** Reports: who spent what (`/admin/api/usage`), which requests failed (`/failures`), and who changed what (`/audit`). */
+/** Reports: `/admin/api/usage`, `/failures`, and `/audit`. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { AuditPage } from '../documents/audit.ts'
@@ -21,8 +21,7 @@ export const UsageQuery = t.Object(
     limit: Limit,
     figures: t.Optional(
       t.UnionEnum(['all', 'spend'], {
-        description:
-          'What is told of each group. `spend`: requests and cost, and nothing of the rest, which takes most of the time of a report with many groups.',
+        description: 'Figures per group. `spend`: only requests and cost, which is much faster with many groups.',
       }),
     ),
   },
@@ -30,7 +29,7 @@ export const UsageQuery = t.Object(
 )
 
 export const USAGE: Omit<Route, 'least'> = {
-  summary: 'Tells who spent what',
+  summary: 'Get usage report',
   description: `Grouped by one or two of ${DIMENSIONS.join(', ')}.`,
   answer: Usage,
   errors: ['report_too_long', ...NAMED],
@@ -46,7 +45,7 @@ export const usageController = ({ reports, now }: AdminDeps) =>
       { route: { ...USAGE, least: 'viewer' }, query: UsageQuery },
     )
 
-/** What a report of usage is asked for. Throws `invalid`. */
+/** Throws `invalid`. */
 export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, asker: Asker, nowMs: number) {
   const { by = 'key', since = '7d', until, limit = 1_000, figures = 'all' } = query
   return {
@@ -63,7 +62,7 @@ const MAX_CODES = 1_000
 const FailuresQuery = t.Object(
   {
     step: Type.Optional(
-      Type.String({ description: 'The time that a row is of: day or hour.', values: { enum: ['day', 'hour'] } }),
+      Type.String({ description: 'Length of a row: day or hour.', values: { enum: ['day', 'hour'] } }),
     ),
     ...one('since', 'until'),
     ...several(...FAILURE_FILTERS),
@@ -88,9 +87,9 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
     {
       route: {
         least: 'viewer',
-        summary: 'Tells which requests did not end well, by error code',
+        summary: 'Get requests with errors by error code',
         description:
-          'By the UTC hour or day in which they were created, as far back as requests are kept. `limit` is of codes.',
+          'By UTC hour or day of creation, within the retention of requests. `limit` is the number of codes.',
         answer: Failures,
         errors: ['report_too_long', ...NAMED],
       },
@@ -121,7 +120,7 @@ export const auditController = ({ reports, now }: AdminDeps) =>
     {
       route: {
         least: 'viewer',
-        summary: 'Lists who changed what, newest first',
+        summary: 'List audit log entries, newest first',
         answer: AuditPage,
         errors: ['report_too_long'],
       },

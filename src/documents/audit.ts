@@ -1,4 +1,4 @@
-/** Who changed what, under the columns' names, as `audit log --json` prints it and the admin API answers. */
+/** The audit log in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuditPage as Page } from '../keys/audit-log.ts'
 import { Fields, Text, TextOrNull, Time } from './fields.ts'

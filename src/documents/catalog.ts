@@ -1,4 +1,4 @@
-/** Plans and versions of the catalog, and changes of it, as `catalog … --json` prints them and the admin API answers. */
+/** Catalog plans, versions, and changes in JSON, for the CLI and the admin API. */
 import { Type } from '@sinclair/typebox'
 import type { Applied as AppliedCatalog, Reverted, ShownVersion as VersionWithChanges } from '../catalog/apply.ts'
 import { type Edited, toUnseenNote } from '../catalog/change.ts'
@@ -21,7 +21,7 @@ import { WholeModel } from './model.ts'
 import { Upstream } from './upstream.ts'
 
 const origin = wordOf(ORIGINS)
-const planned = Type.Boolean({ description: 'Whether nothing was changed: it was asked for as a plan.' })
+const planned = Type.Boolean({ description: 'True for a dry run: nothing was changed.' })
 const Counts = { created: Count, updated: Count, deleted: Count, unchanged: Count }
 const Change = Type.Object({
   action: wordOf(['create', 'update', 'delete'] as const),
@@ -29,16 +29,16 @@ const Change = Type.Object({
 })
 const Changes = { changes: Type.Array(Change) }
 
-/** `before` counts, by the layer of `origin`; `after` was declared. */
+/** `before`, from the layer `origin`, stays effective over the declared `after`. */
 const Overridden = Type.Object({ name: Text, origin, before: Fields, after: Fields })
-/** `kept`: names of what is no longer declared, and was not pruned. */
+/** `kept`: entries that are no longer declared but were not pruned. */
 const Staying = { overridden: Type.Array(Overridden), kept: Type.Array(Text) }
 
-/** Whether the database says something else than what was planned. */
+/** True if the database differs from the plan. */
 export const differs = ({ changes, overridden, kept }: Pick<AppliedCatalog, 'changes' | 'overridden' | 'kept'>) =>
   changes.length + overridden.length + kept.length > 0
 
-/** @param origin whose the catalog is that was planned. */
+/** @param origin of the planned catalog */
 export function toPlanDocument(plan: AppliedCatalog, origin: Origin, warnings: readonly string[]) {
   const { version: _, revision, unseen, ...told } = plan
   return { revision, origin, differs: differs(plan), ...told, warnings: [...warnings, ...unseen.map(toUnseenNote)] }
@@ -65,7 +65,7 @@ export const Applied = describes<ReturnType<typeof toAppliedDocument>>()(
   Type.Object({ origin, ...Counts, version: CountOrNull, ...Staying }),
 )
 
-/** A plan has the revision that it was made from. */
+/** Only a plan has the revision it is based on. */
 export function toRevertDocument({ revision, ...done }: Reverted, number: number, planned: boolean) {
   return { reverted_to: number, planned, ...done, ...(planned ? { revision } : {}) }
 }
@@ -78,7 +78,7 @@ export const CatalogReverted = describes<ReturnType<typeof toRevertDocument>>()(
   }),
 )
 
-/** What a change by hand would make, or has made. */
+/** A manual change, applied or planned. */
 export const toEditDocument = <Made extends Edited>(edited: Made) => ({
   ...edited,
   differs: edited.changes.length > 0,
@@ -88,8 +88,7 @@ const Edit = describes<ReturnType<typeof toEditDocument>>()(
   Type.Object({ ...Counts, ...Changes, version: CountOrNull, differs: Flag }),
 )
 /**
- * `overridden`: models whose prices a file or an administrator has set otherwise. `unpriced`, `free`: slugs, the latter of what costs nothing
- * from now on. `left_out`: how many facts cannot be.
+ * `overridden`: models whose prices a file or an administrator has set. `unpriced`, `free`: model IDs. `left_out`: number of invalid facts.
  */
 export const RefreshedCatalog = Type.Object({
   ...{ planned, source: Text },
@@ -99,9 +98,8 @@ export const RefreshedCatalog = Type.Object({
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
 export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
 /**
- * Slugs of models. `fresh`: that are new; `unpriced`: of those, what is disabled for want of a price; `further`: that were there, and
- * get a further route.
- * `left_out`: how many do not chat.
+ * Model IDs. `fresh`: new; `unpriced`: new, but disabled until priced; `further`: existing, with a new route. `left_out`: number of
+ * models without chat.
  */
 export const FoundModels = Type.Object({
   ...EditedUpstream.properties,
@@ -109,7 +107,7 @@ export const FoundModels = Type.Object({
   ...{ left_out: Count, notes: Type.Array(Text) },
 })
 
-/** @param names of administrators and tokens, by their ids. */
+/** @param names of users and tokens by ID */
 export const toVersionDocument = ({ atMs, ...version }: CatalogVersion, names: ReadonlyMap<string, string>) => ({
   ...version,
   actor_name: names.get(version.actor) ?? null,
@@ -123,7 +121,7 @@ export const Version = describes<ReturnType<typeof toVersionDocument>>()(
   }),
 )
 
-/** What it changed is null where that is not known any more. */
+/** `changes` is null if no longer known. */
 export const toShownVersionDocument = (
   { version, changes }: VersionWithChanges,
   names: ReadonlyMap<string, string>,

@@ -1,4 +1,4 @@
-/** One finding about what a gateway needs, as `doctor --json` prints it and the admin API answers, and those about keys and teams. */
+/** Findings of `doctor` and the admin API's status, and those about keys and budgets. */
 import { type Static, Type } from '@sinclair/typebox'
 import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
@@ -8,7 +8,7 @@ import type { BudgetStatus, readSpendStatuses } from '../keys/spend-status.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { Text, wordOf } from './fields.ts'
 
-/** `message`: what was found and, where it is not well, what to do. */
+/** `message` says what was found and, if it is a problem, what to do. */
 export const Check = Type.Object({ name: Text, status: wordOf(['ok', 'warning', 'problem'] as const), message: Text })
 export type Check = Static<typeof Check>
 
@@ -16,14 +16,14 @@ export const ok = (name: string, message: string): Check => ({ name, status: 'ok
 export const warning = (name: string, message: string): Check => ({ name, status: 'warning', message })
 export const problem = (name: string, message: string): Check => ({ name, status: 'problem', message })
 
-/** Names the first five, and how many there are besides. */
+/** `a, b, c, d, e and 3 more` */
 export const toFew = (names: readonly string[]) =>
   `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 
-/** An end is told of so long before, and so long after: then whoever used the key has noticed. */
+/** Expiry is reported this long before and after. */
 const END_MS = 7 * DAY_MS
 
-/** @param read how all keys, or all teams, stand. */
+/** @param read spend status of all keys or teams */
 export function checkKeys(
   { keys, teams }: KeyRows,
   read: (kind: 'key' | 'team') => ReturnType<typeof readSpendStatuses>,
@@ -31,8 +31,7 @@ export function checkKeys(
 ): Check[] {
   const inForce = keys.filter((key) => isActive(key, nowMs))
   const living = inForce.filter(({ hidden }) => !hidden)
-  if (living.length === 0)
-    return [warning('keys', 'No key lets anybody in. Make one with: tollgate keys create --name NAME')]
+  if (living.length === 0) return [warning('keys', 'No active keys. Create one: tollgate keys create --name NAME')]
   const [ofKey, ofTeam] = [read('key'), read('team')]
   const budgets = [
     ...inForce.map((key) => ({ whose: `key ${key.name}`, status: ofKey(key).budget })),
@@ -41,19 +40,19 @@ export function checkKeys(
   const found = [
     ...toEnds(keys, 'expired', (endMs) => endMs <= nowMs && endMs > nowMs - END_MS),
     ...toEnds(living, 'expires', (endMs) => endMs <= nowMs + END_MS),
-    ...toSpent(budgets, 'spent', 'has spent all of its budget and is refused'),
+    ...toSpent(budgets, 'spent', 'has spent its budget; its requests fail'),
     ...toSpent(budgets, 'warning', 'is near its budget'),
   ]
   return found.length > 0
     ? found
-    : [ok('keys', `${count(living.length, 'key')} in force, none near its end or its budget.`)]
+    : [ok('keys', `${count(living.length, 'active key')}; none expires soon or is near its budget.`)]
 }
 
 function toEnds(keys: readonly StoredKey[], what: string, isMeant: (endMs: number) => boolean): Check[] {
   const ends = keys.filter(({ revokedMs, expiresMs }) => revokedMs === null && expiresMs !== null && isMeant(expiresMs))
   if (ends.length === 0) return []
   const names = ends.map(({ name, expiresMs }) => `${name} ${what} on ${toDay(expiresMs ?? 0)}`)
-  return [warning('keys', `${toFew(names)}. To let it go on: tollgate keys edit NAME --expires 90d`)]
+  return [warning('keys', `${toFew(names)}. To extend: tollgate keys edit NAME --expires 90d`)]
 }
 
 function toSpent(
@@ -64,10 +63,8 @@ function toSpent(
   const meant = budgets.flatMap(({ whose, status }) => (status?.state === state ? [{ whose, status }] : []))
   if (meant.length === 0) return []
   const names = meant.map(({ whose, status: { budget, percent, resetMs } }) => {
-    const next = resetMs === null ? 'never resets' : `until ${toDay(resetMs)}`
-    return `${whose} ${what} (${percent} % of ${toBudgetText(budget)}, ${next})`
+    const next = resetMs === null ? 'never resets' : `resets on ${toDay(resetMs)}`
+    return `${whose} ${what} (${percent}% of ${toBudgetText(budget)}, ${next})`
   })
-  return [
-    warning('budgets', `${toFew(names)}. To give it more: tollgate keys edit NAME --budget 50/month, or teams edit.`),
-  ]
+  return [warning('budgets', `${toFew(names)}. To raise it: tollgate keys edit NAME --budget 50/month, or teams edit.`)]
 }

@@ -1,10 +1,10 @@
-/** The pieces that schemas of documents are made of, and the names that fields have as columns. */
+/** Building blocks of document schemas, and conversion to snake_case fields. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
-/** The same without `readonly`, which JSON does not know. */
+/** Without `readonly`. */
 type Plain<Value> = Value extends object ? { -readonly [Field in keyof Value]: Plain<Value[Field]> } : Value
 
-/** A complaint in place of nothing where a document does not fit the schema, or has other fields. */
+/** A type error if a document doesn't match the schema exactly. */
 type Fits<Document, Told> = [Plain<Document>] extends [Told]
   ? [keyof Told] extends [keyof Document]
     ? [keyof Document] extends [keyof Told]
@@ -13,7 +13,7 @@ type Fits<Document, Told> = [Plain<Document>] extends [Told]
     : { hasTooMuch: Exclude<keyof Told, keyof Document> }
   : { doesNotFit: Document }
 
-/** Takes the schema of a document whose type is defined elsewhere. One that does not fit it does not compile. */
+/** A schema that must match a document type defined elsewhere, or it does not compile. */
 export const describes =
   <Document>() =>
   <Schema extends TSchema>(schema: Schema & Fits<Document, Static<Schema>>): Schema =>
@@ -34,19 +34,18 @@ export const MoneyOrNull = orNull(Type.Integer({ description: 'Nano-dollars.' })
 export const Time = Type.Integer({ description: 'Milliseconds since 1970.' })
 export const TimeOrNull = orNull(Type.Integer({ description: 'Milliseconds since 1970.' }))
 export const Revision = Type.String({
-  description: 'Of this state. An edit that sends it as `If-Match` is refused once the state is another one.',
+  description: 'Revision of this state. An edit that sends it as `If-Match` fails if the state has changed.',
 })
-/** Whatever it holds. */
 export const Fields = Type.Record(Type.String(), Type.Unknown())
 
 type Column<Field extends string, Before extends string = ''> = Field extends `${infer Letter}${infer Rest}`
   ? `${Before extends Uppercase<Before> ? '' : Letter extends Uppercase<Letter> ? '_' : ''}${Lowercase<Letter>}${Column<Rest, Letter>}`
   : ''
 
-/** An object under its columns' names. */
+/** An object with snake_case fields. */
 export type Columns<Row> = { [Field in keyof Row & string as Column<Field>]: Row[Field] }
 
-/** Such as `cache_write_1h_tokens` of `cacheWrite1hTokens`. */
+/** `cacheWrite1hTokens` to `cache_write_1h_tokens`. */
 export const toColumn = (field: string) => field.replace(/(?<=[a-z])(?=[A-Z0-9])/g, '_').toLowerCase()
 
 export const toColumns = <Row extends object>(row: Row) =>

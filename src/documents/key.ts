@@ -1,4 +1,4 @@
-/** Keys and teams under their columns' names, as `keys … --json` and `teams … --json` print them and the admin API answers. */
+/** Keys and teams in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
 import { mapLimits, PERIODS } from '../domain/limits.ts'
@@ -26,12 +26,12 @@ const Shared = {
   revision: Revision,
   name: Text,
   scope: wordOf(['all', 'local'] as const),
-  models: Type.Array(Text, { description: 'Patterns over slugs; none: every model of the scope.' }),
+  models: Type.Array(Text, { description: 'Model ID patterns; empty: every model in the scope.' }),
   ...mapLimits(() => CountOrNull),
   metadata: Type.Record(Type.String(), Type.String()),
   budget_nano_usd: MoneyOrNull,
   budget_period: orNull(wordOf(PERIODS)),
-  spent_nano_usd: orNull(Type.Integer({ description: 'Of the budget, in its period.' })),
+  spent_nano_usd: orNull(Type.Integer({ description: 'Spend in the current budget period, in nano-dollars.' })),
   budget_reset_ms: TimeOrNull,
   budget_state: orNull(wordOf(['ok', 'warning', 'spent'] as const)),
   spent_month_nano_usd: Money,
@@ -39,7 +39,7 @@ const Shared = {
   created_ms: Time,
 }
 
-/** What is spent; the fields of a budget are null without one. */
+/** Budget fields are null without a budget. */
 const toSpendFields = ({ budget: status, monthNanoUsd, totalNanoUsd }: SpendStatus) => ({
   budget_nano_usd: status?.budget.nanoUsd ?? null,
   budget_period: status?.budget.period ?? null,
@@ -64,7 +64,7 @@ export const Key = Type.Object({
   ...Listed,
   owner_id: TextOrNull,
   owner: TextOrNull,
-  hidden: Type.Boolean({ description: 'Whether it is what a playground is metered by.' }),
+  hidden: Type.Boolean({ description: "True for a user's playground key." }),
   expires_ms: TimeOrNull,
   last_used_ms: TimeOrNull,
   last_model: TextOrNull,
@@ -80,23 +80,22 @@ export const Key = Type.Object({
       allowed_ips: Type.Optional(Type.Array(Text)),
       expires_ms: Type.Optional(Time),
     },
-    { description: "Of a member's key: what others have set, which the member may lower and not lift." },
+    { description: "Limits on a member's key set by others. The member can lower them, but not raise or remove them." },
   ),
 })
 export type KeyDocument = Static<typeof Key>
 
-/** The one answer that has its secret. */
+/** The only response with the secret. */
 export const MadeKey = Type.Object({
   ...Key.properties,
-  key: Type.String({ description: 'The secret: shown once, and kept as a hash alone.' }),
+  key: Type.String({ description: 'The secret. Returned only once; the server stores a hash.' }),
 })
 
-/** What an edit has changed. */
 export const Changed = Type.Array(Text, {
-  description: 'The names of the fields that have changed; none: it was like that already.',
+  description: 'Names of changed fields; empty: no changes.',
 })
 
-/** @param names of those who may be its owner, by their ids. */
+/** @param names of possible owners by ID */
 export function toKeyDocument(key: ListedKey, status: SpendStatus, names: ReadonlyMap<string, string>): KeyDocument {
   const all: Pick<KeyDocument, keyof ReturnType<typeof toKeyFields>> = toKeyFields(key)
   const { name, ...fields } = all

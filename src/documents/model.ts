@@ -1,8 +1,4 @@
-/**
- * Models, their routes and prices under their columns' names, as `models … --json` prints them and the admin API answers, and whether
- * they can be called. Pure.
- */
-
+/** Models, routes, and prices in JSON, for the CLI and the admin API, with their readiness. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Model as ModelFields, Route as RouteFields, saysOf } from '../catalog/fields.ts'
 import type { PublicModel as WirePublicModel } from '../catalog/public.ts'
@@ -16,34 +12,34 @@ import { toCatalog } from '../store/snapshot.ts'
 import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './fields.ts'
 import { SERVED, type ShownUpstream } from './upstream.ts'
 
-/** Of tokens, each in USD; `request` of a call, `web_search` of a search, `second` of compute. */
+/** USD per token, except `request` (per call), `web_search` (per search), and `second` (of compute). */
 export const Pricing = describes<PricingItem>()(
   Type.Object({
-    ...mapPrices(() => Type.Optional(Type.String({ description: 'USD, a decimal.' }))),
-    prompt: Type.String({ description: 'USD per token, a decimal.' }),
-    completion: Type.String({ description: 'USD per token, a decimal.' }),
-    second: Type.Optional(
-      Type.String({ description: 'USD per second of compute, a decimal: of a server of your own.' }),
+    ...mapPrices(() => Type.Optional(Type.String({ description: 'USD, as a decimal.' }))),
+    prompt: Type.String({ description: 'USD per token, as a decimal.' }),
+    completion: Type.String({ description: 'USD per token, as a decimal.' }),
+    second: Type.Optional(Type.String({ description: 'USD per second of compute on a local server, as a decimal.' })),
+    mode: Type.Optional(
+      Type.String({ description: 'Applies to calls that the upstream reports as served in this mode.' }),
     ),
-    mode: Type.Optional(Type.String({ description: 'It holds for calls that their upstream says it served so.' })),
-    min_prompt_tokens: Type.Optional(Type.Integer({ description: 'It holds for longer prompts than this.' })),
+    min_prompt_tokens: Type.Optional(Type.Integer({ description: 'Applies to prompts longer than this.' })),
   }),
 )
 
-const is_ready = orNull(Type.Boolean({ description: 'null: only a running server can tell.' }))
+const is_ready = orNull(Type.Boolean({ description: 'null: unknown, since no server is running.' }))
 
 export const Route = Type.Object({
   revision: Revision,
   ...{ upstream: Text, upstream_model: Text },
   priority: Type.Integer(saysOf(RouteFields, 'priority')),
   weight: Type.Integer(saysOf(RouteFields, 'weight')),
-  pricing: Type.Array(Pricing, { description: 'What a call costs; none: nothing.' }),
+  pricing: Type.Array(Pricing, { description: 'Prices of a call; empty: free.' }),
   own_price: Type.Boolean({ description: "True if the price is the route's own; false: its model's." }),
   price_id: TextOrNull,
   context_length: Type.Integer(saysOf(RouteFields, 'context_length')),
   max_output_length: Type.Integer(saysOf(RouteFields, 'max_output_length')),
   supported_features: Type.Array(Text, saysOf(RouteFields, 'supported_features')),
-  /** Null for these: nothing is said of it. */
+  /** Null if not set. */
   thinking: orNull(Type.String(saysOf(RouteFields, 'thinking'))),
   efforts: orNull(Type.Array(Text, saysOf(RouteFields, 'efforts'))),
   thinking_off: orNull(Type.Boolean(saysOf(RouteFields, 'thinking_off'))),
@@ -54,7 +50,7 @@ export const Route = Type.Object({
   served: orNull(
     Type.Object(
       { state: orNull(wordOf(SERVER_STATES)), ...SERVED },
-      { description: 'What a local server reports about the model; null: nothing, or the upstream is not local.' },
+      { description: 'Data reported by the local server; null: none, or the upstream is not local.' },
     ),
   ),
 })
@@ -81,9 +77,9 @@ export type ShownModel = Static<typeof ListedModel>
 
 export const Price = Type.Object({
   id: Text,
-  upstream: orNull(Type.String({ description: 'The route that it was the price of; null: the model.' })),
+  upstream: orNull(Type.String({ description: 'Upstream of the route with this price; null: price of the model.' })),
   ...{ pricing: Type.Array(Pricing), created_ms: Time },
-  in_force: Type.Boolean({ description: 'True if calls are charged by it now.' }),
+  in_force: Type.Boolean({ description: 'True if this price is currently charged.' }),
 })
 export type PriceOfModel = Static<typeof Price>
 
@@ -94,7 +90,7 @@ export const WholeModel = Type.Object({
 
 export const Alias = Type.Object({ alias: Text, model: Text, listed: Flag })
 
-/** What is known of the upstreams, and whether it is a running server that knows it. */
+/** Upstream states; `serves`: true if a running server reported them. */
 export interface KnownUpstreams {
   upstreams: ReadonlyMap<string, ShownUpstream>
   serves: boolean
@@ -105,10 +101,10 @@ export const toKnown = (rows: readonly ShownUpstream[], serves: boolean): KnownU
   serves,
 })
 
-/** What keeps the models of an upstream from being asked. */
+/** States in which an upstream can't be called. */
 const OUT: ReadonlySet<ShownUpstream['state']> = new Set(['down', 'not_ready'])
 
-/** Why no target of a model can be called, or null where one can. */
+/** Why no target of a model can be called; null if one can. */
 export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: KnownUpstreams): string | null {
   if (targets.length === 0) return 'no enabled route'
   const reasons = targets.map((target) => {
@@ -118,22 +114,22 @@ export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: Kno
   return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
 }
 
-/** Why a target cannot be called, or null where it can, as far as anybody knows. */
+/** Why a target can't be called; null if it can, as far as known. */
 export function toReason(
   { model, upstream, upstreamModel }: Target,
   { upstreams, serves }: KnownUpstreams,
 ): string | null {
   const row = upstreams.get(upstream.id)
-  // What this environment lacks is all that is known without a server, and nothing beside what one says.
+  // Without a server, only missing credentials of this environment are known.
   if (!serves) return row ? row.reason : upstream.notReady
   if (row && OUT.has(row.state)) return row.reason ?? row.state
   const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
   return target?.breaker === 'open' && target.open_for_keys === null
-    ? `${target.failures_in_a_row} requests in a row failed, and its breaker is open`
+    ? `${target.failures_in_a_row} consecutive failures; circuit breaker open`
     : null
 }
 
-/** Every model, those that are disabled included, in the order of their names. */
+/** All models by ID, including disabled ones. */
 export function toModelDocuments(rows: CatalogRows, known: KnownUpstreams): ShownModel[] {
   const models = new Map(rows.models.map((row) => [row.slug, row]))
   const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
@@ -176,13 +172,15 @@ function toModelDocument(
     listed,
     from_wildcard: fromWildcard,
     origin,
-    ...toReadiness(enabled ? toReasons(model, known) : facts.pricing.length > 0 ? 'it is disabled' : UNPRICED, known),
+    ...toReadiness(
+      enabled ? toReasons(model, known) : facts.pricing.length > 0 ? 'the model is disabled' : UNPRICED,
+      known,
+    ),
     routes: [...shown, ...others.map((route) => toDisabled(route, model, local.has(route.upstream)))],
   }
 }
 
-/** Why a model is disabled that costs nobody knows what. */
-const UNPRICED = 'unpriced: it is disabled until it has a price'
+const UNPRICED = 'unpriced: disabled until a price is set'
 
 const leadsTo = ({ upstream, upstreamModel }: RouteRow, target: Target): boolean =>
   target.upstream.id === upstream && target.upstreamModel === upstreamModel
@@ -192,7 +190,6 @@ const toReadiness = (reason: string | null, { serves }: KnownUpstreams) => ({
   reason,
 })
 
-/** As it is said of a route. */
 const toThinking = ({ options }: RouteRow) => ({
   thinking: options.thinking ?? null,
   efforts: options.efforts ?? null,
@@ -228,7 +225,7 @@ function toServed({ upstream, upstreamModel }: Target, { upstreams }: KnownUpstr
   return { state: row.process?.state ?? null, ...figures }
 }
 
-/** A route that leads nowhere, since it is disabled or its upstream is. */
+/** A route that is disabled, or whose upstream or model is. */
 function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): ShownRoute {
   return {
     revision: toRevision(row),
@@ -251,7 +248,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
   }
 }
 
-/** A model with every price that it had. A price may be in force that none of its routes is charged by: lists show it. */
+/** A model with its price history. Its own price is in force even if no route is charged by it. */
 export function toShownModel(
   shown: ShownModel,
   rows: CatalogRows,
@@ -271,10 +268,10 @@ export function toShownModel(
 export const toAliasDocuments = ({ aliases }: Pick<CatalogRows, 'aliases'>): Static<typeof Alias>[] =>
   aliases.map(({ alias, model, listed }) => ({ alias, model, listed }))
 
-/** A model as clients are told of it: `GET /v1/models`. */
+/** A model in `GET /v1/models`. */
 export const PublicModel = describes<WirePublicModel>()(
   Type.Object({
-    id: Type.String({ description: 'What it is asked for by: its slug, or an alias.' }),
+    id: Type.String({ description: 'Model ID or alias to use in requests.' }),
     object: Type.Literal('model'),
     owned_by: Text,
     created: Type.Integer({ description: 'Seconds since 1970.' }),
@@ -285,30 +282,30 @@ export const PublicModel = describes<WirePublicModel>()(
     output_modalities: Type.Array(wordOf(MODALITIES)),
     supported_features: Type.Array(wordOf(FEATURES)),
     pricing: Type.Array(Pricing),
-    alias_of: Type.Optional(Type.String({ description: 'The slug that an alias stands for.' })),
+    alias_of: Type.Optional(Type.String({ description: 'Model ID that the alias refers to.' })),
     type: Type.Literal('model'),
-    display_name: Type.String({ description: 'As `name`.' }),
-    created_at: Type.String({ description: 'As `created`, by RFC 3339.' }),
-    max_input_tokens: Type.Integer({ minimum: 0, description: 'As `context_length`.' }),
-    max_tokens: Type.Integer({ minimum: 0, description: 'As `max_output_length`.' }),
+    display_name: Type.String({ description: 'Same as `name`.' }),
+    created_at: Type.String({ description: 'Same as `created`, in RFC 3339 format.' }),
+    max_input_tokens: Type.Integer({ minimum: 0, description: 'Same as `context_length`.' }),
+    max_tokens: Type.Integer({ minimum: 0, description: 'Same as `max_output_length`.' }),
     lifecycle: Type.Literal('active'),
     ...{ deprecated_at: Type.Null(), retires_at: Type.Null(), line: Type.Null(), capabilities: Type.Null() },
     allowed_fallback_models: Type.Null(),
     quantization: Type.Optional(
-      Type.String({ description: 'How the weights are kept that its server has, where that says it: a local one.' }),
+      Type.String({ description: 'Quantization of the weights, if a local server reports it.' }),
     ),
-    size_bytes: Type.Optional(Type.Integer({ description: 'Of the file of those weights, where its server says it.' })),
-    is_ready: Type.Boolean({ description: 'Whether it can be called now.' }),
+    size_bytes: Type.Optional(Type.Integer({ description: 'Size of the weights, if a local server reports it.' })),
+    is_ready: Type.Boolean({ description: 'True if the model can be called now.' }),
     state: Type.Optional(
       Type.Union(
         SERVER_STATES.map((state) => Type.Literal(state)),
-        { description: 'How its server stands, where that is started here: a request starts one that is stopped.' },
+        { description: 'State of a model server run by Tollgate. A request starts a stopped one.' },
       ),
     ),
     tokens_per_second: Type.Optional(
       orNull(
         Type.Number({
-          description: 'How fast a local server has written an answer of late; null before any was measured.',
+          description: 'Recent output speed of a local server; null: not measured yet.',
         }),
       ),
     ),

@@ -1,4 +1,4 @@
-/** Those who sign in, their sessions, passkeys and tokens, under their columns' names: nothing of it lets anybody in. */
+/** Users, sessions, passkeys, and tokens in JSON, without secrets unless just created. */
 import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
 import { ROLES, TOKEN_SCOPES } from '../domain/roles.ts'
@@ -22,7 +22,7 @@ export const Admin = Type.Object({
   disabled_ms: TimeOrNull,
 })
 
-/** @param passkeys how many they have. */
+/** @param passkeys their number */
 export function toAdminDocument(admin: StoredAdmin, passkeys: number): Static<typeof Admin> {
   const revision = toRevision(toAdminFields(admin))
   const { oidc_subject: subject, ...fields } = toAdminFields(admin)
@@ -32,14 +32,14 @@ export function toAdminDocument(admin: StoredAdmin, passkeys: number): Static<ty
 
 export type AdminDocument = Static<typeof Admin>
 
-/** Of all, with their numbers of passkeys by their ids. */
+/** @param passkeys numbers by user ID */
 export const toAdminDocuments = (admins: readonly StoredAdmin[], passkeys: ReadonlyMap<string, number>) =>
   admins.map((admin) => toAdminDocument(admin, passkeys.get(admin.id) ?? 0))
 
-/** With the code that lets them set a password, once. Whoever has one has no passkeys: a reset removes them. */
+/** With a one-time code to set a password. Such a user has no passkeys, since a reset removes them. */
 export const CodedAdmin = Type.Object({
   ...Admin.properties,
-  code: Type.String({ description: 'Sets a password, once: shown in this answer alone.' }),
+  code: Type.String({ description: 'One-time code to set a password. Returned only once.' }),
   code_expires_ms: TimeOrNull,
 })
 
@@ -56,7 +56,7 @@ export const Session = Type.Object({
   ...{ created_ms: Time, seen_ms: Time, is_current: Flag },
 })
 
-/** @param current the id of the session that asks. */
+/** @param current ID of the requesting session */
 export const toSessionDocument = (session: StoredSession, current: string | null): Static<typeof Session> => ({
   id: session.id,
   admin_id: session.adminId,
@@ -70,7 +70,7 @@ export const toSessionDocument = (session: StoredSession, current: string | null
 export const Passkey = Type.Object({
   id: Text,
   name: Text,
-  rp_id: Type.String({ description: 'The name of the host that it signs in at.' }),
+  rp_id: Type.String({ description: 'Host name that the passkey works at.' }),
   created_ms: Time,
   used_ms: TimeOrNull,
 })
@@ -87,7 +87,7 @@ export const Token = Type.Object({
   id: Text,
   name: { ...Text, description: TOKEN_FIELDS.name.says },
   scope: { ...wordOf(TOKEN_SCOPES), description: TOKEN_FIELDS.scope.says },
-  token: Type.String({ description: 'As much of it as is ever shown again.' }),
+  token: Type.String({ description: 'Prefix and last four characters.' }),
   created_ms: Time,
   expires_ms: { ...TimeOrNull, description: TOKEN_FIELDS.expiresMs.says },
   revoked_ms: TimeOrNull,
@@ -103,19 +103,18 @@ export const toTokenDocument = (token: StoredToken): Static<typeof Token> => ({
   revoked_ms: token.revokedMs,
 })
 
-/** A signed-in person, as the doors answer. */
 export const SignedIn = Type.Object({ name: Text, role: wordOf(ROLES) })
 
-/** Who asks; null for nobody. */
+/** The current user; null fields if signed out. */
 export const Who = Type.Object({
   name: TextOrNull,
   role: orNull(wordOf(ROLES)),
   has_password: Type.Boolean({
-    description: 'Whether they have one: whoever comes through a provider alone has none.',
+    description: 'True if the user has a password. Users who only sign in with SSO have none.',
   }),
-  is_set_up: Type.Boolean({ description: 'Whether there is an owner who can sign in.' }),
-  sign_in_methods: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'How people sign in.' }),
+  is_set_up: Type.Boolean({ description: 'True if an owner can sign in.' }),
+  sign_in_methods: Type.Array(wordOf(['password', 'oidc'] as const), { description: 'Enabled sign-in methods.' }),
   passkeys: Type.Boolean({
-    description: 'Whether those with a password sign in with passkeys, too, at the address that was asked.',
+    description: 'True if passkeys work at the requested host.',
   }),
 })

@@ -1,4 +1,4 @@
-/** Requests under their columns' names, as `requests … --json` prints them and the admin API answers. */
+/** Requests in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import { COUNTS, type Counts } from '../domain/call-counts.ts'
 import { REQUEST_STATUSES } from '../domain/report-filters.ts'
@@ -10,32 +10,29 @@ import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time,
 import { Pricing } from './model.ts'
 
 const status = wordOf(REQUEST_STATUSES)
-/** 0 or 1. */
 const bit = Type.Integer({ minimum: 0, maximum: 1 })
 
 const counts = Object.fromEntries(COUNTS.map((name) => [name, Count])) as Record<keyof Counts, typeof Count>
 
-/** What a request and each of its calls have. */
+/** Fields of requests and calls. */
 const Called = {
   ...{ upstream: Text, upstream_model: Text, passthrough: Type.Boolean(), price_id: TextOrNull, created_ms: Time },
   ...{ reserved_prompt_tokens: Count, reserved_completion_tokens: Count, reserved_nano_usd: Money },
   ...{ status, http_status: CountOrNull, error_code: TextOrNull, duration_ms: CountOrNull },
   first_token_ms: CountOrNull,
   ...toColumns(counts),
-  compute_ms: Type.Integer({ description: 'How long a server was at work on it, where that has a price.' }),
-  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 where some count is ours.' }),
+  compute_ms: Type.Integer({ description: 'Compute time in ms, if it has a price.' }),
+  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 if some token counts are estimated.' }),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
   credential: orNull(
-    Type.Integer({ description: 'By which of its upstream’s credentials it went; null where that has one or none.' }),
+    Type.Integer({ description: 'Number of the upstream’s credential that was used; null if it has at most one.' }),
   ),
-  mode: orNull(Type.String({ description: 'How its upstream served it, such as flex; null for as most are.' })),
-  reported_nano_usd: orNull(
-    Type.Integer({ description: 'What its upstream charged by its own word, where that counts.' }),
-  ),
-  unpriced: Type.Integer({ minimum: 0, maximum: 1, description: '1 where something of it has no price.' }),
+  mode: orNull(Type.String({ description: 'Service mode reported by the upstream, such as flex; null: standard.' })),
+  reported_nano_usd: orNull(Type.Integer({ description: 'Cost reported by the upstream, if it is what was charged.' })),
+  unpriced: Type.Integer({ minimum: 0, maximum: 1, description: '1 if some usage has no price.' }),
 }
 
-/** A request of a list: its columns, and what its key and its team are called now. */
+/** A request with the current names of its key and team. */
 export const Request = Type.Object({
   ...{ id: Text, instance: Text, key_id: Text, key: TextOrNull, team_id: TextOrNull, team: TextOrNull },
   ...{ model: Text, endpoint: Text, stream: bit, user: TextOrNull },
@@ -44,19 +41,18 @@ export const Request = Type.Object({
 })
 export type RequestDocument = Static<typeof Request>
 
-/** What ids are called; of those that have no name any more, or never had one, nothing is known. */
+/** Names by ID; deleted keys and teams have none. */
 export interface Names {
   keys: ReadonlyMap<string, string>
   teams: ReadonlyMap<string, string>
 }
 
-/** What has an id and a name, by its id. */
 export const toNames = (rows: Record<keyof Names, readonly { id: string; name: string }[]>): Names => ({
   keys: new Map(rows.keys.map(({ id, name }) => [id, name])),
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 
-/** The columns of a request or a call, but for `lane`, which is stored as a word. */
+/** Replaces the stored `lane` with `passthrough`. */
 const toCalled = <Row extends { lane: Lane }>({ lane, ...row }: Row) => ({
   ...toColumns(row),
   passthrough: lane === 'native',
@@ -72,8 +68,8 @@ function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
 
 export const RequestPage = Type.Object({
   requests: Type.Array(Request),
-  next: orNull(Type.String({ description: 'For `before`, of the next page; null where there is none.' })),
-  scanned: orNull(Type.Integer({ description: 'So many were looked at, and older ones were not.' })),
+  next: orNull(Type.String({ description: '`before` of the next page; null on the last page.' })),
+  scanned: orNull(Type.Integer({ description: 'Number of requests scanned if the search stopped early; null: all.' })),
 })
 export type RequestPageDocument = Static<typeof RequestPage>
 
@@ -83,7 +79,7 @@ export const toRequestPageDocument = ({ requests, next, stoppedAfter }: Page, na
   scanned: stoppedAfter,
 })
 
-/** A request that has just ended, and why its upstream failed, for those who follow. */
+/** A finished request in the live stream. @param reason why the upstream failed */
 export const toFinishedDocument = (row: SettledRow, reason: string | null, names: Names) => ({
   ...toRequestDocument(row, names),
   reason,
@@ -109,12 +105,12 @@ const Call = Type.Object({
   recalculated_nano_usd: MoneyOrNull,
 })
 
-/** One request at length: the request, its calls with the arithmetic of their charge, and whether it comes out. */
+/** A request with its calls and cost breakdown. */
 export const ExplainedRequest = Type.Object({
   ...Request.properties,
   calls: Type.Array(Call),
   recalculated_nano_usd: MoneyOrNull,
-  matches_ledger: orNull(Type.Boolean({ description: 'Whether that is what the ledger says.' })),
+  matches_ledger: orNull(Type.Boolean({ description: 'True if the recalculated cost equals the recorded one.' })),
 })
 export type ChargeDocument = Static<typeof ExplainedRequest>
 
@@ -148,5 +144,5 @@ export function toChargeDocument(
   }
 }
 
-/** Such as `cache_write_1h`. */
+/** `cacheWrite1h` to `cache_write_1h`. */
 const toKindName = (kind: string) => kind.replace(/[A-Z]|\d+/g, (part) => `_${part.toLowerCase()}`)

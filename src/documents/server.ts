@@ -1,4 +1,4 @@
-/** How a server is doing, its settings and its backups, as the admin API answers. */
+/** Server status, settings, and backups in JSON, for the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { ListedBackup } from '../backup/backup-list.ts'
 import { type SettingText, toVariableName } from '../config.ts'
@@ -7,7 +7,7 @@ import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, word
 
 export const Setting = Type.Object({
   name: Text,
-  group: Type.String({ description: 'The part of the settings page.' }),
+  group: Type.String({ description: 'Section of the settings page.' }),
   description: Text,
   value: orNull(Type.String({ description: 'Effective value; null: none.' })),
   from: wordOf(['flag', 'environment', 'setting', 'default'] as const),
@@ -20,7 +20,7 @@ export const Setting = Type.Object({
 })
 export const Settings = Type.Object({ revision: Revision, settings: Type.Array(Setting) })
 
-/** @param stored what its row says; null where there is none. */
+/** @param stored null without a stored value */
 export function toSettingDocument(setting: SettingText, stored: string | null): Static<typeof Setting> {
   const { name, group, description, text, place, byDefault, expected } = setting
   const isOverridden = place === 'flag' || place === 'environment'
@@ -31,10 +31,10 @@ export function toSettingDocument(setting: SettingText, stored: string | null): 
 }
 
 const Disk = Type.Object({
-  /** `filling`: little room is left on the disk, or of the budget; `full`: the budget is used up, or the disk has no room for the journal. */
+  /** `filling`: disk or budget is running low; `full`: the budget is used up, or the disk has no space for the journal. */
   state: wordOf(['ok', 'filling', 'full'] as const),
   ...{ used_bytes: Count, reusable_bytes: Count, free_bytes: Count },
-  budget_bytes: orNull(Type.Integer({ description: 'Of `--disk-budget`; null: none.' })),
+  budget_bytes: orNull(Type.Integer({ description: 'Value of `--disk-budget`; null: none.' })),
 })
 export type DiskState = Static<typeof Disk>
 
@@ -49,15 +49,15 @@ export const Status = Type.Object({
   ...{ version: Text, url: Type.String({ description: 'Ends in `/v1`.' }), started_ms: Time },
   readiness: wordOf(['ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'] as const),
   reasons: Type.Array(Text, { description: 'Why `readiness` is not `ok`.' }),
-  /** `behind`: the oldest record has waited for the database for 10 s; `unavailable`: the journal takes no new requests. */
+  /** `behind`: the oldest pending record is over 10 s old; `unavailable`: the journal accepts no new requests. */
   ledger: wordOf(['ok', 'behind', 'unavailable'] as const),
-  pending_records: Type.Integer({ description: 'Records that the database does not have yet.' }),
-  /** What of the data folder is gone, or no longer what the server writes to. */
+  pending_records: Type.Integer({ description: 'Records not yet in the database.' }),
+  /** Which file of the data folder is missing or was replaced. */
   lost: orNull(wordOf(['database', 'journal'] as const)),
   disk: orNull(Disk),
   backups: Backups,
   in_flight: Count,
-  buffered_bytes: Type.Integer({ description: 'Memory held for the requests in flight.' }),
+  buffered_bytes: Type.Integer({ description: 'Memory used by requests in flight.' }),
   checks: Type.Array(Check),
 })
 export type StatusDocument = Static<typeof Status>

@@ -1,8 +1,4 @@
-/**
- * Every upstream of the database together with what a running server knows of it, if one runs: `upstreams list --json` and the admin
- * API. No secret is ever part of it: of a credential only whether there is one. Pure.
- */
-
+/** Upstreams with their live state in JSON, for the CLI and the admin API; never with credentials. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Upstream as Fields, saysOf } from '../catalog/fields.ts'
 import type { FoundProvider, FoundServer } from '../catalog/providers.ts'
@@ -17,7 +13,7 @@ import { allPresets } from '../store/presets.ts'
 import { toUpstream } from '../store/upstream.ts'
 import { Count, CountOrNull, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
-/** Of a model at a local server, while that runs. */
+/** Reported by a running local server. */
 export const SERVED = {
   context_length: CountOrNull,
   quantization: TextOrNull,
@@ -25,7 +21,7 @@ export const SERVED = {
   tokens_per_second: orNull(Type.Number()),
 }
 
-/** One as `upstreams list --json` shows it, in the words of the catalog, with every default filled in. */
+/** Catalog fields have their defaults filled in. */
 export const Upstream = Type.Object({
   ...{ id: Text, revision: Revision, dialect: Text },
   preset: orNull(Type.String(saysOf(Fields, 'preset'))),
@@ -50,10 +46,10 @@ export const Upstream = Type.Object({
       number: Count,
       from: wordOf(['variable', 'file', 'typed_in'] as const),
       name: TextOrNull,
-      /** `suspended`: the upstream has refused it, or its quota is used up, for now. */
+      /** `suspended`: rejected by the upstream, or out of quota. */
       status: wordOf(['set', 'not_set', 'suspended'] as const),
       reason: orNull(Type.String({ description: 'Why it is not used.' })),
-      retry_in_ms: orNull(Type.Integer({ description: 'Until a suspended credential is tried again.' })),
+      retry_in_ms: orNull(Type.Integer({ description: 'Time until a suspended credential is retried.' })),
     }),
   ),
   process: orNull(
@@ -62,7 +58,7 @@ export const Upstream = Type.Object({
         state: wordOf(SERVER_STATES),
         ...{ reason: TextOrNull, pid: CountOrNull, answering: Count, queued: Count, memory_bytes: CountOrNull },
       },
-      { description: 'null: its server is not started here.' },
+      { description: 'null: the server is not run by Tollgate.' },
     ),
   ),
   served: Type.Array(Type.Object({ upstream_model: Text, ...SERVED })),
@@ -76,12 +72,11 @@ export const Upstream = Type.Object({
   ),
 })
 export type ShownUpstream = Static<typeof Upstream>
-/** One credential of an upstream, never itself. */
+/** Facts about a credential, never its value. */
 export type ShownCredential = ShownUpstream['credentials'][number]
-/** How an upstream is set up. */
 export type UpstreamFacts = Pick<ShownUpstream, 'dialect' | 'preset' | 'base_url' | 'local' | 'deadlines' | 'limits'>
 
-/** What a running server says of an upstream. `credential`: `none` = it needs none. */
+/** State of an upstream in a running server. `credential`: `none` if it needs none. */
 export interface UpstreamStatus
   extends UpstreamHealth,
     UpstreamFacts,
@@ -89,7 +84,7 @@ export interface UpstreamStatus
   credential: 'set' | 'not_set' | 'none'
 }
 
-/** An upstream as the database declares it, its credential looked for in this process's environment. */
+/** An upstream from the database; its credential is resolved in this process's environment. */
 export interface StoredUpstream {
   upstream: KnownUpstream
   revision: string
@@ -97,7 +92,7 @@ export interface StoredUpstream {
   origin: string
 }
 
-/** All upstreams, also the disabled ones, in the order in which they were declared. */
+/** All upstreams in the order of declaration, including disabled ones. */
 export function toDeclared(
   rows: readonly UpstreamRow[],
   environment: Environment,
@@ -111,7 +106,7 @@ export function toDeclared(
   }))
 }
 
-/** All of them as a running server knows them; without one, as this environment tells. */
+/** @param statuses from a running server; null without one */
 export const toUpstreamDocuments = (
   rows: readonly UpstreamRow[],
   opened: OpenedCredentials,
@@ -119,7 +114,7 @@ export const toUpstreamDocuments = (
   environment: Environment = {},
 ) => toDeclared(rows, environment, opened).map((declared) => toRow(declared, statuses))
 
-/** Joins one with what the server says of it; without a server, `state` is all that this process can tell. */
+/** Joins an upstream with its state in the server, if it runs. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {
   const { upstream, revision, enabled, origin } = declared
   const { variable, hasStoredCredential: sealed } = upstream
@@ -152,23 +147,22 @@ export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatu
   }
 }
 
-/** As far as anybody knows. */
 const NOT_RUNNING: ServerStatus = {
   ...{ state: 'stopped', reason: null, pid: null, answering: 0, queued: 0, memory_bytes: null },
 }
 
-/** Of an upstream that the database has and the server does not know. */
-export const NOT_TAKEN_IN = 'the server has not taken it in yet'
+/** For an upstream in the database that the server doesn't have yet. */
+export const NOT_TAKEN_IN = 'not yet loaded by the server'
 
-/** Why nobody can say how an upstream is doing. */
+/** State of an upstream that the server doesn't report. */
 function toUnasked({ upstream, enabled }: StoredUpstream, serves: boolean): Pick<ShownUpstream, 'state' | 'reason'> {
   if (!enabled) return { state: 'disabled', reason: null }
   if (serves) return { state: 'unknown', reason: NOT_TAKEN_IN }
-  // What it lacks here it may well have where the server will run.
+  // The server may have credentials that this environment lacks.
   return { state: 'unknown', reason: upstream.notReady }
 }
 
-/** Every upstream of a snapshot, in its order, with what is known of it. */
+/** All upstreams of a snapshot, in its order. */
 export function toUpstreamStatuses(
   snapshot: Snapshot,
   states: readonly UpstreamHealth[],
@@ -187,10 +181,10 @@ export function toUpstreamStatuses(
   }))
 }
 
-/** Null where the target is no local server's. */
+/** Null if the target is not a local server. */
 export type FiguresOf = (target: Target) => ServedFigures | null
 
-/** By the ids of upstreams, each of their models once. */
+/** By upstream ID, then model. */
 function toServed(
   { models }: Snapshot,
   figuresOf: FiguresOf,
@@ -214,7 +208,6 @@ function toShownCredentials(upstream: KnownUpstream, suspended: UpstreamHealth['
   })
 }
 
-/** How an upstream is set up. */
 function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
   const { dialect, baseUrl, local, deadlines, limits, options } = upstream
   return {
@@ -230,12 +223,14 @@ function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
   }
 }
 
-/** A provider that an upstream can be set up as by its name. */
+/** A provider with known settings. */
 export const Preset = Type.Object({
   ...{ id: Text, name: Text, dialect: Text },
-  base_url: orNull(Type.String({ description: 'null: each customer has another one, such as the example.' })),
+  base_url: orNull(Type.String({ description: 'null: the URL differs per customer; see `example`.' })),
   example: TextOrNull,
-  variable: orNull(Type.String({ description: 'Which variable its own libraries read the credential from.' })),
+  variable: orNull(
+    Type.String({ description: "Environment variable that the provider's SDKs read the credential from." }),
+  ),
 })
 export type ShownPreset = Static<typeof Preset>
 
@@ -244,19 +239,21 @@ export const toPresetDocuments = (): ShownPreset[] =>
     ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env ?? null },
   }))
 
-/** What of this machine may become an upstream; of variables their names alone. */
+/** Discovered model servers and provider credentials; only names of variables, never values. */
 export const Found = Type.Object({
   servers: Type.Array(
     Type.Object({
       ...{ preset: Text, name: Text, base_url: Text },
-      upstream: orNull(Type.String({ description: 'Which one it is here; null: none yet.' })),
-      id: Type.String({ description: 'What it is called, or is to be called where it is added.' }),
+      upstream: orNull(Type.String({ description: 'Existing upstream for this server; null: none.' })),
+      id: Type.String({ description: 'Upstream ID, existing or suggested.' }),
     }),
   ),
   providers: Type.Array(
     Type.Object({
       ...{ preset: Text, name: Text },
-      variable: Type.String({ description: 'It is set for the server; what it holds is told to nobody.' }),
+      variable: Type.String({
+        description: 'Environment variable that is set for the server. Its value is never shown.',
+      }),
     }),
   ),
 })
@@ -273,20 +270,19 @@ export const toFoundDocument = (
 })
 
 /**
- * What a free question to an upstream has come to. States: `ready`; `unknown` = it answers, but not to a request that costs nothing;
- * `refused` = it refuses the credential; `degraded` = it answers with an error, or breaks off; `timeout` = it said nothing in
- * time; `down` = it cannot be reached; `not_made` = this process has no files or ports left to ask it; `not_ready` = it was
- * not asked, since it could not be called anyway.
+ * Result of a free health check. `unknown`: it responds, but has no free endpoint; `refused`: it rejects the credential; `degraded`: error
+ * or interrupted response; `down`: unreachable; `not_made`: this process is out of file descriptors or ports; `not_ready`: not checked,
+ * since it is not configured.
  */
 export const TestedUpstream = Type.Object({
   ...{ id: Text, state: Text },
-  /** Where it is neither `ready` nor `unknown`; or of several credentials what is wrong with those that do not work. */
+  /** Why it is not ready, or which of several credentials don't work. */
   reason: TextOrNull,
-  ms: orNull(Type.Integer({ description: 'How long the answer took; null where nothing was asked.' })),
+  ms: orNull(Type.Integer({ description: 'Response time; null if not checked.' })),
 })
 export type UpstreamTest = Static<typeof TestedUpstream>
 
-/** What is known, without the credential: an upstream may have quoted it in an error. */
+/** Removes credentials that an upstream quoted in an error. */
 function toHealth({ id, secrets, notReady }: KnownUpstream, known: UpstreamHealth | undefined): UpstreamHealth {
   if (!known) {
     const state = notReady === null ? 'unknown' : 'not_ready'

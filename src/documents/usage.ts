@@ -1,4 +1,4 @@
-/** Reports of usage and of failures under their columns' names, as `usage --json` and `--csv` print the former and the admin API answers. */
+/** Usage and failure reports in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import { type Dimension, ERROR_STATUSES, isNamed, isTime } from '../domain/report-filters.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
@@ -10,7 +10,7 @@ import { Count, orNull, TextOrNull, Time, toColumn, wordOf } from './fields.ts'
 
 declare global {
   interface JSON {
-    /** A value that `stringify` writes as it is (TC39, JSON.parse source text access). */
+    /** Written verbatim by `stringify` (TC39, JSON.parse source text access). */
     rawJSON(text: string): unknown
   }
 }
@@ -18,10 +18,10 @@ declare global {
 export type UsageFields = Record<string, string | number | bigint | null>
 const JsonFields = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()]))
 
-const pendingRecords = Type.Integer({ description: 'Records that the database did not have yet.' })
+const pendingRecords = Type.Integer({ description: 'Records not yet in the database, and so not included.' })
 
 export const Usage = Type.Object({
-  usage: Type.Array(JsonFields, { description: 'A row for each group, by what was asked for.' }),
+  usage: Type.Array(JsonFields, { description: 'One row per group.' }),
   other: orNull(JsonFields),
   total: JsonFields,
   since_ms: Time,
@@ -30,7 +30,7 @@ export const Usage = Type.Object({
 })
 export type UsageDocument = Static<typeof Usage>
 
-/** To be written by `JSON.stringify` as it is: it keeps every integer exact. */
+/** Write it with `JSON.stringify`, which keeps large integers exact. */
 export function toUsageDocument(
   { rows, rest, total, sinceMs, untilMs }: UsageReport,
   by: readonly Dimension[],
@@ -68,7 +68,7 @@ function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields
   }
 }
 
-/** Without a group: the fields of one, empty. */
+/** @param group default: all fields null */
 export function toGroupFields(by: readonly Dimension[], group: UsageGroup = {}): UsageFields {
   const toFields = (dimension: Dimension): UsageFields => {
     if (isNamed(dimension)) {
@@ -94,14 +94,14 @@ const toJsonFields = (fields: UsageFields) =>
 export const Failures = Type.Object({
   failures: Type.Array(
     Type.Object({
-      at_ms: Type.Integer({ description: 'When the hour or the day begins, ms since 1970.' }),
+      at_ms: Type.Integer({ description: 'Start of the hour or day, in ms since 1970.' }),
       ...{ status: wordOf(ERROR_STATUSES), error_code: TextOrNull, requests: Count },
     }),
-    { description: 'By time, and then by how many they are.' },
+    { description: 'By time, then by number of requests.' },
   ),
   other_count: Type.Integer({ description: 'Requests with codes beyond `limit`.' }),
   since_ms: Type.Integer({
-    description: 'What it covers begins later than was asked for where requests are no longer on record one by one.',
+    description: 'Start of the report; later than requested if older requests are past retention.',
   }),
   until_ms: Time,
   pending_records: pendingRecords,

@@ -32,7 +32,7 @@ test('models are listed with their routes, readiness and reasons, those that are
   const { models, aliases } = (await viewer.ask('GET', '/models')).body
   expect(aliases).toEqual([{ alias: 'fast', model: 'acme/large', listed: true }])
   expect(models).toMatchObject([
-    { slug: 'acme/hidden', enabled: false, is_ready: false, reason: 'it is disabled' },
+    { slug: 'acme/hidden', enabled: false, is_ready: false, reason: 'the model is disabled' },
     { slug: 'acme/idle', is_ready: false, reason: expect.stringContaining('NOBODY_SET_THIS is not set on the server') },
     {
       ...{ slug: 'acme/large', enabled: true, is_ready: true, reason: null, origin: 'file' },

@@ -61,9 +61,14 @@ test.each([
     'retention',
     "The setting retention is 'never': expected a",
   ],
-  ['a name that is none', { colour: 'red' }, 'colour', "There is no setting 'colour'"],
-  ['a row that is no setting', { config_revision: '1' }, 'config_revision', 'There is no setting'],
-  ['who signs in', { 'password-sign-in': 'on' }, 'password-sign-in', 'Whoever starts the server says'],
+  ['a name that is none', { colour: 'red' }, 'colour', "Unknown setting 'colour'"],
+  ['a row that is no setting', { config_revision: '1' }, 'config_revision', "Unknown setting 'config_revision'"],
+  [
+    'who signs in',
+    { 'password-sign-in': 'on' },
+    'password-sign-in',
+    'Sign-in settings can only be set at the start of the server',
+  ],
   ['a number', { port: 4000 }, 'port', 'port'],
 ])('%s is refused with its name, and nothing is written', async (_, body, field, says) => {
   const before = await fixture.store.readSettings()

@@ -100,7 +100,7 @@ describe('an upstream', () => {
     })
     expect((await clinic.examine()).troubles).toEqual([
       'upstream here: warning: Breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
-      'models: warning: local/a: here: 5 requests in a row failed, and its breaker is open.',
+      'models: warning: local/a: here: 5 consecutive failures; circuit breaker open.',
     ])
   })
 

@@ -89,7 +89,12 @@ test('a model that is disabled is among all of them, and says so', async () => {
   await bench.run('catalog', 'apply')
   expect((await bench.run('models', 'list')).stdout).not.toContain('local/tiny  ')
   const { models } = JSON.parse((await bench.run('models', 'list', '--all', '--json')).stdout)
-  expect(models.at(-1)).toMatchObject({ slug: 'local/tiny', enabled: false, is_ready: false, reason: 'it is disabled' })
+  expect(models.at(-1)).toMatchObject({
+    slug: 'local/tiny',
+    enabled: false,
+    is_ready: false,
+    reason: 'the model is disabled',
+  })
 })
 
 test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {

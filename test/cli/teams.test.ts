@@ -218,7 +218,7 @@ test('a key is warned of patterns that its team allows nothing of', async () => 
   const create = (name: string, pattern: string) =>
     bench.run('keys', 'create', '--name', name, '--team', 'Blue', '--model', pattern)
   expect((await create('one', 'acme/large')).stderr).toStartWith(
-    "warning: --model 'acme/large' matches no model that its team Blue may use.\n",
+    "warning: --model 'acme/large' matches no model that the team Blue can use.\n",
   )
   expect((await create('two', 'acme/*')).stderr).not.toContain('warning')
 })

@@ -89,7 +89,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
       enabled: false,
       pricing: [],
       is_ready: false,
-      reason: 'unpriced: it is disabled until it has a price',
+      reason: 'unpriced: disabled until a price is set',
     })
     expect((await bench.run('models', 'list', '--all')).stdout).toMatch(/openai\/gpt-9-secret +128k +\? +\? +no/)
     expect((await bench.run('models', 'show', 'openai/gpt-9-secret')).stdout).toContain('its price is not known')

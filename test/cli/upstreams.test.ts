@@ -153,7 +153,9 @@ describe('upstreams list', () => {
   test('shows an upstream that the server has not taken in yet as unknown', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus())
-    expect(said('here', (await bench.run('upstreams', 'list')).stdout)).toMatch(/unknown .* has not taken it in yet /)
+    expect(said('here', (await bench.run('upstreams', 'list')).stdout)).toMatch(
+      /unknown .* not yet loaded by the server /,
+    )
   })
 
   test('keeps to itself what an upstream tells the terminal to do', async () => {
@@ -214,7 +216,7 @@ describe('upstreams test', () => {
     const { code, stdout } = await bench.run('upstreams', 'test')
     expect(code).toBe(1)
     expect(lineOf('here', stdout)).toMatch(/ready +3 +answers$/)
-    expect(lineOf('paid', stdout)).toMatch(/not ready +- +the server has not taken it in yet$/)
+    expect(lineOf('paid', stdout)).toMatch(/not ready +- +not yet loaded by the server$/)
   })
 
   test('without a server asks from here, with what this environment has', async () => {

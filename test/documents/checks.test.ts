@@ -23,12 +23,12 @@ function look(keys: ListedKey[], spent = 0) {
 describe('keys', () => {
   test('that all let somebody in are counted', () => {
     expect(look([toKey({}), toKey({ name: 'ci', budget: MONTHLY })])).toEqual([
-      'keys: ok: 2 keys in force, none near its end or its budget.',
+      'keys: ok: 2 active keys; none expires soon or is near its budget.',
     ])
   })
 
   test('are missed where none lets anybody in', () => {
-    expect(look([])).toEqual([expect.stringContaining('No key lets anybody in')])
+    expect(look([])).toEqual([expect.stringContaining('No active keys. Create one')])
     expect(look([{ ...toKey({}), revokedMs: NOW - 1 }])).toEqual([expect.stringContaining('tollgate keys create')])
   })
 
@@ -43,18 +43,20 @@ describe('keys', () => {
       expect.stringMatching(/^keys: warning: soon expires on 2026-11-23\./),
     ])
     expect(look([toKey({ expiresMs: NOW + 8 * DAY }), toKey({ expiresMs: NOW - 8 * DAY })])).toEqual([
-      expect.stringContaining('1 key in force'),
+      expect.stringContaining('1 active key;'),
     ])
   })
 
   test('that have spent their budget, or nearly, are named with what they have', () => {
     const keys = [toKey({ budget: MONTHLY })]
     expect(look(keys, 20_000_000_000)).toEqual([
-      expect.stringMatching(/^budgets: warning: key dev has spent all .* \(100 % of \$20\/month, until 2026-12-01\)/),
+      expect.stringMatching(
+        /^budgets: warning: key dev has spent its budget; its requests fail \(100% of \$20\/month, resets on 2026-12-01\)/,
+      ),
     ])
-    expect(look(keys, 17_000_000_000)).toEqual([expect.stringMatching(/^budgets: warning: key dev is near .* \(85 %/)])
+    expect(look(keys, 17_000_000_000)).toEqual([expect.stringMatching(/^budgets: warning: key dev is near .* \(85%/)])
     expect(look([{ ...toKey({ budget: MONTHLY }), revokedMs: NOW }, toKey({})], 20_000_000_000)).toEqual([
-      expect.stringContaining('1 key in force'),
+      expect.stringContaining('1 active key;'),
     ])
   })
 })

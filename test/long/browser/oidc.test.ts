@@ -59,7 +59,7 @@ describe.skipIf(hasNoChromium)('through an identity provider', () => {
     const { page } = visit
     await visit.open('/', 'Sign in')
     await goThrough(visit, 'bo')
-    await page.getByRole('heading', { level: 1, name: 'You are not signed in' }).waitFor()
+    await page.getByRole('heading', { level: 1, name: 'Sign-in failed' }).waitFor()
     await page.getByText('you have no role here').waitFor()
     await expectAccessible(page)
     await page.getByRole('link', { name: 'Back to the dashboard' }).click()

@@ -56,7 +56,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.reload()
     await page.getByRole('heading', { level: 2, name: 'PATCH /admin/api/keys/{id}' }).waitFor()
     await page.goBack()
-    await page.getByRole('link', { name: 'POST /keys Makes a key' }).waitFor()
+    await page.getByRole('link', { name: 'POST /keys Create a key' }).waitFor()
   })
 
   test('both descriptions are downloaded as they are', async () => {
