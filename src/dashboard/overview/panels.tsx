@@ -294,7 +294,7 @@ const MAX = 6
 const ID = /^[0-9a-f]{32}$/
 
 const Panel = ({ title, children }: { title: string; children: ComponentChildren }) => (
-  <section class="panel beside-panel">
+  <section class="panel side-panel">
     <h2>{title}</h2>
     {children}
   </section>
@@ -315,13 +315,13 @@ export function NotReady({ of }: { of: Overview }) {
             <li key={id}>
               <strong>{id}</strong>
               <State kind="bad">{toUpstreamState(upstream).word}</State>
-              {why && <p class="beside-note">{why}</p>}
+              {why && <p class="side-note">{why}</p>}
             </li>
           )
         })}
         {others.map((reason) => (
           <li key={reason}>
-            <p class="beside-note">{reason}</p>
+            <p class="side-note">{reason}</p>
           </li>
         ))}
       </ul>
@@ -346,7 +346,7 @@ export function Budgets({ of: { keys, teams } }: { of: Overview }) {
               {one.kind === 'team' && <span class="dim"> (team)</span>}
             </a>
             <BudgetCell {...one} />
-            <p class="beside-note">{toForecastText(toForecast(one, nowMs.value), nowMs.value)}</p>
+            <p class="side-note">{toForecastText(toForecast(one, nowMs.value), nowMs.value)}</p>
           </li>
         ))}
       </ul>

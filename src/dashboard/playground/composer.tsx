@@ -169,7 +169,7 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
   const compare = () => {
     setQuery({ model: first, beside: chooseSecond(models, first) })
     beginSecond()
-    focusSoon('.play-models [name="beside"]')
+    focusSoon('[name="beside"]')
   }
   const drop = (side: 0 | 1) => {
     dropSide(side)

@@ -63,7 +63,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     const { page } = visit
     for (const [document, title] of [
       ['v1', 'Tollgate'],
-      ['admin', 'Tollgate, for its administrators'],
+      ['admin', 'Tollgate admin API'],
     ]) {
       await visit.open(`/reference?document=${document}`, 'API reference')
       const [download] = await Promise.all([
