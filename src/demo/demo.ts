@@ -1,8 +1,6 @@
 /**
- * The built-in backend: an honest stand-in for a model, so that a first run, a client's integration test and a
- * benchmark need nothing else. Whole answers come at once; streams send one token a batch at the upstream's `pace_ms`.
- * What it says is in `reply.ts`. Its vectors are made of hashes: each word, and each run of three letters in it, falls on a place and a sign, so that
- * texts with words in common are near each other. Keeps no state between calls and does no I/O.
+ * The built-in demo backend, stateless and without I/O. Streams send one token a batch at the upstream's `pace_ms`; embeddings hash words
+ * and their three-letter parts to a dimension and a sign, so that similar texts have similar vectors.
  */
 
 import type { EndSignal } from '../domain/end-signal.ts'
@@ -16,7 +14,7 @@ import { countTokens, type Part, type Reply, toReply } from './reply.ts'
 
 const DEFAULT_PACE_MS = 15
 
-/** Builds the demo backend. One instance serves every demo upstream. */
+/** One instance serves all demo upstreams. */
 export function createDemoBackend(): Backend {
   return {
     async call({ body, target, signal, callId, observer }) {
@@ -25,7 +23,7 @@ export function createDemoBackend(): Backend {
       if (body instanceof EmbeddingsRequest) return { events: toEmbeddings(body), rest: null, upstreamRequestId: null }
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
       const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
-      // Unique among all calls, so that a conversation may hold several.
+      // Unique across calls, since a conversation may contain several.
       const toId = (choice: number, index: number) =>
         `call_${Bun.hash(`${callId}/${choice}/${index}`).toString(16).padStart(16, '0')}`
       const batches = toEvents(reply, body, toId)
@@ -37,19 +35,16 @@ export function createDemoBackend(): Backend {
   }
 }
 
-/** What the model might have written instead; one more than a request may ask for besides the token itself. */
+/** Alternative tokens; one more than `top_logprobs` allows besides the token itself. */
 const ALTERNATIVES =
   ' the, a, demo, model, it, is, and, says, what, you, wrote, token, gate, this, that, of, to, in, not, or'.split(',')
 
 type Request = Pick<CanonicalRequest, 'stream' | 'logprobs' | 'top_logprobs'>
 
-/** Names the call at a place of a choice. */
+/** ID of a tool call. */
 type ToId = (choice: number, index: number) => string
 
-/**
- * Converts a reply to batches of events: one for each token of a stream, one for all of a whole answer. The last ends in
- * each choice's finish, the usage and `done`.
- */
+/** Batches of events: one per token of a stream, or one for a whole response. The last ends with finishes, usage, and `done`. */
 export function toEvents({ choices, usage }: Reply, request: Request, toId: ToId): AnswerEvent[][] {
   const steps = choices.map(({ parts }, choice) => toSteps(parts, choice, request, toId))
   const longest = Math.max(0, ...steps.map(({ length }) => length))
@@ -59,7 +54,7 @@ export function toEvents({ choices, usage }: Reply, request: Request, toId: ToId
   return request.stream ? batches : [batches.flat()]
 }
 
-/** What one choice says, step by step. What begins a call goes with the first of its arguments. */
+/** Events of one choice by step. The start of a tool call comes with its first arguments. */
 function toSteps(parts: readonly Part[], choice: number, request: Request, toId: ToId): AnswerEvent[][] {
   let index = -1
   return parts.flatMap((part) => {
@@ -79,7 +74,7 @@ function toSteps(parts: readonly Part[], choice: number, request: Request, toId:
   })
 }
 
-/** The figures are made up and add up: each token had a chance of one half, the next likeliest one of a quarter, and so on. */
+/** Invented but consistent: each token has a probability of 1/2, the next likeliest 1/4, and so on. */
 function toLogprobs(
   { logprobs, top_logprobs }: Request,
   { kind }: Part,
@@ -103,13 +98,13 @@ const toRanked = (token: string, rank: number) => ({
 })
 
 const aborted = () =>
-  new UpstreamError('aborted', 'The call to the demo model was aborted.', {
+  new UpstreamError('aborted', 'The call to the demo model was canceled.', {
     retryable: false,
   })
 
 /**
- * Creates a stream of at least one batch, the first at once and each other one `paceMs` later; at a pace of 0 the loop
- * turns between two. An abort ends it with a `failure`, `close()` without a word; either at once and without a timer left.
+ * Sends the first batch immediately and the others `paceMs` apart; at 0 the event loop turns between two. An abort ends the stream with a
+ * `failure`, `close()` silently; both immediately and without leaving a timer.
  */
 export function createPacedStream(
   batches: readonly (readonly AnswerEvent[])[],
@@ -160,7 +155,7 @@ export function createPacedStream(
 
 const DEFAULT_DIMENSIONS = 256
 const WORD = /[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu
-/** Three letters say less than a word. */
+/** Weight of a three-letter part; a word has 1. */
 const PART_WEIGHT = 0.25
 
 export function toEmbeddings({ inputs, dimensions }: EmbeddingsRequest): AnswerEvent[] {
@@ -183,13 +178,13 @@ function toVector(input: EmbeddingInput, length: number): Float32Array {
   }
   let squares = 0
   for (const number of vector) squares += number * number
-  // Signs may cancel each other out, and blanks have no words.
+  // Signs may cancel out, and blank texts have no words.
   if (squares === 0) vector[0] = squares = 1
   const size = Math.sqrt(squares)
   return vector.map((number) => number / size)
 }
 
-/** A token's number is a word like any other: nobody here has its vocabulary. */
+/** Token IDs are treated as words: the demo model has no vocabulary. */
 function wordsOf(input: EmbeddingInput): Iterable<string> {
   return typeof input === 'string' ? (input.toLowerCase().match(WORD) ?? []) : input.map(String)
 }

@@ -1,26 +1,24 @@
 /**
- * What the demo model says to a request, as a plain value. Pure: the same request always gets the same reply. It says
- * back the last user message; the rest is asked for so:
+ * The reply of the demo model. Deterministic: it echoes the last user message, and otherwise:
  *
- * | the request has                                      | the answer has                                            |
- * | ---------------------------------------------------- | --------------------------------------------------------- |
- * | a tool's name as a word of the last user message     | a call of it, of each one that is named                   |
- * | `tool_choice` that forces a call                     | the tools that are named, else the first that is allowed, |
- * |                                                      | of those not called since the last user message           |
- * | tool messages at its end                             | a text that quotes them, unless another call is forced    |
- * | `functions`                                          | the same as for tools, as one `function_call`             |
- * | `response_format`                                    | a JSON object; with a schema, a value that it accepts     |
- * | `reasoning_effort`                                   | reasoning before the rest                                 |
- * | `[refuse]` in the last user message                  | a refusal instead of all else                             |
- * | `[filter]` in the last user message                  | a text, or JSON, that ends early, as `content_filter`     |
- * | `n`                                                  | as many choices, each of which says which it is           |
- * | `max_tokens`, `max_completion_tokens`                | a cut there, in whatever is being written: `length`       |
- * | `stop`                                               | content that ends before it                               |
- * | images, sounds, files                                | how many there were; 256 tokens each                      |
- * | `logprobs`, `top_logprobs`                           | figures that are made up and add up                       |
+ * | Request                                          | Response                                             |
+ * | ------------------------------------------------ | ---------------------------------------------------- |
+ * | Tool names as words in the last user message     | A call of each                                       |
+ * | `tool_choice` that forces a call                 | Named tools, else the first allowed one, but none    |
+ * |                                                  | already called since the last user message           |
+ * | Tool messages at the end                         | Text that quotes them, unless another call is forced |
+ * | `functions`                                      | As for tools, but one `function_call`                |
+ * | `response_format`                                | A JSON object; with a schema, a matching value       |
+ * | `reasoning_effort`                               | Reasoning first                                      |
+ * | `[refuse]` in the last user message              | A refusal                                            |
+ * | `[filter]` in the last user message              | Shortened text or JSON, finish `content_filter`      |
+ * | `n`                                              | That many numbered choices                           |
+ * | `max_tokens`, `max_completion_tokens`            | Truncated there, finish `length`                     |
+ * | `stop`                                           | Text up to it                                        |
+ * | Images, audio, files                             | Their number; 256 tokens each                        |
+ * | `logprobs`, `top_logprobs`                       | Invented but consistent values                       |
  *
- * Arguments and values are made from their schemas alone; a schema or a grammar that it cannot follow is refused with
- * status 400. Sampling parameters change nothing.
+ * A schema or grammar that it can't follow gets status 400. Sampling parameters have no effect.
  */
 import type { FinishReason, ToolKind } from '../domain/events.ts'
 import type { CanonicalRequest, Message } from '../domain/request.ts'
@@ -28,7 +26,7 @@ import { count } from '../domain/text.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { cannot, toJson } from './value.ts'
 
-/** One stretch of a choice. A call's tokens are its arguments, or its input. */
+/** The tokens of a call are its arguments or input. */
 export type Part = { kind: 'reasoning' | 'text' | 'refusal'; tokens: string[] } | CallPart
 
 interface CallPart {
@@ -37,7 +35,6 @@ interface CallPart {
   tokens: string[]
 }
 
-/** The parts are in the order in which they are written. */
 interface Choice {
   parts: Part[]
   finish: FinishReason
@@ -52,7 +49,7 @@ const REFUSES = '[refuse]'
 const FILTERS = '[filter]'
 const NAME = "This is Tollgate's demo model."
 
-/** Makes the reply to a request, each choice cut at `mostTokens` tokens. Throws an UpstreamError for what it cannot do. */
+/** Cuts each choice at `mostTokens`. @throws an UpstreamError for what the demo model can't do. */
 export function toReply(body: CanonicalRequest, mostTokens: number): Reply {
   const isReasoning = (body.reasoning_effort ?? 'none') !== 'none'
   const choices = toChoices(body, body.n ?? 1).map(({ parts, finish }) => {
@@ -63,7 +60,7 @@ export function toReply(body: CanonicalRequest, mostTokens: number): Reply {
   return { choices, usage: toUsage(countPrompt(body), parts) }
 }
 
-/** Makes the choices, without reasoning and uncut. */
+/** Choices without reasoning, uncut. */
 function toChoices(body: CanonicalRequest, count: number): Choice[] {
   const asked = toAsked(body)
   const repeat = (finish: FinishReason, ...parts: Part[]) => Array.from({ length: count }, () => ({ parts, finish }))
@@ -87,7 +84,6 @@ function toChoices(body: CanonicalRequest, count: number): Choice[] {
   })
 }
 
-/** Ends a choice where it has as many tokens as it may. */
 function cut({ parts, finish }: Choice, mostTokens: number): Choice {
   const kept: Part[] = []
   let left = mostTokens
@@ -103,7 +99,7 @@ function cut({ parts, finish }: Choice, mostTokens: number): Choice {
 function toThought(body: CanonicalRequest, parts: readonly Part[]): string {
   const names = parts.flatMap((part) => ('name' in part ? part.name : []))
   const does = names.length > 0 ? `call ${names.join(', ')}` : parts[0]?.kind === 'refusal' ? 'refuse' : 'answer'
-  return `Tokens in the last user message: ${countTokens(toAsked(body))}. A demo model has nothing to think about: it will ${does}.`
+  return `Tokens in the last user message: ${countTokens(toAsked(body))}. The demo model doesn't think; it will ${does}.`
 }
 
 function toUsage(prompt: number, written: readonly Part[]): Usage {
@@ -113,7 +109,7 @@ function toUsage(prompt: number, written: readonly Part[]): Usage {
   return { ...NO_USAGE, prompt, completion, reasoning }
 }
 
-/** Writes the JSON that `response_format` asks for; null where it asks for none. */
+/** The JSON for `response_format`; null without one. */
 function toJsonText(body: CanonicalRequest): string | null {
   const format = body.response_format
   if (format?.type === 'json_schema') return toJson(format.json_schema.schema)
@@ -127,8 +123,8 @@ function toJsonText(body: CanonicalRequest): string | null {
 }
 
 function toSpeech(body: CanonicalRequest, index: number, choices: number): string {
-  const which = choices > 1 ? ` This is answer ${index + 1} of ${choices}.` : ''
-  const head = `${NAME} It does not think: it says back what it was told, and the same request always gets the same answer.${which}`
+  const which = choices > 1 ? ` This is response ${index + 1} of ${choices}.` : ''
+  const head = `${NAME} It echoes your prompt, and the same request always gets the same response.${which}`
   const results = toResults(body)
   if (results.length > 0) return `${head} The tools answered: ${results.map(toEcho).join('; ')}`
   const last = lastOfUser(body)
@@ -152,16 +148,14 @@ interface Tool {
   format?: Extract<Tools[number], { type: 'custom' }>['custom']['format']
 }
 
-/** How many characters of a message are searched for the names of tools. */
+/** Characters of a message searched for tool names. */
 const MAX_SEARCHED = 100_000
 
 /**
- * Decides what is called; empty where the model talks. Throws an UpstreamError for a call that it cannot make.
- *
- * Where the model may choose (`auto`), it calls those that the last user message names, in the order of the message, until
- * tools have answered. Where a call is forced (`required`, one tool, allowed tools), it calls a tool at most once between two
- * user messages: those that are named, else the first that is left; once all that are allowed have been called, it answers
- * with text. So an agent's loop ends, after as many rounds as there are tools at most, even where each round forces a call.
+ * The tool calls; empty for a text response. With `auto`, it calls the tools that the last user message names, until there are tool
+ * results. If a call is forced, it calls each tool at most once per user message, so that an agent's loop ends even if every round
+ * forces a call.
+ * @throws an UpstreamError for a call it can't make.
  */
 function toCalls(body: CanonicalRequest): CallPart[] {
   const { mode, tools } = toChoice(body)
@@ -171,7 +165,7 @@ function toCalls(body: CanonicalRequest): CallPart[] {
   const left = tools.filter(({ name }) => !called.has(name))
   const named = toNamed(left, toAsked(body))
   const chosen = named.length === 0 && mode === 'required' ? left.slice(0, 1) : named
-  // A message has room for one legacy call.
+  // A message can have only one legacy call.
   const isSingle = body.parallel_tool_calls === false || chosen[0]?.kind === 'function_call'
   return (isSingle ? chosen.slice(0, 1) : chosen).map((tool) => ({
     kind: tool.kind,
@@ -180,7 +174,7 @@ function toCalls(body: CanonicalRequest): CallPart[] {
   }))
 }
 
-/** Reads every form of `tool_choice`, and of `function_call`. `tools` are those that may be called. */
+/** `tools` are the allowed ones. */
 function toChoice(body: CanonicalRequest): { mode: 'none' | 'auto' | 'required'; tools: Tool[] } {
   const tools = (body.tools ?? []).map<Tool>((tool) =>
     tool.type === 'function' ? { kind: 'function', ...tool.function } : { kind: 'custom', ...tool.custom },
@@ -205,11 +199,11 @@ const nameIn = (entry: unknown): unknown =>
 
 function force(tools: readonly Tool[], names?: readonly unknown[]): { mode: 'required'; tools: Tool[] } {
   const allowed = tools.filter(({ name }) => names?.includes(name) ?? true)
-  if (allowed.length === 0) throw cannot('The tool that was forced is not among the tools.')
+  if (allowed.length === 0) throw cannot('The forced tool is not in `tools`.')
   return { mode: 'required', tools: allowed }
 }
 
-/** Finds the tools whose names are words of a text, in the order of the text. */
+/** Tools named in a text, in its order. */
 function toNamed(tools: readonly Tool[], text: string): Tool[] {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const words = new Set(text.slice(0, MAX_SEARCHED).match(/[\w-]+/g))
@@ -217,17 +211,16 @@ function toNamed(tools: readonly Tool[], text: string): Tool[] {
 }
 
 function toInput({ name, format }: Tool): string {
-  if (format?.type === 'grammar') throw cannot(`The demo model cannot follow the grammar of the tool ${name}.`)
+  if (format?.type === 'grammar') throw cannot(`The demo model can't follow the grammar of tool ${name}.`)
   return 'demo'
 }
 
-/** What an image, a sound, a file or any other part counts, whatever its size: the demo model does not look into it. */
+/** For any image, audio, file, or other part, regardless of its size. */
 const TOKENS_PER_ATTACHMENT = 256
 
-/** How much of a message is said back. */
 const ECHOED_TOKENS = 200
 
-/** Joins the text of a message: its text parts and its refusals. */
+/** Text parts and refusals of a message. */
 function textOf({ content }: Message): string {
   if (typeof content === 'string') return content
   return (content ?? [])
@@ -237,19 +230,19 @@ function textOf({ content }: Message): string {
 
 const lastOfUser = ({ messages }: CanonicalRequest) => messages.findLast(({ role }) => role === 'user')
 
-/** Returns the text of the last user message. */
+/** Text of the last user message. */
 function toAsked(body: CanonicalRequest): string {
   const last = lastOfUser(body)
   return last ? textOf(last) : ''
 }
 
-/** Returns what the tools at the end of the conversation answered; empty where somebody else spoke last. */
+/** Tool results at the end of the conversation. */
 function toResults({ messages }: CanonicalRequest): string[] {
   const before = messages.findLastIndex(({ role }) => role !== 'tool' && role !== 'function')
   return messages.slice(before + 1).map(textOf)
 }
 
-/** Returns the names of the tools that were called since the last user message. */
+/** Names of tools called since the last user message. */
 function toCalled({ messages }: CanonicalRequest): Set<string> {
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
   return new Set(turn.flatMap((message) => callsOf(message).map(({ name }) => name)))
@@ -266,14 +259,13 @@ function callsOf(message: Message): { name: string; arguments: string }[] {
 const attachmentsOf = ({ content }: Message) =>
   Array.isArray(content) ? content.filter(({ type }) => type !== 'text' && type !== 'refusal') : []
 
-/** Shortens a text to what is worth saying back. */
 function toEcho(text: string): string {
   const tokens = toTokens(text, ECHOED_TOKENS + 1)
   if (tokens.length <= ECHOED_TOKENS) return text
   return `${tokens.slice(0, ECHOED_TOKENS).join('')} … and ${countTokens(text) - ECHOED_TOKENS} more tokens`
 }
 
-/** Counts what the demo model reads: messages, attachments, and the tools and the schema that it was given. */
+/** Counts messages, attachments, tools, and the schema. */
 function countPrompt(body: CanonicalRequest): number {
   const format = body.response_format?.type === 'json_schema' ? body.response_format : null
   const given = [body.tools, body.functions, format].filter((one) => one !== null && one !== undefined)
@@ -289,11 +281,11 @@ function countPrompt(body: CanonicalRequest): number {
   return texts.reduce((sum, text) => sum + countTokens(text), attachments * TOKENS_PER_ATTACHMENT)
 }
 
-/** Letters and digits are those of ASCII and all above it but its three blanks. */
+/** Letters and digits are ASCII ones and all non-ASCII characters except three blanks. */
 const TOKEN =
   / ?(?:[0-9A-Za-z\x80-\x9f\xa1-\u2027\u202a-\u{10ffff}]{1,8}|[^\s0-9A-Za-z\x80-\u{10ffff}]{1,4})|[\t-\r \xa0\u2028\u2029]{1,8}/gu
 
-/** Counts the tokens of a text without building them. */
+/** Builds no list of tokens. */
 export function countTokens(text: string): number {
   let count = 0
   TOKEN.lastIndex = 0
@@ -301,7 +293,7 @@ export function countTokens(text: string): number {
   return count
 }
 
-/** Splits a text into its first `most` tokens; joined, all of them are the text again. */
+/** The first `most` tokens; all tokens joined are the text. */
 export function toTokens(text: string, most = Number.POSITIVE_INFINITY): string[] {
   const tokens: string[] = []
   for (const [token] of text.matchAll(TOKEN)) {

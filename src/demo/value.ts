@@ -1,24 +1,21 @@
 /**
- * Makes a small value that a JSON Schema accepts, so that the demo model keeps its promise wherever a schema is given.
- * Pure. Covers what strict schemas may use and the usual rest; where it finds no value it says so, rather than write a
- * wrong one. A schema is a client's: its size, its recursion are bounded here.
- *
- * Properties that need not be there, and the first branch of a union, are taken near the root only; below, what comes
- * to an end soonest.
+ * Builds a small value that matches a JSON Schema, or fails rather than return a wrong one. Covers the keywords of strict schemas and other
+ * common ones; limits the work for a client's schema. Optional properties, and first branches of unions, are used near the root only;
+ * below, whatever ends soonest.
  */
 import { UpstreamError } from '../domain/error.ts'
 import { isObject } from '../domain/json.ts'
 
-/** One for each schema met, and each hundred characters written. */
+/** One unit for each schema visited and each hundred characters written. */
 const MAX_WORK = 20_000
 const CHARS_A_UNIT = 100
-/** How many values, or choices of one, stand inside of one another. */
+/** Nesting of values and unions. */
 const MAX_ROOM = 40
 const GENEROUS_DEPTH = 3
-/** How much of a schema is quoted to the client that sent it. */
+/** Characters of a schema quoted in an error. */
 const MAX_QUOTED = 200
 
-/** Keywords that it does not follow: beside them it writes a value only where that is given. */
+/** Unsupported keywords: schemas that use them get no value. */
 const BEYOND = [
   'not',
   'if',
@@ -30,34 +27,34 @@ const BEYOND = [
   'maxProperties',
 ]
 
-/** The demo model's way to say no: as an upstream that answers 400. */
+/** An upstream's error 400. */
 export const cannot = (sentence: string) => new UpstreamError('status', sentence, { status: 400, retryable: false })
 
-/** Writes a value that a schema accepts, by default any object, as JSON. Throws an UpstreamError where it finds none. */
+/** A matching value as JSON; without a schema, any object. @throws an UpstreamError if it finds none. */
 export const toJson = (schema: unknown): string => JSON.stringify(toValue(schema ?? { type: 'object' }))
 
-/** Converts a schema to a value that it accepts. Throws an UpstreamError where it finds none. */
+/** @throws an UpstreamError if it finds no value. */
 export function toValue(schema: unknown): unknown {
   let work = 0
-  let reason = 'it accepts nothing, or is recursive without an end'
+  let reason = 'it accepts nothing or is infinitely recursive'
   const plains = new Map<Schema, Schema | null>()
   const choices = new Map<Schema, (Schema | null)[]>()
-  /** The most room in which no value was found. */
+  /** The largest `room` in which no value was found. */
   const tooTight = new Map<Schema, number>()
 
   const spend = (units: number) => {
     work += units
-    if (work > MAX_WORK) throw none('the smallest value that was found is too large')
+    if (work > MAX_WORK) throw none('the smallest value found is too large')
   }
 
-  /** Follows `$ref` and folds `allOf` in, so that everything else sees one plain schema; null where nothing is accepted. */
+  /** Resolves `$ref` and merges `allOf` into one plain schema; null if it accepts nothing. */
   const toPlain = (given: unknown): Schema | null => {
     if (given === true || given === undefined) return {}
     if (!isObject(given)) return null
     const known = plains.get(given)
     if (known !== undefined) return known
     spend(1)
-    // What refers to itself by nothing but references accepts nothing.
+    // A schema that only refers to itself accepts nothing.
     plains.set(given, null)
     const { $ref, allOf, ...own } = given
     const parts = [...(typeof $ref === 'string' ? [pointTo(schema, $ref)] : []), ...(Array.isArray(allOf) ? allOf : [])]
@@ -68,7 +65,7 @@ export function toValue(schema: unknown): unknown {
 
   const both = (a: Schema | null, b: Schema | null) => a && b && merge(a, b)
 
-  /** The branches of a union, each with what stands beside it, or the types; empty where there is one way only. */
+  /** Branches of a union, merged with its other keywords, or one schema per type; empty if there is no choice. */
   const toChoices = (plain: Schema): (Schema | null)[] => {
     const known = choices.get(plain)
     if (known) return known
@@ -84,7 +81,7 @@ export function toValue(schema: unknown): unknown {
     return found
   }
 
-  /** Returns undefined where there is no value. */
+  /** Undefined if there is no value. */
   const build = (given: unknown, depth: number, room: number, variant = 0): unknown => {
     const plain = toPlain(given)
     if (!plain || room < 0 || room <= (tooTight.get(plain) ?? -1)) return undefined
@@ -122,7 +119,7 @@ export function toValue(schema: unknown): unknown {
   const toLeaf = (plain: Schema, candidates: readonly unknown[], variant: number): unknown => {
     const fitting = [...new Set(candidates)].filter((value) => accepts(plain, value))
     spend(candidates.length / 10)
-    if (fitting.length === 0) reason = `it cannot write ${JSON.stringify(plain).slice(0, MAX_QUOTED)}`
+    if (fitting.length === 0) reason = `no value for ${JSON.stringify(plain).slice(0, MAX_QUOTED)}`
     const value = fitting[variant % fitting.length]
     spend((JSON.stringify(value)?.length ?? 0) / CHARS_A_UNIT)
     return value
@@ -132,7 +129,7 @@ export function toValue(schema: unknown): unknown {
     const properties = propertiesOf(plain)
     const required = new Set(requiredOf(plain))
     const entries: [string, unknown][] = []
-    // The order of the properties is how a model writes them.
+    // Models write properties in the schema's order.
     for (const name of new Set([...Object.keys(properties), ...required])) {
       const isRequired = required.has(name)
       if (!isRequired && depth >= GENEROUS_DEPTH) continue
@@ -166,8 +163,8 @@ export function toValue(schema: unknown): unknown {
     if (value === undefined) throw none(reason)
     return value
   } catch (thrown) {
-    if (thrown instanceof URIError) throw none('one of its references is no URI')
-    // A chain of references that is longer than our stack.
+    if (thrown instanceof URIError) throw none('one of its references is not a valid URI')
+    // A chain of references overflowed the stack.
     throw thrown instanceof RangeError ? none('it is nested too deeply') : thrown
   }
 }
@@ -183,7 +180,7 @@ const propertiesOf = (plain: Schema): Schema => (isObject(plain.properties) ? pl
 const requiredOf = (plain: Schema): string[] =>
   Array.isArray(plain.required) ? plain.required.filter((name) => typeof name === 'string') : []
 
-/** Follows a reference, a JSON pointer in a URI fragment (RFC 6901, section 6); false, which accepts nothing, where it leads nowhere. */
+/** Resolves a JSON pointer in a URI fragment (RFC 6901, section 6); false, which accepts nothing, if it doesn't exist. */
 function pointTo(root: unknown, ref: string): unknown {
   if (!/^#(?:\/|$)/.test(ref)) return false
   const path = decodeURIComponent(ref).split('/').slice(1)
@@ -193,10 +190,10 @@ function pointTo(root: unknown, ref: string): unknown {
   }, root)
 }
 
-/** Keywords that accept everything by themselves. */
+/** Keywords without constraints. */
 const SILENT = new Set(['$defs', 'definitions', 'title', 'description', 'default', 'examples', '$schema', '$id'])
 
-/** Joins two schemas that hold for the same value; null where they say what cannot be joined. */
+/** Merges two schemas for the same value; null if they can't be merged. */
 function merge(a: Schema, b: Schema): Schema | null {
   const telling = Object.keys(a).filter((name) => !SILENT.has(name))
   if (telling.length === 0) return b
@@ -218,7 +215,7 @@ function joinProperties(a: Schema, b: Schema): Schema {
   return { ...a, ...b, ...Object.fromEntries(twice.map((name) => [name, { allOf: [a[name], b[name]] }])) }
 }
 
-/** Returns the types that a schema allows, null last; where it names none, the one that its keywords are for. */
+/** Allowed types, null last; without `type`, the one that the keywords apply to. */
 function toTypes(plain: Schema): unknown[] {
   if (plain.type !== undefined) return [plain.type].flat().sort((a, b) => Number(a === 'null') - Number(b === 'null'))
   const has = (...names: string[]) => names.some((name) => name in plain)
@@ -227,7 +224,7 @@ function toTypes(plain: Schema): unknown[] {
   return has('minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum') ? ['number'] : ['string']
 }
 
-/** Says whether a value has the type, the bounds and the lengths that a schema asks for. Looks into no value. */
+/** Checks type, bounds, and lengths, but nothing nested. */
 function accepts(plain: Schema, value: unknown): boolean {
   const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
   const types = plain.type === undefined ? [type] : [plain.type].flat()
@@ -246,7 +243,7 @@ function accepts(plain: Schema, value: unknown): boolean {
   if (isNumber(maximum) && value > maximum) return false
   if (isNumber(exclusiveMinimum) && value <= exclusiveMinimum) return false
   if (isNumber(exclusiveMaximum) && value >= exclusiveMaximum) return false
-  // The noise of binary fractions: 0.3 / 0.1 is not 3.
+  // Rounding errors: 0.3 / 0.1 is not 3.
   return !isNumber(multipleOf) || Math.abs(value / multipleOf - Math.round(value / multipleOf)) <= 1e-9
 }
 
@@ -267,7 +264,7 @@ const FORMATS: Record<string, string> = {
 
 const MAX_TEXT = 10_000
 
-/** Returns the text to try for a string schema; none where it has a pattern, or its length is beyond the demo. `variant` counts up in a list. */
+/** Candidates for a string; none for a pattern or an excessive length. `variant` counts up in a list. */
 function toTexts({ format, pattern, minLength, maxLength }: Schema, variant: number): string[] {
   const least = isNumber(minLength) ? minLength : 0
   const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined
@@ -277,7 +274,7 @@ function toTexts({ format, pattern, minLength, maxLength }: Schema, variant: num
   return [text.padEnd(least, '.').slice(0, isNumber(maxLength) ? maxLength : undefined)]
 }
 
-/** Returns the numbers to try for a number schema, the plainest first: 1, multiples from either bound, the middle. */
+/** Candidates for a number, simplest first: 1, multiples from either bound, the middle. */
 function toNumbers(plain: Schema, variant: number): number[] {
   const low = bound(Math.max, plain.minimum, plain.exclusiveMinimum)
   const high = bound(Math.min, plain.maximum, plain.exclusiveMaximum)
@@ -287,7 +284,7 @@ function toNumbers(plain: Schema, variant: number): number[] {
   const steps = Array.from({ length: Math.min(variant, 1_000) + 3 }, (_, i) => i)
   const multiples = [...steps.map((i) => first + i), ...steps.map((i) => last - i)].map((count) => count * step)
   const middle = low !== null && high !== null ? (low + high) / 2 : 0
-  // Only a multiple may be written without the noise of binary fractions.
+  // Multiples are also tried without rounding errors.
   return [1, ...multiples.map((value) => Number(value.toPrecision(15))), middle, ...multiples]
 }
 

@@ -56,7 +56,7 @@ describe('the demo model', () => {
   test('answers every choice with another text', async () => {
     const { choices, usage } = await askWhole({ n: 3 })
     const texts = choices.map(({ message }) => message.content)
-    expect(texts[1]).toContain('This is answer 2 of 3.')
+    expect(texts[1]).toContain('This is response 2 of 3.')
     expect(new Set(texts).size).toBe(3)
     expect(usage[0]?.prompt).toBe(5)
   })
