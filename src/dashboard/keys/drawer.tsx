@@ -11,10 +11,10 @@ import { Columns, Fact, Latency, Money, nowMs, State, TimeFact, When } from '../
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
+import { CreatedKey } from './created.tsx'
 import { editKey, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
 import { SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
-import { Made } from './made.tsx'
 import { KEY_FORM } from './values.ts'
 import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
@@ -193,7 +193,7 @@ function RotateDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }
   if (secret !== null) {
     return (
       <Overlay title={`New secret for ${key.name}`} onClose={onClose}>
-        <Made id={key.id} secret={secret} lastUsedMs={lastUsedMs} />
+        <CreatedKey id={key.id} secret={secret} lastUsedMs={lastUsedMs} />
         <div class="form-foot">
           <Button onClick={onClose}>Done</Button>
         </div>

@@ -11,11 +11,11 @@ import { Money, None, Sparkline, State, When } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
 import { announce, Empty, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn } from '../ui/table.tsx'
+import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
-import { Made } from './made.tsx'
 import { KEY_FORM } from './values.ts'
 import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
@@ -197,7 +197,7 @@ export function NewKeyPage() {
         above={<a href={toHref('/keys')}>Keys</a>}
         actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>Done</ButtonLink>}
       >
-        <Made id={made.id} secret={made.key} lastUsedMs={null} />
+        <CreatedKey id={made.id} secret={made.key} lastUsedMs={null} />
       </Page>
     )
   }

@@ -8,7 +8,7 @@ import { matchPath } from '../address/match.ts'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { mayTry, session } from '../api/session.ts'
-import { Doors, loadSession, signOut } from '../doors/doors.tsx'
+import { Auth, loadSession, signOut } from '../auth/auth.tsx'
 import { Button, Icon, IconButton, Mark } from '../ui/controls.tsx'
 import { Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
 import { isHelpOpen, MODIFIER } from './keyboard.ts'
@@ -32,7 +32,7 @@ export function App() {
           <OpenPage />
         </Frame>
       ) : (
-        <Doors problem={problem} retry={start} />
+        <Auth problem={problem} retry={start} />
       )}
       <Help />
       <Notices />

@@ -7,14 +7,14 @@ import { Tabs } from '../ui/tabs.tsx'
 import { findModel, useKey } from './data.ts'
 import { toSnippets } from './snippets.ts'
 
-interface MadeProps {
+interface CreatedKeyProps {
   id: string
   secret: string
   /** The key's last use before this secret was created. */
   lastUsedMs: number | null
 }
 
-export function Made({ id, secret, lastUsedMs }: MadeProps) {
+export function CreatedKey({ id, secret, lastUsedMs }: CreatedKeyProps) {
   const [model, setModel] = useState<string | null>(null)
   useEffect(() => {
     void findModel(secret).then(setModel)
@@ -35,7 +35,7 @@ export function Made({ id, secret, lastUsedMs }: MadeProps) {
 
 const LOOK_MS = 2_000
 
-function FirstRequest({ id, lastUsedMs }: Pick<MadeProps, 'id' | 'lastUsedMs'>) {
+function FirstRequest({ id, lastUsedMs }: Pick<CreatedKeyProps, 'id' | 'lastUsedMs'>) {
   const key = useKey(id, LOOK_MS).data
   const isUsed = key !== null && key.last_used_ms !== null && key.last_used_ms !== lastUsedMs
   useEffect(() => {

@@ -22,22 +22,22 @@ const codeOfAddress = takeCode()
 
 const PATHS = { setup: '/setup', code: '/code' }
 
-export function Doors({ problem, retry }: { problem: Refusal | null; retry(): void }) {
+export function Auth({ problem, retry }: { problem: Refusal | null; retry(): void }) {
   const { value } = session
   if (problem !== null) {
     return (
-      <Door title="Tollgate">
+      <AuthPage title="Tollgate">
         <Problem of={problem} retry={retry} />
-      </Door>
+      </AuthPage>
     )
   }
   if (value.state !== 'out') return <main class="doors" />
-  if (!ways.value.includes('password')) return <ProviderAlone />
+  if (!ways.value.includes('password')) return <ProviderOnly />
   if (!value.isSetUp) return <SetUp />
   return address.value.path === PATHS.code ? <WithCode /> : <SignIn />
 }
 
-function Door({ title, children }: { title: string; children: ComponentChildren }) {
+function AuthPage({ title, children }: { title: string; children: ComponentChildren }) {
   useEffect(() => {
     document.title = `${title} · Tollgate`
   }, [title])
@@ -55,16 +55,16 @@ function Door({ title, children }: { title: string; children: ComponentChildren 
   )
 }
 
-const isDoor = () => Object.values(PATHS).includes(address.value.path)
+const isAuthPage = () => Object.values(PATHS).includes(address.value.path)
 
-function leaveDoor(): void {
-  if (isDoor()) open('/', { replace: true })
+function leaveAuthPage(): void {
+  if (isAuthPage()) open('/', { replace: true })
 }
 
 function ProviderLink({ kind = 'plain' }: { kind?: 'main' | 'plain' }) {
   const { path, query } = address.value
-  const wished = isDoor() ? '/' : path + query
-  useEffect(() => keepWished(wished), [wished])
+  const requested = isAuthPage() ? '/' : path + query
+  useEffect(() => keepRequestedPage(requested), [requested])
   return (
     <ButtonLink kind={kind} href={PROVIDER_HREF}>
       Sign in with SSO
@@ -72,16 +72,16 @@ function ProviderLink({ kind = 'plain' }: { kind?: 'main' | 'plain' }) {
   )
 }
 
-const ProviderAlone = () => (
-  <Door title="Sign in">
+const ProviderOnly = () => (
+  <AuthPage title="Sign in">
     <ProviderLink kind="main" />
-  </Door>
+  </AuthPage>
 )
 
 function SignIn() {
-  const form = useForm({ name: '', password: '' }, (values) => comeIn(api.session.post(values)))
+  const form = useForm({ name: '', password: '' }, (values) => signIn(api.session.post(values)))
   return (
-    <Door title="Sign in">
+    <AuthPage title="Sign in">
       <Form of={form} submit="Sign in">
         <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus />
         <TextField of={form} name="password" label="Password" type="password" autoComplete="current-password" />
@@ -91,13 +91,13 @@ function SignIn() {
       <p class="door-more">
         Invited, or forgot your password? <a href={toHref(PATHS.code)}>Use a code</a>
       </p>
-    </Door>
+    </AuthPage>
   )
 }
 
 function WithPasskey() {
   useEffect(() => void prepare().catch(() => {}), [])
-  const form = useForm({}, signInByPasskey)
+  const form = useForm({}, signInWithPasskey)
   return (
     <Form of={form} submit="Sign in with a passkey" kind="plain">
       {null}
@@ -113,9 +113,9 @@ const NEW_PASSWORD = {
 } as const
 
 function WithCode() {
-  const form = useForm({ name: '', code: codeOfAddress, password: '' }, (values) => comeIn(api.code.post(values)))
+  const form = useForm({ name: '', code: codeOfAddress, password: '' }, (values) => signIn(api.code.post(values)))
   return (
-    <Door title="Use a code">
+    <AuthPage title="Use a code">
       <p class="dim">
         Set your password with the code from your invitation, or from <code>tollgate admin reset</code>. It works once.
       </p>
@@ -134,14 +134,14 @@ function WithCode() {
       <p class="door-more">
         <a href={toHref('/')}>Sign in with a password</a>
       </p>
-    </Door>
+    </AuthPage>
   )
 }
 
 function SetUp() {
-  const form = useForm({ code: codeOfAddress, name: '', password: '' }, (values) => comeIn(api.setup.post(values)))
+  const form = useForm({ code: codeOfAddress, name: '', password: '' }, (values) => signIn(api.setup.post(values)))
   return (
-    <Door title="Set up the dashboard">
+    <AuthPage title="Set up the dashboard">
       <p class="dim">Create the owner account. You can invite others later.</p>
       <Form of={form} submit="Create account">
         <TextField
@@ -164,7 +164,7 @@ function SetUp() {
         <TextField of={form} label="Password" {...NEW_PASSWORD} />
       </Form>
       {ways.value.includes('oidc') && <ProviderLink />}
-    </Door>
+    </AuthPage>
   )
 }
 
@@ -176,36 +176,36 @@ export async function loadSession(): Promise<void> {
     found.name === null
       ? { state: 'out', isSetUp: found.is_set_up }
       : { state: 'in', name: found.name, role: found.role, hasPassword: found.has_password }
-  if (found.name !== null) openWished()
+  if (found.name !== null) openRequestedPage()
 }
 
 /** Redirects to the identity provider. */
 const PROVIDER_HREF = '/admin/api/oidc'
-const WISHED = 'tollgate-wished'
+const WISHED = 'tollgate-requested'
 
 /** The identity provider sends the browser back to the first page, not to the requested one. */
-function keepWished(wished: string): void {
-  sessionStorage.setItem(WISHED, wished)
+function keepRequestedPage(requested: string): void {
+  sessionStorage.setItem(WISHED, requested)
 }
 
-function openWished(): void {
-  const wished = sessionStorage.getItem(WISHED)
+function openRequestedPage(): void {
+  const requested = sessionStorage.getItem(WISHED)
   sessionStorage.removeItem(WISHED)
-  if (wished !== null && address.value.path === '/') open(wished, { replace: true })
+  if (requested !== null && address.value.path === '/') open(requested, { replace: true })
 }
 
 /** @throws a Refusal. */
-async function comeIn(asked: Parameters<typeof ask>[0]): Promise<void> {
+async function signIn(asked: Parameters<typeof ask>[0]): Promise<void> {
   await ask(asked)
   await loadSession()
-  leaveDoor()
+  leaveAuthPage()
 }
 
 /** Needs no name: the passkey identifies the user. */
-async function signInByPasskey(): Promise<void> {
+async function signInWithPasskey(): Promise<void> {
   const { options } = await ask(api.session.passkey.options.post())
   const response = await usePasskey(options)
-  await comeIn(api.session.passkey.post({ response }))
+  await signIn(api.session.passkey.post({ response }))
 }
 
 export async function signOut(): Promise<void> {
