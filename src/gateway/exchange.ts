@@ -35,7 +35,7 @@ export interface Arrived {
   readonly snapshot: Snapshot
   readonly incoming: IncomingRequest
   readonly format: Pick<Format, 'toTask'>
-  /** Released by the delivery, or here if there is none. */
+  /** Released by the delivery, or by `handle` if there is none. */
   readonly held: DisposableStack
 }
 

@@ -63,7 +63,7 @@ function withoutFence(text: string): string {
   return fence === -1 ? text : text.slice(0, fence)
 }
 
-/** Repairing accepts any prose that doesn't have to start like JSON. */
+/** Text must start like JSON, since repairing turns any prose into JSON. */
 const LIKE_JSON = /^(?:\{\s*(?:["'“”‘’`}]|\/[/*]|[\w$]+\s*:)|\[\s*(?:["'“”‘’{[\]-]|\d|\/[/*]|true|false|null))/i
 
 /** Repairing is recursive, and its depth limited by the stack. */

@@ -43,7 +43,7 @@ const MINUTE_MS = 60_000
 export async function createLive(deps: LiveDeps) {
   const { store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served } = deps
   let processes: { wanted: string; specs: ProcessSpecs } = { wanted: '[]', specs: NO_PROCESSES }
-  /** If a file can't be read, the previous commands stay, since a revoked key must be applied anyway. */
+  /** If a file can't be read, the previous commands stay, so that other changes, such as a revoked key, still apply. */
   const loadProcesses = () =>
     deps.loadProcesses().catch((error: unknown) => {
       const what = 'model server commands cannot be read; the previous ones stay active'
