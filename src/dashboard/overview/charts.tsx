@@ -36,7 +36,7 @@ export function CostChart({ of, marks }: OverviewProps) {
       kind="stack"
       height={240}
       label={`Cost by ${range.by} and model`}
-      title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} of it ${dearest?.name}` : ''}`}
+      title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} from ${dearest?.name}` : ''}`}
       wholeText={range.text.replace(/^./, (letter) => letter.toUpperCase())}
       series={costs.map(({ name, values, total, isEstimated }, at) => ({
         ...{ name, values, color: COLORS[at] ?? '--faint', total: toMoney(total, isEstimated) },

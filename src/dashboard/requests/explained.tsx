@@ -214,7 +214,7 @@ const toCallText = (call: Call) =>
   [
     toFailureText(call),
     call.first_token_ms !== null && `first token after ${toLatency(call.first_token_ms)}`,
-    call.duration_ms !== null && `total ${toLatency(call.duration_ms)}`,
+    call.duration_ms !== null && `${call.status === 'ok' ? 'total' : 'ended after'} ${toLatency(call.duration_ms)}`,
   ]
     .filter(Boolean)
     .join(', ')
