@@ -204,15 +204,15 @@ function Fields({ form }: { form: FormState<Values> }) {
 function ExportDrawer({ onClose }: { onClose(): void }) {
   const { data, problem, reload } = useLoaded('catalog/export', readCatalog)
   const yaml = data?.yaml ?? null
+  const stored = data?.sealed ?? []
   return (
     <Overlay kind="drawer" title="Export" onClose={onClose}>
       {problem && <Problem of={problem} retry={reload} />}
-      {data !== null && yaml !== null && (
+      {yaml !== null && (
         <>
           <p>
             The whole catalog, with references to credentials but never the credentials themselves.
-            {data.sealed.length > 0 &&
-              ` The stored credentials of ${data.sealed.join(', ')} must be entered again elsewhere.`}
+            {stored.length > 0 && ` The stored credentials of ${stored.join(', ')} must be entered again elsewhere.`}
           </p>
           <Download text={yaml} />
           <Code label="Catalog" text={yaml} />
