@@ -38,7 +38,7 @@ import { KINDS } from './fields.ts'
 import type { CatalogSource } from './source.ts'
 
 /** Options that make an apply destructive. */
-export interface ApplyWishes {
+export interface DestructiveOptions {
   /** Deletes entries that the catalog no longer declares; `managed`: only those of local model servers. */
   prune?: boolean | 'managed'
   /** Discards manual changes to entries that the catalog declares. */
@@ -48,7 +48,7 @@ export interface ApplyWishes {
 /** Checks a change before it is made. Throws a ServiceError if the caller may not make it. */
 export type Permit = (before: State, after: State) => void
 
-export interface ApplyOptions extends EditBy, ApplyWishes {
+export interface ApplyOptions extends EditBy, DestructiveOptions {
   origin: Origin
   permit?: Permit
   /** For the audit log: the catalog's path, or `built-in`. */

@@ -38,7 +38,7 @@ export interface DiscoverOptions {
   local: boolean
   known: KnownProviders
   /** Empty = all chat models, and embedding models with a known price. */
-  wishes: readonly Wish[]
+  selectors: readonly ModelSelector[]
 }
 
 export interface Discovered {
@@ -54,17 +54,17 @@ const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []
-  const { wishes, vendor } = options
+  const { selectors, vendor } = options
   const named = onlyHere(onlyNamed(listed, notes), options, notes)
-  const wanted = named.flatMap((model) => toSlugs(model, wishes, vendor).map((slug) => ({ model, slug })))
+  const wanted = named.flatMap((model) => toSlugs(model, selectors, vendor).map((slug) => ({ model, slug })))
   const isMeant = ({ id }: ListedModel) =>
-    wishes.length === 0 || wishes.some((wish) => wish.slug === null && fits(wish, id, null))
+    selectors.length === 0 || selectors.some((selector) => selector.slug === null && fits(selector, id, null))
   const nameless = named.filter((model) => toSlug(model.id, vendor) === null && isMeant(model))
   if (nameless.length > 0)
     notes.push(
       `${toCount(nameless.length)} left out for names that are not valid model IDs: ${toNames(nameless.map(({ id }) => quote(id)))}. ${RENAME}`,
     )
-  const chatting = wanted.filter(({ model }) => wishes.length > 0 || isServed(model, options))
+  const chatting = wanted.filter(({ model }) => selectors.length > 0 || isServed(model, options))
   const bySlug = [...Map.groupBy(chatting, ({ slug }) => slug)]
   const doubled = bySlug
     .filter(([, own]) => own.length > 1)
@@ -282,14 +282,14 @@ const toPrices = ({ pricing: [first] = [] }: ListedModel) =>
     .map(([name, price]) => `${name} ${price}`)
     .join(', ')
 
-export interface Wish {
+export interface ModelSelector {
   /** A provider's name or a model ID; `*` matches anything. With a slug, exactly the provider's name. */
   pattern: string
   /** Model ID to give it; null = derived from its name. */
   slug: string | null
 }
 
-export function toWish(text: string): Wish {
+export function toSelector(text: string): ModelSelector {
   const at = text.lastIndexOf('=')
   const [pattern, slug] = [text.slice(0, at), text.slice(at + 1)]
   return at > 0 && isSlug(slug) && !pattern.includes('*') ? { pattern, slug } : { pattern: text, slug: null }
@@ -302,16 +302,23 @@ export function toSlug(id: string, vendor: string): string | null {
 }
 
 /** The model IDs under which a model is selected; empty if it is not. */
-export function toSlugs({ id }: Pick<ListedModel, 'id'>, wishes: readonly Wish[], vendor: string): string[] {
+export function toSlugs(
+  { id }: Pick<ListedModel, 'id'>,
+  selectors: readonly ModelSelector[],
+  vendor: string,
+): string[] {
   const slug = toSlug(id, vendor)
-  const chosen = wishes.flatMap((wish) => (wish.slug !== null && wish.pattern === id ? wish.slug : []))
-  const isWanted = wishes.length === 0 || wishes.some((wish) => wish.slug === null && fits(wish, id, slug))
+  const chosen = selectors.flatMap((selector) =>
+    selector.slug !== null && selector.pattern === id ? selector.slug : [],
+  )
+  const isWanted =
+    selectors.length === 0 || selectors.some((selector) => selector.slug === null && fits(selector, id, slug))
   return [...new Set(isWanted && slug !== null ? [...chosen, slug] : chosen)]
 }
 
-export function fits(wish: Wish, id: string, slug: string | null): boolean {
-  if (wish.slug !== null) return wish.pattern === id
-  return matches(wish.pattern, id) || (slug !== null && matches(wish.pattern, slug))
+export function fits(selector: ModelSelector, id: string, slug: string | null): boolean {
+  if (selector.slug !== null) return selector.pattern === id
+  return matches(selector.pattern, id) || (slug !== null && matches(selector.pattern, slug))
 }
 
 function matches(pattern: string, name: string): boolean {

@@ -10,7 +10,7 @@ import { count } from '../domain/text.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toReferences, toVariable } from '../store/credential-binding.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
-import { type Discovered, fits, toDiscovered, toSlug, toWish, type Wish } from './discover.ts'
+import { type Discovered, fits, type ModelSelector, toDiscovered, toSelector, toSlug } from './discover.ts'
 import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'
 
@@ -191,8 +191,8 @@ export async function findMore(
  */
 export async function findModels(upstream: Asked, options: FindOptions): Promise<Discovered> {
   const { ask, provider, vendor, known } = options
-  const wishes = options.patterns.map(toWish)
-  const isNamed = wishes.length > 0 && wishes.every(({ pattern }) => !pattern.includes('*'))
+  const selectors = options.patterns.map(toSelector)
+  const isNamed = selectors.length > 0 && selectors.every(({ pattern }) => !pattern.includes('*'))
   const modelList = provider?.modelList ?? null
   if (modelList === 'not_deployed' && !isNamed) throw notDeployed(provider?.name ?? upstream.id)
   const notes: string[] = []
@@ -202,8 +202,8 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
     return null
   })
   const isRead = read !== null && modelList !== 'not_deployed'
-  const listed = isRead ? read : wishes.map((wish) => ({ id: toOwnName(wish, options) }))
-  for (const wish of wishes) requireFit(wish, isRead ? listed : null, vendor)
+  const listed = isRead ? read : selectors.map((selector) => ({ id: toOwnName(selector, options) }))
+  for (const selector of selectors) requireFit(selector, isRead ? listed : null, vendor)
   const { id, dialect, local } = upstream
   const found = toDiscovered(listed, {
     upstream: id,
@@ -211,7 +211,7 @@ export async function findModels(upstream: Asked, options: FindOptions): Promise
     vendor,
     provider: provider?.known ?? null,
     ...{ modelList, local, known },
-    wishes,
+    selectors,
   })
   if (found.models.length === 0)
     throw new ServiceError(
@@ -231,7 +231,7 @@ const isWithoutList = (error: unknown): error is ServiceError =>
   error instanceof ServiceError && error.failure.kind === 'list_failed' && error.failure.why !== 'credential'
 
 /** The provider's name for a model that may be named by its model ID. */
-function toOwnName({ pattern, slug }: Wish, { provider, vendor, known }: FindOptions): string {
+function toOwnName({ pattern, slug }: ModelSelector, { provider, vendor, known }: FindOptions): string {
   if (slug !== null || provider === null || !pattern.startsWith(`${vendor}/`)) return pattern
   const rest = pattern.slice(vendor.length + 1)
   const isKnown = (name: string) => findAt(known, provider.known, name) !== undefined
@@ -239,9 +239,9 @@ function toOwnName({ pattern, slug }: Wish, { provider, vendor, known }: FindOpt
 }
 
 /** @param listed null without a list */
-function requireFit(wish: Wish, listed: readonly ListedModel[] | null, vendor: string): void {
-  const { pattern } = wish
-  const at = wish.slug === null && !listed?.some(({ id }) => id === pattern) ? pattern.lastIndexOf('=') : -1
+function requireFit(selector: ModelSelector, listed: readonly ListedModel[] | null, vendor: string): void {
+  const { pattern } = selector
+  const at = selector.slug === null && !listed?.some(({ id }) => id === pattern) ? pattern.lastIndexOf('=') : -1
   if (at >= 0)
     throw new ServiceError(
       { kind: 'invalid', field: 'models' },
@@ -249,7 +249,7 @@ function requireFit(wish: Wish, listed: readonly ListedModel[] | null, vendor: s
     )
   if (listed === null) return
   const all = listed.map(({ id }) => ({ id, slug: toSlug(id, vendor) }))
-  if (all.some(({ id, slug }) => fits(wish, id, slug))) return
+  if (all.some(({ id, slug }) => fits(selector, id, slug))) return
   const names = all.slice(0, 1_000).flatMap(({ id, slug }) => (slug === null ? [id] : [id, slug]))
   throw new ServiceError(
     { kind: 'invalid', field: 'models' },

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type Applied, type ApplyWishes, toApplyOptions } from '../catalog/apply.ts'
+import { type Applied, type DestructiveOptions, toApplyOptions } from '../catalog/apply.ts'
 import { toUnseenNote } from '../catalog/change.ts'
 import { toNames } from '../catalog/discover.ts'
 import { unusable } from '../catalog/facts-file.ts'
@@ -137,7 +137,7 @@ interface ApplyFlags {
 export async function plan(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
   const { origin } = source
-  const options = toApplyOptions(source, version(), { ...toWishes(flags, source), isPlan: true })
+  const options = toApplyOptions(source, version(), { ...toDestructiveOptions(flags, source), isPlan: true })
   const found = await withAdmin(io, { readonly: true }, ({ operator }) =>
     answerOf(operator.catalog.apply.post({ catalog, ...options })),
   )
@@ -172,7 +172,7 @@ function toApplyCommand(file: string | undefined, { prune = false, discardEdits 
 
 export async function apply(file: string | undefined, flags: ApplyFlags, io: Context): Promise<void> {
   const { source, catalog, warnings } = await load(file, io)
-  const options = toApplyOptions(source, version(), toWishes(flags, source))
+  const options = toApplyOptions(source, version(), toDestructiveOptions(flags, source))
   const summary = await withAdmin(io, {}, ({ operator }) =>
     answerOf(operator.catalog.apply.post({ catalog, ...options })),
   )
@@ -196,7 +196,10 @@ function toKeptNote(kept: readonly string[]): string {
   return `note: no longer declared, and kept: ${toNames(kept.map(toPrintable))}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
 }
 
-function toWishes({ prune = false, discardEdits = false }: ApplyFlags, { origin }: CatalogSource): ApplyWishes {
+function toDestructiveOptions(
+  { prune = false, discardEdits = false }: ApplyFlags,
+  { origin }: CatalogSource,
+): DestructiveOptions {
   if (discardEdits && origin === 'builtin')
     throw usageError('--discard-edits needs a catalogue of your own: name its file.')
   return { prune, discardEdits }

@@ -1,7 +1,7 @@
 /** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { type ApplyWishes, applyCatalog, isApplied } from '../../src/catalog/apply.ts'
+import { applyCatalog, type DestructiveOptions, isApplied } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import { createKey } from '../../src/keys/service.ts'
@@ -20,8 +20,12 @@ beforeEach(() => {
   tables = toTables(folder.database)
 })
 
-const apply = (declared: Catalog, origin: Origin = 'file', nowMs = 1_000, wishes: ApplyWishes = { prune: true }) =>
-  applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs, ...wishes })
+const apply = (
+  declared: Catalog,
+  origin: Origin = 'file',
+  nowMs = 1_000,
+  wishes: DestructiveOptions = { prune: true },
+) => applyCatalog(store, declared, { origin, actor: 'test', subject: 'catalog.yaml', digest: 'd', nowMs, ...wishes })
 const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 const read = () => store.readCatalog()
 const slugs = async () => (await read()).models.map((row) => `${row.slug} ${row.origin}`)

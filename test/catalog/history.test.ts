@@ -1,6 +1,6 @@
 /** What the catalogue was is kept, and comes back: exactly, as a change like any other, and with nothing lost to it. */
 import { beforeEach, expect, test } from 'bun:test'
-import { type ApplyWishes, applyCatalog, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
+import { applyCatalog, type DestructiveOptions, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -18,7 +18,7 @@ beforeEach(() => {
   nowMs = 1_000
 })
 
-const apply = (declared: Catalog, origin: Origin = 'file', wishes: ApplyWishes = { prune: true }) =>
+const apply = (declared: Catalog, origin: Origin = 'file', wishes: DestructiveOptions = { prune: true }) =>
   applyCatalog(store, declared, { origin, actor: 'ann', subject: 'c.yaml', digest: 'd', nowMs: nowMs++, ...wishes })
 const revert = (number: number, isPlan = false) =>
   revertCatalog(store, number, { actor: 'bob', nowMs: nowMs++, isPlan })
