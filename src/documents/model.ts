@@ -4,7 +4,7 @@ import { Model as ModelFields, Route as RouteFields, saysOf } from '../catalog/f
 import type { PublicModel as WirePublicModel } from '../catalog/public.ts'
 import { toRevision } from '../domain/changes.ts'
 import { SERVER_STATES } from '../domain/model-server.ts'
-import { FEATURES, MODALITIES } from '../domain/models.ts'
+import { FEATURES, MODALITIES, UPSTREAM_DISABLED } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 import { mapPrices, type PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
@@ -243,7 +243,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
     enabled: row.enabled,
     origin: row.origin,
     is_ready: false,
-    reason: row.enabled ? (facts.pricing.length > 0 ? 'its upstream is disabled' : UNPRICED) : 'the route is disabled',
+    reason: row.enabled ? (facts.pricing.length > 0 ? UPSTREAM_DISABLED : UNPRICED) : 'the route is disabled',
     served: null,
   }
 }

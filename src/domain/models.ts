@@ -109,3 +109,6 @@ export interface Model {
   /** null before the first measurement. */
   tokens_per_second?: number | null
 }
+
+/** Reason of a route whose upstream is disabled; the dashboard tells such routes apart by it. */
+export const UPSTREAM_DISABLED = 'its upstream is disabled'

@@ -125,11 +125,11 @@ describe('where somebody is', () => {
     expect(stdout).toMatch(/proxy.*127\.0\.0\.1 sends X-Forwarded-For, which is ignored/)
   })
 
-  test('is known behind the proxies of the README, where one visitor cannot close sign-in to another', async () => {
-    const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
-    const flags = /^ExecStart=\S+ serve --data \S+ (.+)$/m.exec(readme)?.[1]?.split(' ') ?? []
+  test('is known behind the proxies of the docs, where one visitor cannot close sign-in to another', async () => {
+    const page = await Bun.file(join(import.meta.dir, '../../docs/operations.md')).text()
+    const flags = /^ExecStart=\S+ serve --data \S+ (.+)$/m.exec(page)?.[1]?.split(' ') ?? []
     // Without it, nginx sends the address of the server as the host.
-    expect(/```nginx\n(.*?)```/s.exec(readme)?.[1]).toContain('proxy_set_header Host $host;')
+    expect(/```nginx\n(.*?)```/s.exec(page)?.[1]).toContain('proxy_set_header Host $host;')
     const behind = createWorkplace()
     try {
       const at = new URL((await behind.serve(flags)).baseUrl).origin

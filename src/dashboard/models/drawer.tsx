@@ -1,7 +1,7 @@
 /** One model: status, routes, prices, and facts. */
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
-import { eachModelField, type ModelFieldName } from '../../domain/models.ts'
+import { eachModelField, type ModelFieldName, UPSTREAM_DISABLED } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
@@ -97,7 +97,7 @@ const toTools = (setOpen: (open: Open) => void) => (route: ShownRoute) => (
 const isByHand = ({ origin, routes }: Model) => [origin, ...routes.map((route) => route.origin)].includes('admin')
 
 const testable = ({ routes }: Model) => [
-  ...new Set(routes.flatMap(({ upstream, reason }) => (reason === 'its upstream is disabled' ? [] : upstream))),
+  ...new Set(routes.flatMap(({ upstream, reason }) => (reason === UPSTREAM_DISABLED ? [] : upstream))),
 ]
 
 function Standing({ of: model }: { of: Model }) {

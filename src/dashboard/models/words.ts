@@ -9,6 +9,7 @@ import {
   MODALITY_WORDS,
   type ModelField,
   type ModelFieldName,
+  UPSTREAM_DISABLED,
 } from '../../domain/models.ts'
 import { PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
@@ -89,7 +90,7 @@ export function toLadder(routes: readonly ShownRoute[]): Rung[] {
 }
 
 /** The route itself or its upstream. */
-const isDisabled = ({ enabled, reason }: ShownRoute) => !enabled || reason === 'its upstream is disabled'
+const isDisabled = ({ enabled, reason }: ShownRoute) => !enabled || reason === UPSTREAM_DISABLED
 
 function toPlace(step: number, steps: number): Rung['place'] {
   if (steps === 1) return 'only'
