@@ -1,6 +1,6 @@
 /**
- * From argv to an exit code. Where upstreams are reached by `fetch`, because there is a proxy, `serve` first replaces this
- * process by itself with Bun's limit on concurrent fetches raised. All but what decides that is loaded after it.
+ * Entry point. Behind a proxy, upstreams are called with `fetch`: `serve` then re-executes itself with Bun's limit on concurrent fetches
+ * raised, before loading anything else.
  */
 
 import { execPath } from 'node:process'
@@ -15,13 +15,13 @@ if (args.includes('serve') && hasProxy(process.env) && !process.env[FETCHES.vari
   })
 }
 
-/** Nobody may be reading standard error: what is left there after this is given up. */
+/** If no one reads stderr, unwritten output is dropped after this. */
 const STDERR_MS = 1_000
 
-/** Niceness of work that nobody waits for. */
+/** Niceness of background work. */
 const BEHIND = 10
 
-/** Writes to a stream of this process and knows when all of it has left. A reader that went away wants no more. */
+/** Tracks when all output is written; a closed pipe counts as written. */
 function createOutput(open: () => NodeJS.WriteStream) {
   let left: Promise<unknown> = Promise.resolve()
   let stream: NodeJS.WriteStream | null = null
@@ -31,7 +31,7 @@ function createOutput(open: () => NodeJS.WriteStream) {
     write(text: string): void {
       stream ??= open().on('error', () => {})
       const to = stream
-      // Bun calls back at once for an empty text, whatever still waits: each write has to tell by itself.
+      // Bun calls back at once for an empty text even while writes are pending, so each write is awaited.
       const written = new Promise<void>((resolve) => {
         to.write(text, (error: NodeJS.ErrnoException | null | undefined) => {
           if (error?.code === 'EPIPE') isRead = false
@@ -42,9 +42,9 @@ function createOutput(open: () => NodeJS.WriteStream) {
       left = Promise.all([left, written]).then(() => {})
     },
     drained: () => left,
-    /** Whether somebody read what was written so far. */
+    /** False once the reader has closed the pipe. */
     isRead: () => isRead,
-    /** Why something could not be written, such as a full disk. */
+    /** The first write error, such as a full disk. */
     failure: () => failure,
   }
 }
@@ -73,7 +73,7 @@ const code = await runProgram(args, {
     try {
       setPriority(BEHIND)
     } catch {
-      // Where that is not allowed, the work is done all the same.
+      // Not permitted: run at normal priority.
     }
   },
   environment: process.env,
@@ -82,6 +82,6 @@ const code = await runProgram(args, {
 })
 await stdout.drained()
 const lost = stdout.failure()
-if (lost) stderr.write(`error: What this command printed could not be written, and may be lost: ${lost.message}.\n`)
+if (lost) stderr.write(`error: Output may be lost: write failed: ${lost.message}.\n`)
 await Promise.race([stderr.drained(), Bun.sleep(STDERR_MS)])
 process.exit(code === 0 && lost ? 1 : code)

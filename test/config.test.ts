@@ -19,7 +19,7 @@ test.each([
   ['often', null],
 ])('a heartbeat of %p is %p ms', (text, ms) => {
   if (ms === null)
-    expect(() => read(text)).toThrow(`--heartbeat is '${text}': expected a time with its unit, from 1s to 60s, or off.`)
+    expect(() => read(text)).toThrow(`--heartbeat is '${text}': expected a duration from 1s to 60s, or off.`)
   else expect(read(text)).toBe(ms)
 })
 
@@ -31,7 +31,7 @@ test('proxies are addresses and ranges with commas between', () => {
   ]
   expect(read('10.0.0.0/8, ::1').trustedProxies).toEqual(ranges)
   for (const wrong of ['proxy.example', '10.0.0.1/8', '10.0.0.1,', 'off', ''])
-    expect(() => read(wrong)).toThrow('expected addresses or ranges such as 10.0.0.0/8 or ::1, with commas between.')
+    expect(() => read(wrong)).toThrow('expected comma-separated addresses or CIDR ranges, e.g. 10.0.0.0/8 or ::1.')
 })
 
 test('a flag comes before the environment, and that before the settings', () => {
@@ -55,9 +55,7 @@ test.each([
   const buffered = () =>
     toServeConfig({ flags: { 'max-buffered': text }, environment: {}, settings: {} }).maxBufferedBytes
   if (mebibytes !== null) return expect(buffered()).toBe(mebibytes * 1024 ** 2)
-  expect(buffered).toThrow(
-    `--max-buffered is '${text}': expected a size with its unit, such as 512M or 2G, from 64M on.`,
-  )
+  expect(buffered).toThrow(`--max-buffered is '${text}': expected a size of 64M or more, e.g. 512M or 2G.`)
 })
 
 test.each<[text: string, mebibytes: number | null]>([
@@ -69,9 +67,7 @@ test.each<[text: string, mebibytes: number | null]>([
   const journal = () =>
     toServeConfig({ flags: { 'max-journal-size': text }, environment: {}, settings: {} }).maxJournalBytes
   if (mebibytes !== null) return expect(journal()).toBe(mebibytes * 1024 ** 2)
-  expect(journal).toThrow(
-    `--max-journal-size is '${text}': expected a size with its unit, such as 512M or 1G, from 32M on.`,
-  )
+  expect(journal).toThrow(`--max-journal-size is '${text}': expected a size of 32M or more, e.g. 512M or 1G.`)
 })
 
 test('the smallest --max-buffered has room for the largest body and as much again', () => {
@@ -92,7 +88,7 @@ test.each([
 ])('a --cors-origin of %p is %p', (text, origins) => {
   const read = () => toServeConfig({ flags: { 'cors-origin': text }, environment: {}, settings: {} }).corsOrigins
   if (origins !== null) return expect(read()).toEqual(origins)
-  expect(read).toThrow(`--cors-origin is '${text}': expected origins such as https://app.example.com,`)
+  expect(read).toThrow(`--cors-origin is '${text}': expected comma-separated origins, e.g. https://app.example.com, or *.`)
 })
 
 test.each<[text: string, share: number | null]>([
@@ -106,7 +102,7 @@ test.each<[text: string, share: number | null]>([
 ])('a --max-key-share of %p is %p', (text, share) => {
   const read = () => toServeConfig({ flags: { 'max-key-share': text }, environment: {}, settings: {} }).share
   if (share !== null) return expect(read()).toBe(share)
-  expect(read).toThrow(`--max-key-share is '${text}': expected a share from 1% to 100%, or off.`)
+  expect(read).toThrow(`--max-key-share is '${text}': expected a percentage from 1% to 100%, or off.`)
 })
 
 test('a variable of an old name counts where that of the new one is not set', () => {
@@ -125,7 +121,7 @@ test.each([
 ])('an --audit-retention of %p is %p ms', (text, ms) => {
   const read = () => toServeConfig({ flags: { 'audit-retention': text }, environment: {}, settings: {} }).auditMs
   if (ms !== null) return expect(read()).toBe(ms)
-  expect(read).toThrow(`--audit-retention is '${text}': expected a time of 30 days or more`)
+  expect(read).toThrow(`--audit-retention is '${text}': expected a duration of 30 days or more`)
 })
 
 test.each([
@@ -140,7 +136,7 @@ test.each([
 ])('a --retention of %p is %p ms', (text, ms) => {
   const keep = () => toServeConfig({ flags: { retention: text }, environment: {}, settings: {} }).keepMs
   if (ms !== null) return expect(keep()).toBe(ms)
-  expect(keep).toThrow(`--retention is '${text}': expected a time of a day or more`)
+  expect(keep).toThrow(`--retention is '${text}': expected a duration of a day or more`)
 })
 
 test.each([
@@ -152,7 +148,7 @@ test.each([
 ])('a --disk-budget of %p is %p bytes', (text, bytes) => {
   const disk = () => toServeConfig({ flags: { 'disk-budget': text }, environment: {}, settings: {} }).diskBytes
   if (bytes !== null) return expect(disk()).toBe(bytes)
-  expect(disk).toThrow(`--disk-budget is '${text}': expected a size with its unit`)
+  expect(disk).toThrow(`--disk-budget is '${text}': expected a size of 64M or more`)
 })
 
 test('the dashboard is on unless a flag or the environment says otherwise', () => {
@@ -185,7 +181,7 @@ test.each<[text: string, roles: [value: string, role: string, team: string | nul
   if (roles !== null)
     return expect(read()).toEqual(roles.map(([value, role, team]) => ({ value, role, team }) as never))
   expect(read).toThrow(
-    `--oidc-role is '${text}': expected values with their roles (owner, editor, viewer, member:TEAM)`,
+    `--oidc-role is '${text}': expected value=role pairs (owner, editor, viewer, member:TEAM)`,
   )
 })
 

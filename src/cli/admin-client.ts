@@ -1,6 +1,6 @@
 /**
- * The admin API, as commands ask it. Where a server runs on the data folder, it answers over its control socket, so that it obeys a
- * change when the command returns; where none runs, the same handlers answer in this process. Commands decide nothing by themselves.
+ * Client of the admin API for commands. A running server handles requests over its control socket, so changes are in effect when the
+ * command returns; otherwise the same handlers run in this process.
  */
 import { treaty } from '@elysiajs/eden/treaty2'
 import type { AdminApi } from '../admin/app.ts'
@@ -21,43 +21,40 @@ import {
 } from './control-client.ts'
 import { type Context, version, withStore } from './io.ts'
 
-/** How an answer comes: the document, or the error object of the API. */
+/** A document, or the error object of the API. */
 interface Answer<T> {
   data: T | null
   error: { value: unknown } | null
 }
 
-/** Answers a request for a path such as `/admin/api/keys`. Rejects with a CommandError where nobody does. */
+/** Sends a request for a path such as `/admin/api/keys`. Rejects with a CommandError if the server can't be reached. */
 type Send = (path: string, init?: RequestInit) => Promise<Response>
 
 const toApi = (fetcher: typeof fetch) => treaty<AdminApi>(ORIGIN, { parseDate: false, fetcher }).admin.api
 const toOperatorApi = (fetcher: typeof fetch) => treaty<OperatorApi>(ORIGIN, { parseDate: false, fetcher }).operator
 
 export interface AdminClient {
-  /** Typed by the routes of the admin API. A parameter of a path is to be escaped: `api.keys(idOf(id))`. */
+  /** Path parameters must be escaped: `api.keys(idOf(id))`. */
   api: ReturnType<typeof toApi>
-  /** What is not for the network. */
+  /** Not available over the network. */
   operator: ReturnType<typeof toOperatorApi>
-  /** For answers that are no documents: streams. */
+  /** For streams. */
   send: Send
-  /** The server that answers, or why this process does. */
+  /** The server used, or why this process is used instead. */
   found: ServerLookup
-  /** For the reader of a report: has a running server apply its journal, and tells what the database lacks anyway. */
+  /** Has a running server apply its journal; returns what the database still lacks. */
   behind(): Promise<Behind>
 }
 
 interface AdminOptions {
-  /** Whether it changes nothing: then a server that cannot be asked is done without. */
+  /** Changes nothing: if the server can't be reached, this process is used. */
   readonly?: boolean
 }
 
-/** The longest report, or a change behind others. */
+/** Covers the longest report, and changes queued behind others. */
 const ANSWER_MS = 120_000
 
-/**
- * Has the work ask the admin API of the data folder. Throws a CommandError where a server runs that cannot be asked, or is of another
- * version, and the work is not `readonly`.
- */
+/** Throws a CommandError if the server can't be reached or has another version, unless `readonly`. */
 export async function withAdmin<T>(
   io: Context,
   { readonly = false }: AdminOptions,
@@ -67,15 +64,15 @@ export async function withAdmin<T>(
   const found = await (readonly ? findServer(dataFolder) : awaitServer(dataFolder))
   if (found.kind === 'none' || (found.kind === 'silent' && readonly)) return withOwnAdmin(io, found, readonly, work)
   if (found.kind === 'silent')
-    throw new CommandError('server_silent', `The server cannot be asked: ${found.why}. Nothing was changed.`)
+    throw new CommandError('server_silent', `Can't reach the server: ${found.why}. No changes made.`)
   const { version: other } = found.status
   const own = version()
   if (other === own) return work(createSocketClient(dataFolder, found))
-  const versions = `The server runs ${other}, and this command is of ${own}`
+  const versions = `The server is version ${other}, this command is ${own}`
   if (!readonly)
     throw new CommandError(
       'other_version',
-      `${versions}. Nothing was changed. Restart the server with ${own}, or use the command of ${other}.`,
+      `${versions}. No changes made. Restart the server with ${own}, or use a ${other} command.`,
     )
   io.stderr(`note: ${versions}. Restart it with this version.\n`)
   try {
@@ -86,7 +83,7 @@ export async function withAdmin<T>(
   }
 }
 
-/** A report, once a running server has applied its journal as far as it can; notes what the report lacks anyway. */
+/** Reads a report after a running server has applied its journal; prints a note if rows are still pending. */
 export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Promise<T>): Promise<T> {
   const { behind, report } = await withAdmin(io, { readonly: true }, async (admin) => ({
     behind: await admin.behind(),
@@ -96,19 +93,19 @@ export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Pr
   return report
 }
 
-/** As a part of a path. */
+/** Escapes a path parameter. */
 export const idOf = (which: string) => ({ id: toPart(which) })
 
-/** The answer. Throws a CommandError that has the error of the API and says what to do. */
+/** Throws errors of the API as a CommandError with advice. */
 export async function answerOf<T>(asking: Promise<Answer<T>>): Promise<T> {
   const { data, error } = await asking
   if (error === null) return data as T
-  // The client wraps what its fetcher has thrown.
+  // The client wraps errors of its fetcher.
   if (error.value instanceof Error) throw error.value
   throw toRefusal(error.value)
 }
 
-/** The same of an answer that was sent for, read with a reviver of its own. */
+/** Like `answerOf`, for a raw response and with a JSON reviver. */
 export async function readAnswerOf<T>(sending: Promise<Response>, reviver: Reviver): Promise<T> {
   const response = await sending
   const body = parseJson(await response.text(), reviver)
@@ -122,7 +119,7 @@ function createSocketClient(dataFolder: string, found: ServerLookup): AdminClien
       const { why } = whyUnasked(error)
       throw new CommandError(
         'server_silent',
-        `The server did not answer: ${why}. See what was done: tollgate audit log`,
+        `The server did not respond: ${why}. Check what was changed: tollgate audit log`,
       )
     })
   const behind = async () => {
@@ -132,15 +129,15 @@ function createSocketClient(dataFolder: string, found: ServerLookup): AdminClien
   return toClient(send, found, behind)
 }
 
-/** For a server of another version: what it takes of the operator is of its own version, and not checked. A plan may be a change there. */
+/** For a server of another version, whose operator API may differ: what is a dry run here could be a change there. */
 const withoutOperator = (client: AdminClient): AdminClient => ({
   ...client,
   get operator(): never {
-    throw new CommandError('unknown_path', 'The server is of another version.')
+    throw new CommandError('unknown_path', 'The server has another version.')
   },
 })
 
-/** The same without a server. */
+/** Runs the handlers in this process. */
 const withOwnAdmin = <T>(
   io: Context,
   found: ServerLookup,
@@ -163,10 +160,8 @@ function toClient(send: Send, found: ServerLookup, behind: AdminClient['behind']
   return { api: toApi(fetcher), operator: toOperatorApi(fetcher), send, found, behind }
 }
 
-/** A line for the reader of a report; '' where nothing waits. */
 export function toBehindNote({ waiting, isServed }: Behind): string {
   if (waiting === 0) return ''
-  const [verb, what] = waiting === 1 ? ['waits', 'it'] : ['wait', 'them']
-  const who = isServed ? 'the running server' : 'the next start of the server'
-  return `note: ${count(waiting, 'ledger record')} ${verb} in the journal; ${who} applies ${what}.\n`
+  const how = isServed ? 'the server is applying' : 'the next server start applies'
+  return `note: ${count(waiting, 'ledger record')} pending in the journal; ${how} ${waiting === 1 ? 'it' : 'them'}.\n`
 }

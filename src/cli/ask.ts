@@ -1,7 +1,4 @@
-/**
- * `tollgate ask`: puts one question to a model through a running server, and prints the answer as it comes; what it took goes to standard error.
- * Without a key it asks over the control socket, which is the owner's alone; with one, over HTTP as any client does.
- */
+/** `tollgate ask`: sends one prompt. With a key it uses HTTP; without, the control socket, which only the owner of the data folder can use. */
 
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
@@ -14,21 +11,17 @@ import { type Context, printJson, toExamples, toOneLine } from './io.ts'
 
 export function addAsk(command: Command, context: Context): void {
   command
-    .argument('[question...]', 'what to ask; what is piped in is put behind it')
-    .option('--model <slug>', 'whom to ask (default: the cheapest that is ready, the demo last)')
-    .option(
-      '--key <key>',
-      'ask with this key, as a client does (or TOLLGATE_KEY); without one as owner of the data folder',
-    )
-    .option('--url <address>', 'ask the server there; needs a key (default: the one that runs on the data folder)')
+    .argument('[prompt...]', 'prompt; piped input is appended')
+    .option('--model <id>', 'model ID (default: the cheapest ready model)')
+    .option('--key <key>', 'API key (env TOLLGATE_KEY); not needed if you own the data folder')
+    .option('--url <url>', 'server to call; requires a key (default: the server of the data folder)')
     .addHelpText(
       'after',
-      toExamples('ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarise this" < notes.txt'),
+      toExamples('ask "What is a ledger?"', 'ask --model openai/gpt-4o-mini "Summarize this" < notes.txt'),
     )
     .action((words: string[], flags: AskFlags) => ask(words, flags, context))
 }
 
-/** The options of `ask`, as they stand on the command line. */
 interface AskFlags {
   model?: string
   key?: string
@@ -53,7 +46,7 @@ export async function ask(words: readonly string[], flags: AskFlags, io: Context
     if (!io.json) io.stdout('\n')
     throw error instanceof CommandError
       ? error
-      : new CommandError('broken_off', `The answer broke off: ${messageOf(error)}.`)
+      : new CommandError('broken_off', `The response was interrupted: ${messageOf(error)}. Try again.`)
   })
   const durationMs = Math.round(performance.now() - startedMs)
   if (io.json) return printJson(io, toDocument(answer, durationMs))
@@ -63,18 +56,17 @@ export async function ask(words: readonly string[], flags: AskFlags, io: Context
 
 const ignore = () => {}
 
-/** Without control characters, which would be commands to a terminal. */
+/** Drops control characters: a terminal would obey them. */
 const toHarmless = (text: string) => text.replace(/[\p{Cc}--[\n\t]]/gv, '')
 
-/** The words, and what is piped in behind them. */
 async function toQuestion(words: readonly string[], io: Context): Promise<string> {
   const piped = (await io.stdin())?.trim() ?? ''
   const question = [words.join(' ').trim(), piped].filter(Boolean).join('\n\n')
-  if (question === '') throw usageError('There is no question. Write one, such as tollgate ask "Hello", or pipe it in.')
+  if (question === '') throw usageError('The prompt is missing. Pass one, e.g. tollgate ask "Hello", or pipe it in.')
   return question
 }
 
-/** A model as a server lists it: what commands go by that choose one. */
+/** What commands read of a listed model. */
 export interface Offer {
   id: string
   owned_by: string
@@ -91,7 +83,7 @@ export async function listOffers(server: AskedServer): Promise<Offer[]> {
   return data
 }
 
-/** The cheapest of these that answers in text, the demo only where there is no other; undefined where none does. */
+/** The cheapest with text output, the demo last. */
 export const toCheapest = (offers: readonly Offer[]): Offer | undefined =>
   offers
     .filter(({ output_modalities: output }) => output.includes('text'))
@@ -104,8 +96,8 @@ async function chooseModel(server: AskedServer): Promise<string> {
   const offers = await listOffers(server)
   const best = toCheapest(offers.filter((offer) => offer.is_ready && !offer.alias_of))
   if (best) return best.id
-  const why = offers.length === 0 ? 'There is no model that may be asked' : 'No model is ready'
-  throw new CommandError('no_model', `${why}. See why with: tollgate upstreams list. Or name one with --model.`)
+  const why = offers.length === 0 ? 'No model is available' : 'No model is ready'
+  throw new CommandError('no_model', `${why}. See why: tollgate upstreams list. Or pass --model.`)
 }
 
 const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAnswer, durationMs: number) => ({
@@ -121,56 +113,55 @@ const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAns
 
 function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: number): string {
   const tokens = `${usage.prompt_tokens} + ${count(usage.completion_tokens, 'token')}`
-  const end = finishReason === 'stop' ? '' : `, ended for: ${toOneLine(finishReason)}`
+  const end = finishReason === 'stop' ? '' : `, finish reason: ${toOneLine(finishReason)}`
   return `[${toOneLine(model)}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`
 }
 
-/** The server that is asked, and the key that it is asked with. */
 export interface AskedServer {
   /** Ends in `/v1`. */
   base: string
   /** Path of the control socket; null for a network address. */
   unix: string | null
   key: string | null
-  /** Where the key was found, for the error that refuses it. */
+  /** Source of the key, for errors. */
   keyFrom: '--key' | 'TOLLGATE_KEY'
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:4000/v1'
 
-/** Throws a CommandError where there is nobody to ask, or no right to. */
+/** @throws CommandError if no server can be used. */
 export async function chooseServer(
   { key: flag, url }: { key?: string; url?: string },
   io: Context,
 ): Promise<AskedServer> {
   const key = flag ?? (io.environment.TOLLGATE_KEY || null)
   const keyFrom = flag === undefined ? 'TOLLGATE_KEY' : '--key'
-  if (url !== undefined && key === null) throw usageError('--url needs a key: give one with --key, or in TOLLGATE_KEY.')
+  if (url !== undefined && key === null) throw usageError('--url requires a key. Pass --key or set TOLLGATE_KEY.')
   if (url !== undefined) return { base: toBase(url), unix: null, key, keyFrom }
   const found = await findServer(io.dataFolder)
   if (key !== null) {
     return { base: found.kind === 'server' ? found.status.url : DEFAULT_URL, unix: null, key, keyFrom }
   }
-  const other = 'or give a key with --key or in TOLLGATE_KEY, and the address of another server with --url'
+  const other = 'to use another server, pass --url and --key'
   if (found.kind === 'none')
     throw new CommandError(
       'no_server',
-      `No server runs on ${io.dataFolder}. Start it with: tollgate serve --data ${io.dataFolder}; ${other}.`,
+      `No server is running on ${io.dataFolder}. Start it: tollgate serve --data ${io.dataFolder}; ${other}.`,
     )
   if (found.kind === 'silent')
-    throw new CommandError('server_silent', `The server cannot be asked: ${found.why}; ${other}.`)
+    throw new CommandError('server_silent', `Can't reach the server: ${found.why}; ${other}.`)
   return { base: 'http://localhost/system/v1', unix: socketPath(io.dataFolder), key, keyFrom }
 }
 
 function toBase(url: string): string {
   const parsed = URL.parse(url)
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
-    throw usageError(`--url '${url}' is no address: write one such as ${DEFAULT_URL}.`)
+    throw usageError(`--url must be an http or https URL, e.g. ${DEFAULT_URL} (got '${url}').`)
   const base = url.replace(/\/+$/, '')
   return base.endsWith('/v1') ? base : `${base}/v1`
 }
 
-/** Asks, with a body by POST. Returns an answer that is 2xx; throws what any other says as a CommandError. */
+/** Sends a request, by POST if it has a body. Throws a CommandError for any status but 2xx. */
 export async function fetchFrom(server: AskedServer, path: string, body?: unknown): Promise<Response> {
   const { base, unix, key, keyFrom } = server
   const response = await fetch(`${base}${path}`, {
@@ -178,23 +169,17 @@ export async function fetchFrom(server: AskedServer, path: string, body?: unknow
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
     headers: { 'content-type': 'application/json', ...(key === null ? {} : { authorization: `Bearer ${key}` }) },
     redirect: 'manual',
-    // An answer takes as long as it takes.
+    // Responses may take any time.
     ...{ timeout: false },
   }).catch((error) => {
-    throw new CommandError(
-      'server_silent',
-      `Nobody answers at ${base}: ${reasonOf(error)}. Start a server there, or name the address of another with --url.`,
-    )
+    throw new CommandError('server_silent', `Can't reach ${base}: ${reasonOf(error)}. Start the server, or pass --url.`)
   })
   if (response.ok) return response
   const { kind, message } = toFailure(await response.text(), response.status)
-  throw new CommandError(
-    kind,
-    response.status === 401 && key !== null ? `${message} (The key is from ${keyFrom}.)` : message,
-  )
+  throw new CommandError(kind, response.status === 401 && key !== null ? `${message} (Key from ${keyFrom}.)` : message)
 }
 
-/** What an error in the shape of the API says; that of anything else is its status. */
+/** Reads an error of the API; any other body is reported by its status. */
 function toFailure(text: string, status: number): { kind: string; message: string } {
   try {
     const { error } = JSON.parse(text)
@@ -203,21 +188,21 @@ function toFailure(text: string, status: number): { kind: string; message: strin
   } catch {}
   return {
     kind: 'refused',
-    message: `The server answered with ${status} and not as Tollgate does. Is its address right?`,
+    message: `The server returned ${status}, and not as Tollgate does. Check the URL.`,
   }
 }
 
-/** What the runtime says of an address that cannot be reached ends in a question of its own. */
+/** Drops the question with which messages of the runtime end. */
 const reasonOf = (error: unknown) => UNREACHED.get(codeOf(error)) ?? messageOf(error).replace(/[.?]$/, '')
 
 const UNREACHED: ReadonlyMap<string, string> = new Map([
   ['ECONNREFUSED', 'connection refused'],
   ['ConnectionRefused', 'connection refused'],
-  ['ENOTFOUND', 'its name does not resolve'],
+  ['ENOTFOUND', 'host name does not resolve'],
 ])
 
 interface ReceivedAnswer {
-  /** As the log and the ledger have it, behind `req_`. */
+  /** `req_` and the ID in the ledger. */
   requestId: string
   model: string
   text: string
@@ -225,7 +210,6 @@ interface ReceivedAnswer {
   usage: { prompt_tokens: number; completion_tokens: number; cost_nano_usd: number }
 }
 
-/** What `ask` reads of a chunk. */
 interface Chunk {
   model: string
   choices: {
@@ -236,9 +220,8 @@ interface Chunk {
 }
 
 /**
- * @param onText takes each piece as it comes.
- * @param onThinking is called once, where the model begins with thoughts, which are not shown and may take long.
- * @throws CommandError where the stream ends in an error, or without a word.
+ * @param onThinking called once if the model starts with reasoning, which is not shown and may take long.
+ * @throws CommandError if the stream ends in an error or early.
  */
 export async function readAnswer(
   response: Response,
@@ -274,10 +257,10 @@ export async function readAnswer(
       answer.finishReason = reason ?? answer.finishReason
     }
   }
-  throw new CommandError('broken_off', 'The answer broke off: the server closed the connection.')
+  throw new CommandError('broken_off', 'The response was interrupted: the server closed the connection. Try again.')
 }
 
-/** The data of each event; comments, which only say that the stream lives, are skipped. */
+/** The data of each event; skips keep-alive comments. */
 async function* toFrames(response: Response): AsyncGenerator<string> {
   let rest = ''
   const utf8 = new TextDecoder()

@@ -1,8 +1,4 @@
-/**
- * `tollgate ledger verify` says whether requests, their calls and the sums of usage agree and nothing is open that should not be: one line a finding and a
- * closing sentence, exit code 1 where there are findings; it works beside a running server. `audit log` lists who changed what of the configuration.
- * `tollgate compact` gives the empty room of the database back to the disk, without a server.
- */
+/** `tollgate ledger verify`, `tollgate audit log`, and `tollgate compact`. */
 
 import type { Command } from 'commander'
 import type { AuditPageDocument } from '../documents/audit.ts'
@@ -38,7 +34,7 @@ export function addLedger(group: Command, context: Context): void {
     .action(() => verifyLedger(context))
 }
 
-/** `audit` alone is what `ledger verify` was in 0.1.0: scripts go by its exit codes. */
+/** Plain `audit` is the old name of `ledger verify`: scripts rely on its exit codes. */
 export function addAudit(command: Command, context: Context): void {
   command.action(() => {
     context.stderr(toRenamedNote('tollgate audit', 'tollgate ledger verify'))
@@ -58,16 +54,15 @@ export function verifyLedger(io: Context): Promise<void> {
   return withStore(io, { readonly: true }, async ({ audit: ledger }) => {
     const flushed = await flushServer(io.dataFolder)
     const behind = flushed ? { ...flushed, isServed: true } : readBehind(ledger, io.dataFolder)
-    const bar = createBar(io, 'Looking at hours')
+    const bar = createBar(io, 'Verifying')
     const found = auditLedger(ledger, io.dataFolder, bar)
     bar.end()
     if (io.json) printJson(io, toDocument(found, behind))
-    // Without a server what waits is a finding.
+    // Without a server pending rows are a finding.
     else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : ''))
     const findings = found.findings.length
     if (findings === 0) return
-    const what = `There ${findings === 1 ? 'is' : 'are'} ${count(findings, 'finding')}`
-    throw new CommandError('audit_failed', `${what}. ${toScope(found)} were looked at.`)
+    throw new CommandError('audit_failed', `${count(findings, 'finding')} in ${toScope(found)}.`)
   })
 }
 
@@ -83,7 +78,7 @@ const toDocument = ({ findings, fromMs, hours, requests, costNanoUsd }: Audit, {
 
 function toLines(found: Audit, note: string): string {
   const lines = found.findings.map(toSentence)
-  if (found.findings.length === 0) lines.push(`Requests, their calls and the sums of usage agree: ${toScope(found)}.`)
+  if (found.findings.length === 0) lines.push(`The ledger is consistent: ${toScope(found)}.`)
   return note + lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
@@ -91,12 +86,12 @@ const toScope = ({ fromMs, hours, requests, costNanoUsd }: Audit) =>
   `${count(hours, 'hour')}${fromMs > 0 ? ` since ${toTime(fromMs)}` : ''}, ${count(requests, 'settled request')}, $${toUsd(costNanoUsd)}`
 
 const PROBLEMS = {
-  orphans: 'calls are in the ledger and the request is not',
-  attempts: 'another number of attempts than of calls in the ledger',
-  sums: 'the tokens or the cost of its calls do not add up to those of the request',
+  orphans: 'calls in the ledger without a request',
+  attempts: 'the number of attempts differs from the calls in the ledger',
+  sums: "the calls' tokens or cost don't add up to the request's",
 }
 
-/** Says what an audit has found, and what to do. */
+/** Explains a finding, and what to do. */
 export function toSentence(finding: Finding): string {
   switch (finding.kind) {
     case 'difference': {
@@ -104,20 +99,20 @@ export function toSentence(finding: Finding): string {
         ({ field, ledger, rollup }) => `${field} ${ledger} in the ledger, ${rollup} in the rollup`,
       )
       const place = `${toTime(finding.hour_ms)}, key ${finding.key_id}, ${finding.model} on ${finding.upstream}`
-      return `${place}: ${what.join('; ') || 'in the rollup without a row in the ledger'}.`
+      return `${place}: ${what.join('; ') || 'in the rollup but not in the ledger'}.`
     }
     case 'day':
-      return `${toDay(finding.day_ms)}, ${finding.dimension} ${finding.value || '(none)'}: the sums of the day are not those of its hours.`
+      return `${toDay(finding.day_ms)}, ${finding.dimension} ${finding.value || '(none)'}: daily totals don't match hourly totals.`
     case 'calls':
       return `${toTime(finding.hour_ms)}, ${count(finding.requests, 'request')} such as ${finding.request_id}: ${PROBLEMS[finding.problem]}.`
     case 'open':
-      return `${count(finding.rows, 'row')} ${finding.rows === 1 ? 'is' : 'are'} open in ${finding.table} for instance ${finding.instance}, which is gone, the oldest since ${toTime(finding.oldest_ms)}: the next start gives them up.`
+      return `${count(finding.rows, 'row')} in ${finding.table} left open by stopped instance ${finding.instance} since ${toTime(finding.oldest_ms)}. The next server start closes them.`
     case 'journal':
-      return `${finding.file} holds ${finding.records} records of an instance that is gone: the next start applies them.`
+      return `${finding.file} holds ${count(finding.records, 'record')} of a stopped instance. The next server start applies them.`
     case 'missing':
-      return `${count(finding.requests, 'request')} that ${finding.requests === 1 ? 'was' : 'were'} on record ${finding.requests === 1 ? 'is' : 'are'} gone: a database or a journal was lost, or replaced by an older one. Restore a newer backup; to accept it, stop the server and delete ledger.mark.`
+      return `${count(finding.requests, 'recorded request')} missing: a database or journal was lost or replaced by an older one. Restore a newer backup; to accept the loss, stop the server and delete ledger.mark.`
     case 'rejected':
-      return `${finding.file} keeps records that the database would not take: look at them, and move the file away.`
+      return `${finding.file} holds records that the database rejected. Inspect them, then move the file away.`
   }
 }
 
@@ -127,7 +122,7 @@ export function compact(io: Context): Promise<void> {
     if (io.json) return printJson(io, compacted)
     const { before_bytes: before, after_bytes: after } = compacted
     io.stdout(
-      `The database was ${toSizeText(before)} and is ${toSizeText(after)}; from now on it gets shorter by itself.\n`,
+      `Compacted the database from ${toSizeText(before)} to ${toSizeText(after)}. It now shrinks automatically.\n`,
     )
   })
 }
@@ -148,11 +143,11 @@ async function auditLog({ since, limit, ...filter }: AuditLogFlags, io: Context)
   if (io.json) return printJson(io, page)
   const { audit, next } = page
   if (audit.length > 0) io.stdout(toDescribedTable(HEADINGS, audit.map(toCells), audit.map(toNotes), io.paint))
-  if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
-  else if (audit.length === 0) io.stderr('No such change is on record.\n')
+  if (next !== null) io.stderr(`For older entries: --before ${next}\n`)
+  else if (audit.length === 0) io.stderr('No matching changes. Try a longer period or fewer filters.\n')
 }
 
-const HEADINGS = ['WHEN (UTC)', 'WHO', 'WHAT', 'OF', '']
+const HEADINGS = ['TIME (UTC)', 'ACTOR', 'ACTION', 'SUBJECT', '']
 
 type Row = AuditPageDocument['audit'][number]
 
@@ -168,35 +163,35 @@ function toCells({ at_ms: atMs, actor, actor_name: actorName, action, subject, d
   ]
 }
 
-/** A change of more is told in part: all of it is in the JSON. */
-const MAX_TOLD = 20
+/** More changes are only in the JSON. */
+const MAX_SHOWN = 20
 
 function toNotes({ action, subject, detail }: Row): string[] {
   const [before, after] = [toFields(detail.before), toFields(detail.after)]
   const told = action.startsWith('catalog.') ? toRowChanges(before, after) : toFieldChanges(before, after)
-  const rest = told.length > MAX_TOLD ? [`and ${told.length - MAX_TOLD} more`] : []
+  const rest = told.length > MAX_SHOWN ? [`and ${told.length - MAX_SHOWN} more`] : []
   const whole = typeof detail.name === 'string' ? '' : toWholeSource(subject)
-  return [whole, toPrintable([...told.slice(0, MAX_TOLD), ...rest].join('; '))]
+  return [whole, toPrintable([...told.slice(0, MAX_SHOWN), ...rest].join('; '))]
 }
 
 type Side = ReadonlyMap<string, unknown>
 
 const toFields = (side: unknown): Side => new Map(isObject(side) ? Object.entries(side) : [])
 
-/** A change of the catalogue has fields by the names of their rows. */
+/** Catalog changes are grouped by row. */
 function toRowChanges(before: Side, after: Side): string[] {
   return [...new Set([...before.keys(), ...after.keys()])].flatMap((row) => {
-    if (!before.has(row)) return [`${row} is new`]
-    if (!after.has(row)) return [`${row} is gone`]
+    if (!before.has(row)) return [`created ${row}`]
+    if (!after.has(row)) return [`deleted ${row}`]
     return toFieldChanges(toFields(before.get(row)), toFields(after.get(row))).map((change) => `${row}: ${change}`)
   })
 }
 
-/** Such as `rpm 60 -> 120`. Of what is made, what it has. */
+/** Such as `rpm 60 -> 120`; for a new row its values. */
 function toFieldChanges(before: Side, after: Side): string[] {
   return [...new Set([...before.keys(), ...after.keys()])].flatMap((field) => {
     const [was, is] = [before, after].map((side) => toText(field, side.get(field)))
-    // Columns say by their ends what their numbers are.
+    // The unit suffix of the column name.
     const name = field.replace(/_(ms|nano_usd|id)$/, '')
     if (before.has(field)) return [`${name} ${was} -> ${is}`]
     return is === NOTHING ? [] : [`${name} ${is}`]

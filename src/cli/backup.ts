@@ -1,7 +1,4 @@
-/**
- * `tollgate backup FILE` writes one checked file with all that is on record; where the audit of it has findings, which the database has, too, the
- * file stays and the exit code is 1. `tollgate restore FILE` puts a backup in the place of the database, and says what is where.
- */
+/** `tollgate backup` and `tollgate restore`. If the ledger of a backup has findings, the file is kept and the exit code is 1. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type Backup, backUp, type Stage } from '../backup/create.ts'
@@ -16,9 +13,9 @@ import { addOldName } from './values.ts'
 
 export function addBackup(command: Command, context: Context): void {
   command
-    .argument('<file>', 'the backup; keep it on another machine')
-    .option('--force', 'replace a file of that name')
-    .option('--with-secret', "copy the data folder's secret to <file>.secret, too")
+    .argument('<file>', 'backup file; store it on another machine')
+    .option('--force', 'replace an existing file')
+    .option('--with-secret', 'also copy the encryption key to <file>.secret')
     .addHelpText(
       'after',
       toExamples('backup /mnt/backups/today.sqlite', 'backup today.sqlite --force --data /var/lib/tollgate'),
@@ -29,9 +26,9 @@ export function addBackup(command: Command, context: Context): void {
 export function addRestore(command: Command, context: Context): void {
   addOldName(command, '--as-it-was', 'reinstate-revoked', context)
   command
-    .argument('<file>', 'a backup, or the tollgate.db of a copied data folder')
+    .argument('<file>', 'backup file, or tollgate.db of a copied data folder')
     .option('--reinstate-revoked', 'reinstate keys and users revoked or disabled since the backup')
-    .option('--force', 'restore it although its ledger does not add up')
+    .option('--force', 'restore even if its ledger is inconsistent')
     .addHelpText(
       'after',
       toExamples(
@@ -67,7 +64,7 @@ export async function backup(file: string, { force = false, withSecret = false }
   const sentences = io.json ? '' : made.findings.map((finding) => `\n${toPrintable(toSentence(finding))}`).join('')
   throw new CommandError(
     'audit_failed',
-    `The backup was written, but its ledger does not add up, as that of the database: ${count(made.findings.length, 'finding')}.${sentences}`,
+    `The backup was written, but its ledger, like that of the database, has ${count(made.findings.length, 'finding')}.${sentences}`,
     1,
     true,
   )
@@ -75,7 +72,6 @@ export async function backup(file: string, { force = false, withSecret = false }
 
 const STAGES: Record<Stage, string> = { copying: 'Copying', checking: 'Checking' }
 
-/** Says on a terminal what takes its time, and how far it is. Ended with it. */
 function createProgress(io: Context) {
   const bar = createBar(io, STAGES.checking)
   return {
@@ -87,28 +83,26 @@ function createProgress(io: Context) {
   }
 }
 
-/** What a backup, or what was restored of one, holds. */
 function toContents({ requests, newestMs }: Pick<Backup, 'requests' | 'newestMs'>): string {
-  return `${count(requests, 'request')}${newestMs === null ? '' : `, the newest of ${toTime(newestMs)} UTC`}`
+  return `${count(requests, 'request')}${newestMs === null ? '' : `, newest ${toTime(newestMs)} UTC`}`
 }
 
-/** What was done to complete it, a line each. */
 function toCompletion({ applied, givenUp }: Pick<Backup, 'applied' | 'givenUp'>): string[] {
   return [
-    ...(applied > 0 ? [`${count(applied, 'ledger record')} came from the journal.`] : []),
+    ...(applied > 0 ? [`Applied ${count(applied, 'ledger record')} from the journal.`] : []),
     ...(givenUp > 0
-      ? [`${count(givenUp, 'request')} under way when it was made: in it they cost what they had reserved.`]
+      ? [`${count(givenUp, 'request')} in flight during the backup: recorded at the reserved cost.`]
       : []),
   ]
 }
 
 function toBackupLines(made: Backup, wantsSecret: boolean, { environment }: Pick<Context, 'environment'>): string {
-  const checked = made.findings.length === 0 ? ', checked' : ''
+  const checked = made.findings.length === 0 ? ', verified' : ''
   const lines = [`${made.file}: ${toSizeText(made.bytes)}, ${toContents(made)}${checked}.`, ...toCompletion(made)]
-  if (made.secretFile !== null) lines.push(`${made.secretFile}: the secret of the data folder.`)
+  if (made.secretFile !== null) lines.push(`${made.secretFile}: the encryption key of the data folder.`)
   else if (wantsSecret && environment.TOLLGATE_SECRET)
-    lines.push('The secret is in TOLLGATE_SECRET, and not in a file: keep it by yourself.')
-  else if (wantsSecret) lines.push('The data folder has no secret yet.')
+    lines.push('The encryption key is in TOLLGATE_SECRET, not in a file. Back it up yourself.')
+  else if (wantsSecret) lines.push('The data folder has no encryption key yet.')
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
@@ -134,7 +128,7 @@ export async function restore(name: string, { reinstateRevoked = false, force = 
   const { dataFolder } = io
   const file = resolve(io.cwd, name)
   const nowMs = io.nowMs()
-  // Whatever is made here is for this user alone.
+  // Files created here are private to this user.
   process.umask(0o077)
   using progress = createProgress(io)
   const done = await restoreFile({ dataFolder, file, reinstateRevoked, force, nowMs, ...progress })
@@ -144,29 +138,31 @@ export async function restore(name: string, { reinstateRevoked = false, force = 
 
 function toRestoreLines(file: string, done: Restored, dataFolder: string): string {
   const { kept, findings, replaced } = done
-  const lines = [`${dataFolder} is as ${file} has it: ${toContents(done)}.`, ...toCompletion(done)]
-  if (done.isSecretRestored) lines.push('Its secret was restored, too.')
+  const lines = [`Restored ${file} to ${dataFolder}: ${toContents(done)}.`, ...toCompletion(done)]
+  if (done.isSecretRestored) lines.push('Restored the encryption key.')
   lines.push(...findings.map(toSentence))
-  if (kept && kept.revoked.length > 0) lines.push(`Revoked since, and kept so: ${kept.revoked.join(', ')}.`)
-  if (kept && kept.secretsEnded > 0) lines.push(`${count(kept.secretsEnded, 'secret')} that had ended stay so.`)
+  if (kept && kept.revoked.length > 0)
+    lines.push(`Keys revoked since the backup stay revoked: ${kept.revoked.join(', ')}.`)
+  if (kept && kept.secretsEnded > 0)
+    lines.push(`${count(kept.secretsEnded, 'expired secret')} stay${kept.secretsEnded === 1 ? 's' : ''} expired.`)
   if (kept && kept.withoutSecret.length > 0)
     lines.push(
-      `Keys that were given another secret since, which the backup does not have: ${kept.withoutSecret.join(', ')}. Give each a new one with: tollgate keys rotate`,
+      `Keys rotated since the backup, whose new secrets are lost: ${kept.withoutSecret.join(', ')}. Issue new ones: tollgate keys rotate KEY`,
     )
   if (kept && kept.people.disabled.length > 0)
-    lines.push(`Disabled since, and kept so: ${kept.people.disabled.join(', ')}.`)
+    lines.push(`Users disabled since the backup stay disabled: ${kept.people.disabled.join(', ')}.`)
   if (kept && kept.people.tokens.length > 0)
-    lines.push(`Tokens revoked since, and kept so: ${kept.people.tokens.join(', ')}.`)
-  lines.push('All else is as it was then: limits of keys and teams, the catalogue, what budgets have used up.')
+    lines.push(`Tokens revoked since the backup stay revoked: ${kept.people.tokens.join(', ')}.`)
+  lines.push('Everything else is as of the backup: limits, the catalog, and budget spend.')
   if (kept === null) lines.push(...UNSEEN)
-  if (replaced !== null) lines.push(`What it replaces is in ${replaced}; delete that once nobody misses it.`)
+  if (replaced !== null) lines.push(`The replaced database is in ${replaced}. Delete it when no longer needed.`)
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
-/** It was asked for, or nothing there could tell which those are. */
+/** Revocations since the backup are unknown, or were discarded on request. */
 const UNSEEN = [
-  'Keys that were revoked after it was made let in again: look over them with: tollgate keys list',
-  'So do people who were disabled, and tokens that were revoked: tollgate admin list, tollgate admin token list',
+  'Keys revoked since the backup are active again. Review them: tollgate keys list',
+  'So are users disabled and tokens revoked since. Review them: tollgate admin list, tollgate admin token list',
 ]
 
 const toRestoreDocument = (file: string, done: Restored) => ({

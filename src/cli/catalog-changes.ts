@@ -1,7 +1,4 @@
-/**
- * Changes of the catalog as lines for people: a row a line behind `+`, `~`, `-` or `=`, its fields beneath it, and the question whether
- * to make them. What is too long for a line of a terminal goes on in the next, farther in.
- */
+/** Text output of catalog changes: one line per row, marked `+`, `~`, `-`, or `=`, its fields below; and the confirmation. */
 import type { Applied } from '../catalog/apply.ts'
 import type { Change, Changes, Counts, Overridden } from '../catalog/change.ts'
 import type { Difference } from '../domain/changes.ts'
@@ -13,7 +10,6 @@ import type { ChangeMark, Paint } from './terminal.ts'
 
 const MARKS: Record<Change['action'], ChangeMark> = { create: '+', update: '~', delete: '-' }
 
-/** What is, or would be, made, changed field by field, or deleted. */
 export function toWriteLines({ changes }: Pick<Changes, 'changes'>, paint: Paint): string {
   const routes = Map.groupBy(
     changes.filter(({ action, name }) => action !== 'update' && isRoute(name)),
@@ -24,7 +20,7 @@ export function toWriteLines({ changes }: Pick<Changes, 'changes'>, paint: Paint
     const { action, name, origin } = change
     const mark = paint.mark(MARKS[action])
     if (action === 'update') return toLine(mark, change, ofOwner(origin)) + toFields(change, paint)
-    // Routes come and go with their model.
+    // Routes are counted on the line of their model.
     if (isRoute(name) && whole.has(`${action} ${modelOf(name)}`)) return ''
     const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
@@ -40,20 +36,19 @@ const ofOwner = (origin: Origin) => ` (${origin})`
 const toLine = (mark: string, { name }: { name: string }, more: string) =>
   `${mark} ${toIndented(`${toPrintable(name)}${more}`, INDENT).trimStart()}`
 
-/** What a stronger layer says otherwise. */
+/** Rows that a higher-priority source overrides. */
 export const toOverriddenLines = (overridden: readonly Overridden[], applied: Origin, paint: Paint): string =>
   overridden
     .map((one) => {
-      const whose = one.origin === 'admin' ? 'set by hand' : one.origin
-      return toLine(paint.mark('='), one, ` (${whose}, which wins over the ${applied})`) + toFields(one, paint)
+      const whose = one.origin === 'admin' ? 'set manually' : one.origin
+      return toLine(paint.mark('='), one, ` (${whose}, overrides ${applied})`) + toFields(one, paint)
     })
     .join('')
 
-/** What a catalog does not change, though it differs: what counts otherwise, and what it no longer declares. */
+/** Rows that differ but don't change: overridden, or no longer declared. */
 export function toStayingLines({ overridden, kept }: Applied, applied: Origin, paint: Paint): string {
   const routes = Map.groupBy(kept.filter(isRoute), modelOf)
   const lines = kept.map((name) => {
-    // As where they are made and deleted: the routes of a model are told of with it.
     if (isRoute(name) && kept.includes(modelOf(name))) return ''
     const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
@@ -62,7 +57,6 @@ export function toStayingLines({ overridden, kept }: Applied, applied: Origin, p
   return toOverriddenLines(overridden, applied, paint) + lines.join('')
 }
 
-/** Of the fields of a row. */
 const INDENT = 4
 
 function toFields({ before, after }: Difference, paint: Paint): string {
@@ -85,13 +79,13 @@ function toText(value: unknown): string {
   return toPrintable(typeof value === 'string' ? value : toSpaced(value))
 }
 
-/** JSON on one line, with spaces at which it can be broken. */
+/** One line of JSON with spaces for wrapping. */
 const toSpaced = (value: unknown) =>
   JSON.stringify(value, null, 1)
     .replace(/(?<=[[{])\n *|\n *(?=[\]}])/g, '')
     .replace(/\n */g, ' ')
 
-/** Such as `1 row created, 2 updated, 0 deleted, 40 unchanged`. A route is a row of its own. */
+/** Such as `1 row created, 2 updated, 0 deleted, 40 unchanged`. Each route is a row. */
 export const toCountText = ({ created, updated, deleted, unchanged }: Counts): string =>
   `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged`
 
@@ -100,16 +94,15 @@ export interface DecideFlags {
   yes?: boolean
 }
 
-/** Refuses words that ask for both, or leave a script waiting. */
+/** Rejects contradictory options, and JSON output that would have to prompt. */
 export function requireDecided({ yes, plan }: DecideFlags, io: Context): void {
-  if (yes && plan) throw usageError('--plan changes nothing, and --yes does: say one of them.')
-  if (io.json && !yes && !plan) throw usageError('--json asks nothing: say --yes, or --plan.')
+  if (yes && plan) throw usageError('Pass either --plan or --yes, not both.')
+  if (io.json && !yes && !plan) throw usageError('--json requires --yes or --plan.')
 }
 
-/** @param question such as `Add this?`. Throws `not_decided` where the answer is no, or nobody answers. */
+/** @param question such as `Add this?`. @throws CommandError `not_decided` if declined or without a terminal. */
 export async function requireYes(question: string, io: Context): Promise<void> {
   const answer = await io.ask(`${question} [Y/n] `, false)
-  if (answer === null)
-    throw new CommandError('not_decided', 'Nothing is changed yet: say --yes, or run this at a terminal, which asks.')
-  if (!/^(y|yes)?$/i.test(answer.trim())) throw new CommandError('not_decided', 'Nothing was changed.')
+  if (answer === null) throw new CommandError('not_decided', 'Confirmation required. Pass --yes or run in a terminal.')
+  if (!/^(y|yes)?$/i.test(answer.trim())) throw new CommandError('not_decided', 'No changes made.')
 }

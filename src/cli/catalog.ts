@@ -1,7 +1,4 @@
-/**
- * `tollgate catalog validate | plan | apply | export | history | revert | refresh`. Files and lists of facts are read here, by whoever asks,
- * and carried into the catalog by the admin API. `validate` needs nobody.
- */
+/** `tollgate catalog`. Files and price lists are read by the command, then applied through the admin API. */
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -45,68 +42,66 @@ import {
 } from './io.ts'
 import { toCatalogFile } from './serve/serve.ts'
 
-const CATALOG_FILE = 'the catalogue; else <data>/catalog.yaml, else ./catalog.yaml, else the built-in one'
-const PRUNE = 'delete what a file has declared and this one no longer does'
-const DISCARD_EDITS = 'forget what was changed by hand of what it declares'
+const CATALOG_FILE = 'catalog (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)'
+const PRUNE = 'delete entries that a file declared and this one no longer does'
+const DISCARD_EDITS = 'discard manual edits of entries that it declares'
 
 export function addCatalog(group: Command, context: Context): void {
   const fileOf = (name: string | undefined, flags: { catalog?: string }) =>
     toCatalogFile(name ?? flags.catalog, context)
   group
     .command('validate')
-    .description('name every problem of a catalogue')
+    .description('check a catalog and list all problems')
     .argument('[file]', CATALOG_FILE)
-    .option('--catalog <file>', 'the same as the argument')
+    .option('--catalog <file>', 'same as the argument')
     .addHelpText('after', toExamples('catalog validate', 'catalog validate new.yaml'))
     .action((name, flags) => validate(fileOf(name, flags), context))
   group
     .command('plan')
-    .description('show how the database differs from a catalogue, and what an apply would do; changes nothing')
+    .description('preview changes without applying them')
     .argument('[file]', CATALOG_FILE)
-    .option('--catalog <file>', 'the same as the argument')
+    .option('--catalog <file>', 'same as the argument')
     .option('--prune', PRUNE)
     .option('--discard-edits', DISCARD_EDITS)
-    .option('--check', 'exit 1 where they differ')
+    .option('--check', 'exit 1 if there are changes')
     .addHelpText('after', toExamples('catalog plan', 'catalog plan new.yaml --prune --check'))
     .action((name, flags) => plan(fileOf(name, flags), flags, context))
   group
     .command('apply')
-    .description('make the database say what a catalogue says')
+    .description('apply a catalog')
     .argument('[file]', CATALOG_FILE)
-    .option('--catalog <file>', 'the same as the argument')
+    .option('--catalog <file>', 'same as the argument')
     .option('--prune', PRUNE)
     .option('--discard-edits', DISCARD_EDITS)
     .addHelpText('after', toExamples('catalog apply', 'catalog apply new.yaml --prune'))
     .action((name, flags) => apply(fileOf(name, flags), flags, context))
   group
     .command('refresh')
-    .description(
-      'bring the prices and facts of models that were found out up to date. Shows first what that would change',
-    )
-    .argument('[file]', 'an api.json of models.dev; else it is fetched')
-    .option('--from <url>', 'where it is published (or TOLLGATE_FACTS; default https://models.dev/api.json)')
-    .option('--plan', 'show what that would change, and change nothing')
-    .option('--yes', 'ask nothing: for scripts')
+    .description('refresh known prices and model facts; previews first')
+    .argument('[file]', 'api.json of models.dev (default: fetch it)')
+    .option('--from <url>', 'URL to fetch (env TOLLGATE_FACTS; default https://models.dev/api.json)')
+    .option('--plan', 'preview changes without applying them')
+    .option('--yes', 'skip confirmation')
     .addHelpText('after', toExamples('catalog refresh', 'catalog refresh api.json --plan'))
     .action((file, flags) => refresh(file, flags, context))
   group
     .command('export')
-    .description('write what the database says as a catalogue: as YAML, or with --json as JSON')
-    .argument('[file]', 'where to write it; else to standard output')
-    .option('--force', 'replace the file if there is one')
+    .description('export the catalog as YAML, or as JSON with --json')
+    .argument('[file]', 'output file (default: stdout)')
+    .option('--force', 'replace an existing file')
     .addHelpText('after', toExamples('catalog export new.yaml', 'catalog export --json'))
     .action((name, flags) => exportTo(name, flags, context))
   group
     .command('history')
-    .description('list the versions of the catalogue that are kept, oldest first: the newest hundred')
-    .argument('[n]', 'show what this one changed')
+    .description('list catalog versions, oldest first (the last 100 are kept)')
+    .argument('[n]', 'version whose changes to show')
     .addHelpText('after', toExamples('catalog history', 'catalog history 12'))
     .action((number) => history(number, context))
   group
     .command('revert')
-    .description('make the catalogue what it was after a version; itself a version, which can be reverted')
-    .argument('<n>', 'its number in the history')
-    .option('--plan', 'show what that would change, and change nothing')
+    .description('roll back to a version (creates a new version)')
+    .argument('<n>', 'version number')
+    .option('--plan', 'preview changes without applying them')
     .addHelpText('after', toExamples('catalog revert 12 --plan', 'catalog revert 12'))
     .action((number, flags) => revert(number, flags, context))
 }
@@ -116,7 +111,7 @@ async function validate(file: string | undefined, io: Context): Promise<void> {
     if (io.json && error instanceof ServiceError && error.failure.kind === 'catalog_invalid') {
       const { name, problems } = error.failure
       printJson(io, { valid: false, path: resolve(io.cwd, name), problems })
-      throw new CommandError('catalog_invalid', `The catalogue has ${count(problems.length, 'problem')}.`)
+      throw new CommandError('catalog_invalid', `The catalog has ${count(problems.length, 'problem')}.`)
     }
     throw error
   })
@@ -127,7 +122,6 @@ async function validate(file: string | undefined, io: Context): Promise<void> {
   io.stdout(`${toTitle(source)} is valid: ${count(upstreams, 'upstream')}, ${what}.\n`)
 }
 
-/** The options of `catalog plan` and `catalog apply`. */
 interface ApplyFlags {
   prune?: boolean
   discardEdits?: boolean
@@ -149,19 +143,22 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
     )
   }
   if (flags.check && differs(found))
-    throw new CommandError('catalog_differs', `The database differs from ${source.path ?? 'the built-in catalogue'}.`)
+    throw new CommandError(
+      'catalog_differs',
+      `The database differs from ${source.path ?? 'the built-in catalog'}. Apply it: ${toApplyCommand(file, flags)}`,
+    )
 }
 
-/** @param command what would do it. */
+/** @param command that applies it. */
 function toClosing(source: CatalogSource, found: Applied, command: string): string {
   const title = toTitle(source)
   const staying = found.overridden.length + found.kept.length
   if (found.changes.length === 0)
     return staying === 0
-      ? `${title}: the database says the same.\n`
-      : `${title}: an apply would change nothing; ${staying} that differ stay as they are.\n`
-  const stays = staying === 0 ? '' : `; ${staying} that differ would stay as they are`
-  return `${title} would make: ${toCountText(found)}${stays}. Nothing is changed yet: ${command}\n`
+      ? `${title}: no changes.\n`
+      : `${title}: no changes; keeps ${count(staying, 'different row')}.\n`
+  const stays = staying === 0 ? '' : `; keeps ${count(staying, 'different row')}`
+  return `${title} to apply: ${toCountText(found)}${stays}. Run: ${command}\n`
 }
 
 function toApplyCommand(file: string | undefined, { prune = false, discardEdits = false }: ApplyFlags): string {
@@ -181,19 +178,19 @@ export async function apply(file: string | undefined, flags: ApplyFlags, io: Con
   if (summary.kept.length > 0) io.stderr(toKeptNote(summary.kept))
   io.stdout(
     summary.version === null
-      ? `${toTitle(source)}: nothing to change.\n`
-      : `${toTitle(source)} applied: ${toCountText(summary)}. It is version ${summary.version} of the catalogue${toWayBack(summary.version)}.\n`,
+      ? `${toTitle(source)}: no changes.\n`
+      : `Applied ${toSubject(source)}: ${toCountText(summary)}. Saved as version ${summary.version}.${toUndo(summary.version)}\n`,
   )
 }
 
-/** The first version has none before it to go back to. */
-const toWayBack = (version: number) => (version > 1 ? `; back with: tollgate catalog revert ${version - 1}` : '')
+/** The first version has no predecessor. */
+const toUndo = (version: number) => (version > 1 ? ` Undo: tollgate catalog revert ${version - 1}` : '')
 
 const toOverriddenNote = (names: readonly string[]) =>
-  `note: set by hand, which goes on to count: ${toNames(names.map(toPrintable))}. Forget what was set by hand with --discard-edits.\n`
+  `note: overridden by manual changes: ${toNames(names.map(toPrintable))}. Use --discard-edits to discard those.\n`
 
 function toKeptNote(kept: readonly string[]): string {
-  return `note: no longer declared, and kept: ${toNames(kept.map(toPrintable))}. Delete what is not declared with --prune; a server that begins with this file does so, too.\n`
+  return `note: not in the file but kept: ${toNames(kept.map(toPrintable))}. Use --prune to delete; a server that starts with this file deletes them too.\n`
 }
 
 function toDestructiveOptions(
@@ -201,7 +198,7 @@ function toDestructiveOptions(
   { origin }: CatalogSource,
 ): DestructiveOptions {
   if (discardEdits && origin === 'builtin')
-    throw usageError('--discard-edits needs a catalogue of your own: name its file.')
+    throw usageError('--discard-edits requires your own catalog. Pass its file.')
   return { prune, discardEdits }
 }
 
@@ -212,16 +209,13 @@ async function load(file: string | undefined, io: Context) {
   return { source, ...parsed }
 }
 
-const toTitle = (source: CatalogSource) => source.path ?? 'The built-in catalogue'
+const toTitle = (source: CatalogSource) => source.path ?? 'The built-in catalog'
+const toSubject = (source: CatalogSource) => source.path ?? 'the built-in catalog'
 
-/** @param file where to write it; standard output without one. */
 async function exportTo(file: string | undefined, { force = false }: { force?: boolean }, io: Context) {
   const path = file === undefined ? null : resolve(io.cwd, file)
   if (path !== null && !force && existsSync(path))
-    throw new CommandError(
-      'file_exists',
-      `There is a file ${path} already. Name another file, or have it replaced with --force.`,
-    )
+    throw new CommandError('file_exists', `${path} already exists. Choose another file, or replace it with --force.`)
   const exported = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.catalog.get()))
   const { document, yaml, left_out, sealed } = exported
   const warnings = toWarnings(exported)
@@ -230,50 +224,45 @@ async function exportTo(file: string | undefined, { force = false }: { force?: b
   const aliases = Object.keys(document.aliases ?? {}).length
   if (path !== null && io.json) return printJson(io, { path, upstreams, models, aliases, left_out, sealed, warnings })
   for (const warning of warnings) io.stderr(`warning: ${toPrintable(warning)}\n`)
-  // A catalogue may be written as JSON, too.
   if (path === null) return io.json ? printJson(io, document) : io.stdout(yaml)
   const what = `${count(upstreams, 'upstream')}, ${count(models, 'model')}, ${aliases} ${aliases === 1 ? 'alias' : 'aliases'}`
-  io.stdout(`${path} says what the database says: ${what}.\n`)
+  io.stdout(`Exported to ${path}: ${what}.\n`)
 }
 
 function toWarnings({ left_out, sealed }: { left_out: Exported['leftOut']; sealed: string[] }): string[] {
   return [
-    ...left_out.map(({ name, reason }) => `${name} is left out: ${reason}`),
-    ...sealed.map(
-      (id) => `upstreams.${id}: its credential was typed in and is not written: name a variable that has it.`,
-    ),
+    ...left_out.map(({ name, reason }) => `${name} was omitted: ${reason}`),
+    ...sealed.map((id) => `upstreams.${id}: its stored credential was not exported. Reference a variable in api_key.`),
   ]
 }
 
-/** Whole or not at all: what is replaced stays until then. */
+/** Atomic: a replaced file is kept until the new one is complete. */
 function write(path: string, text: string): void {
   try {
     putFile(path, text, { mode: 0o666 })
   } catch (cause) {
     throw new CommandError(
       'file_unwritable',
-      `Cannot write ${path}: ${codeOf(cause) || messageOf(cause)}. Name another file.`,
+      `Can't write ${path}: ${codeOf(cause) || messageOf(cause)}. Choose another file.`,
     )
   }
 }
 
-/** @param number the version to show; all of them are listed without one. */
 export async function history(number: string | undefined, io: Context): Promise<void> {
   if (number !== undefined) return show(toNumber(number), io)
   const { versions } = await withAdmin(io, { readonly: true }, ({ api }) => answerOf(api.catalog.history.get()))
   if (io.json) return printJson(io, { versions })
-  if (versions.length === 0) return io.stderr('Nothing was applied yet.\n')
+  if (versions.length === 0) return io.stderr('No versions yet. Apply a catalog: tollgate catalog apply\n')
   io.stdout(toTable(HEADINGS, versions.map(toCells), io.paint))
 }
 
-const HEADINGS = ['N', 'WHEN (UTC)', 'WHO', 'WHAT', 'ROWS', 'SOURCE']
+const HEADINGS = ['#', 'TIME (UTC)', 'ACTOR', 'ACTION', 'ROWS', 'SOURCE']
 
 const toCells = (version: ReturnType<typeof toVersionDocument>) => [
   String(version.number),
   toTime(version.at_ms),
   toShort(version.actor_name ?? version.actor),
   version.action.replace(/^catalog\./, ''),
-  // As a plan marks them.
   `+${version.created} ~${version.updated} -${version.deleted}`,
   toShortSource(version.subject),
 ]
@@ -283,11 +272,7 @@ async function show(number: number, io: Context): Promise<void> {
   if (io.json) return printJson(io, shown)
   const { subject, changes } = shown
   io.stdout(toDescribedTable(HEADINGS, [toCells(shown)], [[toWholeSource(subject)]], io.paint))
-  io.stdout(
-    changes
-      ? toWriteLines({ changes }, io.paint)
-      : 'What it changed is not known: the version before it is not kept any more.\n',
-  )
+  io.stdout(changes ? toWriteLines({ changes }, io.paint) : 'Changes are unknown: the previous version was deleted.\n')
 }
 
 export async function revert(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
@@ -295,23 +280,21 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
   const done = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.catalog.revert.post({ number, plan })))
   if (io.json) return printJson(io, done)
   io.stdout(toWriteLines(done, io.paint))
-  if (done.changes.length === 0)
-    return io.stdout(`The catalogue is what it was after version ${number}: nothing to change.\n`)
+  if (done.changes.length === 0) return io.stdout(`The catalog already matches version ${number}. No changes.\n`)
   const what = toCountText(done)
-  if (plan) return io.stdout(`To go back to version ${number} would make: ${what}.\n`)
-  io.stdout(`The catalogue is what it was after version ${number}: ${what}. This is version ${done.version}.\n`)
+  if (plan) return io.stdout(`To roll back to version ${number}: ${what}. Run: tollgate catalog revert ${number}\n`)
+  io.stdout(`Rolled back to version ${number}: ${what}. Saved as version ${done.version}.\n`)
   io.stderr(
-    'note: the catalogue file says what it said, and wins again once it is applied: by you, by a reload, or by a server that starts after the file, or its own version, has changed. Write this one down with: tollgate catalog export FILE\n',
+    'note: the catalog file is unchanged. It replaces this version when applied: by you, on reload, or when a server starts with a changed file or a new Tollgate version. To keep this version: tollgate catalog export FILE\n',
   )
 }
 
 function toNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text))
-    throw usageError(`'${text}' is no version: see their numbers with: tollgate catalog history`)
+    throw usageError(`Invalid version '${text}'. List versions: tollgate catalog history`)
   return Number(text)
 }
 
-/** Of a note. */
 const MAX_REFRESHED = 20
 
 interface RefreshFlags extends DecideFlags {
@@ -320,7 +303,7 @@ interface RefreshFlags extends DecideFlags {
 
 export async function refresh(file: string | undefined, flags: RefreshFlags, io: Context): Promise<void> {
   requireDecided(flags, io)
-  if (file !== undefined && flags.from !== undefined) throw usageError('Name a file, or an address with --from.')
+  if (file !== undefined && flags.from !== undefined) throw usageError('Pass either a file or --from URL.')
   const source = file === undefined ? (flags.from ?? toFactsSource(io.environment)) : resolve(io.cwd, file)
   const text = file === undefined ? await fetchFacts(source) : await readFile(source)
   const send = (isPlan: boolean) =>
@@ -333,31 +316,30 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
       return { wrong, models, told }
     })
   const { wrong, models, told: planned } = await send(true)
-  if (wrong > 0)
-    io.stderr(`note: ${wrong} of the ${models + wrong} models in it are not as they should be, and left out.\n`)
+  if (wrong > 0) io.stderr(`note: skipped ${wrong} invalid of ${count(models + wrong, 'model')}.\n`)
   const isIdle = planned.changes.length === 0
   if (io.json && (flags.plan || isIdle)) return printJson(io, planned)
   if (!io.json) {
     io.stdout(toWriteLines(planned, io.paint) + toOverriddenLines(planned.overridden, 'discovered', io.paint))
     tellPrices(planned, io)
-    if (isIdle) return io.stdout(`The catalogue says what ${toPrintable(source)} does: nothing to change.\n`)
-    if (flags.plan) return io.stdout(`That would make: ${toCountText(planned)}. Nothing is changed yet.\n`)
+    if (isIdle) return io.stdout(`The catalog matches ${toPrintable(source)}. No changes.\n`)
+    if (flags.plan) return io.stdout(`To apply: ${toCountText(planned)}. Run without --plan.\n`)
   }
-  if (!flags.yes) await requireYes('Change this?', io)
+  if (!flags.yes) await requireYes('Apply these changes?', io)
   const { told: done } = await send(false)
   if (io.json) return printJson(io, done)
-  const back = done.version === null ? '' : toWayBack(done.version)
-  io.stdout(`${toCountText(done)}. It is version ${done.version} of the catalogue${back}\n`)
+  const saved = done.version === null ? '' : ` Saved as version ${done.version}.${toUndo(done.version)}`
+  io.stdout(`${toCountText(done)}.${saved}\n`)
 }
 
 function tellPrices({ unpriced, free }: Pick<Refreshed, 'unpriced' | 'free'>, io: Context): void {
   if (free.length > 0)
     io.stderr(
-      `note: by this list they cost nothing from now on, and no budget ends them: ${toNames(free.map(toPrintable), MAX_REFRESHED)}. Whoever knows better gives them prices in the dashboard.\n`,
+      `note: now free by this list, so budgets don't limit them: ${toNames(free.map(toPrintable), MAX_REFRESHED)}. If that is wrong, set prices in the dashboard.\n`,
     )
   if (unpriced.length > 0)
     io.stderr(
-      `note: still unpriced, and so disabled: ${toNames(unpriced.map(toPrintable), MAX_REFRESHED)}. Give them prices in the dashboard.\n`,
+      `note: still disabled until priced: ${toNames(unpriced.map(toPrintable), MAX_REFRESHED)}. Set prices in the dashboard.\n`,
     )
 }
 
@@ -365,6 +347,6 @@ async function readFile(path: string): Promise<string> {
   try {
     return await Bun.file(path).text()
   } catch {
-    throw unusable(`${path} cannot be read. Name the api.json of models.dev, or leave the name out to have it fetched.`)
+    throw unusable(`Can't read ${path}. Pass the api.json of models.dev, or omit it to fetch it.`)
   }
 }

@@ -1,14 +1,11 @@
-/**
- * What a shell completes: a script for each that asks the program itself, `tollgate complete -- WORDS…`, while somebody types. No
- * script evaluates what was typed; where the program knows nothing, the shell offers files.
- */
+/** Shell completion scripts. They call `tollgate complete -- WORDS…`, evaluate no input, and fall back to file names. */
 import type { Command, Option } from 'commander'
 import { usageError } from './command-error.ts'
 import { type Context, toExamples } from './io.ts'
 
 export function addCompletions(command: Command, context: Context): void {
   command
-    .argument('<shell>', 'bash, zsh or fish')
+    .argument('<shell>', 'bash, zsh, or fish')
     .addHelpText(
       'after',
       toExamples(
@@ -54,23 +51,19 @@ complete -c tollgate -f -a '(__tollgate_complete)'
 `,
 }
 
-const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+const OR = new Intl.ListFormat('en-US', { type: 'disjunction' })
 
-/** The script of a shell. Throws a usage error for one that has none. */
 function toScript(shell: string): string {
   const known = SHELLS.find((one) => one === shell)
-  if (known === undefined) throw usageError(`There are no completions for ${shell}: name ${OR.format(SHELLS)}.`)
+  if (known === undefined) throw usageError(`Unsupported shell '${shell}'. Use ${OR.format(SHELLS)}.`)
   return SCRIPTS[known]
 }
 
-/**
- * What the last of the words may become, a line each: the word, a tab, and what it is about. The words are those behind the
- * program's name, the last one as far as it is typed.
- */
+/** Completions of the last word, one per line: word, tab, description. @param words without the program's name. */
 export function toCompletions(program: Command, words: readonly string[]): string {
   const typed = words.at(-1) ?? ''
   const { command, isValue } = follow(program, words.slice(0, -1))
-  // What a value may be, such as a file, the shell knows better.
+  // Values are left to the shell, which completes files.
   if (isValue) return ''
   const known = typed.startsWith('-')
     ? optionsOf(command).map(({ long, description }) => [long ?? '', description] as const)
@@ -82,7 +75,6 @@ export function toCompletions(program: Command, words: readonly string[]): strin
   return found.map(([word, about]) => `${word}\t${about}\n`).join('')
 }
 
-/** The command that the words name, and whether the next word is the value of an option. */
 function follow(program: Command, words: readonly string[]): { command: Command; isValue: boolean } {
   let command = program
   let isValue = false
@@ -98,7 +90,7 @@ const takesValue = (options: readonly Option[], word: string): boolean =>
   !word.includes('=') &&
   options.some((option) => (option.long === word || option.short === word) && (option.required || option.optional))
 
-/** Its own, and those that stand anywhere. */
+/** Own and global options. */
 function optionsOf(command: Command): Option[] {
   const help = command.createHelp()
   help.showGlobalOptions = true

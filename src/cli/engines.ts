@@ -1,4 +1,4 @@
-/** `tollgate engines install | list`: the programs that serve models of files, in `engines/` of the data folder. */
+/** `tollgate engines`: llama.cpp builds in `engines/` of the data folder. */
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -12,9 +12,9 @@ import { type Context, printJson, toExamples, toPrintable, toTable, toTime } fro
 export function addEngines(group: Command, context: Context): void {
   group
     .command('install')
-    .description('unpack a build of llama.cpp beside the data, try it, and use it; the one before is kept')
-    .option('--from <file>', 'a .tar.gz that you have downloaded')
-    .option('--sha256 <hex>', 'what its publisher says that it has')
+    .description('install a llama.cpp build in the data folder, test it, and use it; keeps the previous one')
+    .option('--from <file>', 'downloaded .tar.gz')
+    .option('--sha256 <hex>', 'SHA-256 checksum given by the publisher')
     .addHelpText(
       'after',
       toExamples(
@@ -25,7 +25,7 @@ export function addEngines(group: Command, context: Context): void {
     .action((flags: InstallFlags) => installEngine(flags, context))
   group
     .command('list')
-    .description('list what is installed, and which is used')
+    .description('list installed builds and the one in use')
     .addHelpText('after', toExamples('engines list', 'engines list --json'))
     .action(() => list(context))
 }
@@ -35,18 +35,18 @@ interface InstallFlags {
   sha256?: string
 }
 
-/** What stays for the ledger. */
+/** Reserved for the ledger. */
 const MIN_FREE_BYTES = 2 ** 30
-/** No build of an engine is larger. */
+/** Larger than any build. */
 const MAX_BYTES = 16 * 2 ** 30
 
 async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promise<void> {
   if (from === undefined)
     throw usageError(
-      `Say which build with --from FILE --sha256 HEX: download one (https://github.com/ggml-org/llama.cpp/releases) for ${process.platform}-${process.arch}, or put ${LLAMA_SERVER} on the PATH.`,
+      `--from and --sha256 are required. Download a build for ${process.platform}-${process.arch} (https://github.com/ggml-org/llama.cpp/releases), or put ${LLAMA_SERVER} on the PATH.`,
     )
   if (sha256 === undefined || !/^[0-9a-f]{64}$/i.test(sha256))
-    throw usageError('--from needs --sha256 with 64 hex digits: as whoever publishes the file says them.')
+    throw usageError('--sha256 must be the 64 hex digits given by the publisher of the file.')
   const { dataFolder, environment, nowMs } = io
   prepareDataFolder(dataFolder)
   const mostBytes = Math.min(MAX_BYTES, freeBytesOf(dataFolder) - MIN_FREE_BYTES)
@@ -57,7 +57,7 @@ async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promi
   giveAll(dataFolder)
   if (io.json) return printJson(io, toDocument(engine))
   io.stdout(
-    `${engine.name} is installed: llama-server ${toPrintable(engine.version)}. Model servers use it from their next start on.\n`,
+    `Installed ${engine.name}: llama-server ${toPrintable(engine.version)}. Model servers use it after their next start.\n`,
   )
 }
 
@@ -66,7 +66,7 @@ function giveAll(dataFolder: string): void {
   giveToOwner(dataFolder, [folder, ...listWithin(folder)])
 }
 
-/** All paths below a folder, and none behind a link: `recursive` of readdir would go through those to folders. */
+/** All paths below a folder, not following links: `recursive` of readdir would. */
 function listWithin(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -86,9 +86,9 @@ async function list(io: Context): Promise<void> {
     isCurrent ? 'in use' : 'kept',
   ])
   if (cells.length > 0) io.stdout(toTable(['NAME', 'VERSION', 'INSTALLED', 'STATE'], cells, io.paint))
-  if (used === null) io.stderr('There is no llama-server here. Install one with: tollgate engines install\n')
-  else if (!engines.some(({ isCurrent }) => isCurrent))
-    io.stderr(`Model servers use ${toPrintable(used)}, from the PATH.\n`)
+  if (used === null)
+    io.stderr('llama-server is not installed. Install it: tollgate engines install --from FILE --sha256 HEX\n')
+  else if (!engines.some(({ isCurrent }) => isCurrent)) io.stderr(`Using ${toPrintable(used)} from the PATH.\n`)
 }
 
 const toDocument = ({ name, version, sha256, installedMs, program, isCurrent }: Installed) => ({

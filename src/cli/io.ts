@@ -1,7 +1,4 @@
-/**
- * What a command works with: where it writes, where the data are, whether its answer is JSON; and how it writes for people:
- * tables, times, names. Light on purpose: `serve` and `version` load it before anything else.
- */
+/** The context of a command, and text output: tables, times, names. Keep it light: `serve` and `version` load it first. */
 import { version as checkout } from '../../package.json'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
@@ -9,37 +6,33 @@ import type { Store } from '../store/store.ts'
 import { type Paint, PLAIN } from './terminal.ts'
 
 export interface Io {
-  /** Both take text as it is; the caller ends its own lines. */
+  /** The caller adds line breaks. */
   stdout(text: string): void
   stderr(text: string): void
-  /** Resolves once all that was written to stdout has left; false where nobody reads it any more. */
+  /** Resolves once stdout is drained; false if its reader has closed it. */
   stdoutLeft(): Promise<boolean>
-  /** All that is piped in; null where standard input is a terminal. */
+  /** Piped input; null if stdin is a terminal. */
   stdin(): Promise<string | null>
-  /** Asks at the terminal, and reads one line; a secret is not shown. Null where there is none, or nobody wants to answer. */
+  /** Prompts for one line; a secret is not echoed. Null without a terminal or if canceled. */
   ask(question: string, isSecret: boolean): Promise<string | null>
-  /**
-   * Runs another program with the terminal of this one. Resolves to its exit code; null where there is no such program on the PATH of
-   * the variables that it is given.
-   */
+  /** Runs a program in this terminal. Resolves to its exit code; null if it is not on the PATH of `environment`. */
   run(command: string, args: readonly string[], environment: Environment): Promise<number | null>
-  /** Whether a person reads what is written there: 1 is stdout, 2 is stderr. */
+  /** 1 is stdout, 2 is stderr. */
   isTerminal(fd: 1 | 2): boolean
-  /** Columns of the terminal that stdout is. */
   columns(): number
-  /** Lets every other process have a core first, from here on: for work that nobody waits for. */
+  /** Lowers the priority of this process, for background work. */
   giveWay(): Promise<void>
   environment: Environment
   nowMs(): number
   cwd: string
 }
 
-/** An `Io` with what the options of the program itself say, wherever on the command line they stand. */
+/** An `Io` with the global options. */
 export interface Context extends Io {
   /** Full path of the data folder: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
   readonly dataFolder: string
   readonly json: boolean
-  /** For what goes to stdout, and a person reads. */
+  /** For stdout. */
   readonly paint: Paint
 }
 
@@ -48,10 +41,7 @@ declare const TOLLGATE_VERSION: string | undefined
 /** The version, such as `0.1.0`: the build inlines it (`--define`), a checkout reads its own package.json. */
 export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
-/**
- * Opens the database of the data folder, if there is one, and closes it when the work is done. What changes the configuration asks the
- * admin API instead (`admin-client.ts`).
- */
+/** Opens an existing database for the work, then closes it. To change configuration use `withAdmin` instead. */
 export async function withStore<T>(
   io: Context,
   options: { readonly?: boolean },
@@ -79,19 +69,17 @@ export async function withStore<T>(
   }
 }
 
-/** Two command lines to copy, without the program's name, for below the help of a command. */
+/** Examples for the help of a command, without the program's name. */
 export const toExamples = (...lines: [string, string]) =>
   `\nExamples:\n${lines.map((line) => `  tollgate ${line}\n`).join('')}`
 
-/** Prints one JSON document. */
 export function printJson(io: Io, document: unknown): void {
   io.stdout(`${JSON.stringify(document, toNumber, 2)}\n`)
 }
 
-/** However large it is. */
 const toNumber = (_: string, value: unknown) => (typeof value === 'bigint' ? JSON.rawJSON(String(value)) : value)
 
-/** Under these a cell is a word for how something is. */
+/** Columns whose cells are colored by state. */
 const STATES = new Set(['STATE', 'STATUS', 'READY'])
 
 /** Aligns rows under their headings, two spaces apart. */
@@ -104,7 +92,7 @@ export function toTable(headings: string[], rows: string[][], paint: Paint = PLA
   return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
-/** The same, with what else there is to say of each row beneath it, a paragraph an item; '' says nothing. */
+/** A table with notes below each row, one paragraph each; '' is skipped. */
 export function toDescribedTable(
   headings: string[],
   rows: string[][],
@@ -117,10 +105,9 @@ export function toDescribedTable(
   return `${head}\n${lines.map((line, row) => `${line}\n${beneath(row).join('')}`).join('')}`
 }
 
-/** Of what stands beneath a row. */
 const INDENT = 10
 
-/** What is known of one thing, under its heading: a line each, which may be several of a terminal, behind what it is about. */
+/** Labels and values under a heading, wrapped. */
 export function toFactLines(heading: string, facts: readonly (readonly [what: string, text: string])[]): string {
   const width = Math.max(...facts.map(([what]) => what.length)) + 2
   const lines = facts.map(
@@ -129,13 +116,12 @@ export function toFactLines(heading: string, facts: readonly (readonly [what: st
   return `${toPrintable(heading)}\n${lines.join('')}`
 }
 
-/** Writes a time as UTC to the minute: `2027-01-31 12:00`. */
+/** UTC to the minute: `2027-01-31 12:00`. */
 export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 
-/** Columns of a terminal that nobody made wider. */
 export const WIDTH = 80
 
-/** Breaks words into lines of a terminal, each behind so many spaces. A word that is too long has a line to itself. */
+/** Wraps text to WIDTH with an indent; a longer word gets its own line. */
 export function toIndented(text: string, indent: number): string {
   let lines = ''
   let line = ''
@@ -148,10 +134,9 @@ export function toIndented(text: string, indent: number): string {
   return `${lines}${' '.repeat(indent)}${line}\n`
 }
 
-/** Of a name in a table. */
 const NAME_WIDTH = 18
 
-/** A name as a cell of a table, which has to be narrow. */
+/** Truncates a name for a table. */
 export function toShort(name: string, width = NAME_WIDTH): string {
   const text = toPrintable(name)
   if (Bun.stringWidth(text) <= width) return text
@@ -160,10 +145,9 @@ export function toShort(name: string, width = NAME_WIDTH): string {
   return `${short}…`
 }
 
-/** Of what a change of the catalogue is from, mostly the path of a file. */
 const SOURCE_WIDTH = 30
 
-/** The same of a source: paths differ in their ends. */
+/** Truncates a path at its start: paths differ at their ends. */
 export function toShortSource(source: string): string {
   const text = toPrintable(source)
   if (Bun.stringWidth(text) <= SOURCE_WIDTH) return text
@@ -172,17 +156,16 @@ export function toShortSource(source: string): string {
   return `…${letters.join('')}`
 }
 
-/** A source that is not all in its cell, for beneath it; '' for one that is. */
+/** A source that `toShortSource` truncates; '' for any other. */
 export function toWholeSource(source: string): string {
   const text = toPrintable(source)
   return Bun.stringWidth(text) <= SOURCE_WIDTH ? '' : text
 }
 
-/** Control characters of a name would be commands to the terminal that shows it. */
+/** Replaces control characters: a terminal would obey them. */
 export const toPrintable = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
 
-/** The same of a text of several lines. */
 export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n')
 
-/** The same of a text that has to be one line, whatever line breaks whoever wrote it put there. */
+/** Also joins lines. */
 export const toOneLine = (text: string) => toPrintable(text.replace(/\s*[\n\r\v\f\u0085\u2028\u2029]+\s*/g, ' ').trim())

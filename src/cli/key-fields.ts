@@ -1,6 +1,4 @@
-/**
- * What can be set on keys and teams, as commands take it from options by its definition, and tell it and how keys stand out of their documents.
- */
+/** Options and text output of the fields of keys, teams, users, and tokens, from their definitions. */
 
 import { type Command, Option } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
@@ -24,11 +22,11 @@ import { type Context, printJson, toFactLines, toPrintable } from './io.ts'
 import { toSpent } from './money.ts'
 import { readOption } from './values.ts'
 
-/** What was typed, by the names that commander gives the options. */
+/** Option values, by commander's names. */
 export type Flags = Readonly<Record<string, string[]>>
 export type AnyFlags = Readonly<Record<string, string | string[] | boolean>>
 
-/** Whether `none` may be said: of what is there already, it takes something away. */
+/** Whether `none` is allowed: it removes a value when editing. */
 interface Manner {
   canBeNone: boolean
 }
@@ -49,7 +47,7 @@ export function addOptions<Changes>(command: Command, fields: InputFieldsOf<Chan
 export const addKeyOptions = (command: Command, manner: Manner) => addOptions(command, KEY_FIELDS, manner)
 export const addTeamOptions = (command: Command, manner: Manner) => addOptions(command, TEAM_FIELDS, manner)
 
-/** Reads the options. Throws a usage error for the first that is wrong. */
+/** Throws a usage error for the first invalid option. */
 export function toTypedChanges<Changes extends object>(
   fields: InputFieldsOf<Changes>,
   said: AnyFlags,
@@ -64,9 +62,9 @@ export function toTypedChanges<Changes extends object>(
     if (texts.length === 0) continue
     const opposite = option.opposite && new Option(option.opposite.flag)
     if (opposite && texts.includes('true') && said[opposite.attributeName()])
-      throw usageError(`${typed.long} and ${opposite.long} are the opposite of each other: give one of them.`)
+      throw usageError(`Pass either ${typed.long} or ${opposite.long}, not both.`)
     const isNone = none !== undefined && canBeNone && texts.includes('none')
-    if (isNone && texts.length > 1) throw usageError(`${typed.long} none stands alone.`)
+    if (isNone && texts.length > 1) throw usageError(`${typed.long} none can't be combined with other values.`)
     Object.assign(changes, { [name]: isNone ? none : readOption(`${typed.long}`, () => option.read(texts, nowMs)) })
   }
   return changes
@@ -77,7 +75,7 @@ export const toKeyChanges = (said: Flags, manner: Manner, nowMs: number): KeyCha
 export const toTeamChanges = (said: Flags, manner: Manner, nowMs: number): TeamChanges =>
   toTypedChanges(TEAM_FIELDS, said, manner, nowMs)
 
-/** What something is called, and its text; `-` for none. */
+/** Label and value; `-` for none. */
 export type Fact = readonly [what: string, text: string]
 
 function toFacts<Changes extends object>(fields: FieldsOf<Changes>, values: Changes): Fact[] {
@@ -89,7 +87,7 @@ function toText<Value>({ noneText, toText }: Field<NonNullable<Value>>, value: V
   return isNone ? noneText : toText(value)
 }
 
-/** What may be changed of a key, its name first. */
+/** Editable fields of a key, its name first. */
 export const toKeyFacts = (key: KeyDocument): Fact[] =>
   toFacts<KeyChanges>(KEY_FIELDS, {
     ...toChanges(key),
@@ -98,30 +96,21 @@ export const toKeyFacts = (key: KeyDocument): Fact[] =>
 
 export const toTeamFacts = (team: TeamDocument): Fact[] => toFacts<TeamChanges>(TEAM_FIELDS, toChanges(team))
 
-/**
- * What has changed, a line each: `rpm  60 -> 120`.
- *
- * @param whose such as `Key 3f2a91bc (dev)`.
- */
+/** One line per change: `rpm  60 -> 120`. @param whose such as `key 3f2a91bc (dev)`. */
 function toChangeLines(whose: string, before: readonly Fact[], after: readonly Fact[]): string {
   const were = new Map(before)
   const changed = after.filter(([what, text]) => were.get(what) !== text)
-  // A time may have changed by less than is shown of it.
-  if (changed.length === 0) return `${whose} is changed.\n`
+  // A time may change by less than its text shows.
+  if (changed.length === 0) return `Updated ${whose}.\n`
   return toFactLines(
-    `${whose} is changed:`,
+    `Updated ${whose}:`,
     changed.map(([what, text]) => [what, `${were.get(what)} -> ${text}`]),
   )
 }
 
-/** What a key and a team are both told of. */
 type Shared = TeamDocument | KeyDocument
 
-/**
- * Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' for what may everything.
- *
- * @param more what else there is to say, '' for nothing.
- */
+/** Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' without restrictions. @param more further parts. */
 export const toRules = (of: Shared, ...more: string[]): string =>
   [
     of.scope === 'local' ? 'local only' : '',
@@ -132,54 +121,44 @@ export const toRules = (of: Shared, ...more: string[]): string =>
     .filter(Boolean)
     .join('; ')
 
-/** Null without one. */
 const toBudget = ({ budget_nano_usd: nanoUsd, budget_period: period }: Shared) =>
   nanoUsd === null || period === null ? null : { nanoUsd, period }
 
-/** Whole percent, rounded down. BigInt: a hundred times a large sum is beyond what a number holds exactly. A budget of nothing is spent. */
+/** Whole percent, rounded down. BigInt, because the product may exceed 2^53. A budget of 0 is spent. */
 const toPercent = (spent: number, of: number) => (of > 0 ? Number((BigInt(spent) * 100n) / BigInt(of)) : 100)
 
-/** Such as `$16.20 of $20/month (81 %)`; `-` without a budget. */
+/** Such as `$16.20 of $20/month (81%)`; `-` without a budget. */
 export function toBudgetCell(of: Shared): string {
   const [budget, spent] = [toBudget(of), of.spent_nano_usd ?? 0]
-  return budget === null ? '-' : `${toSpent(spent)} of ${toBudgetText(budget)} (${toPercent(spent, budget.nanoUsd)} %)`
+  return budget === null ? '-' : `${toSpent(spent)} of ${toBudgetText(budget)} (${toPercent(spent, budget.nanoUsd)}%)`
 }
 
-/**
- * A line for whoever looks after keys, from the warning threshold on; '' before that.
- *
- * @param whose such as `key dev`.
- */
+/** A warning above the threshold, else ''. @param whose such as `key dev`. */
 export function toBudgetWarning(whose: string, of: Shared): string {
   const [budget, { budget_state: state, budget_reset_ms: resetMs }] = [toBudget(of), of]
   if (budget === null || state === null || state === 'ok') return ''
-  const part = state === 'spent' ? 'all' : `${toPercent(of.spent_nano_usd ?? 0, budget.nanoUsd)} %`
+  const part = state === 'spent' ? 'all' : `${toPercent(of.spent_nano_usd ?? 0, budget.nanoUsd)}%`
   const next = resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`
-  return `warning: ${whose} has spent ${part} of its budget of ${toBudgetText(budget)}. ${next}.\n`
+  return `warning: ${whose} has spent ${part} of its ${toBudgetText(budget)} budget. ${next}.\n`
 }
 
-/** Such as `$3.10 this month, $45.10 in total`. */
+/** Such as `$3.10 this month, $45.10 total`. */
 export const toSpentText = ({ spent_month_nano_usd: month, spent_total_nano_usd: total }: Shared) =>
-  `${toSpent(month)} this month, ${toSpent(total)} in total`
+  `${toSpent(month)} this month, ${toSpent(total)} total`
 
-/** What is spent, of a budget too where there is one. */
 export function toSpentFacts(of: Shared): Fact[] {
   const spent: Fact = ['spent', toSpentText(of)]
   if (of.budget_nano_usd === null) return [spent]
-  const next = of.budget_reset_ms === null ? '' : `, begins anew on ${toDay(of.budget_reset_ms)}`
-  return [['of budget', `${toBudgetCell(of)}${next}`], spent]
+  const next = of.budget_reset_ms === null ? '' : `, resets on ${toDay(of.budget_reset_ms)}`
+  return [['budget used', `${toBudgetCell(of)}${next}`], spent]
 }
 
-/** Patterns that allow nothing, as the admin API tells of them. */
+/** Model patterns that match nothing. */
 type Unmatched = readonly { pattern: string; reason: string }[]
 
-/** As a field of a JSON document. */
 export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
 
-/**
- * Prints what an edit has changed of a key or a team, and patterns that allow nothing.
- * @param before null where it is not told line by line.
- */
+/** Prints the changes of an edit, and a warning for patterns that match nothing. @param before null for JSON output. */
 export function printEdit<Document extends Shared>(
   io: Context,
   before: Document | null,
@@ -195,7 +174,7 @@ export function printEdit<Document extends Shared>(
   warnOf(unmatched, io)
   io.stdout(
     answer.changed.length === 0
-      ? `${toWhose(answer)} is like that already.\n`
+      ? `No changes to ${toWhose(answer)}.\n`
       : toChangeLines(toWhose(before), toFactsOf(before), toFactsOf(answer)),
   )
 }

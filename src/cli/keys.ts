@@ -1,7 +1,4 @@
-/**
- * `tollgate keys create | list | show | edit | rotate | revoke`, as the admin API answers them. A secret is printed once, by `create` or
- * `rotate`, alone on its line.
- */
+/** `tollgate keys`. A secret is printed once, by `create` or `rotate`, on its own line. */
 
 import type { Command } from 'commander'
 import type { KeyDocument } from '../documents/key.ts'
@@ -40,11 +37,11 @@ import {
 } from './key-fields.ts'
 import { toName } from './values.ts'
 
-const WHICH_KEY = 'its name, six digits or more of its id, or the last four characters of the key itself'
+const WHICH_KEY = "key name, 6+ digits of its ID, or the key's last four characters"
 
 export function addKeys(group: Command, context: Context): void {
   addKeyOptions(group.command('create'), { canBeNone: false })
-    .description('make a key and print it, once; it needs a --name')
+    .description('create a key and print it once (requires --name)')
     .addHelpText(
       'after',
       toExamples(
@@ -55,20 +52,18 @@ export function addKeys(group: Command, context: Context): void {
     .action((flags: Flags) => create(flags, context))
   group
     .command('list')
-    .description('list the keys that let somebody in, oldest first, with what each has spent, and its last use')
-    .option('--all', 'revoked and expired ones, too')
+    .description('list active keys with spend and last use')
+    .option('--all', 'include revoked and expired keys')
     .addHelpText('after', toExamples('keys list', 'keys list --all --json'))
     .action((flags: { all?: boolean }) => list(flags, context))
   group
     .command('show')
-    .description('show all that is known of a key')
+    .description("show a key's settings, spend, and last use")
     .argument('<key>', WHICH_KEY)
     .addHelpText('after', toExamples('keys show dev', 'keys show 4f9a21c8 --json'))
     .action((key: string) => show(key, context))
   addKeyOptions(group.command('edit'), { canBeNone: true })
-    .description(
-      'change a key; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
-    )
+    .description('edit a key; omitted options and spend are unchanged. Use `none` to remove a limit')
     .argument('<key>', WHICH_KEY)
     .addHelpText(
       'after',
@@ -77,30 +72,27 @@ export function addKeys(group: Command, context: Context): void {
     .action((key: string, flags: Flags) => edit(key, flags, context))
   group
     .command('rotate')
-    .description('give a key a new secret and print it, once; the one before works on for a while')
+    .description('issue a new secret and print it once; the old one keeps working for --overlap')
     .argument('<key>', WHICH_KEY)
-    .option(
-      '--overlap <time>',
-      'how long both work, such as 7d; 0 ends the one before at once, as where it leaked (default 24h)',
-    )
+    .option('--overlap <time>', 'how long the old secret keeps working, e.g. 7d; 0 if it leaked (default 24h)')
     .addHelpText('after', toExamples('keys rotate dev', 'keys rotate dev --overlap 0'))
     .action((key: string, flags: { overlap?: string }) => rotate(key, flags, context))
   group
     .command('revoke')
-    .description('stop a key for good, with all of its secrets')
+    .description('permanently revoke a key')
     .argument('<key>', WHICH_KEY)
     .addHelpText('after', toExamples('keys revoke dev', 'keys revoke 4f9a21c8'))
     .action((key: string) => revoke(key, context))
 }
 
 export async function create(flags: Flags, io: Context): Promise<void> {
-  const name = toName(flags.name?.at(-1), 'say what the key is for, such as --name dev')
+  const name = toName(flags.name?.at(-1), 'pass a name, e.g. --name dev')
   const body = { ...toBody(toKeyChanges(flags, { canBeNone: false }, io.nowMs())), name }
   const made = await withAdmin(io, {}, ({ api }) => answerOf(api.keys.post(body)))
   const { key: secret, unmatched } = made
   if (io.json) return printJson(io, { ...toSecretFirst(made), ...toPatterns(unmatched) })
   warnOf(unmatched, io)
-  io.stderr(`${toKeyName(made)}. Keep it now; it is not shown again:\n`)
+  io.stderr(`Created key ${toNamed(made)}. Save it now; it won't be shown again:\n`)
   io.stdout(`${secret}\n`)
 }
 
@@ -114,21 +106,21 @@ const toSecretFirst = <Made extends Pick<KeyDocument, 'id' | 'name'> & { key: st
   ...rest,
 })
 
-/** @param all also those that let nobody in any more, or never did: playgrounds are metered by them. */
+/** @param all include revoked and expired keys, and the keys of playgrounds, which have no secret. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const { keys } = await readReport(io, ({ api }) => answerOf(api.keys.get({ query: { hidden: all } })))
   const shown = keys.filter(({ status }) => all || status === 'active')
   const hidden = keys.length - shown.length
   if (io.json) return printJson(io, { keys: shown })
   if (shown.length > 0) io.stdout(toKeyTable(shown, io))
-  if (hidden > 0) io.stderr(`${hidden} revoked or expired; with --all they are listed, too.\n`)
-  else if (shown.length === 0) io.stderr('There are no keys yet. Make one with: tollgate keys create --name NAME\n')
+  if (hidden > 0) io.stderr(`${hidden} revoked or expired (show with --all).\n`)
+  else if (shown.length === 0) io.stderr('No keys yet. Create one: tollgate keys create --name NAME\n')
   for (const key of shown) if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, key))
 }
 
-const HEADINGS = ['ID', 'NAME', 'KEY', 'UNTIL', 'BUDGET']
+const HEADINGS = ['ID', 'NAME', 'KEY', 'EXPIRES', 'BUDGET']
 
-/** One line a key that fits a terminal, and beneath it what the key is held to. */
+/** One line per key, with its restrictions and use below. */
 function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
   const nowMs = io.nowMs()
   const rows = keys.map((key) => [
@@ -141,7 +133,7 @@ function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
     key.status !== 'active' ? key.status : key.expires_ms === null ? '-' : toDay(key.expires_ms),
     toBudgetCell(key),
   ])
-  // Columns in which no key has anything are left out.
+  // Drop empty columns.
   const isUsed = HEADINGS.map((_, column) => rows.some((row) => row[column] !== '-'))
   const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
   const notes = keys.map((key) => [toKeyRules(key), toUse(key)])
@@ -153,10 +145,10 @@ const toKeyRules = (key: KeyDocument) =>
     key,
     key.allowed_ips.length > 0 ? `from ${key.allowed_ips.join(', ')}` : '',
     ...LISTED.map((name) => (key[name] === null ? '' : `${KEY_FIELDS[name].label} ${toPrintable(key[name])}`)),
-    key.owner_id === null ? '' : `of ${toPrintable(key.owner ?? toShortId(key.owner_id))}`,
+    key.owner_id === null ? '' : `owner ${toPrintable(key.owner ?? toShortId(key.owner_id))}`,
   )
 
-/** Such as `$3.10 this month, $45.10 in total; last used 2026-11-21 12:30 for openai/gpt-4o` */
+/** Such as `$3.10 this month, $45.10 total; last used 2026-11-21 12:30 for openai/gpt-4o` */
 const toUse = (key: KeyDocument) =>
   key.last_used_ms === null && key.spent_total_nano_usd === 0
     ? 'never used'
@@ -172,14 +164,13 @@ export async function show(which: string, io: Context): Promise<void> {
   io.stdout(toKeyText(key, io.nowMs()))
 }
 
-/** Such as `Key 3f2a91bc (dev)`. */
-const toKeyName = ({ id, name }: Pick<KeyDocument, 'id' | 'name'>) => `Key ${toShortId(id)} (${toPrintable(name)})`
+/** Such as `3f2a91bc (dev)`. */
+const toNamed = ({ id, name }: Pick<KeyDocument, 'id' | 'name'>) => `${toShortId(id)} (${toPrintable(name)})`
 
-/** All that is known of a key, a line each. */
 function toKeyText(key: KeyDocument, nowMs: number): string {
   const ceilings = toCeilingTexts(key.ceilings).map(([field, text]) => `${field} ${text}`)
   const facts: Fact[] = [
-    ['id', key.id],
+    ['ID', key.id],
     ...key.secrets.map((secret): Fact => ['key', toSecretText(secret, nowMs)]),
     ...toKeyFacts(key).slice(1),
     ...(ceilings.length === 0 ? [] : [['ceilings', ceilings.join('; ')] as const]),
@@ -189,41 +180,43 @@ function toKeyText(key: KeyDocument, nowMs: number): string {
     ['created', toTime(key.created_ms)],
     ...(key.revoked_ms === null ? [] : [['revoked', toTime(key.revoked_ms)] as const]),
   ]
-  return toFactLines(`${toKeyName(key)}, ${key.status}`, facts)
+  return toFactLines(`Key ${toNamed(key)}, ${key.status}`, facts)
 }
 
 function toSecretText({ last_four, created_ms, expires_ms: endMs }: KeyDocument['secrets'][number], nowMs: number) {
-  const since = `${toMasked(last_four)}, made ${toTime(created_ms)}`
-  return endMs === null ? since : `${since}, ${endMs > nowMs ? 'ends' : 'ended'} ${toTime(endMs)}`
+  const since = `${toMasked(last_four)}, created ${toTime(created_ms)}`
+  return endMs === null ? since : `${since}, ${endMs > nowMs ? 'expires' : 'expired'} ${toTime(endMs)}`
 }
 
 async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const changes = toKeyChanges(flags, { canBeNone: true }, io.nowMs())
-  if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 60 or --budget none.')
+  if (Object.keys(changes).length === 0)
+    throw usageError('Nothing to change. Pass an option, e.g. --rpm 60 or --budget none.')
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {
     const before = io.json ? null : await answerOf(api.keys(idOf(which)).get())
     const id = before === null ? idOf(which) : { id: before.id }
     return { before, key: await answerOf(api.keys(id).patch(toBody(changes))) }
   })
-  printEdit<KeyDocument>(io, before, key, toKeyName, toKeyFacts)
+  printEdit<KeyDocument>(io, before, key, (one) => `key ${toNamed(one)}`, toKeyFacts)
 }
 
 async function rotate(which: string, { overlap }: { overlap?: string }, io: Context): Promise<void> {
   const overlapMs = overlap === undefined ? DEFAULT_OVERLAP_MS : toMs(overlap.trim(), OVERLAP_MS)
-  if (overlapMs === null) throw usageError(`--overlap '${overlap}' is no span: write 24h, 7d or 0; at most 365d.`)
+  if (overlapMs === null)
+    throw usageError(`--overlap must be a duration up to 365d, e.g. 24h or 7d, or 0 (got '${overlap}').`)
   const made = await withAdmin(io, {}, ({ api }) =>
     answerOf(api.keys(idOf(which)).rotate.post({ overlap: `${overlapMs}ms` })),
   )
   if (io.json) return printJson(io, toSecretFirst(made))
-  const end = overlapMs === 0 ? 'has ended' : `ends ${toTime(io.nowMs() + overlapMs)} UTC at the latest`
-  io.stderr(`${toKeyName(made)} has a new secret; the one before ${end}.\n`)
+  const end = overlapMs === 0 ? 'no longer works' : `works until ${toTime(io.nowMs() + overlapMs)} UTC or earlier`
+  io.stderr(`Rotated key ${toNamed(made)}. The old secret ${end}.\n`)
   if (overlapMs > 0) io.stderr(LEAKED)
-  io.stderr('Keep this one now; it is not shown again:\n')
+  io.stderr("Save the new secret now; it won't be shown again:\n")
   io.stdout(`${made.key}\n`)
 }
 
-/** Whoever rotates a key that somebody has seen may not know that it works on. */
-const LEAKED = 'If that one has leaked, rotate again with --overlap 0: both end at once, and a third is printed.\n'
+/** A user rotating a leaked key may not know that the old secret keeps working. */
+const LEAKED = 'If it leaked, rotate again with --overlap 0: revokes both and prints a new one.\n'
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {
@@ -232,5 +225,5 @@ export async function revoke(which: string, io: Context): Promise<void> {
   })
   const isRevoked = before.status === 'revoked'
   if (io.json) return printJson(io, { ...key, already_revoked: isRevoked })
-  io.stdout(`${toKeyName(key)} ${isRevoked ? 'was revoked already' : 'is revoked'}.\n`)
+  io.stdout(isRevoked ? `Key ${toNamed(key)} is already revoked.\n` : `Revoked key ${toNamed(key)}.\n`)
 }

@@ -1,6 +1,5 @@
 /**
- * `tollgate launch`: starts a coding agent against this gateway, with a key of its own that ends when it does; or prints how it
- * would be started. Ends as the agent ends. How each agent is told of a gateway, by variables or settings:
+ * `tollgate launch`: runs a coding agent with a temporary key and exits with its exit code. How to point each agent at a gateway:
  * https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/env-vars,
  * https://github.com/openai/codex/blob/main/docs/config.md,
  * https://aider.chat/docs/llms/openai-compat.html, https://llm.datasette.io/en/stable/other-models.html
@@ -25,13 +24,13 @@ type AgentName = (typeof AGENTS)[number]
 
 export function addLaunch(command: Command, context: Context): void {
   command
-    .addArgument(new Argument('<agent>', 'which one').choices(AGENTS))
-    .argument('[words...]', 'what the agent is told itself, behind `--`')
-    .option('--model <slug>', 'what it works with (default: the only model that is ready and can call tools)')
-    .option('--key <key>', 'a key that there is (or TOLLGATE_KEY) in place of one that is made')
-    .option('--url <address>', 'the address of another server; needs a key')
-    .option('--budget <usd>', 'what the key that is made for it may cost: 20/month, 0.10/day, or 5 in total')
-    .option('--print', 'print how it would be started; the key in it stays')
+    .addArgument(new Argument('<agent>', 'agent to run').choices(AGENTS))
+    .argument('[args...]', 'arguments for the agent, after `--`')
+    .option('--model <id>', 'model to use (default: the only ready model with tool calling)')
+    .option('--key <key>', 'existing API key to use (env TOLLGATE_KEY); default: a temporary one')
+    .option('--url <url>', 'server to use; requires a key')
+    .option('--budget <usd>', 'budget of the temporary key: 20/month, 0.10/day, or 5 total')
+    .option('--print', 'print the command instead of running it; the key is not revoked')
     .addHelpText(
       'after',
       toExamples(
@@ -42,7 +41,6 @@ export function addLaunch(command: Command, context: Context): void {
     .action((agent: AgentName, words: string[], flags: LaunchFlags) => launch(agent, words, flags, context))
 }
 
-/** The options of `launch`, as they stand on the command line. */
 interface LaunchFlags {
   model?: string
   key?: string
@@ -51,7 +49,7 @@ interface LaunchFlags {
   print?: boolean
 }
 
-/** However its end is missed, its key ends. */
+/** The key expires even if the agent's exit is never seen. */
 const KEY_DAYS = 7
 
 export async function launch(
@@ -79,7 +77,6 @@ export async function launch(
   }
 }
 
-/** The one that was named, or the only one there is. */
 async function chooseModel(server: AskedServer, named: string | undefined): Promise<Offer> {
   const data = await listOffers(server)
   const found = data.find(({ id }) => id === named)
@@ -96,21 +93,21 @@ async function chooseModel(server: AskedServer, named: string | undefined): Prom
   throw new CommandError(
     'no_model',
     choice.length === 0
-      ? 'No model is ready that can call tools, as agents do. See why with: tollgate models list'
-      : `Say which model it works with: --model ${choice.join(', --model ')}${able.length > choice.length ? ' …' : ''}`,
+      ? 'No ready model supports tool calling, which agents need. See: tollgate models list'
+      : `Choose a model: --model ${choice.join(', --model ')}${able.length > choice.length ? ' …' : ''}`,
     2,
   )
 }
 
-/** An agent comes over the network, also where this command goes by the control socket. */
+/** Agents connect over the network, even if this command uses the control socket. */
 async function toNetworkBase({ unix, base }: AskedServer, io: Context): Promise<string> {
   if (unix === null) return base
   const found = await findServer(io.dataFolder)
   if (found.kind === 'server') return found.status.url
-  throw new CommandError('no_server', 'The server has stopped meanwhile. Start it again with: tollgate serve')
+  throw new CommandError('no_server', 'The server has stopped. Start it again: tollgate serve')
 }
 
-/** A name that says what it was for, and that no other has. */
+/** Its name is unique and says what it is for. */
 async function makeKey(agent: AgentName, { budget, print }: LaunchFlags, io: Context) {
   const nowMs = io.nowMs()
   const limited = budget === undefined ? {} : { budget: toBudget(budget) }
@@ -125,7 +122,9 @@ async function endKey(id: string, io: Context): Promise<void> {
   try {
     await withAdmin(io, {}, ({ api }) => answerOf(api.keys({ id }).revoke.post()))
   } catch {
-    io.stderr(`Its key could not be revoked and ends in ${KEY_DAYS} days; revoke it with: tollgate keys revoke ${id}\n`)
+    io.stderr(
+      `Couldn't revoke the temporary key; it expires in ${KEY_DAYS} days. Revoke it: tollgate keys revoke ${id}\n`,
+    )
   }
 }
 
@@ -148,37 +147,34 @@ function print(launched: Launch, keyId: string | null, io: Context): void {
     printJson(io, { command, args, environment, without, key_id: keyId })
     return
   }
-  if (keyId !== null) io.stderr(`The key in it stays until it is revoked: tollgate keys revoke ${keyId}\n`)
+  if (keyId !== null) io.stderr(`The key stays active until revoked: tollgate keys revoke ${keyId}\n`)
   io.stdout(toShell(launched))
 }
 
 const notInstalled = (agent: AgentName) =>
-  new CommandError('not_installed', `There is no \`${agent}\` on the PATH. Install it with: ${INSTALL[agent]}`)
+  new CommandError('not_installed', `\`${agent}\` is not on the PATH. Install it: ${INSTALL[agent]}`)
 
-/** What an agent is to work with. */
 interface Gateway {
   /** Ends in `/v1`. */
   base: string
   key: string
-  /** A slug or an alias. */
+  /** ID or alias. */
   model: string
   contextLength: number
-  /** A folder that is its own. */
+  /** A folder for the agent's own files. */
   folder: string
 }
 
-/** How it is started. */
 interface Launch {
   command: AgentName
   args: string[]
   environment: Record<string, string>
-  /** Variables that would send it elsewhere, or with another key. */
+  /** Variables to unset: they select another endpoint or key. */
   without: string[]
-  /** What has to stand in its folder, by name. */
+  /** Files to write to its folder, by name. */
   files: Record<string, string>
 }
 
-/** How it gets onto a machine. */
 const INSTALL: Readonly<Record<AgentName, string>> = {
   claude: 'npm install -g @anthropic-ai/claude-code',
   codex: 'npm install -g @openai/codex',
@@ -186,10 +182,9 @@ const INSTALL: Readonly<Record<AgentName, string>> = {
   llm: 'pipx install llm',
 }
 
-/** In which variable Codex finds its key. */
 const CODEX_KEY = 'TOLLGATE_API_KEY'
 
-/** With any of these Claude Code asks somebody else, or with another key or model. */
+/** Any of these makes Claude Code use another endpoint, key, or model. */
 const ELSEWHERE = [
   ...['ANTHROPIC_API_KEY', 'ANTHROPIC_SMALL_FAST_MODEL', 'ANTHROPIC_UNIX_SOCKET'],
   ...['ANTHROPIC_AWS', 'BEDROCK', 'FOUNDRY', 'GATEWAY', 'MANTLE', 'VERTEX'].map((name) => `CLAUDE_CODE_USE_${name}`),
@@ -201,17 +196,17 @@ function toLaunch(agent: AgentName, gateway: Gateway): Launch {
   switch (agent) {
     case 'claude':
       launch.environment = {
-        // It adds /v1 itself.
+        // Claude Code appends /v1.
         ANTHROPIC_BASE_URL: base.replace(/\/v1$/, ''),
         ANTHROPIC_AUTH_TOKEN: key,
         ANTHROPIC_MODEL: model,
-        // What it does beside the conversation, it does with a model of another name otherwise.
+        // Background tasks use these models.
         ANTHROPIC_DEFAULT_FABLE_MODEL: model,
         ANTHROPIC_DEFAULT_OPUS_MODEL: model,
         ANTHROPIC_DEFAULT_SONNET_MODEL: model,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
         CLAUDE_CODE_SUBAGENT_MODEL: model,
-        // It takes any model that it does not know for one of 200,000 tokens.
+        // It assumes 200,000 tokens for unknown models.
         CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextLength),
       }
       launch.without = ELSEWHERE
@@ -230,12 +225,12 @@ function toLaunch(agent: AgentName, gateway: Gateway): Launch {
       return launch
     case 'aider':
       launch.environment = { OPENAI_API_BASE: base, OPENAI_API_KEY: key }
-      // By what stands before the first slash it chooses the format alone.
+      // The part before the first slash only selects the API format.
       launch.args = ['--model', `openai/${model}`]
       return launch
     case 'llm':
       launch.environment = { LLM_USER_PATH: folder, LLM_MODEL: model, OPENAI_API_KEY: key }
-      // JSON is YAML. Without the name of a key it sends none; that one it finds in the variable.
+      // JSON is valid YAML. It sends no key unless one is named; `openai` is read from the variable.
       launch.files = {
         'extra-openai-models.yaml': `${JSON.stringify([
           {
@@ -248,7 +243,6 @@ function toLaunch(agent: AgentName, gateway: Gateway): Launch {
   }
 }
 
-/** The same for a shell: lines that set the variables, and the command. */
 function toShell({ command, args, environment, without }: Launch): string {
   const lines = without.map((name) => `unset ${name}\n`)
   for (const [name, value] of Object.entries(environment)) lines.push(`export ${name}=${quoted(value)}\n`)
@@ -257,10 +251,9 @@ function toShell({ command, args, environment, without }: Launch): string {
 
 const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** Numbers of signals by their names. */
 const signals: ReadonlyMap<string | number, number> = new Map(Object.entries(constants.signals))
 
-/** Resolves to its exit code, 128 and the signal's number where one ended it; null where there is no such program. */
+/** Resolves to the exit code, 128 + signal number if killed; null if there is no such program. */
 export async function runProgramAs(
   command: string,
   args: readonly string[],
@@ -269,7 +262,7 @@ export async function runProgramAs(
   const path = Bun.which(command, environment.PATH === undefined ? {} : { PATH: environment.PATH })
   if (path === null) return null
   const child = Bun.spawn([path, ...args], { env: { ...environment }, stdio: ['inherit', 'inherit', 'inherit'] })
-  // The terminal sends it ^C itself; what somebody sends to this process alone is handed on.
+  // The terminal sends ^C to both processes; signals to this process alone are passed on.
   const ignore = () => {}
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   process.on('SIGINT', ignore).on('SIGTERM', pass).on('SIGHUP', pass)

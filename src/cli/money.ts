@@ -1,9 +1,9 @@
-/** Sums of money as commands write them. Pure; no floating point touches them. */
+/** Formats money, without floating point. */
 
-/** Dollars to the cent, or two digits of a smaller sum; rounded down, so that no budget looks spent too early. */
+/** Dollars to the cent, or two digits of a smaller sum; rounded down, so that a budget never looks spent early. */
 export const toSpent = (nanoUsd: number): string => toDollars(BigInt(nanoUsd), toDecimals(nanoUsd))
 
-/** The same, rounded to the nearest: what is compared, and added up by its readers. */
+/** Like `toSpent`, but rounded to nearest, for comparing and adding. */
 export function toRounded(nanoUsd: bigint): string {
   const decimals = toDecimals(nanoUsd)
   return toDollars(nanoUsd + 10n ** BigInt(9 - decimals) / 2n, decimals)
@@ -12,7 +12,7 @@ export function toRounded(nanoUsd: bigint): string {
 const toDecimals = (nanoUsd: number | bigint) =>
   Number(nanoUsd) === 0 ? 2 : Math.min(9, Math.max(2, 11 - String(nanoUsd).length))
 
-/** As many decimals as are wanted, of which zeros beyond the cents are left out. */
+/** Drops trailing zeros beyond cents. */
 function toDollars(nanoUsd: bigint, decimals: number): string {
   const digits = String(nanoUsd).padStart(10, '0')
   const fraction = digits

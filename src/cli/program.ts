@@ -1,23 +1,20 @@
-/**
- * The command line: from words to an exit code: 0 done, 1 failed, 2 wrong usage. `main.ts` calls `runProgram`. A command stands in a file
- * beside this one, with its options, examples and what it does; it is loaded when it, or its help, is asked for: none pays for another.
- */
+/** The command line. Exit codes: 0 done, 1 failed, 2 wrong usage. A command's file is loaded only when the command or its help is requested. */
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { AgentEnded, toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, printJson, toExamples, toOneLine, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 
-/** A variable of a script that is not set is no wish for the folder that is there by default. */
+/** Rejects an unset script variable, which would otherwise select the default folder. */
 function toFolder(text: string): string {
-  if (text === '') throw usageError('--data is empty: name a folder.')
+  if (text === '') throw usageError('--data is empty. Pass a folder.')
   return text
 }
 
 interface Group {
   name: string
   summary: string
-  /** Its options, or the commands below it. */
+  /** Adds its options or subcommands. */
   load(): Promise<(command: Command, context: Context) => void>
 }
 
@@ -25,47 +22,47 @@ interface Group {
 const GROUPS: readonly Group[] = [
   {
     name: 'serve',
-    summary: 'run the gateway; the first start sets everything up',
+    summary: 'start the gateway (creates the data folder on first run)',
     load: async () => (await import('./serve/serve.ts')).addServe,
   },
   {
     name: 'ask',
-    summary: 'ask a model one question through a running server; says what it took on standard error',
+    summary: 'send one prompt to a model; prints tokens, cost, and time to stderr',
     load: async () => (await import('./ask.ts')).addAsk,
   },
   {
     name: 'launch',
-    summary: 'start a coding agent against the server that runs here, with a key of its own that ends when it does',
+    summary: 'run a coding agent against the local server with a temporary key',
     load: async () => (await import('./launch.ts')).addLaunch,
   },
   {
     name: 'keys',
-    summary: 'make, show, change and revoke keys',
+    summary: 'manage API keys',
     load: async () => (await import('./keys.ts')).addKeys,
   },
   {
     name: 'teams',
-    summary: 'make, show and change teams: keys that share limits and a budget',
+    summary: 'manage teams: keys that share limits and a budget',
     load: async () => (await import('./teams.ts')).addTeams,
   },
   {
     name: 'catalog',
-    summary: 'check, apply and go back to catalogues of models and upstreams',
+    summary: 'validate, apply, and roll back catalogs of models and upstreams',
     load: async () => (await import('./catalog.ts')).addCatalog,
   },
   {
     name: 'models',
-    summary: 'show the models that may be asked for, and add those of files',
+    summary: 'list models, and add or remove local GGUF models',
     load: async () => (await import('./models/models.ts')).addModels,
   },
   {
     name: 'engines',
-    summary: 'install the programs that serve models of files',
+    summary: 'install llama.cpp builds, which serve local models',
     load: async () => (await import('./engines.ts')).addEngines,
   },
   {
     name: 'upstreams',
-    summary: 'add, show, change and test the places that answer',
+    summary: 'manage upstreams: providers and model servers',
     load: async () => (await import('./upstreams/upstreams.ts')).addUpstreams,
   },
   {
@@ -75,27 +72,27 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: 'requests',
-    summary: 'show what was asked, and what it was charged for',
+    summary: 'list requests, follow them live, and show their cost',
     load: async () => (await import('./requests.ts')).addRequests,
   },
   {
     name: 'admin',
-    summary: 'who may sign in to the dashboard, and tokens for scripts',
+    summary: 'manage dashboard users and admin API tokens',
     load: async () => (await import('./admin.ts')).addAdmin,
   },
   {
     name: 'secret',
-    summary: 'what seals the credentials that were typed in',
+    summary: 'manage the encryption key of stored credentials',
     load: async () => (await import('./secret.ts')).addSecret,
   },
   {
     name: 'backup',
-    summary: 'write all that is on record into one file, and check it; also beside a running server',
+    summary: 'write a verified backup file; works while the server runs',
     load: async () => (await import('./backup.ts')).addBackup,
   },
   {
     name: 'restore',
-    summary: 'put a backup in the place of the database, which is kept; the server is stopped',
+    summary: 'replace the database with a backup (keeps the old one; stop the server first)',
     load: async () => (await import('./backup.ts')).addRestore,
   },
   {
@@ -110,36 +107,33 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: 'compact',
-    summary: 'give the empty room of the database back to the disk; only while no server runs',
+    summary: 'reclaim unused disk space (stop the server first)',
     load: async () => (await import('./audit.ts')).addCompact,
   },
   {
     name: 'doctor',
-    summary: 'look for what is wrong with this installation, and say what to do; exit 1 if there is a problem',
+    summary: 'diagnose problems and suggest fixes; exits 1 on problems',
     load: async () => (await import('./doctor/doctor.ts')).addDoctor,
   },
   {
     name: 'completions',
-    summary: 'print what makes a shell complete these commands',
+    summary: 'print the shell completion script',
     load: async () => (await import('./completions.ts')).addCompletions,
   },
 ]
 
-/**
- * Builds the command line.
- * @param isWanted whether a command, by its first word, needs more than its name and its summary.
- */
+/** @param isWanted whether to load a command, given by its first word, beyond its name and summary. */
 export async function createProgram(io: Io, isWanted: (name: string) => boolean = () => true): Promise<Command> {
   const program = new Command('tollgate')
-    .description('One address, one set of keys and one ledger in front of every language model.')
+    .description('Self-hosted LLM gateway: one endpoint, one set of API keys, one ledger.')
     .version(version(), '--version', 'print the version')
-    .option('--data <folder>', 'the data folder (or TOLLGATE_DATA; default ./tollgate_data)', toFolder)
-    .option('--json', 'print one JSON document')
+    .option('--data <folder>', 'data folder (env TOLLGATE_DATA; default ./tollgate_data)', toFolder)
+    .option('--json', 'print JSON')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      // `runProgram` says it, in the form that was asked for.
+      // `runProgram` prints errors, as text or JSON.
       outputError: () => {},
     })
     .exitOverride()
@@ -161,7 +155,7 @@ export async function createProgram(io: Io, isWanted: (name: string) => boolean 
   }
   program
     .command('complete', { hidden: true })
-    .description('what the last of these words may become, for a script of a shell')
+    .description('list completions of the last word, for shell scripts')
     .argument('[words...]')
     .action(async (words: string[]) => io.stdout((await import('./completions.ts')).toCompletions(program, words)))
   program
@@ -172,7 +166,7 @@ export async function createProgram(io: Io, isWanted: (name: string) => boolean 
   return program
 }
 
-/** The command that the words name, as far as they name one, such as `tollgate keys create`. */
+/** The longest command that the words name, such as `tollgate keys create`. */
 function nameCommand(program: Command, argv: readonly string[]): string {
   let command = program
   let name = program.name()
@@ -185,7 +179,7 @@ function nameCommand(program: Command, argv: readonly string[]): string {
   return name
 }
 
-/** `help keys create` as `keys create --help`; what is no command is left to be refused as one. */
+/** Rewrites `help keys create` as `keys create --help`; an unknown command stays, to be rejected. */
 function withoutHelpWord(program: Command, argv: readonly string[]): readonly string[] {
   if (argv[0] !== 'help' || argv.length === 1) return argv
   let command = program
@@ -200,7 +194,7 @@ function withoutHelpWord(program: Command, argv: readonly string[]): readonly st
   return [...path, '--help']
 }
 
-/** Runs the command that the words (without the program's own name) asks for, and returns the exit code. Never throws. */
+/** @param words without the program's own name. Returns the exit code; never throws. */
 export async function runProgram(words: readonly string[], io: Io): Promise<number> {
   const program = await createProgram(io, (name) => words.includes(name))
   const argv = withoutHelpWord(program, words)
@@ -210,7 +204,7 @@ export async function runProgram(words: readonly string[], io: Io): Promise<numb
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
     if (cause instanceof AgentEnded) return cause.exitCode
-    // Asked for nothing: the help text is already on stderr.
+    // No command given: commander has already printed the help to stderr.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
     const { kind, message, exitCode, hasLines } = toCommandError(cause, nameCommand(program, argv))
     const paint = toPaint(io.isTerminal(2), io.environment)

@@ -1,11 +1,11 @@
-/** Asks whoever sits at the terminal, and reads one line. What is secret is not shown while it is typed. */
+/** Prompts for one line on the terminal; a secret is not echoed. */
 import { isatty } from 'node:tty'
 
-/** Resolves to the line, or null where standard input is no terminal, or whoever sits there wants no more (Ctrl-C, Ctrl-D). */
+/** Null if stdin is no terminal, or if canceled (Ctrl-C, Ctrl-D). */
 export async function askTerminal(question: string, isSecret: boolean): Promise<string | null> {
   const { stdin, stderr } = process
   if (!isatty(0)) return null
-  // From before the question on: what is typed at once must not show either.
+  // Before the prompt, so that early input is not echoed either.
   stdin.setRawMode(true)
   stderr.write(question)
   const line = createLine(isSecret ? () => {} : (text) => void stderr.write(text))
@@ -16,7 +16,7 @@ export async function askTerminal(question: string, isSecret: boolean): Promise<
         line.take(String(piece))
         if (line.state() !== 'open') end()
       }
-      // Iterated over, it could not be read again.
+      // Iterating over stdin would close it.
       const end = () => {
         stdin.off('data', take).off('end', end)
         resolve()
@@ -31,14 +31,14 @@ export async function askTerminal(question: string, isSecret: boolean): Promise<
   return line.state() === 'done' ? line.text() : null
 }
 
-/** A line as it is typed, in raw mode: keys that mean something there, and what pasting wraps around a text. */
+/** Line editing in raw mode. */
 export function createLine(echo: (text: string) => void) {
   let text = ''
-  let state: 'open' | 'done' | 'cancelled' = 'open'
+  let state: 'open' | 'done' | 'canceled' = 'open'
   const key = (typed: string) => {
     if (state !== 'open') return
     if (typed === '\r' || typed === '\n') state = 'done'
-    else if (typed === CTRL_C || (typed === CTRL_D && text === '')) state = 'cancelled'
+    else if (typed === CTRL_C || (typed === CTRL_D && text === '')) state = 'canceled'
     else if (typed === '\u007f' || typed === '\b') {
       if (text !== '') echo('\b \b')
       text = [...text].slice(0, -1).join('')
@@ -61,5 +61,5 @@ export function createLine(echo: (text: string) => void) {
 
 const [CTRL_C, CTRL_D, CTRL_U] = ['\u0003', '\u0004', '\u0015']
 
-/** Arrows, function keys, and the marks around what is pasted (ECMA-48). */
+/** Arrows, function keys, and paste markers (ECMA-48). */
 const SEQUENCES = new RegExp(`${String.fromCharCode(27)}(\\[[0-9;?]*[ -/]*[@-~]|O.)`, 'g')

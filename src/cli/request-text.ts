@@ -1,6 +1,4 @@
-/**
- * Requests in words, for people: the table of `requests list`, and one request with its calls and how its charge comes about. Pure.
- */
+/** Text output of requests: the table of `requests list`, and the calls and cost breakdown of `requests show`. */
 import type { ChargeDocument, RequestDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
 import { count } from '../domain/text.ts'
@@ -32,27 +30,27 @@ function toFacts(request: ChargeDocument): string {
     teamId === null ? '' : `team ${team ?? toShortId(teamId)}`,
     user === null ? '' : `user ${user}`,
   ]
-  const heard = [
-    firstTokenMs === null ? '' : `first token after ${toElapsed(firstTokenMs)}`,
-    durationMs === null ? '' : `all of it after ${toElapsed(durationMs)}`,
+  const times = [
+    firstTokenMs === null ? '' : `first token ${toElapsed(firstTokenMs)}`,
+    durationMs === null ? '' : `total ${toElapsed(durationMs)}`,
   ]
   const facts: [what: string, text: string][] = [
     [
-      'asked',
-      `${new Date(request.created_ms).toISOString()}, ${request.endpoint}, ${request.stream ? 'streamed' : 'whole'}`,
+      'received',
+      `${new Date(request.created_ms).toISOString()}, ${request.endpoint}, ${request.stream ? 'streaming' : 'not streaming'}`,
     ],
-    ['by', by.filter(Boolean).join(', ')],
+    ['from', by.filter(Boolean).join(', ')],
     ['model', request.model],
-    ['ended', [request.status, toNote(request)].filter(Boolean).join(': ')],
-    ['client', heard.filter(Boolean).join(', ') || '-'],
-    ['tokens', `${request.prompt_tokens} read, ${request.completion_tokens} written`],
+    ['status', [request.status, toNote(request)].filter(Boolean).join(': ')],
+    ['time', times.filter(Boolean).join(', ') || '-'],
+    ['tokens', `${request.prompt_tokens} input, ${request.completion_tokens} output`],
     ...toServed(request),
     ['reserved', toReserved(request.calls)],
   ]
   return toFactLines(`Request ${request.id}`, facts)
 }
 
-/** What else decides on the price, where there is any. */
+/** Other factors of the price. */
 function toServed({
   mode,
   web_searches: webSearches,
@@ -60,17 +58,12 @@ function toServed({
   unpriced,
 }: ChargeDocument): [what: string, text: string][] {
   return [
-    ...(mode === null ? [] : [['served', `as ${toPrintable(mode)}`] satisfies [string, string]]),
-    ...(webSearches === 0 ? [] : [['searches', `${webSearches} of the web`] satisfies [string, string]]),
+    ...(mode === null ? [] : [['mode', toPrintable(mode)] satisfies [string, string]]),
+    ...(webSearches === 0 ? [] : [['web searches', String(webSearches)] satisfies [string, string]]),
     ...(computeMs === 0 ? [] : [['compute', `${computeMs} ms`] satisfies [string, string]]),
     ...(unpriced === 0
       ? []
-      : [
-          ['unpriced', 'not all of it has a price: what is on record may not be what it cost'] satisfies [
-            string,
-            string,
-          ],
-        ]),
+      : [['unpriced', 'not all usage has a price: the actual cost may differ'] satisfies [string, string]]),
   ]
 }
 
@@ -80,10 +73,10 @@ function toReserved(calls: readonly Call[]): string {
   return `${tokens}, $${toUsd(sum((call) => call.reserved_nano_usd))}${calls.length > 1 ? ' by all calls' : ''}`
 }
 
-/** Columns of the time line. */
+/** Columns of the timeline. */
 const WIDTH = 20
 
-/** A line a call: to whom it went, how it ended, and when; `.` until its first token came, `=` from then on. */
+/** One line per call. The bar is `.` until the first token, then `=`. */
 function toWaterfall({ created_ms: beganMs, duration_ms: durationMs, calls }: ChargeDocument): string {
   const times = calls.map((call) => toTimes(call, beganMs))
   const wholeMs = Math.max(1, durationMs ?? 0, ...times.map(({ endMs }) => endMs))
@@ -101,10 +94,10 @@ function toWaterfall({ created_ms: beganMs, duration_ms: durationMs, calls }: Ch
     ]
   })
   const notes = calls.map((call) => [toPrintable(toCallNote(call))])
-  return toDescribedTable(['  #', 'WHY', 'UPSTREAM', 'ENDED', 'FROM', 'FIRST', 'TO', ''], rows, notes)
+  return toDescribedTable(['  #', 'REASON', 'UPSTREAM', 'STATUS', 'START', 'FIRST', 'END', ''], rows, notes)
 }
 
-/** When a call began, had its first token and ended, in ms from its request on. */
+/** ms since the start of the request. */
 interface CallTimes {
   startMs: number
   firstMs: number | null
@@ -119,7 +112,7 @@ function toTimes(
   return { startMs, firstMs: firstTokenMs === null ? null : startMs + firstTokenMs, endMs: startMs + (durationMs ?? 0) }
 }
 
-/** However short a call was, it has a column, and so has what came after its first token. */
+/** A call, and its part after the first token, is at least one column wide. */
 function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string {
   const column = (ms: number) => Math.round((ms / wholeMs) * WIDTH)
   const from = Math.min(WIDTH - 1, column(startMs))
@@ -128,12 +121,12 @@ function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string 
   return `${' '.repeat(from)}${'.'.repeat(first - from)}${'='.repeat(to - first)}`.padEnd(WIDTH)
 }
 
-/** Such as `asked for large-v1 by credential 2: 502 upstream_failed`. */
+/** Such as `model large-v1, credential 2: 502 upstream_failed`. */
 function toCallNote({ upstream_model: upstreamModel, status, credential, ...call }: Call): string {
   const end =
     status === 'ok' ? '' : [call.http_status, call.error_code].filter((part) => part && part !== status).join(' ')
-  const by = credential === null ? '' : ` by credential ${credential}`
-  return `asked for ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
+  const by = credential === null ? '' : `, credential ${credential}`
+  return `model ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
 }
 
 function toCharges({
@@ -146,7 +139,7 @@ function toCharges({
     const basis = toIndented(`Call ${call.number}: ${toBasisText(call)}`, 4).slice(2)
     return `${basis}${toLines(call)}${toDifference(call)}`
   })
-  if (matchesLedger === null) return `${each.join('')}  In progress. A stream may still reserve more.\n`
+  if (matchesLedger === null) return `${each.join('')}  In progress. A stream may reserve more.\n`
   const sums = [
     ...(calls.length > 1
       ? [['  All calls', recalculatedNanoUsd === null ? '-' : `$${toUsd(recalculatedNanoUsd)}`]]
@@ -159,57 +152,53 @@ function toCharges({
 
 function toDifference({ recalculated_nano_usd: recalculatedNanoUsd, cost_nano_usd: cost, basis }: Call): string {
   if (recalculatedNanoUsd === cost || basis === 'open') return ''
-  return `    This is not what it was charged: $${toUsd(Math.max(0, cost))} is on record.\n`
+  return `    Mismatch: $${toUsd(Math.max(0, cost))} was recorded.\n`
 }
 
 function toBasisText(call: Call): string {
   const { basis, price, charge, error_code: errorCode, status, reported_nano_usd: reported } = call
   switch (basis) {
     case 'tokens': {
-      const whose = price?.upstream ? `, which ${price.upstream} alone has` : ''
-      const since = price ? `${toShortId(price.id)} of ${toTime(price.created_ms)}` : '-'
-      return toPrintable(`charged by the price ${since}${whose}${toEstimate(call)}${toUnpriced(call)}`)
+      const whose = price?.upstream ? `, specific to ${price.upstream}` : ''
+      const since = price ? `${toShortId(price.id)} set ${toTime(price.created_ms)}` : '-'
+      return toPrintable(`price ${since}${whose}${toEstimate(call)}${toUnpriced(call)}`)
     }
     case 'reported': {
-      const charged = `$${toUsd(reported ?? 0)}, as its upstream says that it charges${toEstimate(call)}`
+      const charged = `$${toUsd(reported ?? 0)}, as reported by the upstream${toEstimate(call)}`
       if (charge === null) return charged
       const far = isFar({ basis, charge: { nanoUsd: charge.nano_usd }, reportedNanoUsd: reported })
-        ? ', which is more than a hundredth off'
+        ? ', more than 1% off'
         : ''
-      return `${charged}; by its price it would be $${toUsd(charge.nano_usd)}${far}`
+      return `${charged}; its price gives $${toUsd(charge.nano_usd)}${far}`
     }
     case 'free':
-      return `free: where it went nothing has a price${toEstimate(call)}`
+      return `free: the upstream has no prices${toEstimate(call)}`
     case 'nothing':
-      if (errorCode === 'aborted')
-        return 'nothing: it was not made, since there was no place for it or nobody waited any more'
-      if (status === 'abandoned') return 'nothing: by the time that its server was gone, another was made in its place'
-      return 'nothing: it failed before its first word'
+      if (errorCode === 'aborted') return 'not charged (not sent: no free slot, or no longer needed)'
+      if (status === 'abandoned') return 'not charged (replaced by another call before the server stopped)'
+      return 'not charged (failed before first token)'
     case 'reserve':
-      return `$${toUsd(call.reserved_nano_usd)}, all that it had reserved: the server was gone before it ended`
+      return `$${toUsd(call.reserved_nano_usd)}: reserved amount charged (server stopped mid-request)`
     case 'open':
-      return `under way; it has reserved $${toUsd(call.reserved_nano_usd)}`
+      return `in progress; $${toUsd(call.reserved_nano_usd)} reserved`
     case 'unknown':
-      return `the price ${call.price_id} that it was charged by is not on record`
+      return `unknown: price ${call.price_id} is missing`
   }
 }
 
-/** What of it has no price. The row knows that of a model within a call, of which its price says nothing. */
+/** Usage without a price. For a model used within a call only the row knows it. */
 function toUnpriced({ charge, unpriced, mode }: Call): string {
   if (unpriced === 0) return ''
   const lacking = charge?.unpriced ?? []
   const names = lacking.map((name) => (name === 'mode' ? `the mode ${mode}` : name))
-  return `; ${toDoubt(lacking, mode)}: there is no price for ${names.join(', ') || 'its model'}`
+  return `; ${toDoubt(lacking, mode)}: no price for ${names.join(', ') || 'its model'}`
 }
 
-/** Why some of it is a count of ours. */
 function toEstimate({ estimated, status }: Call): string {
   if (!estimated) return ''
   const why =
-    status === 'ok'
-      ? 'its upstream did not report all that is charged'
-      : 'it was broken off before its upstream had reported all'
-  return `; estimated: ${why}, and the rest was counted here`
+    status === 'ok' ? 'incomplete usage report from the upstream' : 'interrupted before the upstream reported all usage'
+  return `; estimated: ${why}; Tollgate counted the rest`
 }
 
 function toLines({ charge }: Call): string {
@@ -230,14 +219,14 @@ function toKind({ kind, count: n }: Line): string {
   return count(n, `${kind.replaceAll('_', ' ')} token`).slice(String(n).length + 1)
 }
 
-/** The price of each, and which one that is where the kind has none of its own. */
+/** The unit price, and its name, since a kind may use that of another. */
 function toEach({ kind, price, usd_each: usdEach }: Line): string {
   if (kind === 'request' || kind === 'web_searches') return `x $${usdEach}`
-  if (kind === 'compute_ms') return `x $${usdEach} a second`
-  return `x $${toPerMillion(usdEach)} a million (${price})`
+  if (kind === 'compute_ms') return `x $${usdEach} per second`
+  return `x $${toPerMillion(usdEach)} per million (${price})`
 }
 
-const HEADINGS = ['ID', 'TIME (UTC)', 'KEY', 'MODEL', 'STATUS', 'TOOK', 'TOKENS', 'COST']
+const HEADINGS = ['ID', 'TIME (UTC)', 'KEY', 'MODEL', 'STATUS', 'DURATION', 'TOKENS', 'COST']
 
 export function toRequestTable(rows: readonly RequestDocument[], nowMs: number, paint: Paint): string {
   return toDescribedTable(
@@ -259,7 +248,7 @@ const toCells = (row: RequestDocument, nowMs: number): string[] => [
   row.status === 'open' ? '-' : toCost(row),
 ]
 
-/** `~` stands before what rests on a count of ours, `+` behind what may not be all: something of it has no price. */
+/** `~` marks an estimate, a trailing `+` usage without a price. */
 export const toCost = ({
   estimated,
   cost_nano_usd: cost,
@@ -269,17 +258,17 @@ export const toCost = ({
 
 type Noted = Pick<RequestDocument, 'status' | 'http_status' | 'error_code' | 'upstream' | 'attempts'>
 
-/** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that one call answered. */
+/** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that succeeded with one call. */
 export function toNote(row: Noted): string {
   const { status, http_status: httpStatus, error_code: errorCode, upstream, attempts } = row
-  if (status === 'open') return `asks ${toPrintable(upstream)}`
+  if (status === 'open') return `calling ${toPrintable(upstream)}`
   if (status === 'ok' && errorCode === null && attempts === 1) return ''
-  // What a kill left open has no error but its status.
+  // A request left open by a kill has no error code.
   const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
   return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')
 }
 
-/** The time of day, in UTC, of today; else the day, too. */
+/** UTC time, with the date unless today. */
 function toClock(ms: number, nowMs: number): string {
   const text = new Date(ms).toISOString()
   const isToday = text.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10)

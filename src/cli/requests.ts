@@ -1,7 +1,4 @@
-/**
- * `tollgate requests list | show | tail`: which requests there were, how the charge of one came about, and each as it finishes. A running server
- * brings the ledger up to date first. A reader that is slower than requests finish misses some and is told how many.
- */
+/** `tollgate requests`. `tail` drops requests if its reader is too slow, and says how many. */
 
 import type { Command } from 'commander'
 import type { FinishedDocument } from '../documents/request.ts'
@@ -39,7 +36,7 @@ export function addRequests(group: Command, context: Context): void {
   group
     .command('show')
     .description("show a request's calls and cost breakdown; exits 1 if the cost doesn't match")
-    .argument('<id>', 'its ID, x-request-id, or the ID of the response; four digits or more from either end do')
+    .argument('<id>', 'request ID, x-request-id, or response ID; 4+ digits from either end')
     .addHelpText(
       'after',
       toExamples('requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'),
@@ -54,9 +51,8 @@ interface ListFlags extends FilterFlags {
   until?: string
 }
 
-/** Limits, unknown keys and models, bad bodies, models that are not ready: nothing was asked, and nothing is charged. */
 const NONE =
-  'There are no such requests on record. What was refused before a model was asked (401, 404, 429 …) is in the log of the server alone, at --log-level info: look there for request_refused.\n'
+  'No matching requests. Rejected requests are only in the server log, at --log-level info (event `request_refused`).\n'
 
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
@@ -70,8 +66,8 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
   const { requests, next, scanned: stoppedAfter } = page
   if (io.json) return printJson(io, page)
   if (requests.length > 0) io.stdout(toRequestTable(requests, nowMs, io.paint))
-  if (stoppedAfter !== null) io.stderr(`${count(stoppedAfter, 'request')} were looked at, and no more. `)
-  if (next !== null) io.stderr(`Older ones: --before ${next}\n`)
+  if (stoppedAfter !== null) io.stderr(`Stopped after scanning ${count(stoppedAfter, 'request')}. `)
+  if (next !== null) io.stderr(`For older requests: --before ${next}\n`)
   else if (requests.length === 0) io.stderr(NONE)
 }
 
@@ -83,10 +79,13 @@ export async function show(id: string, io: Context): Promise<void> {
   if (io.json) printJson(io, charge)
   else io.stdout(toRequestText(charge))
   if (charge.matches_ledger !== false) return
-  throw new CommandError('charge_differs', 'The charge cannot be worked out again from what is on record of it.')
+  throw new CommandError(
+    'charge_differs',
+    "The cost can't be recalculated from the recorded data. To verify the ledger: tollgate ledger verify",
+  )
 }
 
-/** Only the beginning is waited for: then nothing may happen for hours. */
+/** Applies only to connecting; a stream may be idle for hours. */
 const BEGIN_MS = 15_000
 
 function tail(flags: FilterFlags, io: Context): Promise<void> {
@@ -99,21 +98,23 @@ function tail(flags: FilterFlags, io: Context): Promise<void> {
     const response = await send(`/admin/api/requests/live?${query}`, { signal: silence.signal })
     clearTimeout(timer)
     if (!response.ok || response.body === null) throw toRefusal(await response.json())
-    io.stderr('Following the requests of the server as they finish. Ctrl-C ends it.\n')
+    io.stderr('Showing requests as they finish. Press Ctrl-C to stop.\n')
     for await (const { name, data } of readEvents(response.body)) {
       if (name === 'end') return io.stderr('The server has stopped.\n')
       if (name === 'dropped') {
         if (io.json) io.stdout(`${data}\n`)
         else
-          io.stderr(`${JSON.parse(data).dropped} more finished than could be shown in time; requests list has them.\n`)
+          io.stderr(
+            `${count(JSON.parse(data).dropped, 'request')} not shown (output too slow). See them: tollgate requests list\n`,
+          )
       } else io.stdout(`${io.json ? data : toLine(JSON.parse(data))}\n`)
       if (!(await io.stdoutLeft())) return
     }
-    throw new CommandError('server_gone', 'The server is gone, without a word. Its log may say why.')
+    throw new CommandError('server_gone', 'Lost connection to the server. Check its log.')
   })
 }
 
-/** Server-sent events, each with its name and its data, which is one line. Ends where the connection breaks. */
+/** Reads server-sent events with one line of data; ends if the connection breaks. */
 async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ name: string; data: string }> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -127,11 +128,11 @@ async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ n
       }
     }
   } catch {
-    // The server is gone.
+    // Connection lost.
   }
 }
 
-/** Such as `12:00:01  3e1da544  dev  acme/large  ok  1.24 s  380+211  $0.0001836`, and what went wrong. */
+/** Such as `12:00:01  3e1da544  dev  acme/large  ok  1.24 s  380+211  $0.0001836` and the error. */
 function toLine(row: FinishedDocument): string {
   const { id, created_ms: createdMs, duration_ms: durationMs, key, key_id: keyId, model, status, reason } = row
   const cells = [
@@ -148,7 +149,6 @@ function toLine(row: FinishedDocument): string {
   return toPrintable(cells.join('  ').trimEnd())
 }
 
-/** As they stand on the command line. */
 interface FilterFlags extends Partial<Record<Exclude<RequestFilterName, 'error_code'>, string>> {
   errorCode?: string
   status?: string[]
@@ -156,10 +156,12 @@ interface FilterFlags extends Partial<Record<Exclude<RequestFilterName, 'error_c
 }
 
 export function toFilter({ errorCode: error_code, status, errors, ...same }: FilterFlags) {
-  if (errors && status !== undefined) throw usageError('--errors and --status say the same: write one of them.')
+  if (errors && status !== undefined) throw usageError('Pass either --errors or --status, not both.')
   const statuses = status?.flatMap((text) => text.split(',')).map((text) => text.trim())
   const wrong = statuses?.find((text) => !REQUEST_STATUSES.some((known) => known === text))
   if (wrong !== undefined)
-    throw usageError(`--status '${wrong}' is unknown: write ${REQUEST_STATUSES.join(', ')}, or several with commas.`)
+    throw usageError(
+      `--status must be one or more of ${REQUEST_STATUSES.join(', ')}, comma-separated (got '${wrong}').`,
+    )
   return toDefined({ ...same, error_code, status: statuses?.join(','), errors })
 }

@@ -1,7 +1,4 @@
-/**
- * Secrets on the command line: where a credential comes from that a command is given (never from its own words, which other users of the
- * machine can read), and `tollgate secret rotate`.
- */
+/** Reading credentials for commands (never from arguments, which other users can read), and `tollgate secret rotate`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -15,87 +12,81 @@ import { type Context, printJson, toExamples, toPrintable } from './io.ts'
 export function addSecret(group: Command, context: Context): void {
   group
     .command('rotate')
-    .description('seal them all anew, by a new secret; may be cut off at any time, and done again')
-    .option('--yes', 'ask nothing: for scripts')
+    .description('rotate the encryption key; safe to interrupt and re-run')
+    .option('--yes', 'skip confirmation')
     .addHelpText('after', toExamples('secret rotate', 'secret rotate --yes --data /var/lib/tollgate'))
     .action((flags: { yes?: boolean }) => rotate(flags, context))
 }
 
-/** What is not kept is told before it goes; whoever sits at a terminal has to say yes to it. */
 async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
   io.stderr(toKeep(io.dataFolder))
-  if (!yes && io.isTerminal(2)) await requireYes('Replace it?', io)
+  if (!yes && io.isTerminal(2)) await requireYes('Rotate the encryption key?', io)
   const { credentials, unopened } = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))
   if (io.json) return printJson(io, { credentials, unopened })
-  io.stdout(`${count(credentials, 'credential')} sealed anew.\n`)
-  for (const id of unopened) io.stderr(`That of ${toPrintable(id)} did not open before either: type it in again.\n`)
+  io.stdout(`Re-encrypted ${count(credentials, 'credential')}.\n`)
+  for (const id of unopened)
+    io.stderr(
+      `The credential of ${toPrintable(id)} could not be decrypted. Enter it again: tollgate upstreams edit ${toPrintable(id)} --key\n`,
+    )
 }
 
 function toKeep(dataFolder: string): string {
   const path = join(dataFolder, 'secret')
-  const before = 'Credentials in backups of before are opened by the secret of before alone'
-  if (!existsSync(path)) return `note: ${before}: where TOLLGATE_SECRET had that one, keep it with them.\n`
-  return `note: ${before}, and the file ${path} is replaced. Where you keep such backups, copy that file first, or have a backup with it: tollgate backup FILE --with-secret\n`
+  const before = 'Existing backups need the old encryption key to decrypt credentials'
+  if (!existsSync(path)) return `note: ${before}. If it was in TOLLGATE_SECRET, keep it with them.\n`
+  return `note: ${before}, and ${path} will be replaced. Copy that file first, or back it up: tollgate backup FILE --with-secret\n`
 }
 
 export interface CredentialFlags {
-  /** The variable that has it. */
+  /** Name of a variable. */
   keyEnv?: string
-  /** Whether it is piped in. */
   keyStdin?: boolean
-  /** False: there is none. True: it is asked for. */
+  /** False: no key. True: prompt for it. */
   key?: boolean
 }
 
-/**
- * Reads what was said; undefined where nothing was. Throws where it is wrong, or nobody is there to type it.
- * @param name whose it is.
- */
+/** Undefined if no option is given. @param name of the provider or upstream. */
 export async function readCredential(
   { keyEnv, keyStdin, key }: CredentialFlags,
   name: string,
   io: Context,
 ): Promise<NewCredential | undefined> {
   if ([keyEnv !== undefined, keyStdin === true, key !== undefined].filter(Boolean).length > 1)
-    throw usageError('Say one of --key-env, --key-stdin, --key and --no-key.')
+    throw usageError('Pass only one of --key-env, --key-stdin, --key, and --no-key.')
   if (key === false) return null
   if (keyEnv !== undefined) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(keyEnv))
       // Never quote it: it may be the credential itself.
-      throw usageError(
-        '--key-env takes the name of a variable, such as OPENAI_API_KEY, and never the credential itself.',
-      )
+      throw usageError('--key-env takes the name of a variable, e.g. OPENAI_API_KEY, not the key itself.')
     return { variable: keyEnv }
   }
   if (keyStdin) {
     const piped = await io.stdin()
-    if (piped === null)
-      throw usageError('--key-stdin reads what is piped in, and nothing is: leave it out to be asked.')
+    if (piped === null) throw usageError('--key-stdin needs piped input. Omit it to be prompted.')
     return { credential: requireCredential(piped) }
   }
   if (key === true) return { credential: await askCredential(name, io) }
   return undefined
 }
 
-/** Asks for a credential at the terminal, where it is not shown. */
 export async function askCredential(name: string, io: Context, variables: readonly string[] = []): Promise<string> {
-  const typed = await io.ask(`Key of ${name} (it is not shown): `, true)
+  const typed = await io.ask(`API key for ${name} (hidden): `, true)
   if (typed !== null) return requireCredential(typed)
   const [usual] = variables
-  const set = usual === undefined ? 'name a variable that has it with --key-env' : `set ${usual}`
+  const set = usual === undefined ? 'Name a variable with --key-env' : `Set ${usual}`
   throw new CommandError(
     'no_credential',
-    `There is no key of ${name}: ${set}, pipe it in with --key-stdin, or run this at a terminal, which asks for it. What needs none is added with --no-key.`,
+    `No API key for ${name}. ${set}, pipe it in with --key-stdin, or run in a terminal. If none is required, pass --no-key.`,
   )
 }
 
-/** What goes into a header as it is (RFC 9110, section 5.5). */
+/** Must be a valid header value (RFC 9110, section 5.5). */
 function requireCredential(text: string): string {
   const trimmed = text.trim()
-  if (trimmed === '') throw new CommandError('no_credential', 'The key is empty. Nothing was changed.')
+  if (trimmed === '') throw new CommandError('no_credential', 'The key is empty. No changes made.')
   if (/^[\x21-\x7e]{1,4000}$/.test(trimmed)) return trimmed
   throw new CommandError(
     'no_credential',
-    'That is no key: it has 1 to 4000 letters, digits and signs, and no spaces. Nothing was changed.',
+    'The key must be 1 to 4000 printable ASCII characters without spaces. No changes made.',
   )
 }

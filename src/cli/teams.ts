@@ -1,4 +1,4 @@
-/** `tollgate teams create | list | show | edit`, as the admin API answers them. */
+/** `tollgate teams`. */
 
 import type { Command } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
@@ -33,11 +33,11 @@ import {
 } from './key-fields.ts'
 import { toName } from './values.ts'
 
-const WHICH_TEAM = 'its name, or six digits or more of its id'
+const WHICH_TEAM = 'team name, or 6+ digits of its ID'
 
 export function addTeams(group: Command, context: Context): void {
   addTeamOptions(group.command('create'), { canBeNone: false })
-    .description('make a team; it needs a --name. A request passes the limits of its key and of its team')
+    .description('create a team (requires --name); its limits apply on top of those of its keys')
     .addHelpText(
       'after',
       toExamples(
@@ -48,19 +48,17 @@ export function addTeams(group: Command, context: Context): void {
     .action((flags: Flags) => create(flags, context))
   group
     .command('list')
-    .description('list all teams, oldest first, with what each has spent of its budget')
+    .description('list teams with budget and spend')
     .addHelpText('after', toExamples('teams list', 'teams list --json'))
     .action(() => list(context))
   group
     .command('show')
-    .description('show all that is known of a team, and its keys')
+    .description("show a team's settings, spend, and keys")
     .argument('<team>', WHICH_TEAM)
     .addHelpText('after', toExamples('teams show research', 'teams show 4f9a21c8 --json'))
     .action((team: string) => show(team, context))
   addTeamOptions(group.command('edit'), { canBeNone: true })
-    .description(
-      'change a team; what is not said stays, and so does what it has spent. `none` takes a limit away: --budget none',
-    )
+    .description('edit a team; omitted options and spend are unchanged. Use `none` to remove a limit')
     .argument('<team>', WHICH_TEAM)
     .addHelpText(
       'after',
@@ -70,22 +68,22 @@ export function addTeams(group: Command, context: Context): void {
 }
 
 export async function create(flags: Flags, io: Context): Promise<void> {
-  const name = toName(flags.name?.at(-1), 'say who the team is, such as --name research')
+  const name = toName(flags.name?.at(-1), 'pass a name, e.g. --name research')
   const body = { ...toBody(toTeamChanges(flags, { canBeNone: false }, io.nowMs())), name }
   const { unmatched, ...team } = await withAdmin(io, {}, ({ api }) => answerOf(api.teams.post(body)))
   if (io.json) return printJson(io, { ...team, ...toPatterns(unmatched) })
   warnOf(unmatched, io)
-  const advice = `Make keys of it with: tollgate keys create --name NAME --team ${toShortId(team.id)}`
-  io.stdout(`${toTeamName(team)} is made. ${advice}\n`)
+  const advice = `Add a key: tollgate keys create --name NAME --team ${toShortId(team.id)}`
+  io.stdout(`Created team ${toNamed(team)}. ${advice}\n`)
 }
 
-/** Such as `Team 3f2a91bc (Blue)`. */
-const toTeamName = ({ id, name }: TeamDocument) => `Team ${toShortId(id)} (${toPrintable(name)})`
+/** Such as `3f2a91bc (Blue)`. */
+const toNamed = ({ id, name }: TeamDocument) => `${toShortId(id)} (${toPrintable(name)})`
 
 export async function list(io: Context): Promise<void> {
   const { teams } = await readReport(io, ({ api }) => answerOf(api.teams.get()))
   if (io.json) return printJson(io, { teams })
-  if (teams.length === 0) return io.stderr('There are no teams yet. Make one with: tollgate teams create --name NAME\n')
+  if (teams.length === 0) return io.stderr('No teams yet. Create one: tollgate teams create --name NAME\n')
   const rows = teams.map((team) => [
     ...[toShortId(team.id), toShort(team.name)],
     ...[toBudgetCell(team), toTime(team.created_ms)],
@@ -103,18 +101,17 @@ export async function show(which: string, io: Context): Promise<void> {
 
 type Listed = Pick<KeyDocument, 'id' | 'name' | 'status'>
 
-/** All that is known of a team, a line each, its keys among it. */
 function toTeamText(team: TeamDocument, keys: readonly Listed[]): string {
   const [living, ended] = [keys.filter(isActive), keys.filter((key) => !isActive(key))]
   const facts: Fact[] = [
-    ['id', team.id],
+    ['ID', team.id],
     ...toTeamFacts(team).slice(1),
     ...toSpentFacts(team),
     ['keys', toNames(living)],
-    ...(ended.length === 0 ? [] : [['ended keys', toNames(ended)] as const]),
+    ...(ended.length === 0 ? [] : [['inactive keys', toNames(ended)] as const]),
     ['created', toTime(team.created_ms)],
   ]
-  return toFactLines(toTeamName(team), facts)
+  return toFactLines(`Team ${toNamed(team)}`, facts)
 }
 
 const isActive = ({ status }: Listed) => status === 'active'
@@ -123,11 +120,12 @@ const toNames = (keys: readonly Listed[]) => keys.map(({ id, name }) => `${name}
 
 export async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const changes = toTeamChanges(flags, { canBeNone: true }, io.nowMs())
-  if (Object.keys(changes).length === 0) throw usageError('Say what to change, such as --rpm 600 or --budget none.')
+  if (Object.keys(changes).length === 0)
+    throw usageError('Nothing to change. Pass an option, e.g. --rpm 600 or --budget none.')
   const { before, team } = await withAdmin(io, {}, async ({ api }) => {
     const before = io.json ? null : await answerOf(api.teams(idOf(which)).get())
     const id = before === null ? idOf(which) : { id: before.id }
     return { before, team: await answerOf(api.teams(id).patch(toBody(changes))) }
   })
-  printEdit<TeamDocument>(io, before, team, toTeamName, toTeamFacts)
+  printEdit<TeamDocument>(io, before, team, (one) => `team ${toNamed(one)}`, toTeamFacts)
 }

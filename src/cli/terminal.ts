@@ -1,47 +1,42 @@
-/**
- * Who reads what a command writes: a person at a terminal, who may like colours and see a bar while something takes its time, or a file, a pipe,
- * another program.
- */
+/** Terminal detection, colors, and the progress bar. */
 import { fstatSync, statSync } from 'node:fs'
 import type { Environment } from '../domain/snapshot.ts'
 import type { Context } from './io.ts'
 
-/** By its device: `node:tty` would take a tenth of the whole start of a server to load. */
+/** By device number: loading `node:tty` takes a tenth of a server's start. */
 export function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd)
     return stat.isCharacterDevice() && stat.rdev !== statSync('/dev/null').rdev
   } catch {
-    // It was closed by whoever started this.
+    // The descriptor is closed.
     return false
   }
 }
 
-/** What colours tell. */
 export interface Paint {
-  /** A heading. */
   head(text: string): string
-  /** Beside the point. */
+  /** Less important text. */
   aside(text: string): string
-  /** What could not be done. */
+  /** An error. */
   bad(text: string): string
-  /** A word for how something is: well, not well and going on, not at all, or over. One that is not known stays as it is. */
+  /** A state, colored if known. */
   state(word: string): string
-  /** What becomes of a row: it is made, changed, deleted or left alone. */
+  /** Row created, updated, deleted, or unchanged. */
   mark(mark: ChangeMark): string
 }
 
 export type ChangeMark = '+' | '~' | '-' | '='
 
-/** `NO_COLOR` with any text in it (https://no-color.org) asks for none, and a terminal that calls itself dumb has none. */
-const wantsColour = ({ NO_COLOR, TERM }: Environment): boolean => !NO_COLOR && TERM !== 'dumb'
+/** https://no-color.org */
+const wantsColor = ({ NO_COLOR, TERM }: Environment): boolean => !NO_COLOR && TERM !== 'dumb'
 
 const as =
   (on: number, off: number) =>
   (text: string): string =>
     text === '' ? '' : `\u001b[${on}m${text}\u001b[${off}m`
 
-// Of the sixteen colours that each terminal has in a shade that its owner can read.
+// From the 16 standard colors, whose shades users can choose.
 const [bold, dim, red, green, yellow] = [as(1, 22), as(2, 22), as(31, 39), as(32, 39), as(33, 39)]
 
 const STATES: readonly [words: readonly string[], paint: (text: string) => string][] = [
@@ -53,7 +48,7 @@ const STATES: readonly [words: readonly string[], paint: (text: string) => strin
 
 const MARKS: Record<ChangeMark, (text: string) => string> = { '+': green, '~': yellow, '-': red, '=': dim }
 
-const COLOURS: Paint = {
+const COLORS: Paint = {
   head: bold,
   aside: dim,
   bad: red,
@@ -64,25 +59,20 @@ const COLOURS: Paint = {
 const same = (text: string) => text
 export const PLAIN: Paint = { head: same, aside: same, bad: same, state: same, mark: same }
 
-/** Colours where a person reads what is written, and wants some. */
 export const toPaint = (isRead: boolean, environment: Environment): Paint =>
-  isRead && wantsColour(environment) ? COLOURS : PLAIN
+  isRead && wantsColor(environment) ? COLORS : PLAIN
 
-/** What is done, and of how much. */
 interface Progress {
   (done: number, of: number): void
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void
 }
 
 const WIDTH = 30
-/** What is over by then needs no bar, and none moves more often. */
+/** Delay before the bar appears, and interval between updates. */
 const EVERY_MS = 200
 
-/**
- * @param what is done, in a word or two: `Checking`.
- * @param monotonicMs a clock that never steps, ms.
- */
+/** @param what label, such as `Checking`. */
 export function createBar(
   io: Pick<Context, 'stderr' | 'isTerminal' | 'json'>,
   what: string,
@@ -99,10 +89,10 @@ export function createBar(
     isDrawn = true
     const full = Math.floor((done / of) * WIDTH)
     const percent = Math.floor((done / of) * 100)
-    io.stderr(`\r${what} ${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${String(percent).padStart(3)} %`)
+    io.stderr(`\r${what} ${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${String(percent).padStart(3)}%`)
   }
   const end = () => {
-    // To the beginning of the line, and what is right of it away.
+    // Clear the line.
     if (isDrawn) io.stderr('\r\u001b[K')
     isDrawn = false
   }

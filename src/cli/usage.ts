@@ -1,7 +1,4 @@
-/**
- * `tollgate usage`: who spent what. A table with bars on a terminal, CSV elsewhere (`--table`, `--csv` and `--json` say otherwise). Works
- * beside a running server, which brings its database up to date first, and reads only.
- */
+/** `tollgate usage`: a table with bars on a terminal, CSV in a pipe, unless an option says otherwise. Read-only. */
 
 import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
@@ -24,9 +21,9 @@ export function addUsage(command: Command, context: Context): void {
     repeatable: USAGE_FILTERS,
     defaults: { by: 'key', since: '7d' },
   })
-    .option('--limit <n>', 'maximum number of rows, by cost; the rest are summed into one', '10000')
-    .option('--csv', 'CSV, on a terminal too')
-    .option('--table', 'the table, in a pipe too')
+    .option('--limit <n>', 'max rows by cost; the rest are summed into one', '10000')
+    .option('--csv', 'print CSV even in a terminal')
+    .option('--table', 'print a table even in a pipe')
     .addHelpText(
       'after',
       toExamples(
@@ -37,7 +34,6 @@ export function addUsage(command: Command, context: Context): void {
     .action((flags: UsageFlags) => usage(flags, context))
 }
 
-/** The options of `usage`, as they stand on the command line. */
 interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
   since: string
   until?: string
@@ -49,7 +45,7 @@ interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
 
 const MAX_ROWS = 100_000
 
-/** A report as the admin API answers, its sums exact: a number that is too large for one is a bigint. */
+/** A report of the admin API with exact sums: integers beyond 2^53 are bigints. */
 export interface Usage {
   usage: UsageFields[]
   other: UsageFields | null
@@ -65,7 +61,7 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   const by = toDimensions(flags.by)
   const sinceMs = toMoment('--since', flags.since, nowMs)
   const untilMs = flags.until === undefined ? null : toMoment('--until', flags.until, nowMs)
-  if (sinceMs >= (untilMs ?? nowMs + 1)) throw usageError('--since must be before --until, and not in the future.')
+  if (sinceMs >= (untilMs ?? nowMs + 1)) throw usageError('--since must be before --until and not in the future.')
   const query = toQuery(flags, { since: sinceMs, until: untilMs, limit: toLimit(flags.limit) })
   const { report, behind } = await withAdmin(io, { readonly: true }, async ({ send, behind }) => ({
     behind: await behind(),
@@ -76,17 +72,17 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   io.stderr(toBehindNote({ ...behind, waiting: report.pending_records }) + toNotes(report, isMoved))
   if (form === 'json') return printJson(io, report)
   if (form === 'csv') return io.stdout(toText(report, by))
-  if (usage.length === 0) return io.stderr('Nothing was asked in that time that this is about.\n')
+  if (usage.length === 0) return io.stderr('No requests in this period. Try a longer one: --since 30d\n')
   io.stdout(toUsageTable(report, by, { width: io.columns(), paint: io.paint }) + io.paint.aside(toScope(report, nowMs)))
 }
 
-/** Money is exact, whatever the sum: `JSON.parse` alone would round what is beyond 2^53. */
+/** Keeps money exact: `JSON.parse` alone would round integers beyond 2^53. */
 const toExact = (_: string, value: unknown, { source = '' }: { source?: string }) =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(source) : value
 
 function toForm({ csv, table }: UsageFlags, io: Context): 'json' | 'csv' | 'table' {
   if (Number(io.json) + Number(csv === true) + Number(table === true) > 1)
-    throw usageError('--json, --csv and --table exclude each other.')
+    throw usageError('Pass only one of --json, --csv, and --table.')
   if (io.json) return 'json'
   if (csv || table) return csv ? 'csv' : 'table'
   return io.isTerminal(1) ? 'table' : 'csv'
@@ -105,20 +101,19 @@ function toQuery(
 function toLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_ROWS) return limit
-  throw usageError(`--limit '${text}' is no number of rows: write a whole number from 1 to ${MAX_ROWS}.`)
+  throw usageError(`--limit must be a whole number from 1 to ${MAX_ROWS} (got '${text}').`)
 }
 
 function toNotes({ other, since_ms, until_ms }: Usage, isMoved: boolean): string {
-  const moved = `requests of before are gone, all but their sums of whole hours, which know no users: this is about ${toTime(since_ms)} to ${toTime(until_ms)} (UTC)`
-  const cut = `the last row stands for ${count(Number(other?.groups ?? 0), 'more row')}; a larger --limit tells them apart`
+  const moved = `older requests were deleted, except for hourly totals (without users): this report covers ${toTime(since_ms)} to ${toTime(until_ms)} (UTC)`
+  const cut = `the last row sums ${count(Number(other?.groups ?? 0), 'more row')}; use a larger --limit to see them`
   return (isMoved ? `note: ${moved}.\n` : '') + (other ? `note: ${cut}.\n` : '')
 }
 
-/** What stands beneath a table. */
 const toScope = ({ usage, since_ms, until_ms }: Usage, nowMs: number) =>
-  `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Times are right to within a factor of ${RESOLUTION.toFixed(1)}.\n${usage.some((row) => row.key_id === 'system') ? 'system: what the owner of the data folder asked, with `tollgate ask` and no key.\n' : ''}`
+  `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Latencies are approximate (within ${RESOLUTION.toFixed(1)}x).\n${usage.some((row) => row.key_id === 'system') ? 'system: requests by the owner of the data folder (`tollgate ask` without a key).\n' : ''}`
 
-/** `groups` tells the last row, of all that are not told apart, from the others. */
+/** `groups` is above 1 only in the row that sums the rest. */
 function toText({ usage, other, total }: Usage, by: readonly Dimension[]): string {
   const fields = [...Object.keys(toGroupFields(by)), 'groups', ...Object.keys(total)]
   const records = usage.map((row): UsageFields => ({ ...row, groups: 1 }))
@@ -131,23 +126,23 @@ function toText({ usage, other, total }: Usage, by: readonly Dimension[]): strin
 
 interface Column {
   heading: string
-  /** '-' where there is nothing to say. */
+  /** '-' if empty. */
   cell(figures: UsageFields): string
 }
 
 const toCount = (value: UsageFields[string] = 0): string => toNumber(Number(value))
 
-/** From what a line is read for first. */
+/** Most important first: narrow terminals drop the last. */
 const COLUMNS: readonly Column[] = [
   { heading: 'COST', cell: (figures) => (costOf(figures) === 0n ? '-' : toRounded(costOf(figures))) },
   { heading: 'REQUESTS', cell: (figures) => toCount(figures.requests) },
-  { heading: 'FAILED', cell: (figures) => toCount(figures.errors) },
+  { heading: 'ERRORS', cell: (figures) => toCount(figures.errors) },
   { heading: 'UNPRICED', cell: (figures) => toCount(figures.unpriced) },
-  { heading: 'IN', cell: (figures) => toCount(figures.prompt_tokens) },
-  { heading: 'OUT', cell: (figures) => toCount(figures.completion_tokens) },
-  { heading: 'FIRST p50/p95', cell: (figures) => toPair(figures.first_token_p50_ms, figures.first_token_p95_ms) },
-  { heading: 'WHOLE p50/p95', cell: (figures) => toPair(figures.duration_p50_ms, figures.duration_p95_ms) },
-  { heading: 'CUT', cell: (figures) => toCount(figures.cuts) },
+  { heading: 'INPUT', cell: (figures) => toCount(figures.prompt_tokens) },
+  { heading: 'OUTPUT', cell: (figures) => toCount(figures.completion_tokens) },
+  { heading: 'TTFT p50/p95', cell: (figures) => toPair(figures.first_token_p50_ms, figures.first_token_p95_ms) },
+  { heading: 'DURATION p50/p95', cell: (figures) => toPair(figures.duration_p50_ms, figures.duration_p95_ms) },
+  { heading: 'INTERRUPTED', cell: (figures) => toCount(figures.cuts) },
   { heading: 'ESTIMATED', cell: (figures) => toPercent(Number(figures.estimated_share ?? 0)) },
 ]
 
@@ -191,7 +186,7 @@ function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }:
   )
 }
 
-/** A name that several of them have stands with its id. */
+/** Adds the ID to names that several keys share. */
 function toNames(rows: readonly UsageFields[], by: readonly Dimension[]): string[][] {
   const ids = Map.groupBy(rows, ({ key }) => key)
   const isShared = (name: string) => new Set(ids.get(name)?.map(({ key_id: id }) => id)).size > 1
@@ -223,7 +218,7 @@ function toRight(column: string[]): string[] {
 
 const EIGHTHS = ' ▏▎▍▌▋▊▉'
 
-/** As long as their share of the longest one, in eighths of a column; what is not nothing shows. */
+/** Bars in eighths of a column; a non-zero value always shows. */
 function toBars(lines: readonly { figures: UsageFields }[], width: number): string[] {
   const isPaid = lines.some(({ figures }) => costOf(figures) > 0n)
   const sizes = lines.map(({ figures }) => Number(isPaid ? figures.cost_nano_usd : figures.requests))
@@ -248,9 +243,9 @@ function toNumber(count: number): string {
   return count === 0 ? '-' : count.toLocaleString('en-US')
 }
 
-const toPercent = (share: number) => (share === 0 ? '-' : share < 0.01 ? '<1 %' : `${Math.round(100 * share)} %`)
+const toPercent = (share: number) => (share === 0 ? '-' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`)
 
-/** A percentile is known to a factor of 1.4: two digits say more than that. */
+/** Percentiles are known within a factor of 1.4, so two digits are enough. */
 const toPair = (p50: UsageFields[string] = null, p95: UsageFields[string] = null) =>
   p50 === null || p95 === null ? '-' : `${toTwoDigits(Number(p50))}/${toTwoDigits(Number(p95))}`
 

@@ -1,7 +1,4 @@
-/**
- * The values of command line options: money, times, counts, names; and the options that reports and lists have in common. Every refusal is
- * a sentence that shows a right value, and exit code 2. Pure; no floating point touches money.
- */
+/** Parses option values, and adds options that reports and lists share. Errors show a valid value and exit with 2. */
 
 import { type Command, Option } from 'commander'
 import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
@@ -10,7 +7,7 @@ import { Misread, readBudget, readCount, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
 import type { Context } from './io.ts'
 
-/** Reads the value of an option. What cannot be read is a usage error that names it. */
+/** Turns a Misread into a usage error that names the option. */
 export function readOption<Value>(option: string, read: () => Value): Value {
   try {
     return read()
@@ -23,29 +20,24 @@ export function readOption<Value>(option: string, read: () => Value): Value {
 export const toBudget = (text: string) => readOption('--budget', () => readBudget(text))
 export const toCount = (option: string, text: string) => readOption(option, () => readCount(text))
 
-/** Reads the value of an option such as `--since` as `toPastMs` does. */
+/** Reads `--since` and `--until` as `toPastMs` does. */
 export function toMoment(option: string, text: string, nowMs: number): number {
   const atMs = toPastMs(text, nowMs)
   if (atMs !== null) return atMs
   throw usageError(`${option} must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got '${text}').`)
 }
 
-/**
- * Reads the name of a key or a team, which is text of any kind.
- *
- * @param hint what to write, for whoever left it out.
- */
+/** @param hint what to pass, if the name is missing. */
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   return readOption('--name', () => readName(text))
 }
 
-/** What a command says when something is given by its name of 0.1.0. */
 export const toRenamedNote = (was: string, now: string) =>
-  `note: ${was} is now ${now}. The old name goes away in the next release.\n`
+  `note: ${was} is now ${now}. The old name will be removed in the next release.\n`
 
 /**
- * Adds the old name of an option, hidden. It works as the new one, and says it.
+ * Adds a hidden old name of an option, which prints a note.
  *
  * @param was its flags, such as `--at <url>`.
  * @param now the new name, without dashes.
@@ -63,7 +55,7 @@ export function addOldName(command: Command, was: string, now: string, { stderr 
   })
 }
 
-/** Of an option that may be repeated. */
+/** Parser of repeatable options. */
 export const collect = (text: string, before: string[] = []) => [...before, text]
 
 interface ParameterOptions {
@@ -71,7 +63,7 @@ interface ParameterOptions {
   defaults?: Readonly<Record<string, string>>
 }
 
-/** Adds the options of reports and lists that have these names. */
+/** Adds the report and list options of these names. */
 export function addParameters(
   command: Command,
   names: readonly ReportParameter[],

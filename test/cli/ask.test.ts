@@ -109,17 +109,17 @@ test('an answer that breaks off is a failure, after the words that came', async 
 })
 
 test.each<[what: string, argv: string[], code: number, says: RegExp]>([
-  ['no question', [], 2, /There is no question\. Write one, such as tollgate ask "Hello"/],
-  ['an address without a key', ['x', '--url', 'http://127.0.0.1:1/v1'], 2, /--url needs a key/],
-  ['no address', ['x', '--key', 'k', '--url', 'here'], 2, /--url 'here' is no address/],
+  ['no question', [], 2, /The prompt is missing\. Pass one, e\.g\. tollgate ask "Hello"/],
+  ['an address without a key', ['x', '--url', 'http://127.0.0.1:1/v1'], 2, /--url requires a key/],
+  ['no address', ['x', '--key', 'k', '--url', 'here'], 2, /--url must be an http or https URL, .*\(got 'here'\)/],
   [
     'nobody there',
     ['x', '--key', 'k', '--url', 'http://127.0.0.1:1'],
     1,
-    /Nobody answers at http:\/\/127.0.0.1:1\/v1: connection refused\. Start a server there, or name .* --url\.$/m,
+    /Can't reach http:\/\/127.0.0.1:1\/v1: connection refused\. Start the server, or pass --url\.$/m,
   ],
-  ['a wrong key', ['x', '--key', 'sk-tg-no'], 1, /Incorrect API key provided.*The key is from --key/],
-  ['no server', ['x', '--data', '/nowhere'], 1, /No server runs on \/nowhere.*tollgate serve --data \/nowhere/],
+  ['a wrong key', ['x', '--key', 'sk-tg-no'], 1, /Incorrect API key provided.*\(Key from --key\.\)/],
+  ['no server', ['x', '--data', '/nowhere'], 1, /No server is running on \/nowhere.*tollgate serve --data \/nowhere/],
 ])('%s is told in a sentence', async (_, argv, code, says) => {
   const ran = await ask(...argv)
   expect(ran).toMatchObject({ code, stdout: '' })

@@ -31,16 +31,16 @@ test('each change is told, newest first, with what was and what is, in 80 column
   const { code, stdout, stderr } = await bench.run('audit', 'log', '--subject', 'new')
   expect([code, stderr]).toEqual([0, ''])
   const [old, next] = secrets.map((secret) => secret.slice(-4))
-  expect(stdout).toBe(`WHEN (UTC)        WHO  WHAT         OF
-2026-11-21 00:00  cli  keys.rotate  new  ${id.slice(-8)}
+  expect(stdout).toBe(`TIME (UTC)        ACTOR  ACTION       SUBJECT
+2026-11-21 00:00  cli    keys.rotate  new      ${id.slice(-8)}
           secrets last_four=${old} -> last_four=${old} expires=2026-11-22 00:00,
           last_four=${next}
-2026-11-21 00:00  cli  keys.edit    new  ${id.slice(-8)}
+2026-11-21 00:00  cli    keys.edit    new      ${id.slice(-8)}
           name dev -> new; metadata - -> owner=ann
-2026-11-21 00:00  cli  keys.edit    dev  ${id.slice(-8)}
+2026-11-21 00:00  cli    keys.edit    dev      ${id.slice(-8)}
           rpm 60 -> -; budget - -> $20; budget_period - -> month; expires - ->
           2027-02-19 00:00
-2026-11-21 00:00  cli  keys.create  dev  ${id.slice(-8)}
+2026-11-21 00:00  cli    keys.create  dev      ${id.slice(-8)}
           name dev; scope all; rpm 60
 `)
   for (const secret of secrets) expect(JSON.stringify(await json('audit', 'log'))).not.toContain(secret)
@@ -58,7 +58,7 @@ test('--json has the columns, and pages that begin where the last one ended', as
     ...{ action: 'keys.edit', subject: id },
     detail: { name: 'dev', before: { rpm: 60, budget_nano_usd: null }, after: { rpm: null, budget_period: 'month' } },
   })
-  expect((await bench.run('audit', 'log', '--limit', '2')).stderr).toBe(`Older ones: --before ${first.next}\n`)
+  expect((await bench.run('audit', 'log', '--limit', '2')).stderr).toBe(`For older entries: --before ${first.next}\n`)
 })
 
 describe('a filter', () => {
@@ -73,7 +73,7 @@ describe('a filter', () => {
     ])
     expect([await actionsOf('--actor', 'cli'), await actionsOf('--actor', 'ann')]).toMatchObject([{ length: 5 }, []])
     expect(await bench.run('audit', 'log', '--actor', 'ann')).toEqual({
-      ...{ code: 0, stdout: '', stderr: 'No such change is on record.\n' },
+      ...{ code: 0, stdout: '', stderr: 'No matching changes. Try a longer period or fewer filters.\n' },
     })
   })
 
@@ -122,9 +122,9 @@ test('a change of the catalogue names its rows, and of one that has many the fir
   await apply('Two', 15)
   const { stdout } = await bench.run('audit', 'log', '--action', 'catalog')
   const [, newest = '', oldest = ''] = stdout.replace(/\s+/g, ' ').split(' cli catalog.apply ')
-  expect(newest).toContain('models.v/m0: name One -> Two; models.v/m1 is new;')
+  expect(newest).toContain('models.v/m0: name One -> Two; created models.v/m1;')
   expect(newest).toMatch(/; and 9 more /)
-  expect(oldest).toContain('upstreams.u is new; models.v/m0 is new;')
+  expect(oldest).toContain('created upstreams.u; created models.v/m0;')
 })
 
 test('what a name does to a terminal is not done to whoever reads the log', async () => {

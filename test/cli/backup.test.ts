@@ -24,30 +24,32 @@ const path = () => join(bench.folder, FILE)
 test('a backup says what it holds and how it came to it, and what is restored of it says the same', async () => {
   const made = await bench.run('backup', FILE)
   expect(made).toMatchObject({ code: 0, stderr: '' })
-  const holds = '2 requests, the newest of 2026-11-21 12:00 UTC'
+  const holds = '2 requests, newest 2026-11-21 12:00 UTC'
   expect(made.stdout).toBe(
-    `${path()}: 0.2 MiB, ${holds}, checked.\n2 ledger records came from the journal.\n1 request under way when it was made: in it they cost what they had reserved.\n`,
+    `${path()}: 0.2 MiB, ${holds}, verified.\nApplied 2 ledger records from the journal.\n1 request in flight during the backup: recorded at the reserved cost.\n`,
   )
   const restored = await bench.run('restore', FILE)
   expect(restored).toMatchObject({ code: 0, stderr: '' })
   expect(restored.stdout).toBe(
-    `${bench.folder} is as ${path()} has it: ${holds}.\n${ALL_ELSE}\nWhat it replaces is in ${bench.folder}/backups/replaced-2026-11-21T00-00-00Z; delete that once nobody misses it.\n`,
+    `Restored ${path()} to ${bench.folder}: ${holds}.\n${ALL_ELSE}\nThe replaced database is in ${bench.folder}/backups/replaced-2026-11-21T00-00-00Z. Delete it when no longer needed.\n`,
   )
   expect((await bench.run('ledger', 'verify')).stdout).toContain('2 settled requests')
 })
 
-const ALL_ELSE = 'All else is as it was then: limits of keys and teams, the catalogue, what budgets have used up.'
+const ALL_ELSE = 'Everything else is as of the backup: limits, the catalog, and budget spend.'
 
 test('a restore says which keys it kept revoked and what is of an earlier time, or that revoked keys let in again', async () => {
   for (const name of ['ann', 'bob']) await bench.run('keys', 'create', '--name', name, '--rpm', '60')
   await bench.run('backup', FILE)
   await bench.run('keys', 'revoke', 'bob')
   await bench.run('keys', 'edit', 'ann', '--rpm', '5')
-  expect((await bench.run('restore', FILE)).stdout).toContain(`\nRevoked since, and kept so: bob.\n${ALL_ELSE}\nWhat`)
+  expect((await bench.run('restore', FILE)).stdout).toContain(
+    `\nKeys revoked since the backup stay revoked: bob.\n${ALL_ELSE}\nThe replaced`,
+  )
   expect(JSON.parse((await bench.run('keys', 'show', 'ann', '--json')).stdout).rpm).toBe(60)
   const reinstated = await bench.run('restore', FILE, '--as-it-was')
   expect(reinstated.stderr).toContain('note: --as-it-was is now --reinstate-revoked.')
-  expect(reinstated.stdout).toContain(`${ALL_ELSE}\nKeys that were revoked after it was made let in again: look`)
+  expect(reinstated.stdout).toContain(`${ALL_ELSE}\nKeys revoked since the backup are active again. Review`)
 })
 
 test('with --json each prints one document', async () => {
@@ -76,12 +78,10 @@ test('a backup of a ledger that does not add up is there, and the exit code says
   const made = await bench.run('backup', FILE)
   expect(made.code).toBe(1)
   expect(made.stdout).toContain('2 requests')
-  expect(made.stderr).toContain(
-    'The backup was written, but its ledger does not add up, as that of the database: 1 find',
-  )
+  expect(made.stderr).toContain('The backup was written, but its ledger, like that of the database, has 1 find')
   expect(made.stderr).toContain('errors 1 in the ledger, 7 in the rollup')
   const refused = await bench.run('restore', FILE)
-  expect(refused.stderr).toContain('Restore another backup, or this one as it is with --force.')
+  expect(refused.stderr).toContain('Restore another backup, or use --force to restore this one anyway.')
   expect((await bench.run('restore', FILE, '--force')).code).toBe(0)
 })
 
@@ -90,8 +90,6 @@ test('beside a restore that was broken off, commands say what to do', async () =
   writeFileSync(join(bench.folder, 'restore', 'replaced'), 'backups/replaced-1')
   const { code, stderr } = await bench.run('keys', 'list')
   expect(code).toBe(1)
-  expect(stderr).toContain(
-    'is in progress, or was interrupted. Start the server, or restore again: either finishes it first.',
-  )
+  expect(stderr).toContain('is in progress, or was interrupted. To finish it, start the server or run restore again.')
   expect((await bench.run('doctor')).stdout).toMatch(/problem +database +A restore of/)
 })

@@ -31,9 +31,9 @@ describe('teams list', () => {
     }
     spend((await json('keys', 'create', '--name', 'three')).id, 500 * CENT)
     const { stdout, stderr } = await bench.run('teams', 'list')
-    expect(stdout).toMatch(/Blue +\$0\.90 of \$1 total \(90 %\) +2026-11-21 12:30\n/)
+    expect(stdout).toMatch(/Blue +\$0\.90 of \$1 total \(90%\) +2026-11-21 12:30\n/)
     expect(stdout).toMatch(/Free +- +2026/)
-    expect(stderr).toBe('warning: team Blue has spent 90 % of its budget of $1 total. It never resets.\n')
+    expect(stderr).toBe('warning: team Blue has spent 90% of its $1 total budget. It never resets.\n')
     expect((await json('teams', 'list')).teams).toMatchObject([
       { spent_nano_usd: 90 * CENT, budget_state: 'warning', budget_reset_ms: null },
       { spent_nano_usd: null, budget_state: null, budget_nano_usd: null, budget_period: null, budget_reset_ms: null },
@@ -59,18 +59,18 @@ describe('keys list', () => {
       budget_state: 'warning',
     })
     const { stdout, stderr } = await bench.run('keys', 'list')
-    expect(stdout).toContain('$16.20 of $20/month (81 %)\n')
-    expect(stderr).toBe('warning: key dev has spent 81 % of its budget of $20/month. It resets on 2026-12-01.\n')
+    expect(stdout).toContain('$16.20 of $20/month (81%)\n')
+    expect(stderr).toBe('warning: key dev has spent 81% of its $20/month budget. It resets on 2026-12-01.\n')
   })
 
   const shown: [string, number, string, string][] = [
-    ['0.10/day', 45_678_999, '$0.045 of $0.10/day (45 %)', 'ok'],
-    ['5', 4_999_999_999, '$4.99 of $5 total (99 %)', 'warning'],
-    ['1.5/week', 1_500_000_000, '$1.50 of $1.50/week (100 %)', 'spent'],
-    ['0.000001/day', 1_234, '$0.0000012 of $0.000001/day (123 %)', 'spent'],
-    ['20/month', 4_219_999, '$0.0042 of $20/month (0 %)', 'ok'],
-    ['20', 7, '$0.000000007 of $20 total (0 %)', 'ok'],
-    ['20', 0, '$0.00 of $20 total (0 %)', 'ok'],
+    ['0.10/day', 45_678_999, '$0.045 of $0.10/day (45%)', 'ok'],
+    ['5', 4_999_999_999, '$4.99 of $5 total (99%)', 'warning'],
+    ['1.5/week', 1_500_000_000, '$1.50 of $1.50/week (100%)', 'spent'],
+    ['0.000001/day', 1_234, '$0.0000012 of $0.000001/day (123%)', 'spent'],
+    ['20/month', 4_219_999, '$0.0042 of $20/month (0%)', 'ok'],
+    ['20', 7, '$0.000000007 of $20 total (0%)', 'ok'],
+    ['20', 0, '$0.00 of $20 total (0%)', 'ok'],
   ]
   for (const [budget, nanoUsd, cell, state] of shown) {
     test(`shows ${nanoUsd} nano-dollars of ${budget} as ${cell}`, async () => {
@@ -98,7 +98,7 @@ describe('keys list', () => {
     expect(keys[0]).toMatchObject({ last_used_ms: HOUR, last_model: 'acme/large' })
     expect(await json('keys', 'show', 'dev')).toEqual(keys[0])
     expect((await bench.run('keys', 'list')).stdout).toContain(
-      '\n          $0.34 this month, $2.34 in total; last used 2026-11-21 12:00 for\n          acme/large\n',
+      '\n          $0.34 this month, $2.34 total; last used 2026-11-21 12:00 for\n          acme/large\n',
     )
   })
 
@@ -115,9 +115,9 @@ describe('keys list', () => {
     const other = await json('keys', 'create', '--name', 'other', '--budget', '0.01', '--rpm', '5')
     spend(other.id, CENT)
     const { stdout, stderr } = await bench.run('keys', 'list')
-    expect(stdout).toMatch(/^ID +NAME +KEY +BUDGET\n[\s\S]*other +\S+ +\$0.01 of \$0.01 total \(100 %\)\n {10}5 rpm\n/)
-    expect(stderr).toBe('warning: key other has spent all of its budget of $0.01 total. It never resets.\n')
+    expect(stdout).toMatch(/^ID +NAME +KEY +BUDGET\n[\s\S]*other +\S+ +\$0.01 of \$0.01 total \(100%\)\n {10}5 rpm\n/)
+    expect(stderr).toBe('warning: key other has spent all of its $0.01 total budget. It never resets.\n')
     expect(await json('keys', 'revoke', other.id)).toMatchObject({ spent_nano_usd: CENT, budget_state: 'spent' })
-    expect((await bench.run('keys', 'list')).stderr).toBe('1 revoked or expired; with --all they are listed, too.\n')
+    expect((await bench.run('keys', 'list')).stderr).toBe('1 revoked or expired (show with --all).\n')
   })
 })

@@ -51,14 +51,12 @@ test('prices and facts follow the newer list, and the plan shows each difference
   const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
   expect(planned.stdout).toContain('~ models.openai/gpt-4o (discovered)\n')
   expect(planned.stdout).toContain('context_length: 128000 -> 500000')
-  expect(planned.stdout).toContain(
-    'That would make: 0 rows created, 1 updated, 0 deleted, 4 unchanged. Nothing is changed yet.',
-  )
+  expect(planned.stdout).toContain('To apply: 0 rows created, 1 updated, 0 deleted, 4 unchanged. Run without --plan.')
   expect(await modelOf('openai/gpt-4o')).toMatchObject({ context_length: 128_000 })
 
   const done = await bench.run('catalog', 'refresh', 'api.json', '--yes')
   expect(done.code).toBe(0)
-  expect(done.stdout).toEndWith('It is version 2 of the catalogue; back with: tollgate catalog revert 1\n')
+  expect(done.stdout).toEndWith('Saved as version 2. Undo: tollgate catalog revert 1\n')
   expect(await modelOf('openai/gpt-4o')).toMatchObject({
     name: 'GPT-4o',
     context_length: 500_000,
@@ -68,7 +66,7 @@ test('prices and facts follow the newer list, and the plan shows each difference
     ],
     origin: 'discovered',
   })
-  expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stdout).toContain('nothing to change')
+  expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stdout).toContain('No changes.')
   expect(JSON.stringify(await json('audit', 'log'))).toContain('catalog.refresh')
 })
 
@@ -76,7 +74,7 @@ test('a model that was unpriced is enabled with its price, and those that still 
   await addOpenai('gpt-9', 'gpt-10')
   await writeFacts({ 'gpt-9': model({ input: 2, output: 8 }), 'gpt-10': model(undefined) })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stderr).toContain('still unpriced, and so disabled: openai/gpt-10.')
+  expect(ran.stderr).toContain('still disabled until priced: openai/gpt-10.')
   expect(await modelOf('openai/gpt-9')).toMatchObject({
     enabled: true,
     context_length: 500_000,
@@ -106,9 +104,7 @@ test('what costs nothing by a newer list is told of before it does', async () =>
   await addOpenai('gpt-4o')
   await writeFacts({ 'gpt-4o': model({ input: 0, output: 0 }) })
   const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
-  expect(planned.stderr).toContain(
-    'by this list they cost nothing from now on, and no budget ends them: openai/gpt-4o.',
-  )
+  expect(planned.stderr).toContain("now free by this list, so budgets don't limit them: openai/gpt-4o.")
   expect(await json('catalog', 'refresh', 'api.json', '--yes')).toMatchObject({ free: ['openai/gpt-4o'] })
   expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stderr).toBe('')
 })
@@ -152,7 +148,7 @@ test('what was set by hand is not touched, and the rest follows the facts', asyn
   sqlite.close()
   await writeFacts({ 'gpt-4o': model({ input: 2, output: 8 }) })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stdout).toContain('= models.openai/gpt-4o (set by hand, which wins over the discovered)')
+  expect(ran.stdout).toContain('= models.openai/gpt-4o (set manually, overrides discovered)')
   expect(await modelOf('openai/gpt-4o')).toMatchObject({ pricing, context_length: 500_000 })
 })
 
@@ -180,8 +176,8 @@ models: { openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] } }
   const before = await modelOf('openai/gpt-4o')
   await writeFacts({ 'gpt-4o': model({ input: 2, output: 8 }) })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stdout).toContain('= models.openai/gpt-4o (file, which wins over the discovered)')
-  expect(ran.stdout).toContain('nothing to change')
+  expect(ran.stdout).toContain('= models.openai/gpt-4o (file, overrides discovered)')
+  expect(ran.stdout).toContain('No changes.')
   expect(await modelOf('openai/gpt-4o')).toEqual(before)
 })
 
@@ -198,7 +194,7 @@ test('models in a list that are not as they should be are left out, and counted'
     d: model({ input: 1, output: 1 }, { limit: { context: 1e300, output: 1 } }),
   })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
-  expect(ran.stderr).toContain('6 of the 7 models in it are not as they should be, and left out.')
+  expect(ran.stderr).toContain('skipped 6 invalid of 7 models.')
   expect(await modelOf('openai/gpt-5')).toEqual(before)
 })
 
@@ -216,9 +212,7 @@ describe('a list that is none', () => {
   })
 
   test('is told where the file, or the address, is not there', async () => {
-    expect((await bench.run('catalog', 'refresh', 'gone.json', '--yes')).stderr).toContain(
-      'cannot be read. Name the api.json',
-    )
+    expect((await bench.run('catalog', 'refresh', 'gone.json', '--yes')).stderr).toContain('Pass the api.json')
     expect((await bench.run('catalog', 'refresh', '--from', 'ftp://x', '--yes')).stderr).toContain(
       "'ftp://x' must be a URL that begins with https://.",
     )

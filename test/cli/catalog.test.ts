@@ -79,13 +79,13 @@ describe('catalog apply', () => {
     expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 5 })
     expect(await bench.run('catalog', 'apply')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('Name the file'),
+      stderr: expect.stringContaining('Pass the file'),
     })
   })
 
   test('finds the data folder’s catalogue by itself, and says when there is nothing to change', async () => {
     await write('catalog.yaml', VALID)
     expect(await apply()).toMatchObject({ path: join(bench.folder, 'catalog.yaml'), created: 3 })
-    expect((await bench.run('catalog', 'apply')).stdout).toContain('nothing to change')
+    expect((await bench.run('catalog', 'apply')).stdout).toContain('no changes')
   })
 })

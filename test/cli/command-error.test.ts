@@ -4,16 +4,16 @@ import { toCommandError } from '../../src/cli/command-error.ts'
 import { ServiceError, type ServiceFailure } from '../../src/domain/service-error.ts'
 
 const scenarios: [ServiceFailure, 1 | 2, RegExp][] = [
-  [{ kind: 'schema_outdated' }, 1, /^It failed\. Start the server of this version once \(tollgate serve\)/],
+  [{ kind: 'schema_outdated' }, 1, /^It failed\. Start this version of the server once \(tollgate serve\)/],
   [{ kind: 'schema_newer', migrations: ['9'] }, 1, /^It failed\. Use that version, or restore a backup/],
   [
     { kind: 'already_served', dataFolder: '/d' },
     1,
-    /^It failed\. Stop it first, or name another data folder with --data\.$/,
+    /^It failed\. Stop it first, or pass another data folder with --data\.$/,
   ],
   [{ kind: 'port_in_use', host: 'h', port: 1 }, 1, /^It failed\. Choose another port with --port\.$/],
-  [{ kind: 'data_unreadable', dataFolder: '/d' }, 1, /^It failed\. Run this as the user that the server runs as\.$/],
-  [{ kind: 'data_unwritable', dataFolder: '/d' }, 1, /^It failed\. Choose another one with --data/],
+  [{ kind: 'data_unreadable', dataFolder: '/d' }, 1, /^It failed\. Run this as the user running the server\.$/],
+  [{ kind: 'data_unwritable', dataFolder: '/d' }, 1, /^It failed\. Choose another folder with --data/],
   [
     { kind: 'catalog_invalid', name: 'c.yaml', problems: [] },
     1,

@@ -41,7 +41,7 @@ test.each<[what: string, body: unknown]>([
   ['that is no object', 'ok'],
 ])('a status %s is not guessed at: the server is to be restarted', async (_, body) => {
   serveJson(body)
-  expect(await findServer(folder)).toMatchObject({ kind: 'silent', why: expect.stringContaining('restart it') })
+  expect(await findServer(folder)).toMatchObject({ kind: 'silent', why: expect.stringContaining('restart the server') })
 })
 
 test('a change waits for a server that starts, and is made by it', async () => {
@@ -58,13 +58,11 @@ test('of a server of another version changes are refused by both names, and what
   end = pretendServer(folder, toStatus({ version: '9.9.9' }))
   const refused = await bench.run('admin', 'token', 'create', 'ci')
   expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 1, stdout: '' })
-  expect(refused.stderr).toMatch(
-    /^error: The server runs 9\.9\.9, and this command is of \d\S+\. Nothing was changed\./,
-  )
+  expect(refused.stderr).toMatch(/^error: The server is version 9\.9\.9, this command is \d\S+\. No changes made\./)
   const { code, stdout, stderr } = await bench.run('admin', 'token', 'list')
   expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
   expect(stdout).not.toContain('ci')
-  expect(stderr).toMatch(/^note: The server runs 9\.9\.9, and this command is of /)
+  expect(stderr).toMatch(/^note: The server is version 9\.9\.9, this command is /)
 })
 
 test.each([
@@ -76,7 +74,10 @@ test.each([
 ])('%s writes into no database beside a server of another version', async (words) => {
   end = pretendServer(folder, toStatus({ version: '9.9.9' }))
   const { code, stderr } = await bench.run(...words.split(' '))
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/error: The server runs 9\.9\.9, .*Nothing was changed\./)])
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/error: The server is version 9\.9\.9, .*No changes made\./),
+  ])
 })
 
 test('beside a server that has no admin API on its socket, what only reads goes by the database', async () => {
@@ -97,7 +98,7 @@ test('a plan is made here beside a server of another version, which might take i
     return Response.json(path === '/status' ? other : {})
   })
   const { code, stdout } = await bench.run('catalog', 'plan')
-  expect([code, stdout]).toEqual([0, expect.stringContaining('the database says the same')])
+  expect([code, stdout]).toEqual([0, expect.stringContaining(': no changes.')])
   expect(asked).toEqual(['/status'])
 })
 
@@ -119,9 +120,6 @@ test.each([
 test('a change beside a server that cannot be asked is refused, and nothing is changed', async () => {
   serveJson('ok')
   const { code, stderr } = await bench.run('admin', 'token', 'create', 'ci')
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^error: The server cannot be asked: .*Nothing was changed\.\n$/),
-  ])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: Can't reach the server: .*No changes made\.\n$/)])
   expect((await bench.run('admin', 'token', 'list', '--json')).stdout).toBe('{\n  "tokens": []\n}\n')
 })

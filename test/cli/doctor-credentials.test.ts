@@ -31,10 +31,10 @@ test('nothing is said where none was typed in', async () => {
 test('one that opens is well, and ready for a server of this user', async () => {
   await typeIn()
   const { of, troubles } = await clinic.examine()
-  expect(of('credentials')).toStartWith('ok: 1 credential typed in')
+  expect(of('credentials')).toStartWith('ok: 1 stored credential, encrypted with')
   expect(troubles.join()).not.toContain('keyed')
   const { stdout } = await clinic.run('upstreams', 'list')
-  expect(stdout).toMatch(/keyed +unknown +typed in, set/)
+  expect(stdout).toMatch(/keyed +unknown +stored, set/)
   expect(JSON.parse((await clinic.run('upstreams', 'list', '--json')).stdout).upstreams[1].credential).toEqual({
     ...{ variable: null, sealed: true, status: 'set' },
   })
@@ -52,7 +52,7 @@ test('one that does not open is a problem, although a server still has it', asyn
     const { code, of } = await clinic.examine()
     expect([code, of('credentials')]).toEqual([
       1,
-      expect.stringMatching(/^problem: Of the upstream keyed, before the running server: /),
+      expect.stringMatching(/^problem: Upstream keyed on the running server: /),
     ])
     expect(of('credentials')).toContain(words)
     expect(of('credentials')).not.toContain(SECRET)
@@ -63,12 +63,12 @@ test('a new secret is made by a command, of which nothing is printed', async () 
   await typeIn()
   const before = readFileSync(clinic.path('secret'), 'utf8')
   const { code, stdout, stderr } = await clinic.run('secret', 'rotate')
-  expect([code, stdout]).toEqual([0, '1 credential sealed anew.\n'])
-  expect(stderr).toContain(`the file ${clinic.path('secret')} is replaced`)
+  expect([code, stdout]).toEqual([0, 'Re-encrypted 1 credential.\n'])
+  expect(stderr).toContain(`${clinic.path('secret')} will be replaced`)
   const after = readFileSync(clinic.path('secret'), 'utf8')
   expect(after).not.toBe(before)
   expect(`${stdout}${stderr}`).not.toContain(after.trim())
-  expect((await clinic.examine()).of('credentials')).toStartWith('ok: 1 credential typed in')
+  expect((await clinic.examine()).of('credentials')).toStartWith('ok: 1 stored credential, encrypted with')
 })
 
 test('at a terminal a secret is replaced once somebody has read what to keep first, and said yes', async () => {
@@ -79,7 +79,7 @@ test('at a terminal a secret is replaced once somebody has read what to keep fir
   for (const answers of [['n'], []]) {
     clinic.bench.answers = answers
     expect(await clinic.run('secret', 'rotate')).toMatchObject({
-      ...{ code: 1, stdout: '', stderr: expect.stringContaining('copy that file first') },
+      ...{ code: 1, stdout: '', stderr: expect.stringContaining('Copy that file first') },
     })
     expect(read()).toBe(before)
   }
@@ -93,9 +93,7 @@ const OTHER = { TOLLGATE_SECRET: 'another secret of this shell, 32 characters or
 test('what the running server opens by a variable of its own is well, whatever this environment has', async () => {
   await typeIn(SERVICE)
   // Nobody knows of it, and it is no problem.
-  expect((await clinic.examine()).of('credentials')).toStartWith(
-    'warning: 1 credential typed in, which nothing here opens',
-  )
+  expect((await clinic.examine()).of('credentials')).toStartWith("warning: 1 stored credential can't be decrypted here")
   clinic.serve({ upstreams }, SERVICE)
   for (const environment of [{}, OTHER]) {
     clinic.bench.environment = environment

@@ -17,7 +17,7 @@ const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
 describe('a server', () => {
   test.each<[what: string, fields: Partial<Status>, code: number, trouble: RegExp]>([
-    ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9 .* Restart the server/],
+    ['is of another version', { version: '0.0.9' }, 0, /^version: warning: .* version 0\.0\.9, .* Restart the server/],
     [
       'is degraded',
       { readiness: 'degraded', reasons: ['Requests are refused.', 'A disk is full.'] },
@@ -74,7 +74,7 @@ describe('an upstream', () => {
     const { code, troubles, of } = await clinic.examine()
     expect(code).toBe(0)
     expect(troubles).toEqual([
-      'upstream here: warning: Down: connection refused (4 s ago). Its address is http://127.0.0.1:1/v1.',
+      'upstream here: warning: Down: connection refused (4 s ago). URL: http://127.0.0.1:1/v1.',
       'models: warning: local/a: here: connection refused.',
     ])
     expect(of('models')).toStartWith('ok: 2 of 3 models')
@@ -88,7 +88,7 @@ describe('an upstream', () => {
     expect(code).toBe(1)
     expect(of('upstream keyed')).toBe(`warning: Not ready: ${reason}.`)
     expect(of('models').split('\n')).toEqual([
-      'problem: No model can be asked.',
+      'problem: No model is ready.',
       'warning: local/a: here: connection refused.',
       `warning: local/b, local/c: keyed: ${reason}.`,
     ])
@@ -99,20 +99,20 @@ describe('an upstream', () => {
       upstreams: [toUpstreamStatus('here', { last_error, targets: [target] }), toUpstreamStatus('keyed')],
     })
     expect((await clinic.examine()).troubles).toEqual([
-      'upstream here: warning: Breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
+      'upstream here: warning: Circuit breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
       'models: warning: local/a: here: 5 consecutive failures; circuit breaker open.',
     ])
   })
 
   test.each([
     [0, 'half-open'],
-    [7_000, 'half-open, its probe under way'],
+    [7_000, 'half-open, test request running'],
   ])('whose half-open breaker lets a call through in %d ms is %s, and can be asked', async (retry_in_ms, phase) => {
     const targets: UpstreamStatus['targets'] = [{ ...target, breaker: 'half_open', retry_in_ms }]
     clinic.serve({ upstreams: [toUpstreamStatus('here', { targets }), toUpstreamStatus('keyed')] })
     const { of } = await clinic.examine()
-    expect(of('upstream here')).toStartWith(`warning: Breakers: 1 of 1 not closed: local/a ${phase}.`)
-    expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
+    expect(of('upstream here')).toStartWith(`warning: Circuit breakers: 1 of 1 not closed: local/a ${phase}.`)
+    expect(of('models')).toBe('ok: 3 of 3 models ready.')
   })
 
   test('that refuses its credential is a warning: its models are asked all the same, after all others', async () => {
@@ -121,7 +121,7 @@ describe('an upstream', () => {
     clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
     expect(await clinic.examine()).toMatchObject({
       code: 0,
-      troubles: [`upstream here: warning: Refuses its credential or account: ${reason}.`],
+      troubles: [`upstream here: warning: Rejects the credential or account: ${reason}.`],
     })
   })
 
@@ -131,7 +131,7 @@ describe('an upstream', () => {
     const two = { ...one, number: 2, name: 'TWO', status: 'suspended', reason, retry_in_ms: 250_000 } as const
     clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed', { credentials: [one, two] })] })
     expect((await clinic.examine()).troubles).toEqual([
-      `upstream keyed: warning: It is asked, but its credential 2 (TWO) is left out: ${reason}; tried again in 5m.`,
+      `upstream keyed: warning: In use, but credential 2 (TWO) is suspended: ${reason}; retry in 5m.`,
     ])
     expect((await clinic.run('upstreams', 'list')).stdout).toMatch(/keyed +healthy +1 of 2 in use/)
   })
@@ -143,10 +143,10 @@ describe('an upstream', () => {
     ]
     clinic.serve({ upstreams: [degraded, toUpstreamStatus('keyed', { targets: refused })] })
     const { code, troubles, of } = await clinic.examine()
-    expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models can be asked.'])
+    expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models ready.'])
     expect(troubles).toEqual([
-      'upstream here: warning: Degraded, and called after others: /models returned 503.',
-      'upstream keyed: warning: Called only after others: local/a: returned 404.',
+      'upstream here: warning: Degraded and deprioritized: /models returned 503.',
+      'upstream keyed: warning: Deprioritized: local/a: returned 404.',
     ])
   })
 
@@ -154,7 +154,7 @@ describe('an upstream', () => {
     clinic.serve({ upstreams: [toUpstreamStatus('here', { last_error }), toUpstreamStatus('keyed')] })
     const { troubles, of } = await clinic.examine()
     expect(troubles).toEqual([])
-    expect(of('upstream here')).toBe('ok: Healthy. Last trouble: connection refused (4 s ago).')
+    expect(of('upstream here')).toBe('ok: Healthy. Last error: connection refused (4 s ago).')
   })
 
   test('cannot command the terminal with what it says', async () => {
@@ -172,12 +172,12 @@ test('what goes by `fetch` is told, with how much of it at a time', () => {
   const byFetch = { ...upstream, options: { ...upstream.options, transport: 'fetch' as const } }
   expect(checkTransport([upstream], {})).toEqual([])
   expect(checkTransport([upstream, byFetch], {})).toMatchObject([
-    { status: 'ok', message: expect.stringContaining(`with 200 calls at a time at most: ${byFetch.id}.`) },
+    { status: 'ok', message: expect.stringContaining(`at most 200 concurrent calls together: ${byFetch.id}.`) },
   ])
   expect(checkTransport([byFetch], { BUN_CONFIG_MAX_HTTP_REQUESTS: '1056' })).toMatchObject([
-    { message: expect.stringContaining('with 1000 calls') },
+    { message: expect.stringContaining('at most 1000 concurrent calls') },
   ])
   expect(checkTransport([upstream], { HTTPS_PROXY: 'http://proxy:3128' })).toMatchObject([
-    { message: expect.stringContaining('There is a proxy') },
+    { message: expect.stringContaining('called through a proxy') },
   ])
 })

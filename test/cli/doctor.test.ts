@@ -41,9 +41,9 @@ describe('where all is well', () => {
     clinic.serve({ upstreams: UPSTREAMS, in_flight: 3, started_ms: NOW - 7_200_000 })
     const { code, troubles, of } = await clinic.examine()
     expect({ code, troubles }).toEqual({ code: 0, troubles: [] })
-    expect(of('server')).toBe('ok: Process 4242 serves http://127.0.0.1:4000/v1, started 2 h ago.')
+    expect(of('server')).toBe('ok: Running at http://127.0.0.1:4000/v1 (process 4242, started 2 h ago).')
     expect(of('readiness')).toBe('ok: Accepting requests; 3 in progress.')
-    expect(of('models')).toBe('ok: 3 of 3 models can be asked.')
+    expect(of('models')).toBe('ok: 3 of 3 models ready.')
     const { stdout, stderr } = await clinic.run('doctor')
     expect(stderr).toBe('')
     expect(stdout).toMatch(/^ok {7}data_folder +\//)
@@ -57,10 +57,10 @@ describe('where all is well', () => {
     const record = (...records: LedgerRecord[]) => createLedgerWriter(clinic.database()).apply(records)
     const prices = async () => (await clinic.examine()).of('prices')
     record(made(40, 'acme/old', 1), made(3, 'acme/fine', 0))
-    expect(await prices()).toBe('ok: All that was counted in the last 30 days had a price.')
+    expect(await prices()).toBe('ok: All usage in the last 30 days has a price.')
     record(made(29, 'acme/voice', 1), made(3, 'acme/search', 1), made(0, 'acme/search', 1))
     expect(await prices()).toMatch(
-      /^warning: 3 requests of the last 30 days may have cost something else .* \(acme\/search, acme\/voice\)\. .*--model acme\/search/,
+      /^warning: 3 requests in the last 30 days had usage without a price \(acme\/search, acme\/voice\), .*--model acme\/search/,
     )
   })
 
@@ -71,7 +71,7 @@ describe('where all is well', () => {
         `UPDATE catalog_entries SET fields = json_set(fields, '$.listed', json(iif(name = 'local/b', 'true', 'false')), '$.fromWildcard', json(iif(name = 'local/b', 'false', 'true'))) WHERE kind = 'models'`,
       )
     clinic.serve({ upstreams: UPSTREAMS })
-    expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models can be asked.')
+    expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models ready.')
   })
 
   test('a backup says how old it is, scheduled or not', async () => {
@@ -96,12 +96,12 @@ describe('where all is well', () => {
     expect({ code, troubles }).toEqual({
       code: 0,
       troubles: [
-        `server: warning: No server runs on this data folder. Start it with: tollgate serve --data ${clinic.folder}`,
-        'upstream keyed: warning: Not ready here: the variable KEYED is not set here.',
+        `server: warning: No server is running. Start it: tollgate serve --data ${clinic.folder}`,
+        'upstream keyed: warning: Not ready: the variable KEYED is not set here.',
         'models: warning: local/b, local/c: keyed: the variable KEYED is not set here.',
       ],
     })
-    expect(of('models')).toStartWith('ok: 1 of 3 models can be asked.')
+    expect(of('models')).toStartWith('ok: 1 of 3 models ready.')
   })
 
   test('room is told of: what is free, what the folder takes, and whether that is much of its budget', async () => {
@@ -155,7 +155,7 @@ describe('the data folder', () => {
   test('without a database is a problem', async () => {
     mkdirSync(clinic.path('empty'), { mode: 0o700 })
     const { of } = await clinic.examine('--data', clinic.path('empty'))
-    expect(of('database')).toMatch(/^problem: There is no .*tollgate.db yet. Start the server once/)
+    expect(of('database')).toMatch(/^problem: .*tollgate.db doesn't exist. Start the server once/)
     expect(readdirSync(clinic.path('empty'))).toEqual([])
   })
 
@@ -168,7 +168,7 @@ describe('the data folder', () => {
     const { code, of } = await clinic.examine()
     expect(code).toBe(0)
     expect(of('permissions')).toBe(
-      `warning: Others than the owner may use the folder, journal/a.log, tollgate.db. Close them: chmod -R go= ${clinic.folder}`,
+      `warning: Other users can access the folder, journal/a.log, tollgate.db. Fix: chmod -R go= ${clinic.folder}`,
     )
   })
 
@@ -180,21 +180,21 @@ describe('the data folder', () => {
     expect((await clinic.examine()).of('permissions')).toStartWith('ok: ')
     for (const name of shared) chmodSync(clinic.path(name), 0o664)
     expect((await clinic.examine()).of('permissions')).toContain(
-      'may use engines/b1.json, models.d/own.yaml, secret.lock.',
+      'Other users can access engines/b1.json, models.d/own.yaml, secret.lock.',
     )
   })
 
   test.skipIf(process.getuid?.() !== 0)('whose files belong to somebody else is told so', async () => {
     chownSync(clinic.path('tollgate.db'), 12_345, 12_345)
     expect((await clinic.examine()).of('permissions')).toBe(
-      `warning: Another user than the folder's owner owns tollgate.db, so the server may fail there. Change the owner with: chown -R 0:0 ${clinic.folder}`,
+      `warning: Another user owns tollgate.db, so the server may fail. Fix: chown -R 0:0 ${clinic.folder}`,
     )
   })
 
   test('that cannot be written is a problem, and is looked at all the same', async () => {
     chmodSync(clinic.folder, 0o500)
     const { of } = await clinic.examine()
-    expect(of('data_folder')).toMatch(/^problem: This user cannot write in /)
+    expect(of('data_folder')).toMatch(/^problem: This user can't write to /)
     expect(of('database')).toStartWith('ok: ')
   })
 })
@@ -215,7 +215,7 @@ describe('the database', () => {
     const other = clinic.database()
     other.run('PRAGMA locking_mode = EXCLUSIVE')
     other.run("INSERT INTO settings VALUES ('x', 'y', 0)")
-    expect((await clinic.examine()).of('database')).toMatch(/^problem: Another process keeps .* locked\./)
+    expect((await clinic.examine()).of('database')).toMatch(/^problem: Another process has locked /)
   })
 
   test.each([
@@ -237,9 +237,7 @@ describe('the database', () => {
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
     commit(NOW + 7_200_000)
-    expect((await clinic.examine()).of('clock')).toMatch(
-      /^warning: The newest request of the ledger is 2 h in the future/,
-    )
+    expect((await clinic.examine()).of('clock')).toMatch(/^warning: The newest request is 2 h in the future/)
   })
 })
 
@@ -249,14 +247,12 @@ test('a file of the catalogue is told of: applied, yet to be, or such that no se
   expect(await found()).toBe('')
   const applied = await Bun.file(clinic.path('..', 'c.yaml')).text()
   await Bun.write(path, applied)
-  expect(await found()).toBe(`ok: ${path} is what was applied last.`)
+  expect(await found()).toBe(`ok: ${path} is applied.`)
   await Bun.write(path, `${applied}# more`)
-  expect(await found()).toBe(
-    `ok: ${path} is valid, and not what was applied last. What it would change: tollgate catalog plan ${path}`,
-  )
+  expect(await found()).toBe(`ok: ${path} is valid but not applied. Preview: tollgate catalog plan ${path}`)
   await Bun.write(path, 'version: 1\nmodels: 7\nfoo: bar\n')
   expect(await found()).toMatch(
-    /^warning: .* has 3 problems\. .* none starts with it\. See them with: tollgate catalog validate \//,
+    /^warning: .* has 3 problems\. .* can't start\. List them: tollgate catalog validate \//,
   )
 })
 
@@ -273,12 +269,12 @@ describe('the journal', () => {
     leave('journal', 'dead-1.log', `${line()}${line()}${toRecordLine(applied)}\0\0\0`)
     leave('journal', 'dead-2.log', '\0\0\0')
     expect((await clinic.examine()).of('journal')).toBe(
-      'warning: journal/dead-1.log holds 2 ledger rows of a server that is gone. The next start applies them.',
+      'warning: journal/dead-1.log holds 2 ledger rows of a stopped server. The next start applies them.',
     )
     leave('spool', 'dead.rejected', line())
     const { code, of } = await clinic.examine()
     expect(code).toBe(1)
-    expect(of('journal')).toContain('problem: spool/dead.rejected keeps ledger rows')
+    expect(of('journal')).toContain('problem: spool/dead.rejected holds ledger rows')
   })
 
   test('with rows of the running server is well', async () => {
@@ -295,7 +291,7 @@ describe('the journal', () => {
     const { code, of } = await clinic.examine()
     expect(code).toBe(1)
     expect(of('journal')).toStartWith('ok: ')
-    expect(of('control_socket')).toMatch(/^problem: The server cannot be asked how it is: there is no control.sock/)
+    expect(of('control_socket')).toMatch(/^problem: Can't reach the server: control.sock is missing/)
     rmSync(clinic.path('elsewhere'))
   })
 })

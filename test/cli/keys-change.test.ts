@@ -20,14 +20,14 @@ describe('keys show', () => {
       ...Array.from({ length: 12 }, (_, i) => ['--model', `provider-${i}/some-model-*`]).flat(),
     )
     const { stdout } = await bench.run('keys', 'show', 'dev')
-    expect(stdout).toStartWith(`Key ${id.slice(-8)} (dev), active\n  id           ${id}\n`)
+    expect(stdout).toStartWith(`Key ${id.slice(-8)} (dev), active\n  ID           ${id}\n`)
     expect(stdout).toContain(
-      `\n  key          sk-tg-…${secret.slice(-4)}, made 2026-11-21 00:00\n  models       provider-0/`,
+      `\n  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00\n  models       provider-0/`,
     )
     expect(stdout).toMatch(/\n {2}team {9}Blue \([0-9a-f]{8}\)\n {2}rpm {10}60\n {2}tpm {10}-\n/)
     expect(stdout).toContain('\n  expires      2027-02-19 00:00\n  metadata     owner=ann\n')
-    expect(stdout).toContain('\n  of budget    $0.00 of $20/month (0 %), begins anew on 2026-12-01\n')
-    expect(stdout).toContain('\n  spent        $0.00 this month, $0.00 in total\n  last used    never\n')
+    expect(stdout).toContain('\n  budget used  $0.00 of $20/month (0%), resets on 2026-12-01\n')
+    expect(stdout).toContain('\n  spent        $0.00 this month, $0.00 total\n  last used    never\n')
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
     expect(stdout).not.toContain(secret)
   })
@@ -48,7 +48,7 @@ describe('keys edit', () => {
     const edited = await bench.run('keys', 'edit', 'dev', '--rpm', '120', '--budget', 'none', '--name', 'new')
     expect(edited).toEqual({
       code: 0,
-      stdout: `Key ${id.slice(-8)} (dev) is changed:
+      stdout: `Updated key ${id.slice(-8)} (dev):
   name    dev -> new
   rpm     60 -> 120
   budget  $20/month -> -
@@ -56,7 +56,7 @@ describe('keys edit', () => {
       stderr: '',
     })
     const again = await bench.run('keys', 'edit', 'new', '--rpm', '120')
-    expect(again.stdout).toBe(`Key ${id.slice(-8)} (new) is like that already.\n`)
+    expect(again.stdout).toBe(`No changes to key ${id.slice(-8)} (new).\n`)
   })
 
   test('takes away by the word none whatever can be taken away', async () => {
@@ -89,9 +89,14 @@ describe('keys edit', () => {
   })
 
   test.each<[string, string[], number, RegExp]>([
-    ['nothing to change', [], 2, /Say what to change, such as --rpm 60/],
+    ['no changes', [], 2, /Nothing to change. Pass an option, e.g. --rpm 60/],
     ['a wrong count', ['--rpm', 'many'], 2, /--rpm must be a whole number of at least 1 \(got 'many'\)/],
-    ['none beside others', ['--model', 'a/*', '--model', 'none'], 2, /--model none stands alone\./],
+    [
+      'none beside others',
+      ['--model', 'a/*', '--model', 'none'],
+      2,
+      /--model none can't be combined with other values\./,
+    ],
     ['none for a name', ['--scope', 'none'], 2, /--scope must be all or local \(got 'none'\)/],
     [
       'a note without a value',
@@ -127,22 +132,24 @@ describe('keys rotate', () => {
   test('prints the new secret once, alone on its line, and says until when the old one works', async () => {
     const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-[A-Za-z0-9]{38}\n$/)])
-    expect(stderr).toStartWith(`Key ${id.slice(-8)} (dev) has a new secret; the one before ends 2026-11-22 00:00 UTC`)
-    expect(stderr).toContain('\nIf that one has leaked, rotate again with --overlap 0: both end at once')
+    expect(stderr).toStartWith(`Rotated key ${id.slice(-8)} (dev). The old secret works until 2026-11-22 00:00 UTC`)
+    expect(stderr).toContain('\nIf it leaked, rotate again with --overlap 0: revokes both')
     expect(stderr).not.toContain(stdout.trim())
     const shown = (await bench.run('keys', 'show', 'dev')).stdout
-    expect(shown).toContain(`  key          sk-tg-…${secret.slice(-4)}, made 2026-11-21 00:00, ends 2026-11-22 00:00\n`)
-    expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, made 2026-11-21 00:00\n`)
+    expect(shown).toContain(
+      `  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00, expires 2026-11-22 00:00\n`,
+    )
+    expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, created 2026-11-21 00:00\n`)
     expect((await bench.run('keys', 'list')).stdout).toContain(`…${secret.slice(-4)} …${stdout.trim().slice(-4)}`)
     // Either names the key.
     expect((await bench.run('keys', 'revoke', stdout.trim())).code).toBe(1)
-    expect((await bench.run('keys', 'revoke', secret.slice(-4))).stdout).toContain('(dev) is revoked.')
+    expect((await bench.run('keys', 'revoke', secret.slice(-4))).stdout).toStartWith('Revoked key ')
   })
 
   test('with --overlap 0 says that the old one has ended, and no more', async () => {
     const { stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', '0')
-    const what = `Key ${id.slice(-8)} (dev) has a new secret; the one before has ended.`
-    expect(stderr).toBe(`${what}\nKeep this one now; it is not shown again:\n`)
+    const what = `Rotated key ${id.slice(-8)} (dev). The old secret no longer works.`
+    expect(stderr).toBe(`${what}\nSave the new secret now; it won't be shown again:\n`)
   })
 
   test('with --json has the secret where `keys create` has it', async () => {
@@ -158,6 +165,9 @@ describe('keys rotate', () => {
 
   test.each(['soon', '1', '366d', ''])('is told of the overlap %p', async (overlap) => {
     const { code, stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', overlap)
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/^error: --overlap '.*' is no span: write 24h, 7d or 0;/)])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^error: --overlap must be a duration up to 365d, .*, or 0 \(got '.*'\)/),
+    ])
   })
 })

@@ -58,7 +58,7 @@ test('--print tells a shell the same, and keeps the key', async () => {
   expect(code).toBe(0)
   const [made] = await newKeys()
   expect(made?.status).toBe('active')
-  expect(stderr).toBe(`The key in it stays until it is revoked: tollgate keys revoke ${made?.id}\n`)
+  expect(stderr).toBe(`The key stays active until revoked: tollgate keys revoke ${made?.id}\n`)
   expect(stdout).toMatch(
     /^export TOLLGATE_API_KEY=sk-tg-\w{38}\ncodex -c 'model="acme\/large"' -c model_context_window=8192 /,
   )
@@ -89,11 +89,11 @@ test('llm reads its models from a folder of its own', async () => {
 })
 
 test.each([
-  [['claude'], 2, 'Say which model it works with: --model a/b, --model acme/large, '],
+  [['claude'], 2, 'Choose a model: --model a/b, --model acme/large, '],
   [['claude', '--model', 'acme/lagre'], 1, 'model not found: `acme/lagre`. Did you mean `acme/large`?'],
   [['emacs'], 2, "'emacs' is invalid for argument 'agent'. Allowed choices are claude, codex"],
-  [['claude', '--model', 'acme/large', '--budget', 'much'], 2, "--budget 'much'"],
-  [['claude', '--url', 'http://127.0.0.1:1'], 2, '--url needs a key'],
+  [['claude', '--model', 'acme/large', '--budget', 'much'], 2, '--budget must be an amount in USD'],
+  [['claude', '--url', 'http://127.0.0.1:1'], 2, '--url requires a key'],
 ])('%j is refused with what to do', async (argv, code, message) => {
   const ran = await launch(...argv)
   expect({ code: ran.code, ran: bench.programs.ran }).toEqual({ code, ran: [] })
@@ -105,9 +105,7 @@ test('an agent that is not installed leaves no key in force, and a word how it g
   bench.programs.code = null
   const { code, stderr } = await launch('claude', '--model', 'acme/large')
   expect(code).toBe(1)
-  expect(stderr).toContain(
-    'There is no `claude` on the PATH. Install it with: npm install -g @anthropic-ai/claude-code',
-  )
+  expect(stderr).toContain('`claude` is not on the PATH. Install it: npm install -g @anthropic-ai/claude-code')
   expect(await newKeys()).toMatchObject([{ status: 'revoked' }])
 })
 

@@ -102,7 +102,7 @@ describe('models add', () => {
     const add = async (name: string) =>
       (await bench.run('models', 'add', 'a.gguf', '--name', name, '--memory', '90000G')).stderr
     expect(await add('one')).not.toContain('models of models.d')
-    expect(await add('two')).toContain('All 2 models of models.d are planned to take 180000.0 GiB')
+    expect(await add('two')).toContain('All 2 models in models.d need 180000.0 GiB')
     await Bun.write(fileOf('one'), `memory: 8G\n${await Bun.file(fileOf('one')).text()}`)
     expect(await add('three')).not.toContain('models of models.d')
   })
@@ -120,9 +120,9 @@ describe('models add', () => {
     expect(refused[0]?.stderr).toContain("--device is missing, because the catalog's memory is per device")
     expect(refused[1]?.stderr).toContain('Use CUDA1 or cpu')
     const { code, stdout, stderr } = await add('--device', 'CUDA1', '--name', 'card')
-    expect([code, stdout]).toEqual([0, expect.stringContaining(' planned of CUDA1; estimated')])
-    expect(stderr).toContain('one of those that llama-server --list-devices names')
-    expect(stderr).toContain('memory in the catalogue has 30 MiB of CUDA1: choose a smaller')
+    expect([code, stdout]).toEqual([0, expect.stringContaining(' reserved on CUDA1; estimated')])
+    expect(stderr).toContain('must be listed by: llama-server --list-devices')
+    expect(stderr).toContain('the catalog gives CUDA1 30 MiB. Choose a smaller')
     const text = JSON.stringify(await read('card'))
     expect(text).toContain('"process":["env","MTMD_BACKEND_DEVICE=CUDA1","llama-server","-m"')
     expect(text).toContain('"--device","CUDA1"')
@@ -157,11 +157,11 @@ describe('models add', () => {
     [['broken.gguf'], 'is truncated', 1],
     [['m-00001-of-00002.gguf'], 'm-00002-of-00002.gguf is missing', 1],
     [['a.gguf', '--mmproj', 'a.gguf'], 'is a model, not a projector', 1],
-    [['a.gguf', '--name', 'a b'], 'is no name of a model', 2],
+    [['a.gguf', '--name', 'a b'], '--name must be a model ID', 2],
     [['a.gguf', '--slots', '0'], '--slots', 2],
     [['a.gguf', '--memory', '4'], 'with its unit', 2],
-    [['a.gguf', '--name', 'tollgate/taken'], 'There is an upstream taken already', 1],
-    [['a.gguf', '--name', 'other/model'], 'There is a model other/model already', 1],
+    [['a.gguf', '--name', 'tollgate/taken'], 'Upstream taken already exists', 1],
+    [['a.gguf', '--name', 'other/model'], 'Model other/model already exists', 1],
   ]
 
   test.each(REFUSED)('refuses %p', async (words, sentence, expected) => {
@@ -189,7 +189,7 @@ describe('models add', () => {
     installLlamaServer(join(bench.folder, 'engines/current'))
     expect((await bench.run('models', 'add', 'a.gguf')).code).toBe(0)
     const again = await bench.run('models', 'add', 'a.gguf')
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('There is a model local/a already')])
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('Model local/a already exists')])
   })
 })
 
@@ -200,7 +200,7 @@ test('models remove takes its rows and its file, and leaves the model', async ()
   expect([plan.code, plan.stdout]).toEqual([0, expect.stringContaining('- models.local/a')])
   expect(await listed()).toEqual(['local/a'])
   const { code, stdout } = await bench.run('models', 'remove', 'local/a')
-  expect([code, stdout]).toEqual([0, expect.stringContaining('local/a is gone')])
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Removed local/a')])
   expect([await listed(), existsSync(fileOf('a')), existsSync(path)]).toEqual([[], false, true])
   expect((await bench.run('models', 'remove', 'local/a')).stderr).toContain('Unknown model')
   expect((await bench.run('models', 'add', path)).code).toBe(0)

@@ -47,13 +47,13 @@ test('the list has context, prices, readiness and what a model can do, and fits 
   const { stdout, stderr } = await bench.run('models', 'list')
   expect(stdout).toBe(
     [
-      'MODEL              CONTEXT  $/M IN  $/M OUT  READY  CAN',
+      'MODEL              CONTEXT  $/M IN  $/M OUT  READY  CAPABILITIES',
       'acme/large         8k       2.50    10       yes    tools image',
       'local/tiny         8k       0       0        no     tools',
       'fast = local/tiny\n',
     ].join('\n'),
   )
-  expect(stderr).toStartWith('With --all: 1 model more')
+  expect(stderr).toStartWith('1 model hidden: ')
   bench.isWatched = true
   bench.columns = 50
   expect(Bun.stripANSI((await bench.run('models', 'list', 'acme/*')).stdout)).toBe(
@@ -79,7 +79,7 @@ test('a model at length has what its local server says of it, and how fast that 
   const { routes } = JSON.parse((await bench.run('models', 'show', 'local/tiny', '--json')).stdout)
   expect(routes[0].served).toEqual({ state: 'ready', ...figures })
   expect((await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')).toContain(
-    'its server: ready, 4096-token context, Q4_K_M, 0.4 GB, 31.5 tokens/s',
+    'server: ready, 4096-token context, Q4_K_M, 0.4 GB, 31.5 tokens/s',
   )
 })
 
@@ -98,7 +98,7 @@ test('a model that is disabled is among all of them, and says so', async () => {
 })
 
 test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {
-  expect((await bench.run('models', 'list')).stderr).toStartWith('No server runs on this data folder. What is ready ')
+  expect((await bench.run('models', 'list')).stderr).toStartWith('No server is running. Status is based on ')
   const { models, aliases } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
   expect(aliases).toEqual([{ alias: 'fast', model: 'local/tiny', listed: true }])
   expect(models).toMatchObject([
@@ -122,14 +122,14 @@ test('one model is shown by any of its names, with its routes and why it is not 
   serve()
   const { stdout } = await bench.run('models', 'show', 'fast')
   expect(stdout).toContain('local/tiny (Tiny, by local)\n')
-  expect(stdout).toContain('  ready    no: here: nobody listens there\n')
-  expect(stdout).toContain('  aliases  fast\n')
+  expect(stdout).toContain('  ready         no: here: nobody listens there\n')
+  expect(stdout).toContain('  aliases       fast\n')
   expect((await bench.run('models', 'show', 'acme/large')).stdout).toContain(
-    '  route    paid: large-v1, priority 0, weight 1; ready; USD for a million\n',
+    '  route         paid: large-v1, priority 0, weight 1; ready; USD per million\n',
   )
   expect(await bench.run('models', 'show', 'acme/lage')).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^error: There is no model acme\/lage \(did you mean 'acme\/large'\?\)/),
+    stderr: expect.stringMatching(/^error: Unknown model acme\/lage \(did you mean 'acme\/large'\?\)/),
   })
 })
 
@@ -157,8 +157,8 @@ test('each route says whether it is ready and what it costs, and every price tha
     [upstream, pricing[0].prompt, in_force].join(' ')
   expect(shown.prices.map(toPrice).sort()).toEqual([' 0.0000025 false', ' 0.000005 true', 'paid 0.000001 true'])
   const { stdout } = await bench.run('models', 'show', 'acme/large')
-  expect(stdout).toContain('  route    here: large, priority 2, weight 1; not ready: nobody listens there;\n')
-  expect(stdout).toMatch(/^ {2}price {4}of [-\d]+ [:\d]+, in force, of paid alone: USD for a million$/m)
+  expect(stdout).toContain('  route         here: large, priority 2, weight 1; not ready: nobody listens\n')
+  expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+, current, only for paid: USD per million$/m)
 })
 
 test('the price of a second of a local server is shown beside those of its tokens', async () => {
@@ -167,7 +167,7 @@ test('the price of a second of a local server is shown beside those of its token
   await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('{ upstream: here, model: tiny }', priced))
   await bench.run('catalog', 'apply')
   const words = (await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')
-  expect(words).toContain('USD for a million tokens: prompt 0, completion 0, second 0.0005 each')
+  expect(words).toContain('USD per million tokens: prompt 0, completion 0, second 0.0005 each')
 })
 
 test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {

@@ -19,8 +19,8 @@ function watch(each: number, io: { isTerminal?: boolean; json?: boolean } = {}):
 
 test('a bar grows while something takes its time, and goes with it', () => {
   const said = watch(100)
-  expect(said[0]).toBe(`\rLooking ${'█'.repeat(6)}${'░'.repeat(24)}  20 %`)
-  expect(said.at(-2)).toBe(`\rLooking ${'█'.repeat(30)} 100 %`)
+  expect(said[0]).toBe(`\rLooking ${'█'.repeat(6)}${'░'.repeat(24)}  20%`)
+  expect(said.at(-2)).toBe(`\rLooking ${'█'.repeat(30)} 100%`)
   expect(said.at(-1)).toBe('\r\u001b[K')
   expect(said).toHaveLength(6)
 })

@@ -24,8 +24,8 @@ test('slips are taken back by letters or all at once', () => {
 })
 
 test('Ctrl-C ends it whenever it comes, and Ctrl-D while it is empty', () => {
-  expect(type('half\u0003').state).toBe('cancelled')
-  expect(type('\u0004').state).toBe('cancelled')
+  expect(type('half\u0003').state).toBe('canceled')
+  expect(type('\u0004').state).toBe('canceled')
   expect(type('a\u0004\n')).toMatchObject({ state: 'done', text: 'a' })
 })
 

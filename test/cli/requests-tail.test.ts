@@ -38,7 +38,7 @@ test('a line is printed for each request, and a sentence says that the server ha
   const { code, stdout, stderr } = await tail
   expect({ code, stderr }).toEqual({
     code: 0,
-    stderr: 'Following the requests of the server as they finish. Ctrl-C ends it.\nThe server has stopped.\n',
+    stderr: 'Showing requests as they finish. Press Ctrl-C to stop.\nThe server has stopped.\n',
   })
   expect(stdout).toMatch(/^12:00:00 {2}[0-9a-f]{8} {2}test {10}acme\/large {12}ok {7,}\d+ ms/)
   expect(row?.status).toBe('ok')

@@ -52,12 +52,12 @@ test('the list has a line a request, newest first, and beneath it what went wron
     code: 0,
     stderr: '',
     stdout: [
-      'ID        TIME (UTC)        KEY    MODEL       STATUS  TOOK    TOKENS  COST',
-      '000000a3  2026-11-20 12:00  key-a  acme/large  open    -       -       -',
-      '          asks paid',
-      '000000a2  12:00:01          key-a  acme/large  failed  120 ms  11+7    $0.0000005',
+      'ID        TIME (UTC)        KEY    MODEL       STATUS  DURATION  TOKENS  COST',
+      '000000a3  2026-11-20 12:00  key-a  acme/large  open    -         -       -',
+      '          calling paid',
+      '000000a2  12:00:01          key-a  acme/large  failed  120 ms    11+7    $0.0000005',
       '          502 upstream_failed, paid, 3 calls',
-      '000000a1  12:00:01          dev    acme/large  ok      120 ms  11+7    ~$0.0015\n',
+      '000000a1  12:00:01          dev    acme/large  ok      120 ms    11+7    ~$0.0015\n',
     ].join('\n'),
   })
   const found = JSON.parse((await bench.run('requests', 'list', '--key', 'dev', '--limit', '1', '--json')).stdout)
@@ -73,18 +73,24 @@ test('the list has a line a request, newest first, and beneath it what went wron
 
 test('a page says how to get the next one, and an empty one that it is', async () => {
   record(...['b1', 'b2'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
-  expect((await bench.run('requests', 'list', '--limit', '1')).stderr).toBe(`Older ones: --before ${id('b2')}\n`)
+  expect((await bench.run('requests', 'list', '--limit', '1')).stderr).toBe(
+    `For older requests: --before ${id('b2')}\n`,
+  )
   expect(await bench.run('requests', 'list', '--errors')).toEqual({
     code: 0,
     stdout: '',
-    stderr: expect.stringMatching(/^There are no such requests on record\. .* request_refused\.\n$/),
+    stderr: expect.stringMatching(/^No matching requests\. .* \(event `request_refused`\)\.\n$/),
   })
   expect(JSON.parse((await bench.run('requests', 'list', '--until', '5m', '--json')).stdout).requests).toEqual([])
 })
 
 test.each([
-  [['--status', 'lost'], 2, `--status 'lost' is unknown: write ok, failed, cut, abandoned, open`],
-  [['--status', 'ok', '--errors'], 2, '--errors and --status say the same'],
+  [
+    ['--status', 'lost'],
+    2,
+    `--status must be one or more of ok, failed, cut, abandoned, open, comma-separated (got 'lost')`,
+  ],
+  [['--status', 'ok', '--errors'], 2, 'Pass either --errors or --status'],
   [['--since', 'soon'], 2, `--since must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got 'soon').`],
   [['--key', 'nobody'], 1, `There is no key 'nobody'.`],
   [['--team', 'nobody'], 1, `There is no team 'nobody'.`],
@@ -126,30 +132,30 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
   expect(shown.stdout).toBe(
     [
       `Request ${id('c1')}`,
-      '  asked     2026-11-21T12:00:01.000Z, chat, whole',
-      '  by        key key-a, user ada',
+      '  received  2026-11-21T12:00:01.000Z, chat, not streaming',
+      '  from      key key-a, user ada',
       '  model     acme/large',
-      '  ended     ok: spare, 2 calls',
-      '  client    first token after 1.50 s, all of it after 2.00 s',
-      '  tokens    1000 read, 20 written',
+      '  status    ok: spare, 2 calls',
+      '  time      first token 1.50 s, total 2.00 s',
+      '  tokens    1000 input, 20 output',
       '  reserved  41+2001 tokens, $0.0000181 by all calls',
       '',
       'Calls',
-      '  #  WHY       UPSTREAM  ENDED   FROM    FIRST   TO',
+      '  #  REASON    UPSTREAM  STATUS  START   FIRST   END',
       '  1  first     paid      failed  0 ms    -       400 ms  |....                |',
-      '          asked for large-v1 by credential 2: 503 status',
+      '          model large-v1, credential 2: 503 status',
       '  2  fallback  spare     ok      1.00 s  1.50 s  2.00 s  |          .....=====|',
-      '          asked for large-v2',
+      '          model large-v2',
       '',
       'Charge',
-      '  Call 1: nothing: it failed before its first word',
-      '  Call 2: charged by the price price-2 of 2026-11-21 12:00; estimated: its',
-      '    upstream did not report all that is charged, and the rest was counted here',
-      '    1000  prompt tokens      x $10 a million (prompt)      $0.01',
-      '    15    completion tokens  x $10 a million (completion)  $0.00015',
-      '    5     reasoning tokens   x $10 a million (completion)  $0.00005',
-      '    1     call               x $0.0000000005               $0.0000000005',
-      '    =                                                      $0.0102000005, rounded $0.010200001',
+      '  Call 1: not charged (failed before first token)',
+      '  Call 2: price price-2 set 2026-11-21 12:00; estimated: incomplete usage',
+      '    report from the upstream; Tollgate counted the rest',
+      '    1000  prompt tokens      x $10 per million (prompt)      $0.01',
+      '    15    completion tokens  x $10 per million (completion)  $0.00015',
+      '    5     reasoning tokens   x $10 per million (completion)  $0.00005',
+      '    1     call               x $0.0000000005                 $0.0000000005',
+      '    =                                                        $0.0102000005, rounded $0.010200001',
       '  All calls      $0.010200001',
       '  In the ledger  $0.010200001\n',
     ].join('\n'),
@@ -174,8 +180,8 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
 
   price('price-2', { prompt: '0.00002', completion: '0.00001' })
   const wrong = await bench.run('requests', 'show', '00c1')
-  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be worked out again') })
-  expect(wrong.stdout).toContain('This is not what it was charged: $0.010200001 is on record.')
+  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining("can't be recalculated") })
+  expect(wrong.stdout).toContain('Mismatch: $0.010200001 was recorded.')
 })
 
 test('a call that took no time has its place in time all the same, and one that a kill ended is not told of twice', async () => {
@@ -208,21 +214,21 @@ test('a call that took no time has its place in time all the same, and one that 
   sqlite.close()
   const { stdout } = await bench.run('requests', 'show', id('e1'))
   expect(stdout.split('\n').filter((line) => line.includes('|'))).toEqual([
-    '  1  first  paid      failed     0 ms    -       1 ms    |.                   |',
-    '  2  retry  spare     failed     420 ms  -       421 ms  |       .            |',
-    '  3  retry  spare     ok         700 ms  701 ms  702 ms  |           =        |',
-    '  4  retry  spare     abandoned  1.25 s  -       -       |                   .|',
+    '  1  first   paid      failed     0 ms    -       1 ms    |.                   |',
+    '  2  retry   spare     failed     420 ms  -       421 ms  |       .            |',
+    '  3  retry   spare     ok         700 ms  701 ms  702 ms  |           =        |',
+    '  4  retry   spare     abandoned  1.25 s  -       -       |                   .|',
   ])
-  expect(stdout).toContain('  ended     abandoned: paid, 4 calls\n')
-  expect(stdout).toContain('asked for large-v2\n\nCharge')
+  expect(stdout).toContain('  status    abandoned: paid, 4 calls\n')
+  expect(stdout).toContain('model large-v2\n\nCharge')
 })
 
 test('a request that is not there is told from several that may be meant', async () => {
   record(...['d1', '1d1'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
   const failing = async (text: string) => (await bench.run('requests', 'show', text)).stderr
-  expect(await failing('ffff')).toStartWith(`error: Request 'ffff' not found. See the ids with:`)
+  expect(await failing('ffff')).toStartWith(`error: Request 'ffff' not found. List requests:`)
   expect(await failing('0000')).toStartWith(`error: Request '0000' not found`)
-  expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' matches several requests: .*d1, .*1d1\. Give more/)
+  expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' matches several requests: .*d1, .*1d1\. Use more/)
   expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: use at least 4 digits.\n")
 })
 
@@ -234,7 +240,7 @@ test('a request says for how long a local server was at work on it, and what tha
   const words = stdout.replace(/\s+/g, ' ')
   expect(code).toBe(0)
   expect(words).toContain('compute 1234 ms')
-  expect(words).toContain('1234 ms of compute x $0.0005 a second $0.000617')
+  expect(words).toContain('1234 ms of compute x $0.0005 per second $0.000617')
 })
 
 test('a request says how it was served, what has no price, and what its upstream charged by its own word', async () => {
@@ -252,14 +258,14 @@ test('a request says how it was served, what has no price, and what its upstream
   const marked = await bench.run('requests', 'show', '00d1')
   expect(marked).toMatchObject({ code: 0, stderr: '' })
   const words = marked.stdout.replace(/\s+/g, ' ')
-  expect(words).toContain('served as priority searches 2 of the web unpriced not all of it has a price')
-  expect(words).toContain('the actual cost may differ: there is no price for the mode priority, web_search')
+  expect(words).toContain('mode priority web searches 2 unpriced not all usage has a price')
+  expect(words).toContain('the actual cost may differ: no price for the mode priority, web_search')
   const flex = (await bench.run('requests', 'show', '00d3')).stdout.replace(/\s+/g, ' ')
-  expect(flex).toContain('the actual cost may be lower: there is no price for the mode flex')
+  expect(flex).toContain('the actual cost may be lower: no price for the mode flex')
   const reported = await bench.run('requests', 'show', '00d2')
   expect(reported).toMatchObject({ code: 0, stderr: '' })
   expect(reported.stdout.replace(/\s+/g, ' ')).toContain(
-    'Call 1: $0.031, as its upstream says that it charges; by its price it would be $0.0102, which is more than a hundredth off 1000 prompt tokens',
+    'Call 1: $0.031, as reported by the upstream; its price gives $0.0102, more than 1% off 1000 prompt tokens',
   )
   expect(JSON.parse((await bench.run('requests', 'show', '00d1', '--json')).stdout)).toMatchObject({
     ...{ mode: 'priority', unpriced: 1, web_searches: 2, reported_nano_usd: null },

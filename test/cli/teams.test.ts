@@ -46,7 +46,7 @@ describe('teams create', () => {
 
   test('says in words how to make keys of it', async () => {
     const { code, stdout, stderr } = await bench.run('teams', 'create', '--name', 'Blue')
-    const [, id] = /^Team ([0-9a-f]{8}) \(Blue\) is made\. /.exec(stdout) ?? []
+    const [, id] = /^Created team ([0-9a-f]{8}) \(Blue\)\. /.exec(stdout) ?? []
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toContain(`--team ${id}\n`)
     expect((await bench.run('keys', 'create', '--name', 'dev', '--team', String(id))).code).toBe(0)
@@ -122,7 +122,7 @@ test('teams list says beneath each what all of its keys are held to, and have sp
   await bench.run('teams', 'create', '--name', 'Free')
   const { stdout } = await bench.run('teams', 'list')
   expect(stdout).toMatch(
-    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 concurrent\n {10}\$0.00 this month, \$0.00 in total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
+    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 concurrent\n {10}\$0.00 this month, \$0.00 total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
   )
 })
 
@@ -134,20 +134,20 @@ describe('teams show', () => {
     await bench.run('keys', 'revoke', 'old')
     const { stdout } = await bench.run('teams', 'show', 'Blue')
     expect(stdout.replace(/\([0-9a-f]{8}\)/g, '(…)')).toBe(`Team ${id.slice(-8)} (Blue)
-  id           ${id}
-  models       openai/*
-  scope        local upstreams only
-  rpm          600
-  tpm          100000
-  concurrency  20
-  budget       $200/month
-  max keys     3 per member
-  metadata     owner=ann
-  of budget    $0.00 of $200/month (0 %), begins anew on 2026-12-01
-  spent        $0.00 this month, $0.00 in total
-  keys         dev (…)
-  ended keys   old (…)
-  created      2026-11-21 12:30
+  ID             ${id}
+  models         openai/*
+  scope          local upstreams only
+  rpm            600
+  tpm            100000
+  concurrency    20
+  budget         $200/month
+  max keys       3 per member
+  metadata       owner=ann
+  budget used    $0.00 of $200/month (0%), resets on 2026-12-01
+  spent          $0.00 this month, $0.00 total
+  keys           dev (…)
+  inactive keys  old (…)
+  created        2026-11-21 12:30
 `)
   })
 
@@ -183,22 +183,24 @@ describe('teams edit', () => {
     const edited = await bench.run('teams', 'edit', 'Blue', '--rpm', '600', '--name', 'Red', '--max-keys', 'none')
     expect(edited).toEqual({
       code: 0,
-      stdout: `Team ${id.slice(-8)} (Blue) is changed:
+      stdout: `Updated team ${id.slice(-8)} (Blue):
   name      Blue -> Red
   rpm       60 -> 600
   max keys  10 per member -> -
 `,
       stderr: '',
     })
-    expect((await bench.run('teams', 'edit', 'Red', '--rpm', '600')).stdout).toContain('(Red) is like that already.')
+    expect((await bench.run('teams', 'edit', 'Red', '--rpm', '600')).stdout).toMatch(
+      /^No changes to team \w{8} \(Red\)\.\n$/,
+    )
   })
 
   test.each<[string, string[], number, RegExp]>([
-    ['nothing to change', ['Blue'], 2, /Say what to change, such as --rpm 600/],
+    ['no changes', ['Blue'], 2, /Nothing to change. Pass an option, e.g. --rpm 600/],
     ['the name of another team', ['Blue', '--name', 'Red'], 1, /A team named 'Red' already exists/],
     ['a team that there is not', ['Green', '--rpm', '1'], 1, /no team 'Green'.*tollgate teams list/],
     ['none for a scope', ['Blue', '--scope', 'none'], 2, /--scope must be all or local \(got 'none'\)/],
-    ['none beside others', ['Blue', '--model', 'a/*', '--model', 'none'], 2, /--model none stands alone/],
+    ['none beside others', ['Blue', '--model', 'a/*', '--model', 'none'], 2, /--model none can't be combined/],
   ])('is told of %s, and changes nothing', async (_, argv, code, sentence) => {
     for (const name of ['Blue', 'Red']) await bench.run('teams', 'create', '--name', name)
     const before = await json('teams', 'list')

@@ -35,15 +35,17 @@ test('the cheapest model of the upstream is asked for a word, which is on record
 
 test('a model may be named, and what it costs is printed', async () => {
   const { stdout } = await call('paid', '--model', 'acme/large')
-  expect(stdout).toMatch(/paid +ready +\d+ +acme\/large\n +answers; req_\w+, \$0\.\d+\n/)
+  expect(stdout).toMatch(/paid +ready +\d+ +acme\/large\n +ok; req_\w+, \$0\.\d+\n/)
   expect(await lastRow()).toMatchObject({ model: 'acme/large', cost_nano_usd: costOf(10, 5) })
 })
 
 test('what is wrong is told with what to do, without the credential, and costs nothing', async () => {
   gateway.upstream.script(errorAnswer(401, `Incorrect API key provided: ${CREDENTIAL}`))
   const { code, stdout, stderr } = await call('paid')
-  expect([code, stderr]).toEqual([1, 'error: 1 of 1 could not answer.\n'])
-  expect(stdout.replace(/\s+/g, ' ')).toMatch(/paid failed .*401.* Look whether its key is that of this provider/)
+  expect([code, stderr]).toEqual([1, 'error: 1 of 1 upstream failed.\n'])
+  expect(stdout.replace(/\s+/g, ' ')).toMatch(
+    /paid failed .*401.* Check that the key is complete, valid, and for this provider/,
+  )
   expect(stdout).not.toContain(CREDENTIAL)
   expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'failed', cost_nano_usd: 0 })
 })
@@ -53,26 +55,26 @@ test('one that nobody knows, and none at all, are refused without a call', async
   const unknown = await call('nowhere-at-all')
   expect([unknown.code, unknown.stdout.replace(/\s+/g, ' ')]).toEqual([
     1,
-    expect.stringContaining('no model has a route'),
+    expect.stringContaining('no model is routed'),
   ])
-  expect(await call()).toMatchObject({ code: 2, stderr: expect.stringContaining('name the upstreams') })
+  expect(await call()).toMatchObject({ code: 2, stderr: expect.stringContaining('--call is billed') })
   expect(await bench.run('upstreams', 'test', 'paid', '--model', 'x')).toMatchObject({ code: 2 })
   expect(gateway.upstream.requests.length).toBe(before)
 })
 
 test('without a server nothing is asked: nobody would keep the record', async () => {
   const { code, stderr } = await bench.run('upstreams', 'test', 'paid', '--call')
-  expect([code, stderr]).toEqual([1, expect.stringContaining('Start it with: tollgate serve')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('Start it: tollgate serve')])
 })
 
 test.each([
   ['/models returned 401: missing or invalid api_key', 'key'],
-  ['host name does not resolve', 'name in its base_url'],
+  ['host name does not resolve', 'host in base_url'],
   ['certificate signed by an unknown authority', 'NODE_EXTRA_CA_CERTS'],
-  ['connection refused', 'whether it runs'],
+  ['connection refused', 'Check that it is running'],
   ['/models timed out', 'HTTPS_PROXY'],
-  ['status 402: You exceeded your current quota', 'raise its limit'],
-  ['status 404: The model `gpt-9` does not exist', 'which models its provider has'],
-  ['the variable OPENAI_API_KEY is not set on the server', 'Put its key there'],
-  ['status 503: overloaded', 'The trouble is its own'],
+  ['status 402: You exceeded your current quota', 'raise the limit'],
+  ['status 404: The model `gpt-9` does not exist', 'which models the provider offers'],
+  ['the variable OPENAI_API_KEY is not set on the server', 'Put the key there'],
+  ['status 503: overloaded', 'Provider error'],
 ])('of %j it is said what to do', (said, words) => expect(toAdvice(said)).toContain(words))

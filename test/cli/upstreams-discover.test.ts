@@ -83,7 +83,7 @@ test('what is found is shown, and added by one word; it is there then, and found
   const at = engine('Ollama')
   const found = await bench.run('upstreams', 'discover', '--url', at)
   expect(found).toMatchObject({ code: 0 })
-  expect(found.stdout).toBe(`Ollama at ${at}: add it with: tollgate upstreams add ollama --base-url ${at}\n`)
+  expect(found.stdout).toBe(`Ollama at ${at}: add it: tollgate upstreams add ollama --base-url ${at}\n`)
   const list = async () => JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams
   expect(await list()).toEqual([])
   expect(
@@ -97,14 +97,16 @@ test('what is found is shown, and added by one word; it is there then, and found
   expect(models.map(({ slug }: { slug: string }) => slug).toSorted()).toEqual([
     ...['local/gemma3:4b', 'local/llama3.2:3b', 'local/loaded:1b', 'local/nomic-embed-text:latest'],
   ])
-  expect((await bench.run('upstreams', 'discover', '--url', at)).stdout).toBe(`Ollama at ${at}: it is ollama here\n`)
+  expect((await bench.run('upstreams', 'discover', '--url', at)).stdout).toBe(
+    `Ollama at ${at}: already added as ollama\n`,
+  )
 })
 
 test('a provider whose key is in the environment is only named', async () => {
   bench.environment = { GROQ_API_KEY: 'a secret of groq' }
   const at = serve(() => new Response(''))
   const found = await bench.run('upstreams', 'discover', '--url', at, '--enable')
-  expect(found.stdout).toBe('GROQ_API_KEY is set: add it with: tollgate upstreams add groq\n')
+  expect(found.stdout).toBe('GROQ_API_KEY is set. Add the provider: tollgate upstreams add groq\n')
   expect(JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams).toEqual([])
 })
 

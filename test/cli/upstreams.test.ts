@@ -97,7 +97,7 @@ describe('upstreams list', () => {
     const deadlines = 'openai; headers 1m, first token 5m, idle 90s, total 1h, non-streaming 1500ms'
     expect(said('paid', stdout)).toBe(`paid healthy PAID_KEY set http://127.0.0.1:1/v1 ${deadlines}`)
     expect(said('here', stdout)).toStartWith(
-      'here down - http://127.0.0.1:1/v1 no answer; last error: connection refused (3 min ago) breakers: 1 of 1 not closed: local/tiny open for 9s for 2 keys only openai; ',
+      'here down - http://127.0.0.1:1/v1 no answer; last error: connection refused (3 min ago) circuit breakers: 1 of 1 not closed: local/tiny open for 9s for 2 keys only openai; ',
     )
     expect(said('off', stdout)).toStartWith('off disabled ')
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
@@ -115,7 +115,7 @@ describe('upstreams list', () => {
   test('without a server says so, and shows what database and environment know', async () => {
     await declare()
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
-    expect([code, stderr]).toEqual([0, expect.stringContaining('No server runs on this data folder.')])
+    expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
     expect(said('paid', stdout)).toMatch(/unknown PAID_KEY not set .* the variable PAID_KEY is not set here openai;/)
     expect(said('here', stdout)).toMatch(/unknown - \S+ openai; headers 5m, first token 5m, idle 90s/)
 
@@ -147,7 +147,7 @@ describe('upstreams list', () => {
     stopServer = pretendServer(bench.folder, toStatus())
     rmSync(socketPath(bench.folder))
     const { code, stderr } = await bench.run('upstreams', 'list')
-    expect([code, stderr]).toEqual([0, expect.stringContaining('cannot be asked: there is no control.sock')])
+    expect([code, stderr]).toEqual([0, expect.stringContaining("Can't reach the server: control.sock is missing")])
   })
 
   test('shows an upstream that the server has not taken in yet as unknown', async () => {
@@ -166,7 +166,7 @@ describe('upstreams list', () => {
   })
 
   test('says how to begin where nothing is declared, and where there is no database', async () => {
-    expect((await bench.run('upstreams', 'list')).stderr).toContain('no upstreams yet. Add one: tollgate upstreams add')
+    expect((await bench.run('upstreams', 'list')).stderr).toContain('No upstreams yet. Add one (tollgate upstreams add')
     expect((await bench.run('models', 'list')).stderr).toContain('models add')
     rmSync(databasePath(bench.folder))
     expect(await bench.run('upstreams', 'list')).toMatchObject({
@@ -187,9 +187,9 @@ describe('upstreams test', () => {
     })
     const { code, stdout, stderr } = await bench.run('upstreams', 'test')
     expect(asked.sort()).toEqual(['here', 'paid'])
-    expect([code, stderr]).toEqual([1, 'error: 1 of 2 could not answer.\n'])
+    expect([code, stderr]).toEqual([1, 'error: 1 of 2 upstreams failed.\n'])
     expect(lineOf('paid', stdout)).toMatch(/refused +12 +the key is wrong$/)
-    expect(lineOf('here', stdout)).toMatch(/unknown +3 +answers, but not to a request that costs nothing$/)
+    expect(lineOf('here', stdout)).toMatch(/unknown +3 +reachable; a free check is not supported$/)
 
     const named = await bench.run('upstreams', 'test', 'here', '--json')
     expect(named.code).toBe(0)
@@ -204,7 +204,7 @@ describe('upstreams test', () => {
     expect(await bench.run('upstreams', 'test', 'paid')).toMatchObject({
       code: 0,
       stderr:
-        'warning: paid answers, but not with each of its credentials: credential 2: /models returned 401: it is wrong\n',
+        'warning: paid works, but not with all of its credentials: credential 2: /models returned 401: it is wrong\n',
     })
   })
 
@@ -215,7 +215,7 @@ describe('upstreams test', () => {
     )
     const { code, stdout } = await bench.run('upstreams', 'test')
     expect(code).toBe(1)
-    expect(lineOf('here', stdout)).toMatch(/ready +3 +answers$/)
+    expect(lineOf('here', stdout)).toMatch(/ready +3 +ok$/)
     expect(lineOf('paid', stdout)).toMatch(/not ready +- +not yet loaded by the server$/)
   })
 
@@ -226,8 +226,8 @@ describe('upstreams test', () => {
       const { code, stdout, stderr } = await bench.run('upstreams', 'test')
       expect(upstream.probes.length).toBeGreaterThan(0)
       expect(code).toBe(1)
-      expect(stderr).toStartWith('No server runs on this data folder. Asking from here')
-      expect(lineOf('here', stdout)).toMatch(/(ready|unknown) +\d+ +answers/)
+      expect(stderr).toStartWith('No server is running. Checking from here')
+      expect(lineOf('here', stdout)).toMatch(/(ready|unknown) +\d+ +(ok|reachable)/)
       expect(lineOf('paid', stdout)).toMatch(/not ready +- +the variable PAID_KEY is not set here$/)
     } finally {
       await upstream.stop()
@@ -239,8 +239,8 @@ describe('upstreams test', () => {
   })
 
   test.each([
-    ['nobody', 'There is no upstream nobody. There are: paid, here, off.'],
-    ['off', 'is disabled: nothing is sent to it'],
+    ['nobody', 'Unknown upstream nobody. Upstreams: paid, here, off.'],
+    ['off', 'is disabled. Enable it: tollgate upstreams edit off --enable'],
   ])('refuses %s, before anything is asked', async (id, message) => {
     await declare()
     const asked: string[] = []

@@ -47,13 +47,13 @@ describe('on a terminal', () => {
     const { stdout, stderr, code } = await usage()
     expect([code, stderr]).toEqual([0, ''])
     const table = lines(stdout)
-    expect(table[0]).toMatch(/^KEY +COST +REQUESTS +FAILED +IN +OUT +FIRST p50\/p95/)
+    expect(table[0]).toMatch(/^KEY +COST +REQUESTS +ERRORS +INPUT +OUTPUT +TTFT p50\/p95/)
     expect(table[1]).toMatch(/^old +\$3\.00 {2}█{8,} +1 +1 +11 +7 +\d+ms\/\d+ms +\d+ms\/\d+ms$/)
     expect(table[2]).toMatch(/^dev +\$1\.00 {2}██+[▏▎▍▌▋▊▉]? +1 +- +11 +7 /)
     expect(table[3]).toMatch(/^system +- +1 +-/)
     expect(table[4]).toMatch(/^total +\$4\.00 +3 +1 +33 +21/)
-    expect(table[5]).toBe('2026-11-14 12:30 to now (UTC). Times are right to within a factor of 1.4.')
-    expect(table[6]).toStartWith('system: what the owner of the data folder asked')
+    expect(table[5]).toBe('2026-11-14 12:30 to now (UTC). Latencies are approximate (within 1.4x).')
+    expect(table[6]).toStartWith('system: requests by the owner of the data folder')
     const bars = table.map((line) => line.match(/█/g)?.length ?? 0)
     expect(bars.slice(1, 3)).toEqual([30, 10])
   })
@@ -102,7 +102,11 @@ describe('on a terminal', () => {
   })
 
   test('says so where there is nothing to show', async () => {
-    expect(await usage()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('Nothing was asked') })
+    expect(await usage()).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('No requests in this period'),
+    })
   })
 })
 
@@ -141,7 +145,7 @@ describe('in a pipe', () => {
     const { stdout, stderr } = await usage('--by', 'model', '--limit', '1')
     const [head = '', first, second, end] = stdout.split('\r\n')
     expect([first, second, end]).toEqual([expect.stringMatching(/^acme\/a,1,1,/), expect.stringMatching(/^,2,2,/), ''])
-    expect(stderr).toContain('stands for 2 more rows')
+    expect(stderr).toContain('the last row sums 2 more rows')
     const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0, readonly: true })
     const columns = sqlite.query<{ name: string }, []>(`SELECT name FROM pragma_table_info('usage_hourly')`).all()
     sqlite.close()
@@ -224,7 +228,7 @@ describe('what it is about', () => {
     [['--since', '1d', '--until', '2d'], 'before --until'],
     [['--since', '2027-01-01'], 'future'],
     [['--limit', '0'], '--limit'],
-    [['--csv', '--json'], 'exclude'],
+    [['--csv', '--json'], 'Pass only one of'],
   ])('%j is refused with a sentence', async (argv, part) => {
     expect(await usage(...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(part) })
   })

@@ -107,7 +107,7 @@ describe('a shell', () => {
   test('that has none is told which have', async () => {
     expect(await bench.run('completions', 'tcsh')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('bash, zsh or fish'),
+      stderr: expect.stringContaining('bash, zsh, or fish'),
     })
   })
 

@@ -81,7 +81,7 @@ test('three commands from a clean folder make three providers that answer, and a
     return { status: response.status, answer }
   }
   const charged = (nanoUsd: number) => ({ status: 200, answer: { usage: { cost_nano_usd: nanoUsd } } })
-  // USD for a million tokens: 0.15, 0.075 from the cache, 0.60.
+  // USD per million tokens: 0.15, 0.075 from the cache, 0.60.
   expect(await ask('openai/gpt-4o-mini')).toMatchObject(charged(600 * 150 + 400 * 75 + 100 * 600))
   // 3, 0.30 from the cache, 3.75 into it, 15.
   expect(await ask('anthropic/claude-sonnet-4-6')).toMatchObject(
@@ -112,7 +112,7 @@ test('at a terminal the key is asked for and not shown, and nothing is made befo
   const openai = await startOpenai()
   const server = await place.serve(['--first-key'])
   const words = ['upstreams', 'add', 'openai', '--base-url', openai.url]
-  const question = 'Key of OpenAI (it is not shown): '
+  const question = 'API key for OpenAI (hidden): '
   const key = KEYS.OPENAI_API_KEY
 
   const left = await typed(words, [[question, 'sk-half\u0003']])
@@ -122,7 +122,7 @@ test('at a terminal the key is asked for and not shown, and nothing is made befo
     ['Add this? [Y/n] ', 'no\r'],
   ])
   expect(refused.code).toBe(1)
-  expect(refused.seen).toContain('Nothing was changed.')
+  expect(refused.seen).toContain('No changes made.')
   // As it is pasted, with a slip that is taken back.
   const made = await typed(words, [
     [question, `\u001b[200~${key}x\u001b[201~\u007f\r`],
@@ -151,6 +151,6 @@ test('a variable that the running server does not have is told of at once', asyn
   )
   expect(code).toBe(0)
   expect(stderr).toContain(
-    'note: the running server cannot use openai: the variable OPENAI_API_KEY is not set on the server. Start it anew with that, or have the key stored: tollgate upstreams edit openai --key',
+    "note: the running server can't use openai: the variable OPENAI_API_KEY is not set on the server. Restart it with the variable, or store the key: tollgate upstreams edit openai --key",
   )
 })

@@ -128,7 +128,7 @@ test('a changed file is taken without being asked for where it is watched; a wro
   await server.logged('nonsense')
   await place.write('next.yaml', toCatalogue().replaceAll('dead', 'other'))
   renameSync(join(place.folder, 'next.yaml'), catalog)
-  await server.logged('the catalogue has changed, and is applied')
+  await server.logged('catalog changed; applied')
   const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
   expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
   expect(server.stderr().split('config_rejected')).toHaveLength(2)
@@ -145,7 +145,7 @@ test('a file of models that comes and goes is taken without being asked for wher
     const { upstreams } = JSON.parse((await place.run('upstreams', 'list', '--json')).stdout)
     return upstreams.some((one: Row) => one.id === id)
   }
-  await server.logged('the catalogue has changed, and is applied')
+  await server.logged('catalog changed; applied')
   expect(await has('more')).toBe(true)
   rmSync(path)
   await until('its upstream is gone', async () => !(await has('more')))
@@ -157,7 +157,7 @@ test('drain ends the server in good order, and its socket is gone', async () => 
   expect(await server.exited).toBe(0)
   expect(existsSync(socket())).toBe(false)
   const { code, stderr } = await place.run('upstreams', 'list')
-  expect([code, stderr]).toEqual([0, expect.stringContaining('No server runs on this data folder.')])
+  expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
 })
 
 test('the socket of a killed server deceives nobody, and the next server takes its place', async () => {
@@ -165,7 +165,7 @@ test('the socket of a killed server deceives nobody, and the next server takes i
   server.signal('SIGKILL')
   await server.exited
   expect(existsSync(socket())).toBe(true)
-  expect((await place.run('doctor')).stdout).toMatch(/^warning +server +No server runs on this data folder/m)
+  expect((await place.run('doctor')).stdout).toMatch(/^warning +server +No server is running\. Start it/m)
 
   const next = await serve()
   expect(await (await order('GET', '/status')).json()).toMatchObject({ pid: next.pid })

@@ -38,15 +38,15 @@ test('a second start keeps the keys and prints none', async () => {
   const second = await place.serve(['--first-key'])
   expect(second.key).toBeNull()
   expect(second.stdout()).not.toContain('sk-tg-')
-  expect(second.stdout()).toContain('\n  keys       1; another with: ')
-  expect(second.stdout()).not.toContain('Make a key')
+  expect(second.stdout()).toContain('\n  keys       1 (create another: ')
+  expect(second.stdout()).not.toContain('Create an API key')
   expect(await statusFor(second.baseUrl, String(first.key))).toBe(200)
 })
 
 test('without a terminal and without being asked for, no key is printed', async () => {
   const server = await place.serve()
   expect(server.key).toBeNull()
-  const command = /^Make a key with: (.+)$/m.exec(server.stdout())?.[1] ?? ''
+  const command = /^Create an API key: (.+)$/m.exec(server.stdout())?.[1] ?? ''
   const made = Bun.spawnSync(['sh', '-c', command], { cwd: place.folder })
   expect(made.stdout.toString()).toMatch(/^sk-tg-\w{38}\n$/)
 })

@@ -92,7 +92,7 @@ test.skipIf(REAL === null)(
 test('serve FILE without an engine, or of no model, starts nothing', async () => {
   const bare = { cwd: place.folder, environment: { PATH: '/nowhere' } }
   expect(await runBinary(['serve', 'tiny.gguf'], bare)).toMatchObject({
-    ...{ code: 1, stderr: expect.stringContaining('There is no llama-server here') },
+    ...{ code: 1, stderr: expect.stringContaining('llama-server is not installed') },
   })
   expect(await runBinary(['serve', 'none.gguf'], bare)).toMatchObject({
     ...{ code: 1, stderr: expect.stringContaining('File not found: ') },
@@ -103,7 +103,7 @@ test('serve FILE without an engine, or of no model, starts nothing', async () =>
 test('models are added beside a running server, and taken away from it', async () => {
   const server = await serve()
   const added = await runWith('models', 'add', 'tiny.gguf', '--name', 'small')
-  expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('It starts with the first request') })
+  expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('It loads on the first request') })
   // A server looks for changes forty times a second.
   let answer = await chat(server, 'local/small')
   for (let tries = 0; answer.status === 404 && tries < 100; tries++) {

@@ -74,11 +74,11 @@ describe('model servers of the executable', () => {
     )
     chmodSync(file, 0o600)
     await place.serve(['--first-key'])
-    expect((await place.run('upstreams', 'logs', 'a')).stderr).toContain('There is no log of a model server of a')
+    expect((await place.run('upstreams', 'logs', 'a')).stderr).toContain('No log for a: ')
     expect(await place.run('upstreams', 'start', 'a')).toMatchObject({ code: 0, stdout: 'a: ready.\n' })
     const listed = await place.run('upstreams', 'list')
     expect(listed.stdout).toContain('started here')
-    expect(listed.stdout).toContain('its server: ready')
+    expect(listed.stdout).toContain('server: ready')
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('model server local/a with …')
     expect(await place.run('upstreams', 'stop', 'a')).toMatchObject({ code: 0, stdout: 'a: stopped.\n' })
     const other = await place.run('upstreams', 'start', 'other')
@@ -176,7 +176,7 @@ describe('model servers of the executable', () => {
     const started = await place.run('upstreams', 'start', 'a')
     expect(started.code).toBe(1)
     expect(started.stderr).toMatch(
-      /could not be started: its process exited with 1 before it was ready; .*upstreams logs ID/,
+      /Couldn't start the model server of \S+: its process exited with 1 before it was ready; .*upstreams logs ID/,
     )
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('error: failed to load model')
     expect((await place.run('doctor')).stdout).toContain('exited with 1')

@@ -52,13 +52,13 @@ async function audit() {
 test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
   expect(await bench.run('ledger', 'verify')).toEqual({
     code: 0,
-    stdout: 'Requests, their calls and the sums of usage agree: 2 hours, 3 settled requests, $0.0000015.\n',
+    stdout: 'The ledger is consistent: 2 hours, 3 settled requests, $0.0000015.\n',
     stderr: '',
   })
   const old = await bench.run('audit')
   expect([old.code, old.stderr]).toEqual([
     0,
-    'note: tollgate audit is now tollgate ledger verify. The old name goes away in the next release.\n',
+    'note: tollgate audit is now tollgate ledger verify. The old name will be removed in the next release.\n',
   ])
   expect(await audit()).toEqual({
     ok: true,
@@ -170,7 +170,7 @@ describe('a difference is found', () => {
       expect((await audit()).findings).toEqual(findings)
       const { code, stdout, stderr } = await bench.run('ledger', 'verify')
       expect({ code, lines: stdout.trim().split('\n').length }).toEqual({ code: 1, lines: 1 })
-      expect(stderr).toBe('error: There is 1 finding. 2 hours, 3 settled requests, $0.0000015 were looked at.\n')
+      expect(stderr).toBe('error: 1 finding in 2 hours, 3 settled requests, $0.0000015.\n')
     })
   }
 })
@@ -189,8 +189,8 @@ describe('a request and its additional calls', () => {
     expect(await audit()).toMatchObject({ ok: true, requests: 4 })
   })
 
-  const attempts = 'another number of attempts than of calls in the ledger'
-  const sums = 'the tokens or the cost of its calls do not add up to those of the request'
+  const attempts = 'the number of attempts differs from the calls in the ledger'
+  const sums = "the calls' tokens or cost don't add up to the request's"
   const scenarios: [string, string, string, string][] = [
     ['a call is missing', 'DELETE FROM calls WHERE number = 3', 'attempts', attempts],
     ['all calls are missing', 'DELETE FROM calls', 'attempts', attempts],
@@ -261,10 +261,10 @@ test('what waits in the journal of the running server is mentioned; what others 
   })
   const { stdout } = await bench.run('ledger', 'verify')
   expect(stdout.match(/^note: .*/gm)).toEqual([
-    'note: 4 ledger records wait in the journal; the running server applies them.',
+    'note: 4 ledger records pending in the journal; the server is applying them.',
   ])
   const { stderr } = await bench.run('keys', 'list')
-  expect(stderr).toStartWith('note: 4 ledger records wait in the journal; the running server applies them.\n')
+  expect(stderr).toStartWith('note: 4 ledger records pending in the journal; the server is applying them.\n')
 })
 
 test('what is in the database already waits for nobody', async () => {

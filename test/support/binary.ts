@@ -85,8 +85,8 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
       await Bun.sleep(2)
     }
   }
-  await until('how to reach it', () => stdout().includes('Try it:') && stdout().endsWith('\n\n'))
-  const baseUrl = /serves (http:\S+)/.exec(stdout())?.[1]
+  await until('how to reach it', () => stdout().includes('Try it from') && stdout().endsWith('\n\n'))
+  const baseUrl = /is running at (http:\S+)/.exec(stdout())?.[1]
   if (baseUrl === undefined) throw new Error(`tollgate did not say where it serves: ${stdout()}`)
   await fetch(new URL('/healthz', baseUrl))
   return {

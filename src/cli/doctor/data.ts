@@ -1,7 +1,4 @@
-/**
- * What `doctor` sees of the data folder, without ever making or changing anything: who may read it, the journal, and
- * whether the database opens, is whole, has the schema of this program and sane times.
- */
+/** Read-only checks of the data folder: permissions, journal, and database. */
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,35 +18,37 @@ import { refusalOf } from '../../store/refusal.ts'
 import type { Store, StorePlace } from '../../store/store.ts'
 import { toCommandError } from '../command-error.ts'
 
-/** Looks at the folder itself. Anything but `usable` means that nothing in it can be looked at. */
+/** Checks the folder; unless `usable`, nothing in it can be checked. */
 export function checkFolder(dataFolder: string, served: boolean): { checks: Check[]; usable: boolean } {
   const name = 'data_folder'
   const broken = (message: string) => ({ checks: [problem(name, message)], usable: false })
   let found: Stats
   try {
     found = statSync(dataFolder)
-    if (!found.isDirectory()) return broken(`${dataFolder} is a file. Name a folder with --data.`)
+    if (!found.isDirectory()) return broken(`${dataFolder} is a file. Pass a folder with --data.`)
     accessSync(dataFolder, constants.R_OK | constants.X_OK)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EACCES' || code === 'EPERM')
-      return broken(`This user may not look into ${dataFolder}. Run this as the user that the server runs as.`)
+      return broken(`This user can't read ${dataFolder}. Run this as the user running the server.`)
     if (code === 'ENOENT' || code === 'ENOTDIR') return broken(toMissing(dataFolder, dataFolder))
-    return broken(`${dataFolder} cannot be looked into: ${messageOf(error)}.`)
+    return broken(`Can't read ${dataFolder}: ${messageOf(error)}. Pass another folder with --data.`)
   }
   return { checks: [checkWritable(dataFolder, found, served), checkModes(dataFolder, found)], usable: true }
 }
 
 function checkWritable(dataFolder: string, { mode }: Stats, served: boolean): Check {
-  // Root may write anywhere, also where the owner asked for the opposite.
+  // Root can write anywhere, even if the mode forbids it.
   if (whyClosed(dataFolder, constants.W_OK) === null && (mode & constants.S_IWUSR) !== 0)
     return ok('data_folder', dataFolder)
-  if (served)
-    return warning('data_folder', `${dataFolder} belongs to another user: this one can look, and change nothing.`)
-  return problem('data_folder', `This user cannot write in ${dataFolder}, so a server of this user could not start.`)
+  if (served) return warning('data_folder', `${dataFolder} belongs to another user. This user has read-only access.`)
+  return problem(
+    'data_folder',
+    `This user can't write to ${dataFolder}, so can't start a server on it. Run as its owner.`,
+  )
 }
 
-/** The code of what keeps this user from using a folder; null where nothing does. */
+/** Error code if this user can't use a folder; else null. */
 function whyClosed(folder: string, right: number): string | null {
   try {
     accessSync(folder, right | constants.X_OK)
@@ -59,12 +58,12 @@ function whyClosed(folder: string, right: number): string | null {
   }
 }
 
-/** Rights of the group and of others. */
+/** Permissions of group and others. */
 const FOREIGN = 0o077
 const OURS =
   /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
 
-/** Looks at the rights to the folder and what Tollgate keeps in it, and at whom that belongs to. */
+/** Checks permissions and owners of the folder and Tollgate's files. */
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   const { main, beside } = storeOf(dataFolder).files
   const ours = filesIn(dataFolder).filter((name) => [main, ...beside].includes(name) || OURS.test(name))
@@ -80,13 +79,13 @@ function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   if (foreign.length > 0)
     return warning(
       'permissions',
-      `Another user than the folder's owner owns ${toFew(foreign)}, so the server may fail there. Change the owner with: chown -R ${uid}:${gid} ${dataFolder}`,
+      `Another user owns ${toFew(foreign)}, so the server may fail. Fix: chown -R ${uid}:${gid} ${dataFolder}`,
     )
-  if (open.length === 0) return ok('permissions', 'The folder and what is in it are open to their owner alone.')
-  return warning('permissions', `Others than the owner may use ${toFew(open)}. Close them: chmod -R go= ${dataFolder}`)
+  if (open.length === 0) return ok('permissions', 'Only the owner has access.')
+  return warning('permissions', `Other users can access ${toFew(open)}. Fix: chmod -R go= ${dataFolder}`)
 }
 
-/** Of what a link leads to: its own rights mean nothing. Null for what is gone, or is not for this user. */
+/** Follows links, whose own permissions mean nothing. Null if missing or not accessible. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path)
@@ -96,10 +95,9 @@ function statOf(path: string): Stats | null {
 }
 
 /**
- * Looks for rows that the database does not have.
- *
- * @param audit null where the database cannot be read.
- * @param living the instance of the running server; null where none runs, undefined where nobody knows which.
+ * Finds rows missing from the database.
+ * @param audit null if the database can't be read.
+ * @param living instance of the running server; null = none runs, undefined = unknown.
  */
 export function checkJournal(
   audit: LedgerAudit | null,
@@ -108,30 +106,24 @@ export function checkJournal(
 ): Check[] {
   const folders = JOURNALS.map((name) => join(dataFolder, name))
   const closed = folders.find((folder) => ![null, 'ENOENT'].includes(whyClosed(folder, constants.R_OK)))
-  if (closed) return [warning('journal', `This user may not look into ${closed}.`)]
+  if (closed) return [warning('journal', `This user can't read ${closed}. Run this as the user running the server.`)]
   const checks = readRejected(dataFolder).map((file) =>
-    problem(
-      'journal',
-      `${file} keeps ledger rows that the database would not take. Look at them, then move the file away.`,
-    ),
+    problem('journal', `${file} holds ledger rows that the database rejected. Inspect them, then move the file away.`),
   )
   for (const { file, records } of audit ? readWaiting(audit, dataFolder, living ?? null) : []) {
     const whose =
       living === undefined
-        ? 'of the running server or of one before it.'
-        : 'of a server that is gone. The next start applies them.'
+        ? 'of the running server or an earlier one.'
+        : 'of a stopped server. The next start applies them.'
     checks.push(warning('journal', `${file} holds ${count(records, 'ledger row')} ${whose}`))
   }
-  return checks.length > 0 ? checks : [ok('journal', 'No ledger rows wait that nobody sees to.')]
+  return checks.length > 0 ? checks : [ok('journal', 'No stranded ledger rows.')]
 }
 
-/** A clock that is this little behind the ledger has been corrected, not set wrong. */
+/** A smaller difference is a clock correction. */
 const SLACK_MS = 60_000
 
-/**
- * Returns the checks, and the open database where its tables can be read; the caller closes it.
- * @param isAtRest whether no server runs.
- */
+/** Also returns the open database if its tables can be read; the caller closes it. @param isAtRest no server runs. */
 export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs: number; isAtRest: boolean }) {
   const place = storeOf(dataFolder)
   const path = join(dataFolder, place.files.main)
@@ -149,7 +141,7 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
     store = place.open({ untouched: isAtRest ? 'at_rest' : 'served' })
     const damage = store.findDamage('quick')
     if (damage !== null) return stopAt(problem('database', toDamaged(path, damage)))
-    const whole = ok('database', `${path} is whole, ${toSizeText(size)}.`)
+    const whole = ok('database', `${path} is intact, ${toSizeText(size)}.`)
     const schema = checkSchema(store)
     if (schema.status !== 'ok') return stopAt(whole, schema)
     return { checks: [whole, schema, checkClock(store.audit.newestMs(), nowMs)], store }
@@ -159,23 +151,22 @@ export function inspectDatabase(dataFolder: string, { nowMs, isAtRest }: { nowMs
 }
 
 const toDamaged = (path: string, message: string) =>
-  `${path} is damaged: ${message}. Stop the server and restore a backup.`
+  `${path} is damaged: ${message}. Stop the server and restore a backup: tollgate restore FILE`
 
 function toTrouble(place: StorePlace, path: string, error: unknown): string {
-  if (refusalOf(error)?.reason === 'busy')
-    return `Another process keeps ${path} locked. Find it (fuser ${path}) and end it.`
+  if (refusalOf(error)?.reason === 'busy') return `Another process has locked ${path}. Find and stop it: fuser ${path}`
   const trouble = place.explain(error)
   if (trouble instanceof ServiceError) return toCommandError(trouble).message
-  return `${path} cannot be read: ${messageOf(error)}. Run this as the user that the server runs as.`
+  return `Can't read ${path}: ${messageOf(error)}. Run this as the user running the server.`
 }
 
 function checkSchema(store: Store): Check {
   try {
-    return ok('schema', `As this version has it (${count(store.requireCurrent(), 'migration')}).`)
+    return ok('schema', `Up to date (${count(store.requireCurrent(), 'migration')}).`)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     if (error.failure.kind === 'no_database')
-      return problem('schema', 'The database is empty. The next start of the server sets it up.')
+      return problem('schema', 'The database is empty. Starting the server initializes it: tollgate serve')
     return problem('schema', toCommandError(error).message)
   }
 }
@@ -183,26 +174,26 @@ function checkSchema(store: Store): Check {
 function checkClock(newestMs: number | null, nowMs: number): Check {
   const aheadMs = (newestMs ?? 0) - nowMs
   if (newestMs === null || aheadMs <= SLACK_MS)
-    return ok('clock', `${new Date(nowMs).toISOString()}, after all of the ledger.`)
+    return ok('clock', `${new Date(nowMs).toISOString()}, consistent with the ledger.`)
   return warning(
     'clock',
-    `The newest request of the ledger is ${toAge(aheadMs)} in the future (${new Date(newestMs).toISOString()}): this machine's clock was set back, or was wrong. Check it: budgets go by it.`,
+    `The newest request is ${toAge(aheadMs)} in the future (${new Date(newestMs).toISOString()}): the clock of this machine was set back or was wrong. Check it; budgets depend on it.`,
   )
 }
 
-/** Of a database, what may be empty without a word. */
+/** Free space that is not reported. */
 const EMPTY_PART = 0.25
 const EMPTY_BYTES = 64 * 1024 ** 2
 
-/** Says how much of the database's file is empty, where that is much and does not go by itself. */
+/** Reports much free space in a database that can't shrink automatically. */
 export function checkSpace({ pages, freePages, pageBytes, canShrink }: Space, dataFolder: string): Check[] {
   const emptyBytes = freePages * pageBytes
   if (canShrink || emptyBytes < EMPTY_BYTES || freePages < pages * EMPTY_PART) return []
-  const message = `${toSizeText(emptyBytes)} of the database's ${toSizeText(pages * pageBytes)} are empty: they are used again before it grows. To give them back to the disk, stop the server and run: tollgate compact --data ${dataFolder}`
+  const message = `${toSizeText(emptyBytes)} of the database's ${toSizeText(pages * pageBytes)} are unused and will be reused. To reclaim them, stop the server and run: tollgate compact --data ${dataFolder}`
   return [warning('empty_space', message)]
 }
 
-/** Runs checks of something that may be broken in ways that they do not expect. */
+/** Turns an exception of a check into a problem. */
 export async function guarded(name: string, look: () => Check[] | Promise<Check[]>): Promise<Check[]> {
   try {
     return await look()
@@ -211,6 +202,5 @@ export async function guarded(name: string, look: () => Check[] | Promise<Check[
   }
 }
 
-/** Says that a path is not there yet, and how it comes about. */
 const toMissing = (path: string, dataFolder: string) =>
-  `There is no ${path} yet. Start the server once (tollgate serve --data ${dataFolder}), or name another folder with --data.`
+  `${path} doesn't exist. Start the server once (tollgate serve --data ${dataFolder}), or pass another folder with --data.`

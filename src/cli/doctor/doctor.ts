@@ -1,7 +1,4 @@
-/**
- * `tollgate doctor`: looks at everything that a gateway needs and says, one line each, what is well, what is not, and what to
- * do. Works in whatever state things are in, with and without a running server, and never makes or changes anything.
- */
+/** `tollgate doctor`: one line per check. Read-only; works in any state, with or without a running server. */
 
 import type { Command } from 'commander'
 import { listScheduled } from '../../backup/backup-list.ts'
@@ -39,7 +36,7 @@ export async function doctor(io: Context): Promise<void> {
   else io.stdout(toLines(checks, io))
   const problems = checks.filter(({ status }) => status === 'problem').length
   if (problems === 0) return
-  throw new CommandError('problems_found', `There ${problems === 1 ? 'is' : 'are'} ${count(problems, 'problem')}.`)
+  throw new CommandError('problems_found', `Found ${count(problems, 'problem')}.`)
 }
 
 async function examine(io: Context): Promise<Check[]> {
@@ -73,7 +70,7 @@ async function examine(io: Context): Promise<Check[]> {
   }
 }
 
-/** By the budget of the running server; without one, by that of the environment and the settings. */
+/** Uses the disk budget of the running server, else that of environment and settings. */
 async function inspectRoom(store: Store | null, found: ServerLookup, io: Context): Promise<Check[]> {
   const { dataFolder, environment } = io
   const space = store?.space() ?? null
@@ -86,7 +83,7 @@ async function inspectRoom(store: Store | null, found: ServerLookup, io: Context
   return [checkDisk(toDiskState(measured, budget)), ...(space ? checkSpace(space, dataFolder) : [])]
 }
 
-/** The instance that is running, as it says itself or has written down; null for none, undefined where nobody knows. */
+/** The running instance; null = none, undefined = unknown. */
 function toLiving(found: ServerLookup, store: Store | null): string | null | undefined {
   if (found.kind === 'server') return found.status.instance
   if (found.kind === 'none') return null
@@ -114,14 +111,13 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
   ]
 }
 
-/** By what the database has taken in: what waits in the journal is little, and told of above. */
+/** Without rows pending in the journal, which have a check of their own. */
 async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
   const reader = store.ledger
   const rows = await store.config.readKeys()
   return checkKeys(rows, (kind) => readSpendStatuses(reader, kind, nowMs), nowMs)
 }
 
-/** A line a check, which is several of a terminal. */
 function toLines(checks: readonly Check[], io: Context): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const lines = checks.map(({ name, status, message }) => {
@@ -129,5 +125,5 @@ function toLines(checks: readonly Check[], io: Context): string {
     const text = io.isTerminal(1) ? toIndented(line, width + 11).trimStart() : `${line}\n`
     return `${io.paint.state(status.padEnd(7))}  ${toPrintable(name.padEnd(width))}  ${text}`
   })
-  return `${lines.join('')}Whether every request and every charge adds up: tollgate ledger verify\n`
+  return `${lines.join('')}To verify the ledger: tollgate ledger verify\n`
 }

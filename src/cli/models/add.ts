@@ -1,7 +1,4 @@
-/**
- * `tollgate models add | remove`: a model of a file, with a small file of its own in `models.d/` of the data folder; and taken away again,
- * while the model's own file stays.
- */
+/** `tollgate models add | remove`: serves a local GGUF model by a config file in `models.d/`; removing keeps the model's own file. */
 import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
@@ -30,7 +27,7 @@ export async function add(
   io: Context,
 ): Promise<void> {
   const { catalog, ...more } = flags
-  const beside = await loadBeside(catalog, io)
+  const beside = await loadStartCatalog(catalog, io)
   const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
   const isApplied = storeOf(io.dataFolder).exists()
   if (isApplied) requireFree(await readTaken(io), model)
@@ -42,7 +39,7 @@ export async function add(
   io.stdout(toClosing(model, hasServer))
 }
 
-/** Has a model of a file served by a server that is about to start, unless it is already. Returns its slug. */
+/** Adds a model for a server about to start, unless it is already added. Returns its ID. */
 export async function addOnce(path: string, catalogFile: string | undefined, io: Context): Promise<string> {
   const model = toLocalModel(path, {}, io)
   const { modelFiles } = await loadSource({ dataFolder: io.dataFolder, cwd: io.cwd })
@@ -53,30 +50,32 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
   if (isServed(io.dataFolder))
     throw new CommandError(
       'already_served',
-      `A server runs on ${io.dataFolder} already. Add the model to it: tollgate models add ${path}`,
+      `A server is already running on ${io.dataFolder}. Add the model to it: tollgate models add ${path}`,
     )
-  const beside = await loadBeside(catalogFile, io)
+  const beside = await loadStartCatalog(catalogFile, io)
   requireDevice(beside, null)
   const declared = await declare(model, beside, io)
   if (!io.json) tell(model, declared, io)
   return model.served.slug
 }
 
-/** What a server would begin with. */
-interface Beside {
+/** The catalog that a server would start with. */
+interface StartCatalog {
   parsed: ParsedCatalog
-  /** Of the files of models. */
   before: DeclaredThere[]
 }
 
-/** Throws where a server could not begin with it. */
-async function loadBeside(file: string | undefined, { dataFolder, cwd, environment }: Context): Promise<Beside> {
+/** Throws if a server couldn't start with it. */
+async function loadStartCatalog(
+  file: string | undefined,
+  { dataFolder, cwd, environment }: Context,
+): Promise<StartCatalog> {
   const source = await loadSource({ file, dataFolder, cwd })
   return { parsed: await parseSource(source, environment), before: await readModelFiles(source.modelFiles) }
 }
 
-/** Returns what models may take of the memory of a device, in bytes; null where nobody has said. Throws where there is none of that name. */
-function requireDevice({ parsed: { memory } }: Beside, device: string | null): number | null {
+/** Memory of a device for models, bytes; null if not set. Throws for an unknown device. */
+function requireDevice({ parsed: { memory } }: StartCatalog, device: string | null): number | null {
   const problem = explainDevice(memory, device)
   if (problem !== null) throw usageError(`--device ${problem}`)
   return device === null ? null : (memory.get(device) ?? null)
@@ -84,18 +83,17 @@ function requireDevice({ parsed: { memory } }: Beside, device: string | null): n
 
 interface Declared {
   file: ModelFile
-  /** What whoever adds it should know. */
   notes: string[]
 }
 
-/** Writes the file of a model, so that the next start of a server has it. Throws where what there is leaves it no place. */
-async function declare(model: LocalModel, { parsed, before }: Beside, io: Context): Promise<Declared> {
+/** Writes the config file of a model for the next server start. Throws on a conflict. */
+async function declare(model: LocalModel, { parsed, before }: StartCatalog, io: Context): Promise<Declared> {
   const { dataFolder } = io
   const file = toModelFile(dataFolder, model.served)
   const { slug } = model.served
   const there = before.find(({ models }) => models.includes(slug))
   if (there || existsSync(file.path)) throw toTaken(slug, there?.file.name ?? file.name)
-  // A start would refuse two of one name.
+  // The server rejects duplicate names.
   requireFree(parsed.catalog, model)
   await parseModelFiles({ modelFiles: [file] }, io.environment)
   const crowded = parsed.memory.size > 0 ? null : toCrowdedNote([...before, ...(await readModelFiles([file]))])
@@ -105,11 +103,11 @@ async function declare(model: LocalModel, { parsed, before }: Beside, io: Contex
   return { file, notes: [...model.notes, ...(crowded === null ? [] : [crowded])] }
 }
 
-/** Without a limit all that are asked for are loaded at once. */
+/** Without a memory limit all requested models are loaded at once. */
 function toCrowdedNote(all: readonly DeclaredThere[]): string | null {
   const planned = all.reduce((sum, { plannedBytes }) => sum + plannedBytes, 0)
   if (all.length < 2 || planned <= totalmem()) return null
-  return `All ${all.length} models of models.d are planned to take ${toGibibytes(planned)}, and this machine has ${toGibibytes(totalmem())}: a line memory: ${Math.max(1, Math.floor(totalmem() / 2 ** 30) - 2)}G at the top of one of those files has no more loaded at a time than fit.`
+  return `All ${all.length} models in models.d need ${toGibibytes(planned)}, but this machine has ${toGibibytes(totalmem())}. To limit how many are loaded, add this line at the top of one of the files: memory: ${Math.max(1, Math.floor(totalmem() / 2 ** 30) - 2)}G`
 }
 
 interface Taken {
@@ -120,11 +118,11 @@ interface Taken {
 
 function requireFree({ models, aliases, upstreams }: Taken, { served: { slug, upstream } }: LocalModel): void {
   if (models.some((row) => row.slug === slug) || aliases.some(({ alias }) => alias === slug))
-    throw toTaken(slug, 'the catalogue')
+    throw toTaken(slug, 'the catalog')
   if (upstreams.some(({ id }) => id === upstream))
     throw new CommandError(
       'upstream_exists',
-      `There is an upstream ${upstream} already, and this model's would be called so, too: choose another name with --name.`,
+      `Upstream ${upstream} already exists, and this model's would have the same name. Choose another name with --name.`,
     )
 }
 
@@ -137,14 +135,14 @@ const readTaken = (io: Context): Promise<Taken> =>
 const toTaken = (slug: string, where: string) =>
   new CommandError(
     'model_exists',
-    `There is a model ${slug} already (${toPrintable(where)}). Choose another name (tollgate models add FILE --name local/other), or remove that one: tollgate models remove ${slug}`,
+    `Model ${slug} already exists (${toPrintable(where)}). Choose another name (tollgate models add FILE --name local/other), or remove it: tollgate models remove ${slug}`,
   )
 
-/** Carries it into the database, from where a running server takes it. */
+/** Writes it to the database, where a running server picks it up. */
 async function apply(file: ModelFile, io: Context): Promise<void> {
   try {
     const { catalog } = await parseModelFiles({ modelFiles: [file] }, io.environment)
-    // No digest of all that there is: the next start looks itself.
+    // No digest, so the next start applies the whole catalog.
     const options = { catalog, origin: 'file', subject: file.name, digest: '' } as const
     await withAdmin(io, {}, ({ operator }) => answerOf(operator.catalog.apply.post(options)))
   } catch (error) {
@@ -180,7 +178,6 @@ const toDocument = (
   notes,
 })
 
-/** What was found, and how it is going to be served. */
 function tell(
   { files, served, context, estimate, memoryBytes, engine }: LocalModel,
   { file, notes }: Declared,
@@ -188,20 +185,20 @@ function tell(
 ): void {
   const { facts, parts, bytes, projector } = files
   const kind = [facts.architecture, facts.quantization, toGibibytes(bytes), parts > 1 ? `${parts} files` : null]
-  const trained = facts.contextLength === null ? '' : `; it was trained for ${facts.contextLength}`
+  const trained = facts.contextLength === null ? '' : ` (trained for ${facts.contextLength})`
   const { weights, cache, compute } = estimate
   const lines: [string, string][] = [
-    ['found', `${served.name}: ${kind.filter((one) => one !== null).join(', ')}`],
-    ['context', `${context} tokens a request, ${served.slots} at a time${trained}`],
+    ['model', `${served.name}: ${kind.filter((one) => one !== null).join(', ')}`],
+    ['context', `${context} tokens per request, ${served.slots} concurrent${trained}`],
     [
       'memory',
-      `${toGibibytes(memoryBytes)} planned${served.device === null ? '' : ` of ${served.device}`}; estimated: weights ${toGibibytes(weights)}, contexts ${toGibibytes(cache)}, computing ${toGibibytes(compute)}`,
+      `${toGibibytes(memoryBytes)} reserved${served.device === null ? '' : ` on ${served.device}`}; estimated: weights ${toGibibytes(weights)}, context ${toGibibytes(cache)}, compute ${toGibibytes(compute)}`,
     ],
-    ['reads', served.inputModalities.join(', ')],
-    ['can', served.features.join(', ') || served.outputModalities.join(', ')],
+    ['input', served.inputModalities.join(', ')],
+    ['capabilities', served.features.join(', ') || served.outputModalities.join(', ')],
     ...(projector === null ? [] : [['mmproj', projector.path] satisfies [string, string]]),
     ['engine', engine],
-    ['file', file.path],
+    ['config', file.path],
   ]
   io.stdout(toFactLines(`${served.slug}`, lines))
   for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
@@ -210,34 +207,40 @@ function tell(
 function toClosing({ served: { slug }, files }: LocalModel, hasServer: boolean): string {
   const ask =
     files.facts.kind === 'embeddings' ? `POST /v1/embeddings with ${slug}` : `tollgate ask --model ${slug} Hello`
-  return hasServer ? `It starts with the first request: ${ask}\n` : `Start the server (tollgate serve), then: ${ask}\n`
+  return hasServer ? `It loads on the first request: ${ask}\n` : `Start the server (tollgate serve), then: ${ask}\n`
 }
 
-/** A running server ends its answers, and then its process, within moments. */
+/** A running server interrupts its responses and stops its process. */
 export async function remove(slug: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
   const { modelFiles } = await loadSource({ dataFolder: io.dataFolder, cwd: io.cwd })
   const found = (await readModelFiles(modelFiles)).find(({ models }) => models.includes(slug)) ?? null
   if (found !== null) requireAlone(found)
   const edited = await deleteRows(slug, found, plan, io)
-  // Else the next start would bring it back.
+  // Otherwise the next start would add it again.
   if (found !== null && !plan) removeModelFile(found.file)
   const path = found?.file.path ?? null
   if (found === null && !plan)
-    io.stderr(
-      'note: no file of models.d declares it. Where a catalogue does, the next start of a server brings it back.\n',
-    )
+    io.stderr('note: not declared in models.d. If a catalog declares it, the next server start adds it again.\n')
   if (io.json) return printJson(io, { planned: plan, model: slug, path, ...edited })
   if (edited) io.stdout(toWriteLines(edited, io.paint))
-  const files = path === null ? '' : ` ${path} ${plan ? 'would be' : 'is'} deleted; the model's own file stays.`
-  io.stdout(plan ? `Nothing is changed yet.${files}\n` : `${toPrintable(slug)} is gone.${files}\n`)
+  const files =
+    path === null
+      ? ''
+      : plan
+        ? ` Would delete ${path}; the model file is kept.`
+        : ` Deleted ${path}; the model file is kept.`
+  io.stdout(plan ? `No changes made.${files}\n` : `Removed ${toPrintable(slug)}.${files}\n`)
 }
 
 function requireAlone({ file, models }: DeclaredThere): void {
   if (models.length > 1)
-    throw new CommandError('declared_elsewhere', `${file.path} declares other models, too: take it away there by hand.`)
+    throw new CommandError(
+      'declared_elsewhere',
+      `${file.path} also declares other models. Remove this one in that file.`,
+    )
 }
 
-/** Null where no server was ever started on the file. */
+/** Null if no server has ever started with it. */
 async function deleteRows(slug: string, found: DeclaredThere | null, plan: boolean, io: Context) {
   if (found !== null && !storeOf(io.dataFolder).exists()) return null
   try {

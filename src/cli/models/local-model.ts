@@ -1,7 +1,4 @@
-/**
- * A model of a file: what it is, how it is to be served, and the small file in `models.d/` that says so. `models add` and
- * `serve FILE` present it.
- */
+/** A local GGUF model: its facts, and how to serve it. */
 import { availableParallelism, totalmem } from 'node:os'
 import { basename, resolve } from 'node:path'
 import { isSlug, isUpstreamId } from '../../catalog/entry.ts'
@@ -35,29 +32,27 @@ export interface ModelFlags {
 export interface LocalModel {
   files: ModelFiles
   served: ServedModel
-  /** Tokens of one request. */
+  /** Tokens per request. */
   context: number
   estimate: Estimate
-  /** What is planned for it, bytes. */
   memoryBytes: number
-  /** Full path of the program that would be run. */
+  /** Full path of the program. */
   engine: string
   notes: string[]
 }
 
-/** With one at a time everybody waits for the longest answer; each takes the memory of a context. */
+/** With one slot, all requests wait for the longest; each slot takes the memory of a context. */
 const SLOTS = 2
-/** Of the memory of a machine, what a model may take by a context that nobody has asked for. */
+/** Share of this machine's memory that a default context may use. */
 const PART_OF_MEMORY = 0.6
 const MIN_START_MS = 120_000
-/** Of what a file calls itself. */
 const MAX_NAME = 100
 /** A slow disk. */
 const BYTES_PER_MS = 50_000
 
 /**
- * Looks at a file or folder. Throws a CommandError where it is no model, or nothing here could serve it.
- * @param deviceBytes what models may take of the memory of its device; null where nobody has said.
+ * Throws a CommandError if the path has no model, or nothing here can serve it.
+ * @param deviceBytes memory of its device for models; null if not set.
  */
 export function toLocalModel(
   path: string,
@@ -68,7 +63,7 @@ export function toLocalModel(
   const slots = flags.slots === undefined ? SLOTS : toCount('--slots', flags.slots)
   const said = flags.memory === undefined ? null : toSize(flags.memory)
   if (flags.memory !== undefined && said === null)
-    throw usageError(`--memory '${flags.memory}' is no size: write it with its unit, such as 4G or 512M.`)
+    throw usageError(`--memory must be a size with its unit, e.g. 4G or 512M (got '${flags.memory}').`)
   const files = find(resolve(io.cwd, path), flags.mmproj === undefined ? null : resolve(io.cwd, flags.mmproj))
   const { facts, bytes } = files
   const most = said ?? deviceBytes ?? totalmem() * PART_OF_MEMORY
@@ -99,15 +94,15 @@ function requireEngine({ dataFolder, environment }: Context): string {
   if (engine !== null) return engine
   throw new CommandError(
     'no_engine',
-    'There is no llama-server here, which serves such models: put one on the PATH (brew install llama.cpp, or https://github.com/ggml-org/llama.cpp/releases), or unpack what you have downloaded with: tollgate engines install --from FILE --sha256 HEX',
+    'llama-server, which serves local models, is not installed. Put it on the PATH (brew install llama.cpp, or https://github.com/ggml-org/llama.cpp/releases), or install a download: tollgate engines install --from FILE --sha256 HEX',
   )
 }
 
-/** The name of the file is what tells two sizes of a model apart. */
+/** From the file name, which distinguishes sizes of a model. */
 function toSlug(said: string | undefined, { path }: ModelFiles): string {
   if (said !== undefined) {
     const slug = said.includes('/') ? said : `local/${said}`
-    if (!isSlug(slug)) throw usageError(`--name '${said}' is no name of a model: write it as local/gemma-3-4b.`)
+    if (!isSlug(slug)) throw usageError(`--name must be a model ID, e.g. local/gemma-3-4b (got '${said}').`)
     return slug
   }
   const stem = basename(path).replace(/(-\d{5}-of-\d{5})?(\.gguf)?$/i, '')
@@ -136,7 +131,7 @@ function toServed(
     .slice(slug.indexOf('/') + 1)
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, '-')
-  if (!isUpstreamId(upstream)) throw usageError(`'${slug}' is too long for a name: choose another one with --name.`)
+  if (!isUpstreamId(upstream)) throw usageError(`'${slug}' is too long. Choose another name with --name.`)
   const images: Modality[] = projector?.reads.image ? ['image'] : []
   const sounds: Modality[] = projector?.reads.audio ? ['audio'] : []
   const startMs = Math.max(MIN_START_MS, bytes / BYTES_PER_MS)
@@ -144,7 +139,7 @@ function toServed(
     ...{ slug, upstream, slots, device, contextLength: context },
     name: toPrintable(facts.name ?? basename(path, '.gguf')).slice(0, MAX_NAME),
     ownedBy: 'local',
-    // What it has read takes a part of the context.
+    // The prompt takes part of the context.
     maxOutputLength: Math.max(1, Math.floor(context / 2)),
     inputModalities: ['text', ...images, ...sounds],
     outputModalities: [makesEmbeddings ? 'embeddings' : 'text'],
@@ -158,7 +153,7 @@ function toServed(
   }
 }
 
-/** A grammar of the engine holds any model to a schema. */
+/** The engine's grammars make any model follow a schema. */
 const toFeatures = ({ template }: GgufFacts): Feature[] => [
   ...(template?.hasTools ? (['tools'] as const) : []),
   ...(['json_mode', 'structured_outputs'] as const),
@@ -181,22 +176,21 @@ interface Planned {
 
 function* toMemoryNotes({ memoryBytes, device, deviceBytes }: Planned): Generator<string> {
   const isOnCard = device !== null && device !== CPU
-  if (isOnCard)
-    yield `llama-server is told --device ${device}: it must be one of those that llama-server --list-devices names.`
+  if (isOnCard) yield `llama-server runs with --device ${device}, which must be listed by: llama-server --list-devices`
   if (deviceBytes !== null && memoryBytes > deviceBytes)
-    yield `It needs about ${toGibibytes(memoryBytes)}, and memory in the catalogue has ${toGibibytes(deviceBytes)} of ${device}: choose a smaller quantization, --context or --slots.`
+    yield `It needs about ${toGibibytes(memoryBytes)}, but the catalog gives ${device} ${toGibibytes(deviceBytes)}. Choose a smaller quantization, --context, or --slots.`
   else if (!isOnCard && memoryBytes > totalmem())
-    yield `It needs about ${toGibibytes(memoryBytes)}, and this machine has ${toGibibytes(totalmem())}: choose a smaller quantization, --context or --slots, unless it goes to a graphics card.`
+    yield `It needs about ${toGibibytes(memoryBytes)}, but this machine has ${toGibibytes(totalmem())}. Choose a smaller quantization, --context, or --slots, unless it runs on a GPU.`
 }
 
 function toNotes({ facts, otherProjectors }: ModelFiles, context: number): string[] {
   const trained = facts.contextLength
   const notes: string[] = []
   if (trained !== null && context > trained)
-    notes.push(`It was trained for ${trained} tokens: the engine may give no more than that, whatever --context says.`)
+    notes.push(`It was trained for ${trained} tokens; the engine may limit --context to that.`)
   if (facts.kind === 'chat' && facts.template === null)
-    notes.push('It has no chat template: it may be a base model, which goes on with a text and answers nothing.')
+    notes.push('It has no chat template, so it may be a base model, which only continues text.')
   if (otherProjectors.length > 0)
-    notes.push(`Beside it lies ${otherProjectors.join(', ')}: with --mmproj FILE it reads pictures or sound.`)
+    notes.push(`Found ${otherProjectors.join(', ')} in the same folder. For image or audio input, pass --mmproj FILE.`)
   return notes
 }

@@ -1,7 +1,4 @@
-/**
- * `tollgate models list | show`: the models that may be asked for, from the database; whether they are ready, from the running
- * server, if one runs, else as far as the environment tells.
- */
+/** `tollgate models`. Whether models are ready comes from the running server, else from this environment. */
 
 import type { Command } from 'commander'
 import { closest } from '../../catalog/entry.ts'
@@ -28,39 +25,28 @@ import type { ModelFlags } from './local-model.ts'
 export function addModels(group: Command, context: Context): void {
   group
     .command('list')
-    .description('list models: context, USD per million tokens, whether they are ready, what they can do')
-    .argument('[pattern...]', 'those that match, such as openai/*')
-    .option(
-      '--all',
-      'also those that are disabled, that GET /v1/models does not list, or that are of a wildcard and not ready',
-    )
+    .description('list models with context, prices, status, and capabilities')
+    .argument('[pattern...]', 'only models that match, e.g. openai/*')
+    .option('--all', 'include models that are disabled, unlisted, or from a wildcard and not ready')
     .addHelpText('after', toExamples('models list', "models list 'openai/*' --all"))
     .action((patterns: string[], flags: { all?: boolean }) => list(patterns, flags, context))
   group
     .command('show')
-    .description('show a model: facts, prices, routes, and why it is not ready')
-    .argument('<slug>', 'its name, or another name that it has')
+    .description("show a model's details, prices, routes, and status")
+    .argument('<id>', 'model ID or alias')
     .addHelpText('after', toExamples('models show tollgate/demo', 'models show openai/gpt-4o-mini --json'))
     .action((slug: string) => show(slug, context))
   group
     .command('add')
-    .description(
-      'have a model of a file served here: reads what it is, and says how it is run in models.d/ of the data folder',
-    )
-    .argument('<path>', 'a .gguf file, any part of one, or a folder with one model')
-    .option('--name <slug>', 'what it is called (default: local/ and the name of its file)')
-    .option('--context <n>', 'tokens of one request (default: what fits into the memory, at most 32768)')
-    .option('--slots <n>', 'requests that it answers at a time (default 2)')
-    .option('--memory <size>', 'what is planned for it, such as 4G (default: estimated)')
-    .option(
-      '--device <name>',
-      'whose memory it takes, such as CUDA0 or cpu, where memory in the catalogue is by device',
-    )
-    .option('--mmproj <file>', 'the projector by which it reads pictures or sound')
-    .option(
-      '--catalog <file>',
-      'the catalogue that the server begins with, if not a usual one: it must not have the same',
-    )
+    .description('serve a local GGUF model; writes its config to models.d/')
+    .argument('<path>', '.gguf file, any part of a split one, or folder with one model')
+    .option('--name <id>', 'model ID (default: local/ plus the file name)')
+    .option('--context <n>', 'context per request, tokens (default: what fits in memory, at most 32768)')
+    .option('--slots <n>', 'concurrent requests (default 2)')
+    .option('--memory <size>', 'memory to reserve, e.g. 4G (default: estimated)')
+    .option('--device <name>', 'device to run on, e.g. CUDA0 or cpu, if the catalog sets memory per device')
+    .option('--mmproj <file>', 'projector for image or audio input')
+    .option('--catalog <file>', "the server's catalog, if not a default one, to check for duplicates")
     .addHelpText(
       'after',
       toExamples(
@@ -73,14 +59,13 @@ export function addModels(group: Command, context: Context): void {
     )
   group
     .command('remove')
-    .description('take away a model that was added from a file; that stays')
-    .argument('<slug>', 'its name')
-    .option('--plan', 'show what that would delete, and delete nothing')
+    .description('remove a model added from a file (keeps the file)')
+    .argument('<id>', 'model ID')
+    .option('--plan', 'preview without deleting')
     .addHelpText('after', toExamples('models remove local/gemma', 'models remove local/gemma --plan'))
     .action(async (slug: string, flags: { plan?: boolean }) => (await import('./add.ts')).remove(slug, flags, context))
 }
 
-/** @param all also those that are disabled, that no list of the API shows, and those of a wildcard that are not ready. */
 export async function list(
   patterns: readonly string[],
   { all = false }: { all?: boolean },
@@ -101,15 +86,20 @@ export async function list(
   if (cells.length > 0) io.stdout(toListText(cells, io))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
   if (hidden > 0)
-    io.stderr(`With --all: ${count(hidden, 'model')} more, disabled, not listed or of a wildcard and not ready.\n`)
+    io.stderr(
+      `${count(hidden, 'model')} hidden: disabled, unlisted, or from a wildcard and not ready (show with --all).\n`,
+    )
   else if (cells.length > 0) return
-  else if (models.length > 0) io.stderr('No model matches that. See all of them with: tollgate models list --all\n')
-  else io.stderr('There are no models yet. Add those of a provider, or one from a file: upstreams add, models add\n')
+  else if (models.length > 0) io.stderr('No matching models. List all: tollgate models list --all\n')
+  else
+    io.stderr(
+      'No models yet. Add a provider (tollgate upstreams add PROVIDER) or a local model (tollgate models add FILE).\n',
+    )
 }
 
-const AS_FAR = 'What is ready is told as far as this environment knows.'
+const AS_FAR = 'Status is based on this environment.'
 
-/** A line a model; what it can stands beneath it where a terminal is too narrow for that. */
+/** One line per model; capabilities go below it on a narrow terminal. */
 function toListText(cells: string[][], io: Context): string {
   const wide = toTable(MODEL_HEADINGS, cells, io.paint)
   const fits = wide.split('\n').every((line) => Bun.stringWidth(line) <= io.columns())
@@ -129,33 +119,32 @@ export async function show(name: string, io: Context): Promise<void> {
     const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
     if (models.some((row) => row.slug === slug)) return answerOf(api.models({ slug: encodeURIComponent(slug) }).get())
     const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
-    const message = `There is no model ${toPrintable(name)}${hint}. See them with: tollgate models list --all`
+    const message = `Unknown model ${toPrintable(name)}${hint}. List models: tollgate models list --all`
     throw new CommandError('unknown_model', message)
   })
   if (io.json) printJson(io, shown)
   else io.stdout(toModelText(shown, shown.aliases, shown.prices))
 }
 
-/** Of the prices of a model; --json has all. */
+/** --json has all. */
 const MAX_PRICES = 10
 
-/** All that is known of a model, a line each. */
 function toModelText(row: ShownModel, aliases: readonly string[], prices: readonly PriceOfModel[]): string {
   const facts: [what: string, text: string][] = [
-    ['context', `${row.context_length} tokens, at most ${row.max_output_length} of them written`],
-    ['reads', row.input_modalities.join(', ')],
-    ['writes', row.output_modalities.join(', ')],
-    ['can', row.supported_features.join(', ') || '-'],
-    ['ready', row.reason === null ? (row.is_ready ? 'yes' : 'only a running server knows') : `no: ${row.reason}`],
+    ['context', `${row.context_length} tokens, max output ${row.max_output_length}`],
+    ['input', row.input_modalities.join(', ')],
+    ['output', row.output_modalities.join(', ')],
+    ['capabilities', row.supported_features.join(', ') || '-'],
+    ['ready', row.reason === null ? (row.is_ready ? 'yes' : 'unknown (no server is running)') : `no: ${row.reason}`],
     ['aliases', aliases.join(', ') || '-'],
     ...row.routes.map((route): [string, string] => ['route', toRouteText(route, row)]),
     ...prices.slice(0, MAX_PRICES).map((price): [string, string] => ['price', toPriceText(price)]),
   ]
-  if (prices.length > MAX_PRICES) facts.push(['', `${prices.length - MAX_PRICES} older ones: --json`])
+  if (prices.length > MAX_PRICES) facts.push(['', `${prices.length - MAX_PRICES} older (show with --json)`])
   return toFactLines(`${row.slug} (${row.name}, by ${row.owned_by})`, facts)
 }
 
-/** Such as `paid: large-v1, priority 0, weight 1; ready; its own price: USD for …`. */
+/** Such as `paid: large-v1, priority 0, weight 1; ready; own price: USD per …`. */
 function toRouteText(route: ShownRoute, model: ShownModel): string {
   const { context_length: context, max_output_length: most } = route
   const isNarrow = context < model.context_length || most < model.max_output_length
@@ -163,37 +152,34 @@ function toRouteText(route: ShownRoute, model: ShownModel): string {
     `${route.upstream}: ${route.upstream_model}, priority ${route.priority}, weight ${route.weight}`,
     route.reason === null ? (route.is_ready ? 'ready' : '') : `not ready: ${route.reason}`,
     toServedText(route),
-    isNarrow ? `${context} tokens, at most ${most} of them written` : '',
-    `${route.own_price ? 'its own price: ' : ''}${model.pricing.length === 0 && !route.own_price ? 'its price is not known' : toPrices(route.pricing)}`,
+    isNarrow ? `context ${context} tokens, max output ${most}` : '',
+    `${route.own_price ? 'own price: ' : ''}${model.pricing.length === 0 && !route.own_price ? 'price unknown' : toPrices(route.pricing)}`,
   ]
   return parts.filter(Boolean).join('; ')
 }
 
-/** Such as `its server: ready, 4096 tokens of context, Q4_K_M`; '' where nothing is known of one. */
+/** Such as `server: ready, 4096 tokens of context, Q4_K_M`; '' if unknown. */
 function toServedText({ served }: ShownRoute): string {
   const said = served === null ? [] : [served.state ?? '', toFigureText(served)].filter(Boolean)
-  return said.length === 0 ? '' : `its server: ${said.join(', ')}`
+  return said.length === 0 ? '' : `server: ${said.join(', ')}`
 }
 
-/** Such as `since 2026-11-21 12:00, in force, on paid alone: USD for …`. */
+/** Such as `set 2026-11-21 12:00, current, only for paid: USD per …`. */
 function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: PriceOfModel): string {
-  const when = `of ${toTime(ms)}${inForce ? ', in force' : ''}${upstream === null ? '' : `, of ${upstream} alone`}`
+  const when = `set ${toTime(ms)}${inForce ? ', current' : ''}${upstream === null ? '' : `, only for ${upstream}`}`
   return `${when}: ${toPrices(pricing)}`
 }
 
-/** For which calls an item holds, such as `served as flex, beyond 200000 prompt tokens`; '' for all that no other says. */
+/** When an item applies, such as `mode flex, above 200000 prompt tokens`; '' for the default. */
 export function toConditionText({
   mode,
   min_prompt_tokens: beyond,
 }: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
-  const parts = [
-    mode === undefined ? '' : `served as ${mode}`,
-    beyond === undefined ? '' : `beyond ${beyond} prompt tokens`,
-  ]
+  const parts = [mode === undefined ? '' : `mode ${mode}`, beyond === undefined ? '' : `above ${beyond} prompt tokens`]
   return parts.filter(Boolean).join(', ')
 }
 
-/** Such as `USD for a million tokens: prompt 1.25, completion 10; beyond 200000 prompt tokens: prompt 2.50, completion 15`. */
+/** Such as `USD per million tokens: prompt 1.25, completion 10; above 200000 prompt tokens: prompt 2.50, completion 15`. */
 function toPrices(pricing: readonly PricingItem[]): string {
   if (pricing.length === 0) return 'free'
   const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
@@ -203,12 +189,12 @@ function toPrices(pricing: readonly PricingItem[]): string {
     )
     return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
   })
-  return `USD for a million tokens: ${items.join('; ')}`
+  return `USD per million tokens: ${items.join('; ')}`
 }
 
-const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAN']
+const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAPABILITIES']
 
-/** The cells of a row, under MODEL_HEADINGS. The price is that of its first route. */
+/** The price is that of the first route. */
 function toModelCells(row: ShownModel): string[] {
   const [base] = row.routes[0]?.pricing ?? row.pricing
   const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
@@ -224,7 +210,7 @@ function toModelCells(row: ShownModel): string[] {
 
 const isSaid = (modality: string) => modality !== 'text'
 
-/** What it makes, where that is another endpoint's. */
+/** Output of another endpoint. */
 const madeOf = ({ output_modalities: made }: ShownModel) => made.filter((one) => one === 'embeddings')
 
 const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
@@ -232,7 +218,7 @@ const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' :
 /** Such as `131k` or `1M`. */
 const toTokens = (n: number) => (n < 999_500 ? `${Math.round(n / 1_000)}k` : `${Math.round(n / 100_000) / 10}M`)
 
-/** USD a token as USD for a million of them, exactly: `0.00000015` is `0.15`. */
+/** Converts USD per token to USD per million, exactly: `0.00000015` is `0.15`. */
 export function toPerMillion(price: string): string {
   const [whole = '0', fraction = ''] = price.split('.')
   const digits = fraction.padEnd(6, '0')

@@ -1,7 +1,4 @@
-/**
- * The catalogue of a running server: applied at its start where it is not yet, again when somebody asks for it, and when its file or
- * a file of models changes where that is watched. Whatever cannot be applied leaves everything as it was. Made by `run-server.ts`.
- */
+/** The catalog of a running server: applied at start if it differs, on reload, and, if watched, when its file or a model file changes. */
 import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../../catalog/apply.ts'
 import type { Catalog } from '../../catalog/complete.ts'
 import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalog } from '../../catalog/source.ts'
@@ -16,24 +13,23 @@ import { type Context, version } from '../io.ts'
 interface ServedCatalog {
   /** Its path, or `built-in catalog.yaml`. */
   label: string
-  /** Whether none was ever applied before, once this one is: the installation was empty. */
+  /** After `prepare`: whether no catalog was applied before. */
   isFirst(): boolean
-  /** Applies it where it is not the one that was applied last. Throws a ServiceError that names all that is wrong with it. */
+  /** Applies it unless it was applied last. Throws a ServiceError that names all problems. */
   prepare(store: ConfigStore, settings: Settings): Promise<void>
-  /** Reads the commands of model servers that count. */
+  /** Reads the effective commands of model servers. */
   loadProcesses(): Promise<ProcessSpecs>
-  /** Applies it again. Where that fails it has said so in the log, and throws. Says what only a restart would change. */
+  /** Applies it again; logs a failure, then throws. Returns what needs a restart. */
   reload(server: Server): Promise<NeedsRestart>
-  /** Applies it whenever its file, or one of models, has changed, until that is disposed of. */
   watch(server: Server): Disposable
 }
 
 const WATCH_MS = 1_000
 
 interface ServedOptions {
-  /** The one that was named. */
+  /** As named by flag or environment. */
   file: string | undefined
-  /** The settings of the server whose rows count: no flag and no variable has them. */
+  /** Settings read from rows: not set by flag or variable. */
   fromRows: readonly string[]
   log: Log
 }
@@ -42,7 +38,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
   const { dataFolder, cwd } = io
   const modelsFolder = toModelsFolder({ dataFolder, cwd })
   let serving: Server | null = null
-  // Looked at before it is read, so that no change falls in between.
+  // Start watching before reading, so no change is missed.
   const watching = await watchCatalog({
     places: listPlaces({ file, dataFolder, cwd }),
     modelsFolder,
@@ -55,13 +51,13 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
       return isChanged
     },
     onApplied(path) {
-      log.info('config_applied', 'the catalogue has changed, and is applied', { catalog: path ?? modelsFolder })
+      log.info('config_applied', 'catalog changed; applied', { catalog: path ?? modelsFolder })
     },
     onTrouble(error) {
-      const what = 'the catalogue has changed and could not be applied; everything stays as it was'
+      const what = 'catalog changed but was not applied; nothing was changed'
       log.error('config_rejected', what, { error: String(error) })
     },
-    onGone: (path) => log.warn('config_rejected', 'the catalogue is gone; all that it has declared stays', { path }),
+    onGone: (path) => log.warn('config_rejected', 'catalog file is missing; its entries are kept', { path }),
   })
   const source = await loadSource({ file, dataFolder, cwd })
   let atStart: Settings = {}
@@ -72,13 +68,13 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
     isFirst: () => atStart[APPLIED_DIGEST] === undefined,
     async prepare(store, settings) {
       atStart = settings
-      // Reading a catalogue takes as long as the rest of the start: one that is applied already is left alone.
+      // Parsing a catalog takes as long as the rest of the start.
       if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
     async loadProcesses() {
       const { loadProcesses } = await import('../../catalog/model-files.ts')
       const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
-      // The same is not said twice.
+      // Log each once.
       for (const sentence of ignored) if (!told.has(sentence)) log.warn('process_ignored', sentence)
       told = new Set(ignored)
       return specs
@@ -99,7 +95,7 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
         logNeeds(needs, log)
         return needs
       } catch (error) {
-        log.error('config_rejected', 'the reload failed; everything stays as it was', { error: String(error) })
+        log.error('config_rejected', 'reload failed; nothing was changed', { error: String(error) })
         throw error
       }
     },
@@ -115,29 +111,29 @@ const toLabel = (source: CatalogSource) => source.path ?? source.name
 
 const EMPTY: Catalog = { upstreams: [], models: [], aliases: [] }
 
-/** Returns whether anything was changed. Throws a ServiceError that names all that is wrong with the catalogue. */
+/** Returns whether anything changed. Throws a ServiceError that names all problems. */
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
-  // A catalogue that is applied already, as at nearly every start, needs no reader of YAML.
+  // Loaded late: most starts find the catalog applied and need no YAML parser.
   const { parseSource } = await import('../../catalog/file.ts')
-  // What it warns of, credentials that are missing, the server says itself of each upstream that is not ready.
+  // Its warnings are dropped: the server logs missing credentials per upstream.
   const { catalog } = await parseSource(source, io.environment)
-  // Without a catalogue, what one has declared stays; a model whose file is gone goes all the same.
+  // Without a catalog its entries are kept, but models whose files are gone are still removed.
   const prune = source.text === null ? 'managed' : true
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune })
   const { overridden, version: made } = await applyCatalog(store, catalog, options).catch((error) => {
-    // A server without the file that it was set up from serves by what that has declared.
+    // If the original file is missing, serve what it declared.
     if (error instanceof ServiceError && error.failure.kind === 'catalog_missing')
       return applyCatalog(store, EMPTY, { ...options, origin: 'file', prune: 'managed' })
     throw error
   })
   if (overridden.length > 0)
-    log.info('catalog_overridden', 'what was set by hand goes on to count', {
+    log.info('catalog_overridden', 'catalog entry overridden by manual change', {
       names: overridden.map(({ name }) => name).join(', '),
     })
   return made !== null
 }
 
-/** The variables that upstreams name and this process was not started with. */
+/** Variables that upstreams reference and this process lacks. */
 function listUnset(server: Server): string[] {
   const all = [...server.snapshot().upstreams.values()].flatMap(({ credentials }) => credentials)
   const lacking = all.filter(({ from, problem }) => from === 'variable' && problem !== null)
@@ -146,6 +142,6 @@ function listUnset(server: Server): string[] {
 
 function logNeeds({ settings, variables }: NeedsRestart, log: Log): void {
   if (settings.length + variables.length === 0) return
-  const what = 'a server reads its settings and its environment when it starts: these hold from the next start on'
+  const what = 'some changes take effect after a restart'
   log.warn('restart_needed', what, { settings: settings.join(' '), variables: variables.join(' ') })
 }

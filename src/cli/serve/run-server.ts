@@ -1,7 +1,4 @@
-/**
- * Runs the server until a signal ends it: applies the catalogue, makes a first key where there is none, says how to
- * reach it, reloads on SIGHUP, drains on SIGTERM and SIGINT. On an empty data folder that is the whole installation.
- */
+/** Runs the server until a signal ends it: applies the catalog, creates a first key, reloads on SIGHUP, drains on SIGTERM and SIGINT. */
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/backup-list.ts'
@@ -18,20 +15,20 @@ import { createServedCatalog } from './catalog.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
 
 interface RunOptions {
-  /** By name; the settings among them are read in `config.ts`. */
+  /** By name. */
   flags: Readonly<Record<string, string | undefined>>
   catalogFile: string | undefined
   wantsFirstKey: boolean
-  /** The one that the server was started for; null = any. */
+  /** The model to try first; null = any. */
   model: string | null
 }
 
-const STOPPING = 'Stopping, once the answers under way have ended. Again, and it ends at once.\n'
+const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\n'
 
-/** Resolves once the server has stopped in good order. Throws a ServiceError where it cannot start. */
+/** Resolves after a graceful stop. Throws a ServiceError if the server can't start. */
 export async function runServer(io: Context, options: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
-  /** Somebody sits before the log: a line for each request is not what they are here for. */
+  /** On a terminal, one line per request would be noise. */
   const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched
@@ -46,9 +43,9 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     isDiscovering = config.discover
     return config
   }
-  // Whatever is made from here on is for this user alone.
+  // Files created from here on are private to this user.
   process.umask(0o077)
-  // Wrong words are told before anything is touched.
+  // Report invalid settings before touching anything.
   toOidcSettings(configure({}))
   installCrashHandlers(log)
   const { flags } = options
@@ -60,7 +57,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
 
   const commands = {
     reload: () => served.reload(server),
-    // As if somebody had sent the signal: there is one way to stop.
+    // Through the signal, so there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
     makeBackup: createBackupMaker(io),
   }
@@ -87,43 +84,42 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   const { baseUrl } = server
   const catalog = served.label
-  log.info('server_started', 'serving', { version: version(), url: baseUrl, data: dataFolder, catalog })
+  log.info('server_started', 'server started', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else {
     const { warnings, dashboardUrl } = server
-    // Output that is not a terminal's may end up in a log.
+    // Other output may end up in a log.
     const setupCode = dashboardUrl !== null && io.isTerminal(1) ? await server.setupCode() : null
     const { model } = options
     const shown = { baseUrl, dashboardUrl, setupCode, dataFolder, catalog, warnings, firstKey, isQuiet, model }
     io.stdout(toWelcome({ ...shown, snapshot: server.snapshot(), started: toStarted(io) }))
   }
 
-  // Nobody waits for it: it adds to a server that serves.
   if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server)) void addLocalServers(io, log)
 
   await stopped
 }
 
-/** Where there is none, nothing of the admin API is loaded. */
+/** Loads the admin API only if there is something to add. */
 async function addLocalServers(io: Context, log: Log): Promise<void> {
   const found = await findLocalServers()
   if (found.length > 0) await (await import('../upstreams/add.ts')).enableAtStart(io, log)
 }
 
-/** Whether somebody has declared or added one: the demo is built in. */
+/** Whether there is an upstream besides the built-in demo. */
 const hasOwnUpstreams = (server: Server) =>
   [...server.snapshot().upstreams.values()].some((upstream) => !isBuiltIn(upstream))
 
-/** A bug in one request must not end the others: it is logged, and the process lives on. */
+/** A bug in one request must not end the others: log it and keep running. */
 function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
-      log.error('internal_error', 'an unexpected error; please report it', { error: traceOf(error) })
+      log.error('internal_error', 'unexpected error; please report it', { error: traceOf(error) })
     })
   }
 }
 
-/** One press of Ctrl-C comes twice under `bun start`: from the terminal, and passed on by the script runner. */
+/** Under `bun start` one Ctrl-C arrives twice: from the terminal and from the script runner. */
 const SAME_PRESS_MS = 200
 
 /** Drains on the first SIGTERM or SIGINT; a second one ends the process at once. */
@@ -144,7 +140,7 @@ function untilStopped(server: Server, log: Log, onStop: () => void): Promise<voi
   })
 }
 
-/** Makes a key where there is none yet; only now, when somebody is sure to see it. */
+/** Creates a key if there is none; called only when someone is sure to see it. */
 async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<string | null> {
   let secret: string | null = null
   try {
@@ -152,14 +148,13 @@ async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<st
       secret = await createFirstKey(store, { name: 'first key' }, { actor: 'server', nowMs })
     })
   } catch (error) {
-    log.warn('first_key_failed', 'no first key could be made; make one with: tollgate keys create', {
+    log.warn('first_key_failed', 'could not create the first key; create one with: tollgate keys create', {
       error: String(error),
     })
   }
   return secret
 }
 
-/** What this process was started as. */
 function toStarted({ cwd, environment }: Context): Started {
   const which = (name: string) => {
     const found = Bun.which(name, { PATH: environment.PATH ?? '' })
@@ -190,7 +185,7 @@ function toMessage(said: string, code: number): string {
     const document: { error?: { message?: unknown } } = JSON.parse(said)
     if (typeof document.error?.message === 'string') return document.error.message
   } catch {
-    // It ended otherwise than by its own words.
+    // Not JSON: use the raw text.
   }
-  return said.trim() || `tollgate backup ended with ${code}`
+  return said.trim() || `tollgate backup exited with ${code}`
 }

@@ -1,17 +1,15 @@
-/** `tollgate serve`: an option for each setting that `config.ts` defines. `run-server.ts` runs it. */
+/** `tollgate serve`: one option per setting in `config.ts`. */
 import { type Command, Option } from 'commander'
 import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
 
-/** The catalogue that was named: by a flag or an argument, else in the environment. */
+/** The catalog named by flag or argument, else by the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
   given ?? (environment.TOLLGATE_CATALOG || undefined)
 
-/** One text of all that were given, as the settings have it. */
 const toList = (text: string, before?: string) => (before === undefined ? text : `${before},${text}`)
 
-/** The flag of a setting, and its line of help. */
 function toOption({ name, argument, byDefault, isList, ...setting }: SettingDefinition<unknown>): Option {
   const isOff = argument === null && byDefault === 'on'
   const what = setting.description.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
@@ -26,7 +24,6 @@ const RENAMED = Object.values<SettingDefinition<unknown>>(SETTINGS).flatMap(({ w
   was === undefined ? [] : [{ was, name, argument }],
 )
 
-/** Says the new name of each variable that was set by its old one. */
 function sayRenamedVariables({ environment, stderr }: Context): void {
   for (const { was, name } of RENAMED) {
     const [old, now] = [toVariableName(was), toVariableName(name)]
@@ -44,9 +41,9 @@ const addForServe = async (path: string, catalogFile: string | undefined, contex
 
 export function addServe(command: Command, context: Context): void {
   command
-    .argument('[model]', 'a .gguf file, or a folder with one, to serve: added as by models add where it is not yet')
+    .argument('[model]', '.gguf file, or folder with one, to serve; added first, as by models add')
     .option('--catalog <file>', 'catalog to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)')
-    .option('--first-key', 'make and print a first key even without a terminal')
+    .option('--first-key', 'create and print a first key even without a terminal')
   for (const setting of Object.values(SETTINGS)) command.addOption(toOption(setting))
   for (const { was, name, argument } of RENAMED) addOldName(command, `--${was} ${argument}`, name, context)
   command
@@ -60,7 +57,7 @@ export function addServe(command: Command, context: Context): void {
     .action(async (path: string | undefined, { catalog, firstKey }: ServeFlags, command: Command) => {
       const flags = command.options.map((option) => {
         const name = option.attributeName()
-        // What is only said by default is left to the environment and the settings.
+        // A default must not override environment and settings.
         if (command.getOptionValueSource(name) !== 'cli') return [option.name(), undefined]
         const value: unknown = command.getOptionValue(name)
         return [option.negate ? name : option.name(), typeof value === 'boolean' ? (value ? 'on' : 'off') : value]

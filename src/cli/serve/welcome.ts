@@ -1,7 +1,4 @@
-/**
- * What `serve` prints once it serves: where, with what, and commands that work when they are copied, from the same folder: by the name or path of
- * the binary, or from a checkout by `bun` or `npx`. Pure.
- */
+/** What `serve` prints on start. Its commands can be copied: they name the binary, or `bun` or `npx` in a checkout. */
 
 import { join, relative } from 'node:path'
 import manifest from '../../../package.json' with { type: 'json' }
@@ -14,19 +11,19 @@ interface Served {
   baseUrl: string
   snapshot: Snapshot
   dataFolder: string
-  /** Path of the catalogue, or what it is called. */
+  /** Path or name. */
   catalog: string
-  /** Null where no pages are served. */
+  /** Null if the dashboard is off. */
   dashboardUrl: string | null
-  /** By which the first owner signs in there; null where there is one, or nobody is sure to sit before the terminal. */
+  /** For the first owner; null if there is an owner, or stdout is no terminal. */
   setupCode: string | null
-  /** In sentences, what whoever has started it should know. */
+  /** Sentences. */
   warnings: readonly string[]
-  /** The secret of a key that was just made. */
+  /** Secret of a newly created key. */
   firstKey: string | null
-  /** Whether the log keeps requests to itself. */
+  /** Whether requests are not logged. */
   isQuiet: boolean
-  /** The one to try first; null = any. */
+  /** The model to try first; null = any. */
   model: string | null
   started: Started
 }
@@ -37,28 +34,28 @@ export function toWelcome(served: Served): string {
   const command = (words: string) => `${toInvocation(started)} ${words}${data}`
   const keys = new Set([...served.snapshot.secrets.values()].map(({ key }) => key.id)).size
   const lines = [
-    `Tollgate ${version()} serves ${baseUrl}`,
+    `Tollgate ${version()} is running at ${baseUrl}`,
     `  data       ${dataFolder}`,
-    `  catalogue  ${catalog}`,
+    `  catalog    ${catalog}`,
     ...(dashboardUrl === null ? [] : [`  dashboard  ${dashboardUrl}`]),
-    ...(keys > 0 && !firstKey ? [`  keys       ${keys}; another with: ${command('keys create --name NAME')}`] : []),
-    ...(isQuiet ? ['  log        warnings and errors; with --log-level info, a line for each request, too'] : []),
+    ...(keys > 0 && !firstKey ? [`  keys       ${keys} (create another: ${command('keys create --name NAME')})`] : []),
+    ...(isQuiet ? ['  log        warnings and errors (use --log-level info for requests)'] : []),
     ...served.warnings.map((warning) => `  warning    ${warning}`),
     '',
   ]
   if (dashboardUrl !== null && setupCode !== null)
     lines.push(
-      `Set the dashboard up, within 15 minutes (another code: ${command('admin code')}):`,
+      `Set up the dashboard (link expires in 15 minutes; new code: ${command('admin code')}):`,
       ...['', `${dashboardUrl}/setup#${setupCode}`, ''],
     )
-  if (firstKey) lines.push('Your first key. Keep it now; it is not shown again:', '', firstKey, '')
-  else if (keys === 0) lines.push(`Make a key with: ${command('keys create --name NAME')}`, '')
+  if (firstKey) lines.push('Your first API key (shown only once):', '', firstKey, '')
+  else if (keys === 0) lines.push(`Create an API key: ${command('keys create --name NAME')}`, '')
   const model = findReady(served.snapshot, served.model)
-  if (model === null) lines.push('No model is ready yet: the log says what each upstream lacks.', '')
+  if (model === null) lines.push(`No model is ready. See what each upstream needs: ${command('upstreams list')}`, '')
   else {
     const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] })
     const headers = `-H "Authorization: Bearer ${firstKey ?? '$TOLLGATE_KEY'}" -H "Content-Type: application/json"`
-    lines.push(`Try it: in this folder, in another terminal, or as any client does`, '')
+    lines.push('Try it from another terminal in this folder:', '')
     lines.push(
       command(`ask ${served.model === model ? `--model ${model} ` : ''}Hello`),
       '',
@@ -69,7 +66,7 @@ export function toWelcome(served: Served): string {
   return `${lines.join('\n')}\n`
 }
 
-/** A model that can be asked now, such as lists show if there is one. */
+/** A ready model: the wanted one, else a listed one, else any. */
 function findReady({ models }: Snapshot, wanted: string | null): string | null {
   const ready = [...models.values()].filter(({ targets }) => isReady(targets))
   const first = ready.find(({ facts }) => facts.id === wanted) ?? ready.find(({ listed }) => listed) ?? ready[0]
@@ -83,14 +80,13 @@ export interface Started {
   main: string
   cwd: string
   environment: Environment
-  /** Full path, without links, of what a name means on the PATH; null where it means nothing. */
+  /** Full path, links resolved, of a program on the PATH; null if there is none. */
   which(name: string): string | null
 }
 
-/** Whether the script is a part of a compiled binary. */
 const isCompiled = (main: string) => main.startsWith('/$bunfs/')
 
-/** The words that start this program anew, to be followed by those of a command. */
+/** The command line prefix that runs this program again. */
 export const toSelf = (): string[] => (isCompiled(Bun.main) ? [process.execPath] : [process.execPath, Bun.main])
 
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */
@@ -98,28 +94,28 @@ export function toInvocation(started: Started): string {
   const { execPath, main, environment, which } = started
   if (isCompiled(main)) return which('tollgate') === execPath ? 'tollgate' : toCommand(execPath, started)
   const script = toWord(main, started)
-  // npx leaves these behind; what it has put on the PATH is gone with it.
+  // Marks of npx; its PATH entries are gone when it exits.
   const isNpx = environment.npm_config_user_agent?.startsWith('npm/') || execPath.includes('/_npx/')
   if (isNpx) return `npx -y ${manifest.packageManager} ${script}`
   return `${which('bun') === execPath ? 'bun' : toCommand(execPath, started)} ${script}`
 }
 
-/** ` --data FOLDER`, with its space; '' where commands in this folder find the data folder by themselves. */
+/** ` --data FOLDER`, or '' if it is the default in this folder. */
 export const toDataOption = (dataFolder: string, started: Started) =>
   dataFolder === join(typedIn(started), 'tollgate_data') && !started.environment.TOLLGATE_DATA
     ? ''
     : ` --data ${toWord(dataFolder, started)}`
 
-/** The folder of whoever typed the command: a script runner goes to that of the package. */
+/** The folder where the command was entered: a script runner changes to that of the package. */
 const typedIn = ({ cwd, environment }: Started) => environment.INIT_CWD ?? cwd
 
-/** A path as a word of a shell command: short where it lies below the folder. */
+/** A path quoted for the shell, relative if below the folder. */
 function toWord(path: string, started: Started): string {
   const below = relative(typedIn(started), path)
   return quote(below === '' || below.startsWith('..') ? path : below)
 }
 
-/** A shell looks a word without a slash up on the PATH. */
+/** A shell looks up a word without a slash on the PATH. */
 function toCommand(path: string, started: Started): string {
   const word = toWord(path, started)
   return word.includes('/') ? word : `./${word}`

@@ -1,8 +1,4 @@
-/**
- * `tollgate upstreams add | edit | remove | discover`: a provider by its name or its address, its credential, and the models that it lists, with
- * what is known of them; and which model servers answer on this machine. What would be made is shown first. Work beside a running server, which
- * uses a change when the command returns.
- */
+/** `tollgate upstreams add | edit | remove | discover`. A running server uses a change when the command returns. */
 import { type NewCredential, requireNewUpstream, toUpstreamRow } from '../../catalog/add-upstream.ts'
 import type { Changes } from '../../catalog/change.ts'
 import { toNames } from '../../catalog/discover.ts'
@@ -36,13 +32,13 @@ export interface AddFlags extends CredentialFlags, DecideFlags {
 
 export async function add(name: string | undefined, flags: AddFlags, io: Context): Promise<void> {
   requireDecided(flags, io)
-  if (flags.models?.includes('')) throw usageError('--models is empty: write a name, or a pattern such as gpt-5*.')
+  if (flags.models?.includes('')) throw usageError('--models is empty. Pass a name or a pattern, e.g. gpt-5*.')
   const known = await loadKnown()
   const provider = toProvider(known, name, flags)
   const upstream = toNewUpstream(provider, flags)
   const title = provider?.name ?? upstream.id
   const plan = flags.plan === true
-  // Before anybody types a key, or is asked for a list.
+  // Before prompting for a key or calling the provider.
   const { upstreams } = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams.get()))
   requireNewUpstream({ upstreams }, toUpstreamRow(upstream, null, io.nowMs()))
   const credential = await toCredential(provider, title, flags, upstream.local, io)
@@ -50,7 +46,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   const opened = credential !== null && 'credential' in credential ? [credential] : undefined
   const asked = toUpstream(row, io.environment, 'here', opened)
   if (asked.notReady !== null)
-    throw new CommandError('no_credential', `${title} cannot be asked: ${asked.notReady}. Nothing was changed.`)
+    throw new CommandError('no_credential', `Can't use ${title}: ${asked.notReady}. No changes made.`)
   const { models, others, notes } = await findModels(asked, {
     provider,
     vendor: provider?.vendor ?? upstream.id,
@@ -73,7 +69,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
     io.stdout(toWriteLines(planned, io.paint))
     tellFound(planned, io)
   }
-  if (flags.plan) return io.stdout(`${upstream.id} would be added: ${toCountText(planned)}. Nothing is changed yet.\n`)
+  if (flags.plan) return io.stdout(`Would add ${upstream.id}: ${toCountText(planned)}. No changes made.\n`)
   if (!flags.yes) await requireYes('Add this?', io)
   const { told: added, shown, found } = await send(false)
   if (io.json) print(added)
@@ -84,25 +80,25 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
 function toProvider(known: KnownProviders, name: string | undefined, { baseUrl }: AddFlags): Provider | null {
   if (name !== undefined) return findProvider(known, name)
   if (baseUrl !== undefined) return findByAddress(known, baseUrl)
-  throw usageError('Name a provider, such as openai, or the address of one with --base-url https://…/v1.')
+  throw usageError('Pass a provider, e.g. openai, or its URL: --base-url https://…/v1')
 }
 
 function toNewUpstream(provider: Provider | null, flags: AddFlags) {
   const id = flags.name ?? provider?.id
-  if (id === undefined) throw usageError('--name is missing: what the upstream is to be called, such as lab.')
+  if (id === undefined) throw usageError('--name is missing. Pass a name for the upstream, e.g. --name lab.')
   const own = flags.baseUrl?.replace(/\/+$/, '') ?? null
   if (own === null && provider?.baseUrl === null)
     throw usageError(
-      `${provider.name} is at another address for each customer: write yours as --base-url, such as ${provider.example}.`,
+      `${provider.name} has a different URL for each customer. Pass yours: --base-url ${provider.example}`,
     )
   const dialect = flags.dialect ?? provider?.dialect ?? USUAL_DIALECT
   const options = dialect === provider?.dialect ? provider.options : {}
-  // Where its preset says it, it stays as that does.
+  // A URL from the preset follows later changes of the preset.
   const baseUrl = own ?? (options.preset === undefined ? (provider?.baseUrl ?? null) : null)
   return { id, dialect, baseUrl, local: flags.local === true || provider?.local === true, options }
 }
 
-/** What was said, else the usual variable, where that is set, else what is typed in. */
+/** From options, else the provider's usual variable, else a prompt. */
 async function toCredential(
   provider: Provider | null,
   title: string,
@@ -118,10 +114,8 @@ async function toCredential(
   return isLocal ? null : { credential: await askCredential(title, io, variables) }
 }
 
-/** More are for `models list --all`. */
 const MAX_UNPRICED = 20
 
-/** What the API tells of models that were found. */
 interface Found extends Changes {
   fresh: string[]
   further: string[]
@@ -130,16 +124,15 @@ interface Found extends Changes {
   notes: string[]
 }
 
-/** What the lines of a plan do not say. */
 function tellFound({ notes, unpriced, left_out: others }: Found, io: Context): void {
   for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
     io.stderr(
-      `note: ${others} of its models ${others === 1 ? 'is' : 'are'} left out, which neither chat nor make embeddings at a known price. Name one with --models to have it.\n`,
+      `note: skipped ${count(others, 'model')} without chat or embeddings at a known price. Add one with --models NAME.\n`,
     )
   if (unpriced.length > 0)
     io.stderr(
-      `note: unpriced, and so disabled until ${unpriced.length === 1 ? 'it has a price' : 'they have prices'}: ${toNames(unpriced.map(toPrintable), MAX_UNPRICED)}. Ask for newer prices with: tollgate catalog refresh. Or give one in the dashboard.\n`,
+      `note: disabled until priced: ${toNames(unpriced.map(toPrintable), MAX_UNPRICED)}. Run \`tollgate catalog refresh\` or set prices in the dashboard.\n`,
     )
 }
 
@@ -148,7 +141,7 @@ function toDone(id: string, { fresh, further, unpriced }: Found): string {
   const [first] = priced
   const what = `${count(priced.length, 'model')}${unpriced.length > 0 ? ` and ${unpriced.length} unpriced` : ''}`
   const example = first === undefined ? '' : `Try it: tollgate ask --model ${first} Hello\n`
-  return `${id} is added, with ${what}. Back with: tollgate upstreams remove ${id}\n${example}`
+  return `Added ${id} with ${what}. Undo: tollgate upstreams remove ${id}\n${example}`
 }
 
 export interface EditFlags extends CredentialFlags, Partial<Record<LimitName, string>> {
@@ -162,8 +155,8 @@ export interface EditFlags extends CredentialFlags, Partial<Record<LimitName, st
 
 export async function edit(id: string, flags: EditFlags, io: Context): Promise<void> {
   const plan = flags.plan === true
-  if (plan && flags.yes) throw usageError('--plan changes nothing, and --yes does: say one of them.')
-  // Before anybody types a key.
+  if (plan && flags.yes) throw usageError('Pass either --plan or --yes, not both.')
+  // Before prompting for a key.
   await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams(idOf(id)).get()))
   const credential = await readCredential(flags, id, io)
   const changes: UpstreamChanges = toDefined({
@@ -175,9 +168,9 @@ export async function edit(id: string, flags: EditFlags, io: Context): Promise<v
   const { models: patterns } = flags
   const isChanged = Object.keys(changes).length > 0
   if (!isChanged && patterns === undefined)
-    throw usageError('Nothing to change is named. See what can be: tollgate upstreams edit --help')
+    throw usageError('Nothing to change. See the options: tollgate upstreams edit --help')
   if (isChanged && patterns !== undefined)
-    throw usageError('--models asks for more models, and is said alone: change the rest first.')
+    throw usageError("--models can't be combined with other changes. Run them separately.")
   if (patterns !== undefined) return addMore(id, patterns, flags, io)
   const { edited, found } = await withAdmin(io, { readonly: plan }, async ({ operator, found }) => ({
     edited: await answerOf(operator.upstreams(idOf(id)).patch({ plan, changes })),
@@ -206,9 +199,9 @@ function tell(id: string, edited: Edited, io: Context): void {
 
 function toClosing(id: string, edited: Edited): string {
   const { changes, version, planned } = edited
-  if (changes.length === 0) return `${id}: nothing to change.`
-  if (planned) return `That would make: ${toCountText(edited)}. Nothing is changed yet.`
-  const back = version !== null && version > 1 ? ` Back with: tollgate catalog revert ${version - 1}` : ''
+  if (changes.length === 0) return `No changes to ${id}.`
+  if (planned) return `To apply: ${toCountText(edited)}. Run without --plan.`
+  const back = version !== null && version > 1 ? ` Undo: tollgate catalog revert ${version - 1}` : ''
   return `${toCountText(edited)}.${back}`
 }
 
@@ -216,7 +209,7 @@ const toSaid = (credential: { variable: string } | { credential: string }): Upst
   'variable' in credential ? credential : { apiKey: credential.credential }
 
 function toEnabled({ enable, disable }: EditFlags): boolean | undefined {
-  if (enable && disable) throw usageError('Say --enable or --disable.')
+  if (enable && disable) throw usageError('Pass either --enable or --disable, not both.')
   return enable ? true : disable ? false : undefined
 }
 
@@ -228,7 +221,7 @@ function toLimits(flags: EditFlags): UpstreamChanges['limits'] {
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
-/** Has the provider asked for its list again, and adds what fits and is not there. */
+/** Lists the provider's models again and adds new ones that match. */
 async function addMore(id: string, patterns: string[], { plan = false, yes = false }: EditFlags, io: Context) {
   const send = (isPlan: boolean) =>
     withAdmin(io, { readonly: isPlan }, ({ api }) =>
@@ -238,7 +231,7 @@ async function addMore(id: string, patterns: string[], { plan = false, yes = fal
     const planned = await send(true)
     if (!io.json) tellFound(planned, io)
     if (plan) return tell(id, planned, io)
-    // Requests for models that others serve would go there, too.
+    // These also change where requests for existing models go.
     if (planned.further.length > 0) await requireYes('Add these routes?', io)
   }
   const added = await send(false)
@@ -260,18 +253,15 @@ export async function discover({ enable = false, url }: DiscoverFlags, io: Conte
   else {
     for (const server of servers) {
       const { name, base_url: baseUrl, upstream } = server
-      const how = upstream === null ? (enable ? '' : `add it with: ${toCommand(server)}`) : `it is ${upstream} here`
+      const how = upstream === null ? (enable ? '' : `add it: ${toCommand(server)}`) : `already added as ${upstream}`
       io.stdout(`${toPrintable(name)} at ${toPrintable(baseUrl)}${how && `: ${toPrintable(how)}`}\n`)
     }
     for (const { preset, variable } of providers)
-      io.stdout(`${variable} is set: add it with: tollgate upstreams add ${preset}\n`)
-    if (!enable && fresh.length > 1) io.stdout('All of this machine with: tollgate upstreams discover --enable\n')
+      io.stdout(`${variable} is set. Add the provider: tollgate upstreams add ${preset}\n`)
+    if (!enable && fresh.length > 1) io.stdout('Add all local servers: tollgate upstreams discover --enable\n')
   }
   if (failed.length > 0)
-    throw new CommandError(
-      'upstreams_failed',
-      `${count(failed.length, 'server')} could not be added: ${failed.join(' ')}`,
-    )
+    throw new CommandError('upstreams_failed', `Couldn't add ${count(failed.length, 'server')}: ${failed.join(' ')}`)
 }
 
 const lookAround = (io: Context, at?: string[]) =>
@@ -284,16 +274,15 @@ const lookAround = (io: Context, at?: string[]) =>
     ),
   )
 
-/** Adds what is found on this machine, where nothing is there yet: for a server that has just begun to serve. Never throws. */
+/** Adds local servers at the first start. Never throws. */
 export async function enableAtStart(io: Context, log: Log): Promise<void> {
   try {
     const { servers } = await lookAround(io)
     const { added, failed } = await enableAll(servers.filter(isFresh), io)
-    for (const upstream of added)
-      log.info('upstream_discovered', 'a model server of this machine is added', { upstream })
-    for (const reason of failed) log.warn('upstream_discovered', 'a model server could not be added', { reason })
+    for (const upstream of added) log.info('upstream_discovered', 'local model server added', { upstream })
+    for (const reason of failed) log.warn('upstream_discovered', 'could not add a local model server', { reason })
   } catch (error) {
-    log.warn('upstream_discovered', 'nobody could look for model servers of this machine', { error: String(error) })
+    log.warn('upstream_discovered', 'could not search for local model servers', { error: String(error) })
   }
 }
 
@@ -323,11 +312,11 @@ async function enableAll(servers: readonly ShownFoundServer[], io: Context) {
 const toCommand = ({ preset, base_url: baseUrl }: ShownFoundServer) =>
   `tollgate upstreams add ${preset}${isAtUsual({ preset, baseUrl }) ? '' : ` --base-url ${baseUrl}`}`
 
-/** Says on standard error where the server cannot use the upstream yet, and what to do. */
+/** Notes if the running server lacks the credential. */
 function warnOfServer(upstream: ShownUpstream | null, { kind }: ServerLookup, io: Context): void {
   if (kind !== 'server' || upstream?.credential?.status !== 'not_set') return
-  const why = toOneLine(upstream.reason ?? 'it lacks its credential')
+  const why = toOneLine(upstream.reason ?? 'missing credential')
   io.stderr(
-    `note: the running server cannot use ${upstream.id}: ${why}. Start it anew with that, or have the key stored: tollgate upstreams edit ${upstream.id} --key\n`,
+    `note: the running server can't use ${upstream.id}: ${why}. Restart it with the variable, or store the key: tollgate upstreams edit ${upstream.id} --key\n`,
   )
 }

@@ -1,7 +1,4 @@
-/**
- * Upstreams in words, for people: the table of `upstreams list`, what `doctor` says of them, and what to do about one that could not answer,
- * by the words in which that was found out. Pure.
- */
+/** Text output of upstreams for `upstreams list` and `doctor`, and advice by error message. */
 
 import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../../documents/upstream.ts'
 import { DEADLINE_NAMES, DEADLINES } from '../../domain/deadlines.ts'
@@ -10,14 +7,13 @@ import { toAgo, toSpan } from '../../domain/time.ts'
 import { toDescribedTable, toPrintable } from '../io.ts'
 import type { Paint } from '../terminal.ts'
 
-/** The table of `upstreams list`: one line an upstream that fits a terminal, and beneath it how it is and what it is given. */
 export function toUpstreamTable(rows: readonly ShownUpstream[], nowMs: number, paint: Paint): string {
   const notes = rows.map((row) => toNotes(row, nowMs).map(toPrintable))
-  return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'ADDRESS'], rows.map(toCells), notes, paint)
+  return toDescribedTable(['ID', 'STATE', 'CREDENTIAL', 'URL'], rows.map(toCells), notes, paint)
 }
 
 function toCells({ id, state, credentials, base_url: address, process }: ShownUpstream): string[] {
-  return [id, state.replace('_', ' '), toKeyCell(credentials), address ?? (process ? 'started here' : '-')].map(
+  return [id, state.replace('_', ' '), toKeyCell(credentials), address ?? (process ? 'local process' : '-')].map(
     toPrintable,
   )
 }
@@ -27,10 +23,10 @@ function toKeyCell(credentials: readonly ShownCredential[]): string {
   if (!first) return '-'
   const used = credentials.filter(({ status }) => status === 'set').length
   if (others.length > 0) return `${used} of ${credentials.length} in use`
-  return `${first.name ?? 'typed in,'} ${first.status.replace('_', ' ')}`
+  return `${first.name ?? 'stored,'} ${first.status.replace('_', ' ')}`
 }
 
-/** Such as `credential 2 (OPENAI_KEY_2): returned 401: invalid or expired credential; tried again in 4m`: those that are not used. */
+/** Such as `credential 2 (OPENAI_KEY_2) is suspended: returned 401: invalid or expired credential; retry in 4m`. */
 export const toUnusedCredentials = ({ credentials }: Pick<ShownUpstream, 'credentials'>): string[] =>
   credentials.length < 2
     ? []
@@ -38,10 +34,8 @@ export const toUnusedCredentials = ({ credentials }: Pick<ShownUpstream, 'creden
         .filter(({ status }) => status !== 'set')
         .map(({ number, name, reason, retry_in_ms: ms }) => {
           const again =
-            ms === null
-              ? ''
-              : `; tried again in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)}s` : `${Math.ceil(ms / 60_000)}m`}`
-          return `credential ${number} (${name ?? 'typed in'}) is left out: ${reason ?? 'no reason is known'}${again}`
+            ms === null ? '' : `; retry in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)}s` : `${Math.ceil(ms / 60_000)}m`}`
+          return `credential ${number} (${name ?? 'stored'}) is suspended: ${reason ?? 'unknown reason'}${again}`
         })
 
 function toNotes(row: ShownUpstream, nowMs: number): string[] {
@@ -50,22 +44,22 @@ function toNotes(row: ShownUpstream, nowMs: number): string[] {
     toTrouble(row, nowMs) ?? '',
     toServerNote(row) ?? '',
     ...toUnusedCredentials(row),
-    breakers === 'closed' || breakers === '-' ? '' : `breakers: ${breakers}`,
+    breakers === 'closed' || breakers === '-' ? '' : `circuit breakers: ${breakers}`,
     `${row.preset === null ? '' : `preset ${row.preset}, `}${row.dialect}; ${toDeadlines(row.deadlines)}`,
   ]
 }
 
-/** How its model server stands, such as `its server: ready, answering 2, 3 queued, 4.2 GiB`; null where it has none here. */
+/** Such as `server: ready, 2 in flight, 3 queued, 4.2 GiB`; null without a local process. */
 export function toServerNote({ process: server }: Pick<ShownUpstream, 'process'>): string | null {
   if (server === null) return null
   const { state, reason, answering, queued, memory_bytes: bytes } = server
   const parts = [
     state,
-    answering > 0 && `answering ${answering}`,
+    answering > 0 && `${answering} in flight`,
     queued > 0 && `${queued} queued`,
     bytes !== null && `${(bytes / 2 ** 30).toFixed(1)} GiB`,
   ]
-  return `its server: ${parts.filter(Boolean).join(', ')}${reason === null ? '' : `; ${reason}`}`
+  return `server: ${parts.filter(Boolean).join(', ')}${reason === null ? '' : `; ${reason}`}`
 }
 
 /** Such as `1 of 3 not closed: openai/gpt-4o open for 8s, for 2 keys only`. */
@@ -77,67 +71,57 @@ export function toBreakers({ targets }: Pick<ShownUpstream, 'targets'>): string 
   return `${tripped.length} of ${targets.length} not closed: ${which.join(', ')}`
 }
 
-/** A half-open one has to wait only while another request is its probe. */
+/** Only while its test request runs does a half-open breaker have a wait. */
 function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: ShownUpstream['targets'][number]): string {
   const whose = keys === null ? '' : ` for ${count(keys, 'key')} only`
-  if (breaker === 'half_open') return `half-open${whose}${ms === 0 ? '' : ', its probe under way'}`
+  if (breaker === 'half_open') return `half-open${whose}${ms === 0 ? '' : ', test request running'}`
   return `${ms === null ? 'open' : `open for ${Math.ceil(ms / 1_000)}s`}${whose}`
 }
 
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
   DEADLINE_NAMES.map((name) => `${DEADLINES[name].word} ${toSpan(deadlines[`${DEADLINES[name].field}_ms`])}`).join(', ')
 
-/** Why an upstream is not up and what went wrong last; null where nothing did. */
+/** Why an upstream is unavailable, and its last error; null if none. */
 export function toTrouble({ reason, last_error: error }: ShownUpstream, nowMs: number): string | null {
   const last = error && `${error.message} (${toAgo(error.at_ms, nowMs)})`
   if (reason === null || reason === error?.message) return last
   return last ? `${reason}; last error: ${last}` : reason
 }
 
-/** By what is said of it: the first that fits. */
+/** The first match applies. */
 const ADVICE: readonly [RegExp, string][] = [
   [
     /variable .* is not set|is not there$|is empty$/,
-    'Put its key there; a server takes a new variable when it starts, and a file at a reload.',
+    'Put the key there. The server reads variables at start and files on reload.',
   ],
   [
     /\b402\b|quota|credit|billing|payment required/i,
-    'Pay its account, raise its limit there, or give it a further key.',
+    'Add credit or raise the limit at the provider, or add another key.',
   ],
   [
     /\/models returned 403/,
-    'A key that may list no models may chat all the same, which --call finds out. Else look at its provider what the key, its project or its region may do.',
+    "The key can't list models but may still work: try --call. Else check the permissions of the key, project, or region at the provider.",
   ],
   [
     /\b401\b|api[_ ]key|credential|invalid[_ ]key|unauthori[sz]ed/i,
-    'Look whether its key is that of this provider, whole and still good; a new one takes its place where the old one is.',
+    'Check that the key is complete, valid, and for this provider. To replace it: tollgate upstreams edit ID --key',
   ],
-  [/\b403\b/, 'Look at its provider whether the key, its project or its region may use this model.'],
+  [/\b403\b/, 'Check at the provider whether the key, project, or region has access to this model.'],
   [
     /model.*(not exist|not found|does not exist|unknown|no such)|(not found|unknown|no such).*model/i,
-    'Look which models its provider has, and name one of those in the route: model of routes in the catalogue.',
+    'Check which models the provider offers, and set one as `model` of the route in the catalog.',
   ],
+  [/\b40[45]\b/, 'Check base_url, which must end before the API paths, e.g. in /v1, and the model of the route.'],
   [
-    /\b40[45]\b/,
-    'Look at its base_url, which is to end where the paths of its API begin, such as /v1, and at the model of its route.',
+    /\b429\b|rate limit/i,
+    "Wait, or set rpm and tpm to the provider's limits: tollgate upstreams edit ID --rpm N --tpm N",
   ],
-  [/\b429\b|rate limit/i, 'Wait, or give it limits (rpm, tpm) that are those of its provider.'],
-  [
-    /does not resolve/,
-    'Look at the name in its base_url, and whether this machine resolves it: behind a proxy only HTTPS_PROXY does.',
-  ],
-  [
-    /certificate/,
-    'Look whether its base_url is right. For a signer of your own start the server with NODE_EXTRA_CA_CERTS=FILE.',
-  ],
-  [/proxy/i, 'Look at HTTPS_PROXY and NO_PROXY of the server.'],
-  [/connection refused|no route to/, 'Look whether it runs, and at host and port of its base_url.'],
-  [
-    /timed out|timeout/i,
-    'Look whether a firewall is between, or only a proxy leads there: then set HTTPS_PROXY for the server.',
-  ],
-  [/\b5\d\d\b|broke|reset/, 'The trouble is its own: look at the status page of its provider, and try again.'],
+  [/does not resolve/, 'Check the host in base_url and the DNS of this machine. Behind a proxy, set HTTPS_PROXY.'],
+  [/certificate/, 'Check base_url. For a private CA, start the server with NODE_EXTRA_CA_CERTS=FILE.'],
+  [/proxy/i, 'Check HTTPS_PROXY and NO_PROXY of the server.'],
+  [/connection refused|no route to/, 'Check that it is running, and host and port in base_url.'],
+  [/timed out|timeout/i, 'Check for a firewall. If a proxy is required, set HTTPS_PROXY for the server.'],
+  [/\b5\d\d\b|broke|reset/, "Provider error. Check the provider's status page, then try again."],
 ]
 
-/** A sentence; null where nobody knows better. */
 export const toAdvice = (said: string): string | null => ADVICE.find(([words]) => words.test(said))?.[1] ?? null

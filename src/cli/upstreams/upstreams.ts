@@ -1,8 +1,4 @@
-/**
- * `tollgate upstreams list | test | start | stop | logs`. What only a running server knows is told where one runs; else the command says so
- * and goes by the database and its own environment. `test --call` makes one tiny call to each upstream through the running server, on
- * record and paid as any other, under the key `system`.
- */
+/** `tollgate upstreams`. Without a running server, status comes from the database and this environment. */
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { Option } from 'commander'
@@ -10,6 +6,7 @@ import type { ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
 import { DIALECTS, isBuiltIn } from '../../domain/dialects.ts'
 import { codeOf, messageOf } from '../../domain/error.ts'
 import type { LimitName } from '../../domain/limits.ts'
+import { count } from '../../domain/text.ts'
 import { toUsd } from '../../domain/usage.ts'
 import { logOf } from '../../processes/managed.ts'
 import { type Status, socketPath } from '../../server/protocol.ts'
@@ -22,30 +19,23 @@ import { addOldName, collect } from '../values.ts'
 import type { AddFlags, DiscoverFlags, EditFlags } from './add.ts'
 import { toAdvice, toUpstreamTable } from './text.ts'
 
-/** What each limit of an upstream allows. */
 const LIMITED = {
   rpm: 'requests per minute',
   tpm: 'tokens per minute',
-  concurrency: 'calls at a time',
+  concurrency: 'concurrent calls',
 } satisfies Record<LimitName, string>
 
 export function addUpstreams(group: Command, context: Context): void {
   withCredential(group.command('add'))
-    .description(
-      'add a provider with its models: as it lists them, with the facts and prices that are known. Shows first what that would make',
-    )
-    .argument('[provider]', 'its name, such as openai, anthropic, google or openrouter; of others, their --base-url')
-    .option('--name <id>', 'what the upstream is called (default: as the provider)')
-    .option('--base-url <url>', 'its address, if not the usual one, such as http://127.0.0.1:8000/v1')
-    .addOption(new Option('--dialect <format>', 'what it speaks, if nobody knows').choices(FORMATS))
-    .option(
-      '--models <pattern>',
-      'these models only, such as gpt-5*; NAME=SLUG has one called otherwise here (may be repeated)',
-      collect,
-    )
-    .option('--local', 'it costs nothing')
-    .option('--plan', 'show what that would make, and change nothing')
-    .option('--yes', 'ask nothing: for scripts')
+    .description('add a provider and its models, with known limits and prices; previews before applying')
+    .argument('[provider]', 'e.g. openai, anthropic, google, or openrouter; for others, pass --base-url')
+    .option('--name <id>', 'upstream ID (default: the provider name)')
+    .option('--base-url <url>', 'URL, if not the default, e.g. http://127.0.0.1:8000/v1')
+    .addOption(new Option('--dialect <format>', 'API format, for unknown providers').choices(FORMATS))
+    .option('--models <pattern>', 'only these models, e.g. gpt-5*; NAME=ID sets a different ID (repeatable)', collect)
+    .option('--local', 'mark as local (free)')
+    .option('--plan', 'preview changes without applying them')
+    .option('--yes', 'skip confirmation')
     .addHelpText(
       'after',
       toExamples(
@@ -66,68 +56,61 @@ export function addUpstreams(group: Command, context: Context): void {
   addOldName(discovering, '--at <url>', 'url', context)
   group
     .command('list')
-    .description('list all upstreams: state, breakers, deadlines, last error')
+    .description('list upstreams with state, breakers, timeouts, and last error')
     .addHelpText('after', toExamples('upstreams list', 'upstreams list --json'))
     .action(() => list(context))
   const editing = withCredential(group.command('edit'))
     .description(
-      'change an upstream, which then is an administrator’s: no file changes it. Where it moves, its key is to be given again',
+      'edit an upstream; it is then managed manually, not by a file. Changing its URL requires its key again',
     )
-    .argument('<id>', 'what it is called')
-    .option('--base-url <url>', 'its address')
-    .option(
-      '--models <pattern>',
-      'ask it for its list again, and add these models, as for add (may be repeated)',
-      collect,
-    )
-    .option('--enable', 'it may be asked again')
-    .option('--disable', 'nothing is sent to it')
-  for (const [name, what] of Object.entries(LIMITED))
-    editing.option(`--${name} <n>`, `${what} that its provider allows; none = no limit`)
+    .argument('<id>', 'upstream ID')
+    .option('--base-url <url>', 'new URL')
+    .option('--models <pattern>', 'list its models again and add these, as in add (repeatable)', collect)
+    .option('--enable', 'enable the upstream')
+    .option('--disable', 'disable the upstream: send no requests')
+  for (const [name, what] of Object.entries(LIMITED)) editing.option(`--${name} <n>`, `max ${what}; or none`)
   editing
-    .option('--plan', 'show what that would change, and change nothing')
-    .option('--yes', 'ask nothing: for scripts')
+    .option('--plan', 'preview changes without applying them')
+    .option('--yes', 'skip confirmation')
     .addHelpText('after', toExamples('upstreams edit openai --key', "upstreams edit openai --models 'gpt-5*'"))
     .action(async (id: string, flags: EditFlags) => (await import('./add.ts')).edit(id, flags, context))
   group
     .command('remove')
-    .description('delete an upstream that was added, with the models and routes that were found there')
-    .argument('<id>', 'what it is called')
-    .option('--plan', 'show what that would delete, and delete nothing')
+    .description('delete an added upstream, with its discovered models and routes')
+    .argument('<id>', 'upstream ID')
+    .option('--plan', 'preview without deleting')
     .addHelpText('after', toExamples('upstreams remove openai --plan', 'upstreams remove openai'))
     .action(async (id: string, flags: { plan?: boolean }) => (await import('./add.ts')).remove(id, flags, context))
   group
     .command('test')
-    .description(
-      'ask upstreams, by what costs nothing, whether they could answer now; exit 1 if one could not. A running server asks, and goes by what it finds',
-    )
-    .argument('[id...]', 'the ones to ask; else all that are enabled')
-    .option('--call', 'make one tiny call to each that is named: paid, and on record under the key `system`')
-    .option('--model <slug>', 'the model that --call asks; else the cheapest')
+    .description('check upstreams at no cost; exits 1 if any fails')
+    .argument('[id...]', 'upstream IDs (default: all enabled)')
+    .option('--call', 'make one small billed call per named upstream (recorded as `system`)')
+    .option('--model <id>', 'model for --call (default: the cheapest)')
     .addHelpText('after', toExamples('upstreams test', 'upstreams test openai --call'))
     .action(async (ids: string[], { call: isCall, model }: { call?: boolean; model?: string }) => {
       if (isCall) return call(ids, model, context)
-      if (model !== undefined) throw usageError('--model is for --call alone: without it nothing is asked of a model.')
+      if (model !== undefined) throw usageError('--model requires --call.')
       return test(ids, context)
     })
   group
     .command('start')
-    .description('start the model server of an upstream that the running server has, and wait until it is ready')
-    .argument('<id>', 'what it is called')
+    .description('start the model server of an upstream and wait until it is ready')
+    .argument('<id>', 'upstream ID')
     .addHelpText('after', toExamples('upstreams start gemma', 'upstreams start gemma --json'))
     .action((id: string) => drive(id, 'start', context))
   group
     .command('stop')
-    .description('stop the model server of an upstream once its answers have ended; the next request starts it again')
-    .argument('<id>', 'what it is called')
-    .option('--now', 'at once, where it hangs; its answers break off')
+    .description('stop the model server of an upstream after in-flight requests; the next request restarts it')
+    .argument('<id>', 'upstream ID')
+    .option('--now', 'stop immediately; interrupts in-flight requests')
     .addHelpText('after', toExamples('upstreams stop gemma', 'upstreams stop gemma --now'))
     .action((id: string, { now }: { now?: boolean }) => drive(id, now ? 'stop now' : 'stop', context))
   group
     .command('logs')
-    .description('print the end of what the model server of an upstream has written')
-    .argument('<id>', 'what it is called')
-    .option('--lines <n>', 'how many lines', '100')
+    .description('print the last log lines of the model server of an upstream')
+    .argument('<id>', 'upstream ID')
+    .option('--lines <n>', 'number of lines', '100')
     .addHelpText('after', toExamples('upstreams logs gemma', 'upstreams logs gemma --lines 1000'))
     .action((id: string, { lines }: { lines: string }) => logs(id, lines, context))
 }
@@ -136,10 +119,10 @@ const FORMATS = DIALECTS.filter((dialect) => !isBuiltIn({ dialect }))
 
 const withCredential = (command: Command) =>
   command
-    .option('--key-env <variable>', 'the variable of the server’s environment that has its key')
-    .option('--key-stdin', 'its key is piped in, and stored sealed')
-    .option('--key', 'its key is asked for, and stored sealed')
-    .option('--no-key', 'it needs none')
+    .option('--key-env <variable>', "variable in the server's environment that holds the key")
+    .option('--key-stdin', 'read the key from stdin; stored encrypted')
+    .option('--key', 'prompt for the key; stored encrypted')
+    .option('--no-key', 'no key required')
 
 const read = async ({ api }: AdminClient): Promise<ShownUpstream[]> => (await answerOf(api.upstreams.get())).upstreams
 
@@ -149,52 +132,54 @@ async function list(io: Context): Promise<void> {
     found: admin.found,
   }))
   if (io.json) return printJson(io, { upstreams: rows, server: toServer(found) })
-  noteServer(found, io, 'This is what the database and this environment say.')
+  noteServer(found, io, 'Showing the state from the database and this environment.')
   if (rows.length === 0)
-    return io.stderr('There are no upstreams yet. Add one: tollgate upstreams add, upstreams discover\n')
+    return io.stderr(
+      'No upstreams yet. Add one (tollgate upstreams add PROVIDER) or find local ones (tollgate upstreams discover).\n',
+    )
   io.stdout(toUpstreamTable(rows, io.nowMs(), io.paint))
 }
 
 export async function test(ids: readonly string[], io: Context): Promise<void> {
   const { results, found } = await withAdmin(io, { readonly: true }, async (admin) => {
     const chosen = choose(ids, await read(admin))
-    if (!io.json) noteServer(admin.found, io, 'Asking from here, with the credentials of this environment.')
+    if (!io.json) noteServer(admin.found, io, 'Checking from here, with the credentials of this environment.')
     const ask = ({ id }: ShownUpstream): Promise<UpstreamTest> => answerOf(admin.api.upstreams({ id }).test.post())
     return { results: await Promise.all(chosen.map(ask)), found: admin.found }
   })
   if (io.json) printJson(io, { upstreams: results, server: toServer(found) })
-  else if (results.length === 0) io.stderr('There is no upstream to ask.\n')
+  else if (results.length === 0) io.stderr('No enabled upstreams. Add one: tollgate upstreams add PROVIDER\n')
   else {
     const notes = results.map(({ reason }) => [toPrintable((reason && toAdvice(reason)) ?? '')])
-    io.stdout(toDescribedTable(['ID', 'STATE', 'MS', 'WHAT CAME'], results.map(toCells), notes, io.paint))
+    io.stdout(toDescribedTable(['ID', 'STATE', 'MS', 'RESULT'], results.map(toCells), notes, io.paint))
   }
   const failed = results.filter((result) => !answers(result))
   for (const { id, reason } of results.filter((result) => answers(result) && result.reason !== null))
-    io.stderr(`warning: ${toPrintable(`${id} answers, but not with each of its credentials: ${reason}`)}\n`)
+    io.stderr(`warning: ${toPrintable(`${id} works, but not with all of its credentials: ${reason}`)}\n`)
   if (failed.length > 0)
-    throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)
+    throw new CommandError('upstreams_failed', `${failed.length} of ${count(results.length, 'upstream')} failed.`)
 }
 
-/** What the documents say of the server: all but its upstreams, which have a list of their own. */
+/** Server status without its upstreams, which are listed separately. */
 function toServer(found: ServerLookup): Omit<Status, 'upstreams'> | null {
   if (found.kind !== 'server') return null
   const { upstreams: _, ...server } = found.status
   return server
 }
 
-/** Those of these ids, or all that are enabled. Refuses an id that cannot be asked. */
+/** These upstreams, or all enabled ones. */
 function choose(ids: readonly string[], rows: readonly ShownUpstream[]): ShownUpstream[] {
   if (ids.length === 0) return rows.filter(({ enabled }) => enabled)
   return [...new Set(ids)].map((id) => {
     const found = rows.find((row) => row.id === id)
     if (found?.enabled) return found
     if (found)
-      throw new CommandError('upstream_disabled', `The upstream ${toPrintable(id)} is disabled: nothing is sent to it.`)
+      throw new CommandError(
+        'upstream_disabled',
+        `Upstream ${toPrintable(id)} is disabled. Enable it: tollgate upstreams edit ${toPrintable(id)} --enable`,
+      )
     const names = rows.map((row) => row.id).join(', ')
-    throw new CommandError(
-      'unknown_upstream',
-      `There is no upstream ${toPrintable(id)}. There are: ${names || 'none'}.`,
-    )
+    throw new CommandError('unknown_upstream', `Unknown upstream ${toPrintable(id)}. Upstreams: ${names || 'none'}.`)
   })
 }
 
@@ -208,8 +193,8 @@ const toCells = (result: UpstreamTest) => [
 ]
 
 function toMessage({ state, reason }: UpstreamTest): string {
-  if (state === 'ready') return 'answers'
-  if (state === 'unknown') return 'answers, but not to a request that costs nothing'
+  if (state === 'ready') return 'ok'
+  if (state === 'unknown') return 'reachable; a free check is not supported'
   return toPrintable(reason ?? state)
 }
 
@@ -221,44 +206,42 @@ async function drive(id: string, what: Drive, io: Context): Promise<void> {
   const isDone = !isStart || state === 'ready' || state === 'sleeping'
   if (io.json) printJson(io, { id, ...status })
   else if (isStart ? isDone : state === 'stopped' || state === 'failed') io.stdout(`${name}: ${state}.\n`)
-  else if (isDone) io.stdout(`${name}: stopped, and ${state} again for requests that wait.\n`)
+  else if (isDone) io.stdout(`${name}: stopped, now ${state} again for queued requests.\n`)
   if (isDone) return
-  const why = reason === null ? `it is ${state}` : toPrintable(reason)
-  throw new CommandError('server_failed', `The model server of ${name} could not be started: ${why}.`)
+  const why = reason === null ? `state is ${state}` : toPrintable(reason)
+  throw new CommandError('server_failed', `Couldn't start the model server of ${name}: ${why}.`)
 }
 
 async function logs(id: string, lines: string, io: Context): Promise<void> {
   const most = Number(lines)
-  if (!Number.isInteger(most) || most < 1) throw usageError('--lines is a number from 1 on.')
-  // What is no upstream's name could be the path of another file.
+  if (!Number.isInteger(most) || most < 1) throw usageError('--lines must be a whole number of 1 or more.')
+  // Any other name could be a path to another file.
   const path = /^[a-z0-9][a-z0-9._-]*$/.test(id) ? logOf(io.dataFolder, id) : null
   const texts = path === null ? [] : await Promise.all([`${path}.1`, path].map(readLog))
   const text = texts.join('')
   if (text === '')
     throw new CommandError(
       'no_log',
-      `There is no log of a model server of ${toPrintable(id)}: none was started here yet.`,
+      `No log for ${toPrintable(id)}: its model server has not been started. Start it: tollgate upstreams start ${toPrintable(id)}`,
     )
   const written = text.trimEnd().split('\n').slice(-most)
   if (io.json) return printJson(io, { id, lines: written })
   io.stdout(`${written.map(toPrintable).join('\n')}\n`)
 }
 
-/** '' where there is none. */
+/** '' if missing. */
 async function readLog(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return ''
-    throw new CommandError('log_unreadable', `The log ${path} cannot be read (${codeOf(error) || 'unknown reason'}).`)
+    throw new CommandError('log_unreadable', `Can't read the log ${path} (${codeOf(error) || 'unknown reason'}).`)
   }
 }
 
-/** What such a call has come to. */
 interface Called {
   id: string
   state: 'ready' | 'failed'
-  /** Why it failed, and what to do. */
   reason: string | null
   advice: string | null
   ms: number | null
@@ -267,17 +250,16 @@ interface Called {
   cost_nano_usd: number | null
 }
 
-/** Enough for a word or two. */
 const MAX_TOKENS = 16
 
 async function call(ids: readonly string[], model: string | undefined, io: Context): Promise<void> {
-  if (ids.length === 0) throw usageError('A call costs something: name the upstreams that --call is to ask.')
+  if (ids.length === 0) throw usageError('--call is billed, so it requires upstream IDs.')
   const found = await findServer(io.dataFolder)
-  if (found.kind === 'silent') throw new CommandError('server_silent', `The server cannot be asked: ${found.why}.`)
+  if (found.kind === 'silent') throw new CommandError('server_silent', `Can't reach the server: ${found.why}.`)
   if (found.kind === 'none')
     throw new CommandError(
       'no_server',
-      `No server runs on ${io.dataFolder}, and only one keeps the record of a call. Start it with: tollgate serve --data ${io.dataFolder}`,
+      `--call requires a running server. Start it: tollgate serve --data ${io.dataFolder}`,
     )
   const results: Called[] = []
   for (const id of new Set(ids)) results.push(await callOne(id, model, io))
@@ -285,7 +267,7 @@ async function call(ids: readonly string[], model: string | undefined, io: Conte
   else io.stdout(toText(results, io))
   const failed = results.filter(({ state }) => state === 'failed')
   if (failed.length > 0)
-    throw new CommandError('upstreams_failed', `${failed.length} of ${results.length} could not answer.`)
+    throw new CommandError('upstreams_failed', `${failed.length} of ${count(results.length, 'upstream')} failed.`)
 }
 
 async function callOne(id: string, wanted: string | undefined, io: Context): Promise<Called> {
@@ -298,7 +280,7 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
   }
   const model = wanted ?? toCheapest(await listOffers(server))?.id
   if (model === undefined)
-    return failed('no model has a route to an upstream of this name that is enabled: tollgate upstreams list', null)
+    return failed('no model is routed to an enabled upstream of this name. See: tollgate upstreams list', null)
   try {
     const response = await fetchFrom(server, '/chat/completions', {
       model,
@@ -316,7 +298,7 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
   }
 }
 
-/** What clients are told says less than what the server knows. */
+/** Clients see less than the server knows. */
 async function whyFailed(id: string, told: string, io: Context): Promise<string> {
   const found = await findServer(io.dataFolder)
   const upstream = found.kind === 'server' ? found.status.upstreams.find((one) => one.id === id) : undefined
@@ -334,4 +316,4 @@ function toText(results: readonly Called[], io: Context): string {
 }
 
 const toOutcome = ({ reason, request_id: requestId, cost_nano_usd: cost }: Called) =>
-  reason ?? `answers; ${requestId}, ${cost === 0 ? 'free' : `$${toUsd(cost ?? 0)}`}`
+  reason ?? `ok; ${requestId}, ${cost === 0 ? 'free' : `$${toUsd(cost ?? 0)}`}`
