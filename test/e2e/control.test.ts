@@ -82,7 +82,7 @@ test('list, test and doctor tell what the server knows, and never a credential',
   const doctor = await place.run('doctor')
   expect(doctor.code).toBe(0)
   expect(doctor.stdout).toMatch(/^warning +upstream dead +Down: /m)
-  expect(doctor.stdout).toMatch(/^ok +models +1 of 2 models can be asked\.$/m)
+  expect(doctor.stdout).toMatch(/^ok +models +1 of 2 models ready\.$/m)
   expect(doctor.stdout).toMatch(/^ok +permissions /m)
 
   const status = await (await order('GET', '/status')).text()

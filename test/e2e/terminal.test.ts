@@ -18,7 +18,7 @@ async function watch(...options: string[]): Promise<string> {
     env: { PATH: process.env.PATH ?? '' },
     terminal: { data: (_, bytes) => void pieces.push(utf8.decode(bytes, { stream: true })) },
   })
-  await until('the banner', () => seen().includes('Try it:'))
+  await until('the banner', () => seen().includes('Try it from'))
   expect((await place.run('ask', 'Hello')).code).toBe(0)
   child.terminal?.write('\u0003')
   expect(await child.exited).toBe(0)
