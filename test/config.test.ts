@@ -88,7 +88,9 @@ test.each([
 ])('a --cors-origin of %p is %p', (text, origins) => {
   const read = () => toServeConfig({ flags: { 'cors-origin': text }, environment: {}, settings: {} }).corsOrigins
   if (origins !== null) return expect(read()).toEqual(origins)
-  expect(read).toThrow(`--cors-origin is '${text}': expected comma-separated origins, e.g. https://app.example.com, or *.`)
+  expect(read).toThrow(
+    `--cors-origin is '${text}': expected comma-separated origins, e.g. https://app.example.com, or *.`,
+  )
 })
 
 test.each<[text: string, share: number | null]>([
@@ -180,9 +182,7 @@ test.each<[text: string, roles: [value: string, role: string, team: string | nul
   const read = () => toServeConfig({ flags: { 'oidc-role': text }, environment: {}, settings: {} }).oidcRoles
   if (roles !== null)
     return expect(read()).toEqual(roles.map(([value, role, team]) => ({ value, role, team }) as never))
-  expect(read).toThrow(
-    `--oidc-role is '${text}': expected value=role pairs (owner, editor, viewer, member:TEAM)`,
-  )
+  expect(read).toThrow(`--oidc-role is '${text}': expected value=role pairs (owner, editor, viewer, member:TEAM)`)
 })
 
 test.each([
