@@ -64,7 +64,7 @@ export async function addUpstream(
     store,
     by,
     { action: 'upstreams.create', subject: row.id },
-    ({ layers, rows }): Decision<Told> => {
+    ({ layers, rows }): Decision<AddDetails> => {
       requireNewUpstream(rows, row)
       const found = withModels(toState(withEntry(layers, 'upstreams', row)), row.id, models, by.nowMs)
       if (sealed === null) return found
@@ -75,7 +75,7 @@ export async function addUpstream(
   )
 }
 
-type Told = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
+type AddDetails = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
 
 /** Leaves existing models and routes as they are. Throws `upstream_not_found`. */
 export const addModels = (store: ConfigStore, id: string, models: DeclaredModel[], by: EditBy): Promise<Added> =>
@@ -85,7 +85,7 @@ export const addModels = (store: ConfigStore, id: string, models: DeclaredModel[
   })
 
 /** New models become discovered entries; existing ones get another route. */
-function withModels(state: State, upstream: string, models: DeclaredModel[], nowMs: number): Decision<Told> {
+function withModels(state: State, upstream: string, models: DeclaredModel[], nowMs: number): Decision<AddDetails> {
   const { rows } = state
   const existing = new Map(rows.models.map((row) => [row.slug, row]))
   const aliases = new Set(rows.aliases.map(({ alias }) => alias))

@@ -174,24 +174,24 @@ const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}$/
 
 function* checkSettings(at: Path, entry: Entry): Generator<Issue> {
   for (const [index, name] of toItems(entry.drop).entries())
-    if (typeof name === 'string') yield* told([...at, 'drop', index], explainPath(name))
+    if (typeof name === 'string') yield* report([...at, 'drop', index], explainPath(name))
   for (const [name, to] of Object.entries(toEntry(entry.rename))) {
-    yield* told([...at, 'rename', name], explainPath(name))
-    if (typeof to === 'string') yield* told([...at, 'rename', name], explainField(to, name.includes('.')))
+    yield* report([...at, 'rename', name], explainPath(name))
+    if (typeof to === 'string') yield* report([...at, 'rename', name], explainField(to, name.includes('.')))
   }
   yield* checkFields([...at, 'extra_body'], entry.extra_body)
   for (const [effort, fields] of Object.entries(toEntry(entry.effort_fields)))
     yield* checkFields([...at, 'effort_fields', effort], fields)
-  if (typeof entry.auth === 'string') yield* told([...at, 'auth'], explainAuth(entry.auth))
+  if (typeof entry.auth === 'string') yield* report([...at, 'auth'], explainAuth(entry.auth))
   for (const [name, value] of Object.entries(toEntry(entry.headers)))
-    yield* told([...at, 'headers', name], explainHeader(name) ?? explainHeaderValue(value))
+    yield* report([...at, 'headers', name], explainHeader(name) ?? explainHeaderValue(value))
 }
 
 function* checkFields(at: Path, fields: unknown): Generator<Issue> {
-  for (const name of Object.keys(toEntry(fields))) yield* told([...at, name], explainField(name, false))
+  for (const name of Object.keys(toEntry(fields))) yield* report([...at, name], explainField(name, false))
 }
 
-function* told(at: Path, problem: string | null): Generator<Issue> {
+function* report(at: Path, problem: string | null): Generator<Issue> {
   if (problem !== null) yield issue(at, problem)
 }
 

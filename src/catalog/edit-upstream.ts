@@ -69,7 +69,7 @@ export async function createUpstream(
     const next = withEntry(layers, 'upstreams', row)
     if (sealed === undefined || sealed.length === 0) return { layers: next }
     deps.vault.requireCurrent(sealed)
-    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toTold(sealed) } }
+    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toStoredLabel(sealed) } }
     return { layers: next, credentials: [{ id, sealed }], aside }
   })
 }
@@ -238,7 +238,7 @@ function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []
 /** Shown in place of a stored credential; references are shown as they are. */
 export const STORED = 'stored'
 
-export const toTold = ({ length }: readonly unknown[]) => (length === 1 ? STORED : `${length} ${STORED}`)
+export const toStoredLabel = ({ length }: readonly unknown[]) => (length === 1 ? STORED : `${length} ${STORED}`)
 
 /** The change of the credential and how it is shown; null without a change. */
 function toCredential(
@@ -248,7 +248,7 @@ function toCredential(
   sealed: readonly string[] | undefined,
 ) {
   const isCleared = held.some((one) => one.sealed === CLEARED)
-  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'missing' : toTold(held))
+  const had = apiKeyRef ?? (held.length === 0 ? undefined : isCleared ? 'missing' : toStoredLabel(held))
   const before = had === undefined ? {} : { api_key: had }
   const tell = (after: object, write: { id: string; sealed: readonly string[] }[]) => ({
     aside: { name: `upstreams.${id}`, origin, before, after: { ...after } },
@@ -256,7 +256,7 @@ function toCredential(
   })
   if (sealed?.length === 0) return had === undefined ? null : tell({}, [{ id, sealed }])
   if (sealed !== undefined) {
-    const told = toTold(sealed)
+    const told = toStoredLabel(sealed)
     return tell({ api_key: had === told ? `${told} (replaced)` : told }, [{ id, sealed }])
   }
   if (!isMoving || had === undefined) return null

@@ -16,7 +16,7 @@ import { KINDS } from './fields.ts'
 import { findAt, type KnownProviders, toFacts } from './known.ts'
 import { findByAddress, findProvider } from './providers.ts'
 
-interface Told {
+interface RefreshDetails {
   /** Models with prices from files or administrators that differ from the facts. */
   overridden: Overridden[]
   /** Model IDs still without a price. */
@@ -25,7 +25,7 @@ interface Told {
   free: string[]
 }
 
-export type Refreshed = Edited & Told
+export type Refreshed = Edited & RefreshDetails
 
 /** @param source where the facts come from, for the audit log */
 export const refreshFacts = (
@@ -64,7 +64,7 @@ function toName({ id, baseUrl, options: { preset } }: UpstreamRow, shipped: Know
 /** Entries that a refresh may change. */
 const isWeak = ({ origin }: Pick<ModelRow, 'origin'>) => origin === 'builtin' || origin === 'discovered'
 
-function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): Decision<Told> {
+function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): Decision<RefreshDetails> {
   const prices: PriceRow[] = []
   const overridden: Overridden[] = []
   const routesOf = Map.groupBy(rows.routes, ({ model }) => model)

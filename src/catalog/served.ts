@@ -104,7 +104,7 @@ const mostOf = ({ servedContext, trainedContext }: ListedModel) =>
 
 /** Modalities that servers report. */
 const MEDIA: readonly Modality[] = ['image', 'audio', 'video']
-const TOLD: readonly Feature[] = ['tools', 'reasoning']
+const REPORTED: readonly Feature[] = ['tools', 'reasoning']
 
 function findContradictions(model: CatalogModel, target: Target, listed: ListedModel | null): Contradiction[] {
   if (listed === null || (isFound(model) && isFound(target))) return []
@@ -113,7 +113,7 @@ function findContradictions(model: CatalogModel, target: Target, listed: ListedM
   const reads = listed.inputModalities
   const declared = isFound(model) ? [] : model.facts.input_modalities
   const media = MEDIA.filter((one) => reads && declared.includes(one) && !reads.includes(one))
-  const lacking = TOLD.filter((feature) => features.includes(feature) && listed.can?.[feature] === false)
+  const lacking = REPORTED.filter((feature) => features.includes(feature) && listed.can?.[feature] === false)
   const at = { model: model.facts.id, upstream: upstream.id }
   return [
     ...(contextLength > most
