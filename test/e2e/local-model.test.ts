@@ -92,7 +92,7 @@ test.skipIf(REAL === null)(
 test('serve FILE without an engine, or of no model, starts nothing', async () => {
   const bare = { cwd: place.folder, environment: { PATH: '/nowhere' } }
   expect(await runBinary(['serve', 'tiny.gguf'], bare)).toMatchObject({
-    ...{ code: 1, stderr: expect.stringContaining('llama-server is not installed') },
+    ...{ code: 1, stderr: expect.stringContaining('is not installed. Put it on the PATH') },
   })
   expect(await runBinary(['serve', 'none.gguf'], bare)).toMatchObject({
     ...{ code: 1, stderr: expect.stringContaining('File not found: ') },

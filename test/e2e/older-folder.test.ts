@@ -102,7 +102,7 @@ test('starts, with its spool applied, its ledger intact, and each charge with th
   writeFileSync(join(data, 'spool', 'old-2.log'), toLine('settle', { ...spooled, ...OUTCOME }))
 
   const command = await place.run('ledger', 'verify')
-  expect(command.stderr).toContain('Start the server')
+  expect(command.stderr).toContain('Start this version of the server once')
 
   const server = await place.serve(['--first-key'])
   expect(readdirSync(join(data, 'spool'))).toEqual([])

@@ -52,7 +52,7 @@ test('what could not be written is told, and a failure', async () => {
     stderr: 'pipe',
     timeout: 20_000,
   })
-  expect(await child.stderr.text()).toMatch(/^error: What this command printed could not be written.*no space left/m)
+  expect(await child.stderr.text()).toMatch(/^error: Output may be lost: write failed.*no space left/m)
   expect(await child.exited).toBe(1)
 })
 

@@ -28,7 +28,7 @@ async function watch(...options: string[]): Promise<string> {
 test('requests are not told of on a terminal, but for --log-level info', async () => {
   const quiet = await watch()
   expect(quiet).toContain('--log-level info')
-  expect(quiet).toContain('Stopping')
+  expect(quiet).toContain('Finishing in-flight requests. Press Ctrl-C again to stop now.')
   expect(quiet).not.toContain('"event"')
   expect(await watch('--log-level', 'info')).toContain('"event":"request_finished"')
 })

@@ -20,7 +20,7 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's chat completions, Responses API and embeddings, and Anthropic's Messages, for every model behind this gateway. Errors are those of the API that is spoken, and answers carry what they cost.",
+      "OpenAI's chat completions, Responses API and embeddings, and Anthropic's Messages, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
@@ -30,7 +30,7 @@ const DOCUMENT = {
       key: {
         type: 'http',
         scheme: 'bearer',
-        description: 'A key, `sk-tg-…`; `x-api-key` and `api-key` are taken, too.',
+        description: 'API key, `sk-tg-…`. The headers `x-api-key` and `api-key` also work.',
       },
     },
   },
@@ -40,32 +40,36 @@ const DOCUMENT = {
     '/v1/models': {
       get: {
         operationId: 'listModels',
-        summary: 'Lists the models that the key may use',
+        summary: 'List models available to the key',
         tags: ['models'],
-        responses: { ...ok('Them, aliases included.', ModelList), ...NO_KEY },
+        responses: { ...ok('Models, including aliases.', ModelList), ...NO_KEY },
       },
     },
     '/v1/models/{model}': {
       get: {
         operationId: 'getModel',
-        summary: 'Tells of one model',
+        summary: 'Get a model',
         tags: ['models'],
         parameters: [
           {
             name: 'model',
             in: 'path',
             required: true,
-            description: 'A slug such as `openai/gpt-5`, its slash as it is or escaped, or an alias.',
+            description: 'Model ID such as `openai/gpt-5`, with its slash as is or escaped, or an alias.',
             schema: { type: 'string' },
           },
         ],
-        responses: { ...ok('The model.', PublicModel), ...NO_KEY, ...toErrors({ 404: 'There is none for this key.' }) },
+        responses: {
+          ...ok('The model.', PublicModel),
+          ...NO_KEY,
+          ...toErrors({ 404: 'Unknown model, or not allowed for this key.' }),
+        },
       },
     },
     '/v1/openapi.json': {
       get: {
         operationId: 'getDescription',
-        summary: 'This description',
+        summary: 'Get this description',
         tags: ['server'],
         security: [],
         responses: ok('OpenAPI 3.1.', { type: 'object' }),
@@ -74,21 +78,21 @@ const DOCUMENT = {
     '/healthz': {
       get: {
         operationId: 'getHealth',
-        summary: 'Whether the process runs',
+        summary: 'Check liveness',
         tags: ['server'],
         security: [],
-        responses: ok('It does.', Health),
+        responses: ok('The process is running.', Health),
       },
     },
     '/readyz': {
       get: {
         operationId: 'getReadiness',
-        summary: 'Whether requests are taken',
+        summary: 'Check readiness',
         tags: ['server'],
         security: [],
         responses: {
-          ...ok('They are: `ok`, or `degraded`.', Health),
-          503: { description: 'They are not, for the reason that it says.', content: json(Health) },
+          ...ok('Accepting requests: `ok` or `degraded`.', Health),
+          503: { description: 'Not accepting requests; `status` says why.', content: json(Health) },
         },
       },
     },

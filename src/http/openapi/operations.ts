@@ -34,21 +34,21 @@ const toErrorsOf = (schema: object, statuses: Statuses) =>
 export const toErrors = (statuses: Statuses) => toErrorsOf(ApiError, statuses)
 
 export const NO_KEY = toErrors({
-  401: 'There is no key, or none in force.',
-  403: 'The key may not be used from there: `ip_not_allowed`.',
+  401: 'Missing or invalid API key.',
+  403: 'The key is not allowed from this IP address: `ip_not_allowed`.',
 })
 
 const FAILURES = {
-  400: 'Something is wrong with the request: `param` names the field. A prompt too long is `context_length_exceeded`.',
-  404: 'There is no such model, or it is not for this key: `model_not_found`.',
-  408: 'The body took too long on its way.',
-  413: 'The body is too large.',
-  429: 'A rate limit, a budget (`insufficient_quota`), or a share of the server is used up: see `retry-after`.',
-  500: 'A fault of the server: its log has the cause under `x-request-id`.',
-  502: 'The provider has failed, or did not meet the schema.',
-  503: 'The model is not ready, the server is overloaded or is stopping: try again.',
-  504: 'The provider took too long.',
-  508: 'An upstream leads back to a Tollgate server that the request has passed.',
+  400: 'Invalid request: `param` names the field. If the prompt is too long: `context_length_exceeded`.',
+  404: 'Unknown model, or not allowed for this key: `model_not_found`.',
+  408: 'Timed out receiving the request body.',
+  413: 'Request body too large.',
+  429: 'Rate limit, budget (`insufficient_quota`), or fair-share limit reached. See `retry-after`.',
+  500: 'Internal error. See the server log for this `x-request-id`.',
+  502: 'The provider failed, or its output did not match the schema.',
+  503: 'The model is not ready, or the server is overloaded or shutting down. Try again.',
+  504: 'The provider timed out.',
+  508: 'Loop: an upstream leads back to a Tollgate server the request has passed through.',
 }
 const errors = { ...toErrors(FAILURES), ...NO_KEY }
 
@@ -57,18 +57,18 @@ const messagesErrors = toErrorsOf(
   Type.Object({ type: Type.Literal('error'), error: Type.Object({ type: Text, message: Text }), request_id: Text }),
   {
     ...others,
-    401: 'There is no key, or none in force.',
-    403: 'The key may not be used from there.',
-    400: 'Something is wrong with the request: the message begins with the field, or is `prompt is too long: …`.',
-    404: 'There is no such model, or it is not for this key.',
+    401: 'Missing or invalid API key.',
+    403: 'The key is not allowed from this IP address.',
+    400: 'Invalid request: the message starts with the field, or is `prompt is too long: …`.',
+    404: 'Unknown model, or not allowed for this key.',
     529: unavailable,
   },
 )
 
 const headers = {
-  'x-request-id': { description: 'The id of the request on record.', ...text },
-  'x-tollgate-upstream': { description: 'Who has answered.', ...text },
-  'x-tollgate-attempts': { description: 'How many calls it took until then.', schema: { type: 'integer' } },
+  'x-request-id': { description: 'Request ID, as in the request history.', ...text },
+  'x-tollgate-upstream': { description: 'Upstream that responded.', ...text },
+  'x-tollgate-attempts': { description: 'Number of calls made.', schema: { type: 'integer' } },
   'x-tollgate-passthrough': {
     description:
       "Whether the response is the upstream's own, passed through (`true`), or was translated from another API format (`false`).",
@@ -76,7 +76,7 @@ const headers = {
   },
   'x-tollgate-output-cap': {
     description:
-      'The output cap, in tokens for each choice, that was sent because a budget had no room for all that the model writes. Absent otherwise.',
+      'Output cap in tokens per choice, set because the budget does not cover the maximum output. Absent otherwise.',
     schema: { type: 'integer' },
   },
 }
@@ -93,8 +93,7 @@ const toStreamed = (description: string, schema: object) => ({
 
 const toCounted = (schema: object) => ({
   200: {
-    description:
-      'How many tokens the request has, as far as that is known without asking the provider. It costs nothing.',
+    description: 'Number of tokens in the request, counted without calling the provider. Free.',
     content: json(schema),
   },
 })
@@ -116,9 +115,9 @@ export const chatOperation = {
 
 const Tokens = Type.Array(Type.Integer())
 const CompletionRequest = Type.Object({
-  model: Type.String({ description: 'A model whose upstream takes completions as they are.' }),
+  model: Type.String({ description: 'A model whose upstream supports legacy completions.' }),
   prompt: Type.Union([Type.String(), Type.Array(Type.String()), Tokens, Type.Array(Tokens)]),
-  suffix: Type.Optional(Type.String({ description: 'What stands behind the gap that is to be filled.' })),
+  suffix: Type.Optional(Type.String({ description: 'Text after the gap to fill.' })),
   max_tokens: Type.Optional(Type.Integer()),
   n: Type.Optional(Type.Integer()),
   stream: Type.Optional(Type.Boolean()),
@@ -133,7 +132,7 @@ export const EmbeddingList = Type.Object({
       index: Position,
       embedding: Type.Union([
         Type.Array(Type.Number()),
-        Type.String({ description: 'The base64 of little-endian 32-bit floats.' }),
+        Type.String({ description: 'Base64 of little-endian 32-bit floats.' }),
       ]),
     }),
   ),
@@ -141,14 +140,14 @@ export const EmbeddingList = Type.Object({
   usage: Type.Object({
     prompt_tokens: Position,
     total_tokens: Position,
-    cost_nano_usd: Type.Integer({ description: 'What it cost, in nano-dollars.' }),
-    cost: Type.Number({ description: 'The same in USD.' }),
+    cost_nano_usd: Type.Integer({ description: 'Cost in nano-dollars.' }),
+    cost: Type.Number({ description: 'Cost in USD.' }),
   }),
 })
 
 /** Of an answer that is passed as its upstream wrote it, little is certain. */
 const MessagesUsage = Type.Object({
-  input_tokens: Type.Integer({ description: 'But for those that were read from a cache, or written to one.' }),
+  input_tokens: Type.Integer({ description: 'Excludes tokens read from or written to a cache.' }),
   cache_read_input_tokens: Type.Optional(orNull(Count)),
   cache_creation_input_tokens: Type.Optional(orNull(Count)),
   cache_creation: Type.Optional(
@@ -164,7 +163,7 @@ const MessagesUsage = Type.Object({
 })
 
 const Message = Type.Object({
-  id: Type.String({ description: '`msg_` and the id of the request on record.' }),
+  id: Type.String({ description: '`msg_` and the request ID.' }),
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
   model: Text,
@@ -172,13 +171,12 @@ const Message = Type.Object({
     Type.Object({
       type: Type.String({
         description:
-          '`text`, `thinking`, `redacted_thinking` or `tool_use`; others in an answer that is passed as its upstream wrote it.',
+          '`text`, `thinking`, `redacted_thinking` or `tool_use`; others if passed through from the upstream.',
       }),
     }),
   ),
   stop_reason: Type.String({
-    description:
-      '`end_turn`, `max_tokens`, `tool_use` or `refusal`; others in an answer that is passed as its upstream wrote it.',
+    description: '`end_turn`, `max_tokens`, `tool_use` or `refusal`; others if passed through from the upstream.',
   }),
   stop_sequence: Type.Optional(TextOrNull),
   usage: MessagesUsage,
@@ -194,7 +192,7 @@ const ResponseUsage = Type.Object({
 })
 
 const Response = Type.Object({
-  id: Type.String({ description: '`resp_` and the id of the request on record.' }),
+  id: Type.String({ description: '`resp_` and the request ID.' }),
   object: Type.Literal('response'),
   created_at: Count,
   completed_at: Type.Optional(orNull(Count)),
@@ -204,7 +202,7 @@ const Response = Type.Object({
   model: Text,
   output: Type.Array(Type.Object({ type: Text, id: Type.Optional(TextOrNull) }), {
     description:
-      'Items: `message`, `reasoning`, `function_call`, `custom_tool_call`, `local_shell_call`, `image_generation_call`; others in an answer that is passed as its upstream wrote it.',
+      'Items: `message`, `reasoning`, `function_call`, `custom_tool_call`, `local_shell_call`, `image_generation_call`; others if passed through from the upstream.',
   }),
   store: Type.Optional(orNull(Type.Boolean())),
   usage: Type.Optional(orNull(ResponseUsage)),
@@ -218,14 +216,14 @@ const OF_RESPONSES =
 export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   chat: {
     operationId: 'createChatCompletion',
-    summary: 'Has a model answer',
+    summary: 'Create a chat completion',
     tags: ['chat'],
     requestBody: chatOperation.requestBody,
     responses: { ...chatOperation.responses, ...NO_KEY },
   },
   responses: {
     operationId: 'createResponse',
-    summary: 'Has a model answer, in items',
+    summary: 'Create a response',
     tags: ['responses'],
     requestBody: toBody(OF_RESPONSES, ResponsesSchema),
     responses: {
@@ -238,7 +236,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   },
   messages: {
     operationId: 'createMessage',
-    summary: 'Has a model answer, in blocks',
+    summary: 'Create a message',
     tags: ['messages'],
     requestBody: toBody(OF_ANTHROPIC, MessagesSchema),
     responses: {
@@ -251,7 +249,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   },
   completions: {
     operationId: 'createCompletion',
-    summary: 'Has a model go on with a text, or fill a gap in one',
+    summary: 'Create a legacy completion',
     tags: ['chat'],
     requestBody: toBody('. It goes on as it came: fields that are not named here, too.', CompletionRequest),
     responses: {
@@ -264,14 +262,14 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   },
   embeddings: {
     operationId: 'createEmbedding',
-    summary: 'Makes vectors of texts',
+    summary: 'Create embeddings',
     tags: ['embeddings'],
     requestBody: toBody(
       ". Fields that are not named here travel on to the model's provider, where that speaks this format.",
       EmbeddingSchema,
     ),
     responses: {
-      200: { description: 'A vector for each input, in their order.', headers, content: json(EmbeddingList) },
+      200: { description: 'One vector per input, in order.', headers, content: json(EmbeddingList) },
       ...errors,
     },
   },
@@ -282,14 +280,14 @@ const { input, ...fields } = ResponsesSchema.properties
 export const COUNT_OPERATIONS: Readonly<Record<keyof typeof COUNT_PATHS, Operation>> = {
   messages: {
     operationId: 'countMessageTokens',
-    summary: 'Tells how many tokens a request has',
+    summary: 'Count tokens',
     tags: ['messages'],
     requestBody: toBody(OF_ANTHROPIC, CountSchema),
     responses: { ...toCounted(Type.Object({ input_tokens: Count })), ...messagesErrors },
   },
   responses: {
     operationId: 'countResponseInputTokens',
-    summary: 'Counts the tokens of a request',
+    summary: 'Count input tokens',
     tags: ['responses'],
     requestBody: toBody(OF_RESPONSES, Type.Object({ ...fields, input: Type.Optional(input) })),
     responses: {

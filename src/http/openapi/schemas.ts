@@ -35,7 +35,7 @@ const Beside = {
   reasoning_details: Type.Optional(Things),
   audio: Type.Optional(Type.Object({})),
   images: Type.Optional(
-    Type.Array(Type.Object({}), { description: 'Pictures that the model drew, as parts of type `image_url`.' }),
+    Type.Array(Type.Object({}), { description: 'Images that the model generated, as parts of type `image_url`.' }),
   ),
 }
 
@@ -65,7 +65,7 @@ export const Costs = {
       description: 'What the request cost, in nano-dollars. Absent if `x-tollgate-passthrough` is `true`.',
     }),
   ),
-  cost: Type.Optional(Type.Number({ description: 'The same in USD.' })),
+  cost: Type.Optional(Type.Number({ description: 'Cost in USD.' })),
 }
 
 const some = Type.Optional(Count)
@@ -78,8 +78,8 @@ export const ChatUsage = describes<WireUsage>()(
       ...{ cached_tokens: Count, cache_write_tokens: some, audio_tokens: some, image_tokens: some },
     }),
     completion_tokens_details: Type.Object({ reasoning_tokens: Count, audio_tokens: some, image_tokens: some }),
-    cost_nano_usd: Type.Integer({ description: 'What it cost, in nano-dollars.' }),
-    cost: Type.Number({ description: 'The same in USD.' }),
+    cost_nano_usd: Type.Integer({ description: 'Cost in nano-dollars.' }),
+    cost: Type.Number({ description: 'Cost in USD.' }),
   }),
 )
 
@@ -141,7 +141,7 @@ export const ApiError = describes<WireError>()(
     error: Type.Object({
       message: Text,
       type: Text,
-      param: orNull(Type.String({ description: 'The field at fault.' })),
+      param: orNull(Type.String({ description: 'The invalid field.' })),
       code: TextOrNull,
     }),
   }),
