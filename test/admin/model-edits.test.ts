@@ -124,7 +124,9 @@ test('what was set by hand stays within what a file says later, and is told of o
   expect(leftOut.map(({ name }: { name: string }) => name)).toEqual(unseen)
   const { warnings } = (await ask('POST', '/catalog/plan', { document: { version: 1, upstreams: {}, models: {} } }))
     .body
-  expect(warnings).toEqual(unseen.map((name) => expect.stringContaining(`${name}: what was set by hand waits`)))
+  expect(warnings).toEqual(
+    unseen.map((name) => `${name}: manual changes apply again once a file or a provider declares it.`),
+  )
 })
 
 test('a route is made, changed where something is said of it, and deleted', async () => {
@@ -218,7 +220,10 @@ test('a second of a local server has a price, and one of a provider none', async
     ['PATCH', LARGE],
   ] as const) {
     const answer = await ask(method, path, { pricing: timed })
-    expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('server of your own')])
+    expect([answer.status, answer.body.error.message]).toEqual([
+      400,
+      'The field pricing is invalid: a price per second is only for local upstreams. Set a price without second, or make the upstream local.',
+    ])
   }
   const owner = await fixture.signIn('owner')
   const moved = await owner.ask('PATCH', '/upstreams/near', {

@@ -56,7 +56,7 @@ test('what is no model there, or not all of one, is said', () => {
   write('m-00003-of-00003.gguf', part(2, 3))
   expect(why('m-00001-of-00003.gguf')).toContain('has 3 parts, but m-00002-of-00003.gguf is missing')
   write('renamed.gguf', part(0, 3))
-  expect(why('renamed.gguf')).toContain('is one of 3 parts, and its name does not say so')
+  expect(why('renamed.gguf')).toContain('is one of 3 parts. Rename them to MODEL-00001-of-00003.gguf and so on')
   expect(why('')).toContain('There are 2 models in')
   write('mmproj.gguf', PROJECTOR)
   expect(why('mmproj.gguf')).toContain('is a projector for another model')
