@@ -1,28 +1,25 @@
-/**
- * What is for administrators: pages, and the API that they ask, which is an instance of its own with its own doors (`admin/app.ts`).
- * A server without a dashboard has the API alone.
- */
+/** Mounts the admin API, an instance of its own (`admin/app.ts`), and the dashboard's pages, if there are any. */
 import { Elysia } from 'elysia'
 import { GatewayError } from '../domain/error.ts'
 import { pathOf } from './instance.ts'
 
 export interface AdminSurface {
   admin: { handle(request: Request): Promise<Response> }
-  /** Null where the server has no dashboard. Of an asset that there is not, it returns null. */
+  /** Null without a dashboard. Returns null for an unknown asset. */
   pages: { serve(asset: string | null, request: Request): Promise<Response | null> } | null
 }
 
-/** What is there or below is never opened to pages of other origins. */
+/** These paths never get CORS headers. */
 export const isForAdmins = (path: string) => path === '/admin' || path.startsWith('/admin/')
 
-/** Where there is no page and nothing that one would load; after an update there may be. */
+/** For a missing page or asset: an update may add it, so it must not be cached. */
 const NOTHING = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' }
 
 export function adminController({ admin, pages }: AdminSurface) {
   const toApi = ({ request }: { request: Request }) => admin.handle(request)
   const app = new Elysia({ name: 'admin' })
     .all('/admin/api/*', toApi, { parse: 'none' })
-    // Or else the pages, which are for GET alone, would come before what is for all methods.
+    // Otherwise the pages' GET route would take precedence over `.all`.
     .get('/admin/api/*', toApi)
   if (pages === null) return app
   const serve = async (asset: string | null, request: Request) => {

@@ -1,14 +1,11 @@
-/**
- * The public surface: mounts the controllers, and turns whatever they throw into the error that clients know from OpenAI's
- * API. Built from its dependencies alone, so that a test can run it with a clock and upstreams of its own.
- */
+/** The public server: mounts the controllers and turns what they throw into API errors. */
 import { Elysia } from 'elysia'
 import type { ServerReadiness } from '../documents/server.ts'
 import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../domain/task.ts'
-
+import { STORES_NOTHING } from '../formats/responses/request.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
@@ -20,7 +17,7 @@ import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPatt
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
 
-/** What `/healthz` and `/readyz` need, the only answers without a key. They name nothing that is configured here. */
+/** For `/healthz` and `/readyz`, which need no key and so reveal nothing about the configuration. */
 interface ReadinessDeps {
   readiness(): ServerReadiness
   now(): number
@@ -41,56 +38,56 @@ const healthController = (deps: ReadinessDeps) => {
     })
 }
 
-const LONGEST = 400
+const MAX_LENGTH = 400
 const MAX_SEGMENTS = 12
 
 /**
- * Finds the served path in whose words a path ends, in letters of either case.
- * @param routes paths that are served, which may have `:name` segments and end in `*`
+ * Finds the route that a path ends with, ignoring case and a missing `/v1`.
+ * @param routes may have `:name` segments and end in `*`
  */
-function findMeant(path: string, routes: readonly string[]): { path: string; route: string } | null {
+function suggestUrl(path: string, routes: readonly string[]): { path: string; route: string } | null {
   const segments = path.split('/').filter((segment) => segment !== '')
-  if (path.length > LONGEST || segments.length > MAX_SEGMENTS) return null
+  if (path.length > MAX_LENGTH || segments.length > MAX_SEGMENTS) return null
   for (let from = 0; from < segments.length; from++) {
     const rest = `/${segments.slice(from).join('/')}`
     const lower = rest.toLowerCase()
     for (const route of routes) {
       const star = toPattern(route).exec(lower) ?? toPattern(route).exec(`/v1${lower}`)
-      // A model's name is as it was written.
+      // Keeps the case of a model's name.
       if (star) return { path: route.replace('*', () => rest.slice(rest.length - (star[1] ?? '').length)), route }
     }
   }
   return null
 }
 
-/** Null where no more can be said than that it is not there. */
-function whyNoResponses(request: Request, path: string): GatewayError | null {
-  // Codex tries a WebSocket first: after 426 it goes on over HTTP at once, after anything else only when it has tried again and
-  // again (openai/codex#43353).
+/** Explains missing parts of the Responses API; null for any other path. */
+function explainResponses(request: Request, path: string): GatewayError | null {
+  // Codex tries a WebSocket first. After 426 it uses HTTP at once; after any other status only after several retries
+  // (openai/codex#43353).
   if (path === ENDPOINT_PATHS.responses && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     return new GatewayError(
       'websocket_not_supported',
-      `This gateway answers over HTTP alone: POST ${ENDPOINT_PATHS.responses}, with "stream": true for events.`,
+      `WebSocket is not supported. Use POST ${ENDPOINT_PATHS.responses}, with "stream": true for events.`,
     )
   if (!path.startsWith(`${ENDPOINT_PATHS.responses}/`) || path === COUNT_PATHS.responses) return null
   if (path === `${ENDPOINT_PATHS.responses}/compact`)
     return new GatewayError(
       'unknown_url',
-      `Compaction is not supported: there is no ${path}. Ask for a summary in an ordinary request to POST ${ENDPOINT_PATHS.responses}.`,
+      `Compaction is not supported. Request a summary in a normal request to POST ${ENDPOINT_PATHS.responses}.`,
     )
   return new GatewayError(
     'unknown_url',
-    `Nothing is found below ${ENDPOINT_PATHS.responses}: this gateway keeps no answers. Send the whole input to POST ${ENDPOINT_PATHS.responses} each time.`,
+    `${STORES_NOTHING} Send the whole input to POST ${ENDPOINT_PATHS.responses} each time.`,
   )
 }
 
-/** Above our own limit, so that our 413 comes first. */
+/** Above `MAX_BODY_BYTES`, so that Tollgate's own 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
 export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {
-  /** Origins whose pages may read answers; `*` for all of them, none by default. */
+  /** Origins allowed by CORS; `*` for all. */
   corsOrigins: readonly string[]
-  /** Whose word counts for where a client is, in `x-forwarded-for`. */
+  /** Proxies whose `x-forwarded-for` is trusted. */
   trustedProxies: readonly IpRange[]
 }
 
@@ -104,11 +101,11 @@ export function createApp(deps: AppDeps) {
       const response = answerError(deps, request, toGatewayError(app.routes, error, request), errorFormatOf(request))
       return opening?.open(response, request) ?? response
     },
-    // For connections that have not proved a key, and for those between two requests.
+    // For unauthenticated connections and between requests.
     idleSeconds: IDLE_SECONDS,
     maxBodyBytes: LARGEST_BODY_BYTES,
   })
-  // Without it, no request has a step more. What a controller returns is a response of ours, whose headers may be added to.
+  // Registered only if needed, since it costs each request a step.
   if (cors)
     app.onAfterHandle(({ response, request, path }) => {
       if (response instanceof Response && !isForAdmins(path)) cors.open(response, request)
@@ -124,18 +121,18 @@ export function createApp(deps: AppDeps) {
 
 export type App = ReturnType<typeof createApp>
 
-/** Before anyone is asked for a key: which paths there are is no secret, and agents try a 401 again for ever. */
+/** Checked before authentication: the routes are public, and agents retry a 401 forever. */
 function toGatewayError(routes: readonly Route[], error: unknown, request: Request): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof NoRoute)) return internalError(error)
   if (!hasHost(request)) return new GatewayError('invalid_request', 'The Host header is missing or malformed.')
   const { path, allow, message } = error
-  const told = whyNoResponses(request, path)
-  if (told) return told
+  const unsupported = explainResponses(request, path)
+  if (unsupported) return unsupported
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
-  const meant = findMeant(path, [...new Set(routes.map((route) => route.path))])
-  if (meant === null) return new GatewayError('unknown_url', message)
-  const [first] = methodsOf(routes, meant.route)
+  const suggestion = suggestUrl(path, [...new Set(routes.map((route) => route.path))])
+  if (suggestion === null) return new GatewayError('unknown_url', message)
+  const [first] = methodsOf(routes, suggestion.route)
   const method = first === 'ALL' ? request.method : first
-  return new GatewayError('unknown_url', `${message}. Did you mean ${method} ${meant.path.slice(0, 200)}?`)
+  return new GatewayError('unknown_url', `${message}. Did you mean ${method} ${suggestion.path.slice(0, 200)}?`)
 }

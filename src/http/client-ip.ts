@@ -1,12 +1,9 @@
-/**
- * Where a request comes from: the other end of its connection or, behind proxies that are trusted, what they say of theirs.
- * Asked for the requests of keys that may be used from some addresses only.
- */
+/** The client's IP address, also behind trusted proxies. Needed only for keys that are limited to certain addresses. */
 import { type Ip, type IpRange, isIn, toIp } from '../domain/ip.ts'
 import type { IpOf } from '../keys/token.ts'
 import type { Listener } from './instance.ts'
 
-/** @param listener the instance that has the connections; over a socket of the file system nobody has an address. */
+/** @param listener has the connections; those of a Unix socket have no address. */
 export const createIpOf =
   (listener: Listener, trustedProxies: readonly IpRange[]): IpOf =>
   (request, headers) => {
@@ -15,9 +12,8 @@ export const createIpOf =
   }
 
 /**
- * The first address that is none of a trusted proxy, from the peer's on and then through `x-forwarded-for` from its end, where
- * each proxy has put the address that it was called from. What is no address ends the way: the client, who may have written
- * it, is then nowhere that a list of addresses could have.
+ * The first untrusted address: from the peer, then backwards through `x-forwarded-for`, where each proxy appends its
+ * caller's address. An invalid address ends the search: the client, who may have written it, then matches no list.
  */
 export function toClientIp(peer: Ip, forwardedFor = '', trustedProxies: readonly IpRange[]): Ip | { behind: Ip } {
   const isTrusted = (ip: Ip) => trustedProxies.some((range) => isIn(range, ip))
@@ -33,6 +29,6 @@ export function toClientIp(peer: Ip, forwardedFor = '', trustedProxies: readonly
   return client
 }
 
-/** Some proxies write the port, too, and brackets around what has colons. */
+/** Some proxies add the port, and brackets around IPv6 addresses. */
 const toHop = (text: string): Ip | null =>
   toIp(/^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, '$1'))

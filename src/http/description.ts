@@ -1,9 +1,8 @@
-/** The description of an API as it is served: the same for everybody, made when somebody first asks for it, compressed for whoever takes that. */
+/** Serves an API description: created on first use, and compressed if the client accepts it. */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { once } from '../domain/once.ts'
 
-/** @param make gives the document. */
 export function createDescription(make: () => Promise<object>) {
   const packed = once(() => pack(make))
   return async (request: Request, headers: Record<string, string> = {}): Promise<Response> => {

@@ -1,7 +1,4 @@
-/**
- * The endpoints: where clients post what they want answered, each in a format of its own. The body stays raw: Elysia would drop fields
- * that its schema does not name.
- */
+/** The model endpoints, each with its format. Bodies stay raw, since Elysia would drop fields that its schema lacks. */
 import { Elysia } from 'elysia'
 import { GatewayError, internalError } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
@@ -20,22 +17,22 @@ import { type IpOf, toToken } from '../keys/token.ts'
 import { answerError } from './error-response.ts'
 import { bearerToken, type Listener, pathOf } from './instance.ts'
 
-/** 255 is the most that Bun takes. */
+/** Bun's maximum. */
 export const IDLE_SECONDS = 255
 
 const FORMATS: Readonly<Record<Endpoint, Format>> = { chat, messages, responses, completions, embeddings }
 
 const ENDPOINTS = keysOf(FORMATS)
 
-/** Their formats tell the errors of the endpoints below which they are. */
+/** Their errors follow the format of the endpoint above them. */
 const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
   messages: messagesCounting,
   responses: responsesCounting,
 }
 
 /**
- * How failures are told at an endpoint, or below it; elsewhere, as at `/v1/models`, by what its client speaks: whose is Anthropic's
- * always sends the version of its API (platform.claude.com/docs/en/api/versioning).
+ * The error format of an endpoint and the paths below it. Elsewhere, such as at `/v1/models`, Anthropic's clients are
+ * known by the version header that they always send (platform.claude.com/docs/en/api/versioning).
  */
 export function errorFormatOf(request: Request): ErrorFormat {
   const path = pathOf(request)
@@ -44,10 +41,7 @@ export function errorFormatOf(request: Request): ErrorFormat {
   return path.startsWith('/v1/') && request.headers.has('anthropic-version') ? messages : openAiErrors
 }
 
-/**
- * @param app the instance that listens: as part of Elysia's context its server would cost every request a property.
- * @param ipOf where a request comes from.
- */
+/** @param app the listening instance: as part of Elysia's context its server would cost each request a property. */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
   ...ENDPOINTS.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
   ...keysOf(COUNTING).map((name) =>
@@ -55,7 +49,7 @@ export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf)
   ),
 ]
 
-/** @param owner who asks, where that needs no proof. */
+/** @param owner the caller, if it needs no authentication. */
 export const endpointController = (
   deps: HandleDeps,
   app: Listener,
@@ -86,7 +80,7 @@ const controller = (
     { parse: 'none' },
   )
 
-/** Answers a chat of somebody who needs no proof, and comes from nowhere. Throws as `handle` does. */
+/** Handles a chat of an authenticated caller without an IP address. Throws as `handle` does. */
 export const handleOwned = (deps: HandleDeps, app: Listener, request: Request, headers: RequestHeaders, owner: Key) =>
   handle(deps, chat, {
     ...{ request, headers, owner, token: null, ipOf: () => null },
@@ -95,8 +89,7 @@ export const handleOwned = (deps: HandleDeps, app: Listener, request: Request, h
   })
 
 /**
- * Chat for somebody who has signed in, as `POST /v1/chat/completions` answers it: by a key of theirs that has no secret. Who asks is
- * found out before (`admin/playground.ts`), and nothing of the body is read until then.
+ * Chat for a signed-in user, with their key that has no secret. The caller authenticates first (`admin/playground.ts`).
  */
 export const createPlayground =
   (deps: HandleDeps, app: Listener) =>

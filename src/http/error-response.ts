@@ -1,4 +1,4 @@
-/** What a client reads of a failure, in the shape of what it speaks, and the line that it leaves in the log. */
+/** Error responses in the format of the client's API, and their log lines. */
 import type { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { openAiErrors } from '../formats/chat/chat.ts'
@@ -11,7 +11,6 @@ interface ErrorDeps {
   now(): number
 }
 
-/** Answers a request that has failed, and logs what has not been logged yet. */
 export function answerError(
   deps: ErrorDeps,
   request: Request,
@@ -19,18 +18,18 @@ export function answerError(
   format: ErrorFormat = openAiErrors,
 ): Response {
   const response = toErrorResponse(logged(deps, request, error), format)
-  // Nobody reads what may still come of its body, and Bun would go through it chunk by chunk, however small they are.
+  // The rest of the body is not read, and Bun would go through it chunk by chunk.
   if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
   return response
 }
 
-/** Gives an error its request's id, where the gateway has not done so, and logs what has not been logged yet. */
+/** Sets the request ID if the gateway has not, and logs what is not logged yet. */
 function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError): GatewayError {
   if (error.requestId === null) {
     const id = mintId(now())
     error.requestId = toRequestId(id)
     const path = pathOf(request)
-    log.info('request_refused', 'refused', {
+    log.info('request_refused', 'request rejected', {
       id,
       method: request.method,
       path,
@@ -40,7 +39,7 @@ function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError):
     })
   }
   if (error.kind === 'internal') {
-    log.error('internal_error', 'a request failed for an internal error', {
+    log.error('internal_error', 'request failed with an internal error', {
       id: error.requestId,
       error: traceOf(error.cause),
     })

@@ -1,4 +1,4 @@
-/** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: what the calling key may use, and nothing else. */
+/** `GET /v1/models` and `GET /v1/models/<vendor>/<model_name>`: only models that the key may call. */
 
 import { Elysia } from 'elysia'
 import { isReady, type PublicModel, toPublicFacts } from '../catalog/public.ts'
@@ -19,15 +19,15 @@ import { bearerToken, pathOf } from './instance.ts'
 export interface ModelsDeps {
   live: { readonly snapshot: Snapshot }
   health: Pick<Health, 'forRequest'>
-  /** How the server of an upstream stands; null for one that is not started here. */
+  /** Null if Tollgate does not start its server. */
   serverStateOf(upstreamId: string): ServerState | null
-  /** How fast the server of a target writes, in tokens a second; null where none was measured. */
+  /** Output tokens per second; null if not measured. */
   speedOf(target: Target): number | null
   log: Log
   now(): number
 }
 
-/** @param owner who asks, where that needs no proof. */
+/** @param owner the caller, if it needs no authentication. */
 export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null = null) => {
   const keyOf = (request: Request, headers: RequestHeaders, bearer: string | undefined): Key => {
     const caller = { request, headers, token: toToken(bearer, headers), ipOf }
@@ -37,7 +37,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
   }
   const reply = (key: Key, request: Request, json: string) => {
     const id = mintId(deps.now())
-    deps.log.info('models_listed', 'models', { id, key: key.id, http: 200 })
+    deps.log.info('models_listed', 'models listed', { id, key: key.id, http: 200 })
     const ids = errorFormatOf(request).ids(toRequestId(id))
     return new Response(json, { headers: { 'content-type': 'application/json', ...ids } })
   }
@@ -68,7 +68,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
       const key = keyOf(request, headers, bearer)
-      // The slash of a slug may arrive raw or as %2F, and the router's own parameter is not decoded.
+      // The slash of a model ID may be escaped as %2F, and the router doesn't decode its parameter.
       const asked = decode(pathOf(request).replace(/^.*?\/v1\/models\//, ''))
       const { snapshot } = deps.live
       const found = visibleModel(snapshot, key, asked)
@@ -79,19 +79,16 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
 }
 
 /**
- * Codex, which says its version, fails to read a list without `models`. What it would find there takes the place of its own words to a
- * model (`base_instructions`): of none it knows better than we do
- * (https://github.com/openai/codex/blob/main/codex-rs/protocol/src/openai_models.rs).
+ * Codex (`client_version`) can't read a list without `models`. An entry would replace its own instructions for a model,
+ * so the list stays empty (https://github.com/openai/codex/blob/main/codex-rs/protocol/src/openai_models.rs).
  */
 const FOR_CODEX = ',"models":[]'
 
-/** A key as far as lists of models go by it. */
 type Asking = Pick<Key, 'id' | 'teamId' | 'scope' | 'models'>
 
-/** Of which nothing is known but, maybe, its team. */
 export const ANY_KEY: Asking = { id: '', teamId: null, scope: 'all', models: [] }
 
-/** What `GET /v1/models` lists for such a key. */
+/** The list of `GET /v1/models` for a key. */
 export function listModels(deps: StatesDeps, key: Asking): PublicModel[] {
   const stateFor = statesFor(deps, key)
   const { snapshot } = deps.live
@@ -104,10 +101,9 @@ export function listModels(deps: StatesDeps, key: Asking): PublicModel[] {
 
 type StatesDeps = Pick<ModelsDeps, 'live' | 'health' | 'serverStateOf' | 'speedOf'>
 
-/** What of a model changes from moment to moment. */
 type ModelState = Pick<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
-/** Whether some target can be called for a key now, how the first server stands that is started here, and how fast a local one is. */
+/** Readiness, the state of the first managed server, and the speed of a local one. */
 function statesFor(
   { health, serverStateOf, speedOf }: StatesDeps,
   key: Asking,
@@ -128,7 +124,7 @@ function statesFor(
   }
 }
 
-/** The text of each listed model up to what changes from request to request. A list may have hundreds. */
+/** Cached JSON of each model, up to the fields that change per request. A list may have hundreds. */
 const beginnings = new WeakMap<ListedName, string>()
 
 const toText = (name: ListedName, state: ModelState) =>

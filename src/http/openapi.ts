@@ -1,7 +1,4 @@
-/**
- * `GET /v1/openapi.json`: what the public API is like, for tools that make clients of it. It asks for no key, as it tells what every
- * server of this version would.
- */
+/** `GET /v1/openapi.json`. It needs no key, since it is the same on every server of this version. */
 import { Elysia } from 'elysia'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { createDescription } from './description.ts'

@@ -1,4 +1,4 @@
-/** What clients of the Responses API ask for besides: a WebSocket, and answers that nobody keeps. */
+/** Missing parts of the Responses API: WebSocket, stored responses, and compaction. */
 import { expect, test } from 'bun:test'
 import { startGateway } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -13,17 +13,23 @@ const KEPT: [method: string, path: string][] = [
   ['POST', '/responses/resp_1/cancel'],
 ]
 
-test.each(KEPT)('%s %s finds nothing, and is told why', async (method, path) => {
+test.each(KEPT)('%s %s says that nothing is stored', async (method, path) => {
   const response = await fetch(gateway.app.baseUrl + path, { method, ...(method === 'POST' ? { body: '{' } : {}) })
   expect(response.status).toBe(404)
-  expect(await response.json()).toMatchObject({ error: { message: expect.stringMatching(/keeps no answers/) } })
+  expect(await response.json()).toMatchObject({
+    error: { message: 'Tollgate does not store responses. Send the whole input to POST /v1/responses each time.' },
+  })
 })
 
 test('compaction is refused by name, and counting by GET is told to post', async () => {
   const compact = await fetch(`${gateway.app.baseUrl}/responses/compact`, { method: 'POST', body: '{' })
   expect([compact.status, await compact.json()]).toEqual([
     404,
-    { error: expect.objectContaining({ message: expect.stringContaining('Compaction is not supported') }) },
+    {
+      error: expect.objectContaining({
+        message: 'Compaction is not supported. Request a summary in a normal request to POST /v1/responses.',
+      }),
+    },
   ])
   const counted = await fetch(`${gateway.app.baseUrl}/responses/input_tokens`)
   expect([counted.status, counted.headers.get('allow')]).toEqual([405, 'POST'])

@@ -36,7 +36,9 @@ function withTypes(body: JsonObject): JsonObject {
   return { ...body, input: input.map((item) => (isEasy(item) ? { ...item, type: 'message' } : item)) }
 }
 
-const WHOLE_INPUT = 'Tollgate does not store responses. Send the whole input instead.'
+export const STORES_NOTHING = 'Tollgate does not store responses.'
+
+const WHOLE_INPUT = `${STORES_NOTHING} Send the whole input instead.`
 
 const KEPT: Readonly<Record<string, string>> = {
   previous_response_id: WHOLE_INPUT,

@@ -1,4 +1,4 @@
-/** The description of the public API (OpenAPI 3.1). It is the same on every server: nothing that is configured is in it. */
+/** OpenAPI 3.1 of the public API. It contains nothing of the configuration. */
 import { PublicModel } from '../../documents/model.ts'
 import { keysOf } from '../../domain/json.ts'
 import { RequestSchema } from '../../domain/request.ts'
@@ -109,11 +109,7 @@ export const toPublicDocument = () => withComponents(DOCUMENT, NAMED)
 
 type Json = Readonly<Record<string, unknown>>
 
-/**
- * Makes a document whose schemas stand in `components`, wherever one of these is.
- *
- * @param named schemas by the names that they get.
- */
+/** Moves the named schemas to `components` and refers to them. */
 export function withComponents(document: Json, named: Readonly<Record<string, object>>): Json {
   const names = new Map(Object.entries(named).map(([name, schema]) => [schema, name]))
   const write = (value: unknown): unknown => {
@@ -129,7 +125,7 @@ export function withComponents(document: Json, named: Readonly<Record<string, ob
   return { ...spread(document), components: { ...components, schemas } }
 }
 
-/** One of several words, and a plain value or null, have shorter forms than alternatives. */
+/** Shortens alternatives of words to an `enum`, and those of a plain type and null to a list of types. */
 function toShort(schema: Json): Json {
   const { anyOf, ...rest } = schema
   if (!Array.isArray(anyOf)) return schema

@@ -1,4 +1,4 @@
-/** What the descriptions of the APIs (OpenAPI 3.1) say of each endpoint for models: its request, its answers, its errors. */
+/** OpenAPI 3.1 of the model endpoints: requests, responses, and errors. */
 
 import { Type } from '@sinclair/typebox'
 import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
@@ -10,7 +10,6 @@ import { ResponsesSchema } from '../../formats/responses/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { ApiError, ChatCompletion, Costs } from './schemas.ts'
 
-/** What is posted to an endpoint. */
 interface Operation {
   operationId: string
   summary: string
@@ -30,7 +29,6 @@ const toErrorsOf = (schema: object, statuses: Statuses) =>
     Object.entries(statuses).map(([status, description]) => [status, { description, content: json(schema) }]),
   )
 
-/** Of every answer of this API that is an error. */
 export const toErrors = (statuses: Statuses) => toErrorsOf(ApiError, statuses)
 
 export const NO_KEY = toErrors({
@@ -98,15 +96,15 @@ const toCounted = (schema: object) => ({
   },
 })
 
-/** A chat, for somebody who needs no key. */
+/** Chat without authentication. */
 export const chatOperation = {
   requestBody: toBody(
-    ", as OpenAI's API takes it. Null is taken for absent; fields that are not named here travel on to the model's provider.",
+    ", in OpenAI's format. Null means absent. Fields not listed here are sent to the model's provider.",
     RequestSchema,
   ),
   responses: {
     ...toStreamed(
-      'The answer: whole, or with `stream: true` as server-sent events, each `data:` with a ChatCompletionChunk, `[DONE]` last, comments as keep-alives. A failure after the first word is one last event with an `error`.',
+      'The completion. With `stream: true`, server-sent events: each `data:` is a ChatCompletionChunk, the last is `[DONE]`, and comments are keep-alives. If the stream fails, its last event has an `error`.',
       ChatCompletion,
     ),
     ...toErrors(FAILURES),
@@ -145,7 +143,7 @@ export const EmbeddingList = Type.Object({
   }),
 })
 
-/** Of an answer that is passed as its upstream wrote it, little is certain. */
+/** Passed-through responses may lack most fields. */
 const MessagesUsage = Type.Object({
   input_tokens: Type.Integer({ description: 'Excludes tokens read from or written to a cache.' }),
   cache_read_input_tokens: Type.Optional(orNull(Count)),
@@ -209,9 +207,9 @@ const Response = Type.Object({
 })
 
 const OF_ANTHROPIC =
-  ", as Anthropic's API takes it. What is not named here is left out: fields, blocks, and tools that only their provider could run."
+  ", in Anthropic's format. Fields and blocks not listed here are dropped, and so are tools that only their provider can run."
 const OF_RESPONSES =
-  ", as OpenAI's API takes it. What is not named here is left out: fields, items, and tools that only their provider could run. Nothing is kept: `previous_response_id`, `conversation`, `prompt` and `background` are refused."
+  ", in OpenAI's format. Fields and items not listed here are dropped, and so are tools that only their provider can run. Nothing is stored: `previous_response_id`, `conversation`, `prompt`, and `background` are rejected."
 
 export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   chat: {
@@ -228,7 +226,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     requestBody: toBody(OF_RESPONSES, ResponsesSchema),
     responses: {
       ...toStreamed(
-        'The answer, with what its request asked for besides: whole, or with `stream: true` as the events of this API, numbered, the last one `response.completed`, `response.incomplete` or `response.failed`; comments as keep-alives.',
+        "The response, which repeats the request's fields. With `stream: true`, the numbered events of this API, the last of them `response.completed`, `response.incomplete`, or `response.failed`; comments are keep-alives.",
         Response,
       ),
       ...errors,
@@ -241,7 +239,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     requestBody: toBody(OF_ANTHROPIC, MessagesSchema),
     responses: {
       ...toStreamed(
-        'The answer: whole, or with `stream: true` as the events of this API, from `message_start` to `message_stop`; pings as keep-alives, comments before the first event. A failure after that is one last event `error`.',
+        'The message. With `stream: true`, the events of this API, from `message_start` to `message_stop`. Keep-alives are pings, or comments before the first event. If the stream fails, its last event is `error`.',
         Message,
       ),
       ...messagesErrors,
@@ -251,10 +249,10 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     operationId: 'createCompletion',
     summary: 'Create a legacy completion',
     tags: ['chat'],
-    requestBody: toBody('. It goes on as it came: fields that are not named here, too.', CompletionRequest),
+    requestBody: toBody('. Passed through unchanged, with fields not listed here.', CompletionRequest),
     responses: {
       ...toStreamed(
-        'The answer as the upstream wrote it: whole, or with `stream: true` as server-sent events. A failure after the first word is one last event with an `error`.',
+        'The response, passed through from the upstream. With `stream: true`, server-sent events. If the stream fails, its last event has an `error`.',
         Type.Object({ id: Type.String(), model: Type.String() }),
       ),
       ...errors,
@@ -265,7 +263,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     summary: 'Create embeddings',
     tags: ['embeddings'],
     requestBody: toBody(
-      ". Fields that are not named here travel on to the model's provider, where that speaks this format.",
+      ". Fields not listed here are sent to the model's provider if it uses this format.",
       EmbeddingSchema,
     ),
     responses: {

@@ -1,4 +1,4 @@
-/** What clients of the public API read, for its description alone. */
+/** Response schemas of the public API, used only for its description. */
 import { Type } from '@sinclair/typebox'
 import { Count, describes, orNull, Text, TextOrNull, wordOf } from '../../documents/fields.ts'
 import { PublicModel } from '../../documents/model.ts'
@@ -58,7 +58,7 @@ const Origin = {
 }
 describes<AnswerOrigin>()(Type.Object(Origin))
 
-/** In the usage of answers that may be passed as their upstream wrote them. */
+/** Absent in passed-through responses. */
 export const Costs = {
   cost_nano_usd: Type.Optional(
     Type.Integer({
