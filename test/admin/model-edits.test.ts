@@ -215,14 +215,14 @@ test('a second of a local server has a price, and one of a provider none', async
   expect(body.model.routes).toMatchObject([{ upstream: 'near', own_price: true, pricing: timed }])
   const fine = [{ prompt: '0', completion: '0', second: '0.0000000000000001' }]
   expect((await ask('PUT', near, { pricing: fine })).body.error).toMatchObject({ field: 'pricing[0].second' })
-  for (const [method, path] of [
-    ['PUT', `${LARGE}/routes/paid/large`],
-    ['PATCH', LARGE],
+  for (const [method, path, field] of [
+    ['PUT', `${LARGE}/routes/paid/large`, 'pricing'],
+    ['PATCH', LARGE, 'routes[0].pricing'],
   ] as const) {
     const answer = await ask(method, path, { pricing: timed })
     expect([answer.status, answer.body.error.message]).toEqual([
       400,
-      'The field pricing is invalid: a price per second is only for local upstreams. Set a price without second, or make the upstream local.',
+      `The field ${field} is invalid: a price per second is only for local upstreams. Set a price without second, or make the upstream local.`,
     ])
   }
   const owner = await fixture.signIn('owner')
@@ -231,7 +231,7 @@ test('a second of a local server has a price, and one of a provider none', async
   })
   expect([moved.status, moved.body.error.field, moved.body.error.message]).toEqual([
     ...[400, 'local'],
-    expect.stringContaining('of the route of acme/tiny to near, second is the price'),
+    'The field local is invalid: route of acme/tiny to near: a price per second is only for local upstreams. Set a price without second, or make the upstream local.',
   ])
 })
 

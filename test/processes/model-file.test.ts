@@ -57,7 +57,7 @@ test('what is no model there, or not all of one, is said', () => {
   expect(why('m-00001-of-00003.gguf')).toContain('has 3 parts, but m-00002-of-00003.gguf is missing')
   write('renamed.gguf', part(0, 3))
   expect(why('renamed.gguf')).toContain('is one of 3 parts. Rename them to MODEL-00001-of-00003.gguf and so on')
-  expect(why('')).toContain('There are 2 models in')
+  expect(why('')).toContain(' has 2 models. Name one: m-00001-of-00003.gguf, renamed.gguf.')
   write('mmproj.gguf', PROJECTOR)
   expect(why('mmproj.gguf')).toContain('is a projector for another model')
   const whole = write('whole.gguf').path
@@ -68,7 +68,9 @@ test('what is no model there, or not all of one, is said', () => {
   expect(why('rank.gguf')).toContain('is a reranker')
   writeFileSync(join(folder.path, 'lfs.gguf'), 'version https://git-lfs.github.com/spec/v1\n')
   expect(why('../../../../../../../../dev/null')).toContain('is not a regular file')
-  expect(why('lfs.gguf')).toContain('lfs.gguf only points to the model')
+  expect(why('lfs.gguf')).toContain(
+    'lfs.gguf is a Git LFS pointer, not the model; run `git lfs pull` in its repository.',
+  )
 })
 
 test('memory is estimated from files, context and slots, and the context from memory', () => {
