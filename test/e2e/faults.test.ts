@@ -176,7 +176,7 @@ describe('a kill between the journal and the database', () => {
     const told = await place.run('ledger', 'verify')
     expect(told).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^journal\/\S+ holds 40 records of an instance/),
+      stdout: expect.stringMatching(/^journal\/\S+ holds 40 records of a stopped instance/),
     })
     expect((await place.run('keys', 'list')).stderr).toBe(
       'note: 40 ledger records wait in the journal; the next start of the server applies them.\n',

@@ -77,7 +77,7 @@ describe('model servers of the executable', () => {
     expect((await place.run('upstreams', 'logs', 'a')).stderr).toContain('No log for a: ')
     expect(await place.run('upstreams', 'start', 'a')).toMatchObject({ code: 0, stdout: 'a: ready.\n' })
     const listed = await place.run('upstreams', 'list')
-    expect(listed.stdout).toContain('started here')
+    expect(listed.stdout).toContain('local process')
     expect(listed.stdout).toContain('server: ready')
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('model server local/a with …')
     expect(await place.run('upstreams', 'stop', 'a')).toMatchObject({ code: 0, stdout: 'a: stopped.\n' })
@@ -95,11 +95,11 @@ describe('model servers of the executable', () => {
       signal: left.signal,
     }).catch(() => 'left')
     const listed = async () => (await place.run('upstreams', 'list')).stdout
-    await until('it hangs', async () => (await listed()).includes('answering 1'))
+    await until('it hangs', async () => (await listed()).includes('1 in flight'))
     const next = chat(server, 'a')
     await until('another one waits', async () => (await listed()).includes('1 queued'))
     const stopped = await place.run('upstreams', 'stop', 'a', '--now')
-    expect(stopped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a: stopped, and \w+ again for requests/) })
+    expect(stopped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a: stopped, now \w+ again for queued requests\.\n$/) })
     expect((await next).status).toBe(200)
     left.abort()
     expect(await hung).toBe('left')
