@@ -179,7 +179,7 @@ describe('a kill between the journal and the database', () => {
       stdout: expect.stringMatching(/^journal\/\S+ holds 40 records of a stopped instance/),
     })
     expect((await place.run('keys', 'list')).stderr).toBe(
-      'note: 40 ledger records wait in the journal; the next start of the server applies them.\n',
+      'note: 40 ledger records pending in the journal; the next server start applies them.\n',
     )
     // Nobody but a server applies anything.
     expect([rowsNow(), segments()]).toEqual([[], left])

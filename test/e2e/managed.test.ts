@@ -99,7 +99,10 @@ describe('model servers of the executable', () => {
     const next = chat(server, 'a')
     await until('another one waits', async () => (await listed()).includes('1 queued'))
     const stopped = await place.run('upstreams', 'stop', 'a', '--now')
-    expect(stopped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a: stopped, now \w+ again for queued requests\.\n$/) })
+    expect(stopped).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^a: stopped, now \w+ again for queued requests\.\n$/),
+    })
     expect((await next).status).toBe(200)
     left.abort()
     expect(await hung).toBe('left')
