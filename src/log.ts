@@ -74,6 +74,7 @@ export type LogEvent =
   | 'config_unreadable'
   | 'config_readable'
   | 'catalog_overridden'
+  | 'catalog_deprecated'
   | 'upstream_discovered'
   | 'first_key_failed'
   | 'oidc_failed'

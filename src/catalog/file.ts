@@ -40,6 +40,8 @@ export interface ParsedCatalog {
   wildcards: { wildcard: string; models: number }[]
   /** Such as `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
   warnings: string[]
+  /** Those of the warnings that are about old names of settings. */
+  renamed: string[]
 }
 
 /** @throws a ServiceError of kind `catalog_invalid` whose message has a line per problem */
@@ -75,6 +77,7 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
     devices: toDevices(upstreams),
     wildcards: countWildcards(models, expansion.models),
     warnings: [...renamed, ...toWarnings(file, document, options)],
+    renamed,
   }
 }
 
@@ -170,6 +173,7 @@ export async function parseSource(
       devices: [...all.devices, ...parsed.devices],
       wildcards: [...all.wildcards, ...parsed.wildcards],
       warnings: [...all.warnings, ...parsed.warnings],
+      renamed: [...all.renamed, ...parsed.renamed],
     }
   }
   for (const file of files) requireDevices(all, file)
@@ -182,7 +186,7 @@ export const parseModelFiles = ({ modelFiles }: Pick<CatalogSource, 'modelFiles'
 
 const NOTHING: ParsedCatalog = {
   ...{ catalog: { upstreams: [], models: [], aliases: [] }, memory: new Map(), devices: [] },
-  ...{ wildcards: [], warnings: [] },
+  ...{ wildcards: [], warnings: [], renamed: [] },
 }
 
 interface OfFile {

@@ -32,12 +32,13 @@ test.each(['false', '[]', '[responses]', '[responses, completions]'])('native: %
 test('an upstream may have the names of 0.1.0, each of which gets a warning with its line and the new name', async () => {
   const upstream =
     '{ dialect: openai, base_url: "https://a.example", native: [responses], leave: 5s, api_key: file:/x }'
-  const { catalog, warnings } = await parse(upstream)
+  const { catalog, warnings, renamed } = await parse(upstream)
   expect(catalog.upstreams[0]?.options).toMatchObject({ passthrough: ['responses'], disconnect_grace: '5s' })
   expect(warnings.slice(0, 2)).toEqual([
     'test:2: upstreams.it.native is now passthrough. The next release drops the old name.',
     'test:2: upstreams.it.leave is now disconnect_grace. The next release drops the old name.',
   ])
+  expect(renamed).toEqual(warnings.slice(0, 2))
   await expect(parse(upstream.replace('{', '{ passthrough: false, '))).rejects.toThrow('native')
 })
 

@@ -76,5 +76,10 @@ test.each([
   ['status 402: You exceeded your current quota', 'raise the limit'],
   ['status 404: The model `gpt-9` does not exist', 'which models the provider offers'],
   ['the variable OPENAI_API_KEY is not set on the server', 'Put the key there'],
+  ['the file /run/secrets/openai does not exist', 'Put the key there'],
+  ['returned 403: credential or account not permitted to do this', 'project, or region'],
+  ['Upstream `paid` returned 403: api_key or provider account not permitted to do this', 'project, or region'],
   ['status 503: overloaded', 'Provider error'],
+  ['Upstream `paid` is unreachable or closed the connection (ECONNREFUSED)', 'Check that it is running'],
+  ['Upstream `paid` is unreachable or closed the connection (ConnectionClosed)', 'Provider error'],
 ])('of %j it is said what to do', (said, words) => expect(toAdvice(said)).toContain(words))

@@ -126,4 +126,25 @@ test('starts, with its spool applied, its ledger intact, and each charge with th
   expect(rows.sort(byId)).toEqual(expected.sort(byId))
 })
 
+test('old names of flags, variables and catalog keys work, and the server says the new ones', async () => {
+  const catalog = await place.write(
+    'catalog.yaml',
+    `version: 1
+upstreams:
+  demo: { dialect: demo }
+  old: { dialect: openai, base_url: "https://a.example/v1", native: false, leave: 5s }
+models:
+  acme/demo:
+    { name: Demo, context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text], supported_features: [], pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: demo, model: x }] }
+`,
+  )
+  const environment = { TOLLGATE_KEEP: '80d' }
+  const server = await place.serve(['--catalog', catalog, '--leave', '7s'], { environment })
+  await server.logged('upstreams.old.leave is now disconnect_grace.')
+  expect(server.stderr()).toContain('"event":"catalog_deprecated"')
+  expect(server.stderr()).toContain('note: --leave is now --disconnect-grace.')
+  expect(server.stderr()).toContain('note: TOLLGATE_KEEP is now TOLLGATE_RETENTION.')
+  expect((await place.run('catalog', 'export')).stdout).toContain('disconnect_grace: 5s')
+})
+
 const byId = (a: unknown, b: unknown) => JSON.stringify(a).localeCompare(JSON.stringify(b))

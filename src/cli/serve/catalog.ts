@@ -115,8 +115,9 @@ const EMPTY: Catalog = { upstreams: [], models: [], aliases: [] }
 async function apply(source: CatalogSource, store: ConfigStore, io: Context, log: Log): Promise<boolean> {
   // Loaded late: most starts find the catalog applied and need no YAML parser.
   const { parseSource } = await import('../../catalog/file.ts')
-  // Its warnings are dropped: the server logs missing credentials per upstream.
-  const { catalog } = await parseSource(source, io.environment)
+  // Other warnings are dropped: the server logs missing credentials per upstream.
+  const { catalog, renamed } = await parseSource(source, io.environment)
+  for (const warning of renamed) log.warn('catalog_deprecated', warning)
   // Without a catalog its entries are kept, but models whose files are gone are still removed.
   const prune = source.text === null ? 'managed' : true
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune })

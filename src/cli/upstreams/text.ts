@@ -91,7 +91,7 @@ export function toTrouble({ reason, last_error: error }: ShownUpstream, nowMs: n
 /** The first match applies. */
 const ADVICE: readonly [RegExp, string][] = [
   [
-    /variable .* is not set|is not there$|is empty$/,
+    /variable .* is not set|file .* does not exist$|is empty$/,
     'Put the key there. The server reads variables at start and files on reload.',
   ],
   [
@@ -103,10 +103,10 @@ const ADVICE: readonly [RegExp, string][] = [
     "The key can't list models but may still work: try --call. Else check the permissions of the key, project, or region at the provider.",
   ],
   [
-    /\b401\b|api[_ ]key|credential|invalid[_ ]key|unauthori[sz]ed/i,
+    /\b401\b|api[_ ]key(?! or )|credential(?! or account)|invalid[_ ]key|unauthori[sz]ed/i,
     'Check that the key is complete, valid, and for this provider. To replace it: tollgate upstreams edit ID --key',
   ],
-  [/\b403\b/, 'Check at the provider whether the key, project, or region has access to this model.'],
+  [/\b403\b|not permitted/, 'Check at the provider whether the key, project, or region has access to this model.'],
   [
     /model.*(not exist|not found|does not exist|unknown|no such)|(not found|unknown|no such).*model/i,
     'Check which models the provider offers, and set one as `model` of the route in the catalog.',
@@ -119,9 +119,9 @@ const ADVICE: readonly [RegExp, string][] = [
   [/does not resolve/, 'Check the host in base_url and the DNS of this machine. Behind a proxy, set HTTPS_PROXY.'],
   [/certificate/, 'Check base_url. For a private CA, start the server with NODE_EXTRA_CA_CERTS=FILE.'],
   [/proxy/i, 'Check HTTPS_PROXY and NO_PROXY of the server.'],
-  [/connection refused|no route to/, 'Check that it is running, and host and port in base_url.'],
+  [/connection refused|ECONNREFUSED|no route to/, 'Check that it is running, and host and port in base_url.'],
   [/timed out|timeout/i, 'Check for a firewall. If a proxy is required, set HTTPS_PROXY for the server.'],
-  [/\b5\d\d\b|broke|reset/, "Provider error. Check the provider's status page, then try again."],
+  [/\b5\d\d\b|closed the connection|reset/, "Provider error. Check the provider's status page, then try again."],
 ]
 
 export const toAdvice = (said: string): string | null => ADVICE.find(([words]) => words.test(said))?.[1] ?? null
