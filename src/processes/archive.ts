@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted `.tar.gz` with the system's `tar` into an empty folder: without permissions, owners, or times, limited in size,
- * and with nothing that points outside the folder.
+ * Unpacks an untrusted `.tar.gz` with the system's `tar`, limited in size, without permissions, owners, or times, and
+ * with nothing that points outside the folder.
  */
 import { chmodSync, createReadStream, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { codeOf } from '../domain/error.ts'
 
-/** The message completes a sentence that begins with the archive's path, such as `is not a .tar.gz file`. */
+/** Completes a sentence that begins with the archive's path, such as `is not a .tar.gz file`. */
 export class BadArchive extends Error {
   override name = 'BadArchive'
 }
@@ -19,7 +19,7 @@ const MAX_ENTRIES = 20_000
 export async function unpack(path: string, folder: string, mostBytes: number): Promise<void> {
   const program = Bun.which('tar')
   if (program === null) throw new BadArchive("can't be unpacked: tar is not on the PATH")
-  // `-k` refuses existing names, so that nothing is written through an earlier link.
+  // `-k` refuses existing names, so nothing is written through an earlier link.
   const tar = Bun.spawn([program, '-x', '-k', '-m', '--no-same-owner', '--no-same-permissions', '-f', '-'], {
     ...{ cwd: folder, stdin: 'pipe', stdout: 'ignore', stderr: 'pipe' },
     env: { PATH: process.env.PATH, LC_ALL: 'C' },
@@ -52,14 +52,13 @@ async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise
     await tar.end()
   } catch (error) {
     if (/^(Z_|ERR_ZLIB)/.test(codeOf(error))) throw new BadArchive('is not a valid .tar.gz file')
-    // tar exited early; its own message says why.
     if (codeOf(error) !== 'EPIPE') throw error
   } finally {
     bytes.destroy()
   }
 }
 
-/** Some versions of tar strip unsafe parts of a name and only print a warning. */
+/** Some versions of tar only warn when they strip unsafe parts of a name. */
 function requireTaken(code: number, said: string): void {
   if (/removing leading|member name contains|path contains/i.test(said))
     throw new BadArchive('has an entry outside its folder')

@@ -1,6 +1,6 @@
 /**
- * Decides after each change which model servers run: those with waiting requests, as far as memory allows, but not idle, unhealthy, or
- * removed ones. Only an unhealthy server is stopped while it has requests in flight.
+ * Decides which model servers run: those with queued requests, as far as memory allows. Servers with requests in flight
+ * are stopped only if unhealthy.
  */
 import { CPU, type MemoryBudgets, type ProcessSpec } from '../domain/model-server.ts'
 import type { Log } from '../log.ts'
@@ -14,18 +14,16 @@ export interface ArrangeDeps {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** For this long, requests for a loaded model go before those for another one. */
+/** How long requests for a loaded model go before those for another one. */
 const PATIENCE_MS = 20_000
 /** Time for an unhealthy server to finish its requests. */
 const SICK_GRACE_MS = 10_000
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Arrangement {
-  /** By upstream ID. */
   readonly models = new Map<string, ManagedModel>()
-  /** Limits for all models together, by device. */
+  /** By device. */
   memory: MemoryBudgets = new Map()
-  /** True once no more servers are started. */
   isDraining = false
   readonly #deps: ArrangeDeps
   #isArranging = false
@@ -36,7 +34,7 @@ export class Arrangement {
     this.#deps = deps
   }
 
-  /** Re-plans; changes made during a run cause one more run. */
+  /** Changes made during a run cause one more run. */
   changed(): void {
     this.#isChanged = true
     if (this.#isArranging) return
@@ -55,11 +53,11 @@ export class Arrangement {
     this.#takeBack()
   }
 
-  /** Memory need for planning, bytes; null if unknown. */
+  /** Bytes; null if unknown. */
   needOf = ({ supervisor: { spec } }: ManagedModel): number | null =>
     spec.memoryBytes ?? (isMeasurable(spec) ? this.#deps.measured.get(spec.hash) : null)
 
-  /** True if it can never fit next to the pinned models; also sets its failure. */
+  /** True if it never fits next to the pinned models; also sets its failure. */
   isTooLarge(model: ManagedModel): boolean {
     const { supervisor } = model
     if (supervisor.phase !== 'stopped') return false
@@ -69,7 +67,6 @@ export class Arrangement {
     return step.kind === 'never'
   }
 
-  /** Records the current memory use of its server. */
   measure({ supervisor }: ManagedModel): void {
     const { spec } = supervisor
     if (!isMeasurable(spec)) return
@@ -93,7 +90,7 @@ export class Arrangement {
     this.#takeBack = wakeMs === NEVER ? () => {} : clock.after(Math.max(0, wakeMs - nowMs), () => this.changed())
   }
 
-  /** Moves a model to its newest command, or removes it, once its requests have finished. */
+  /** Moves a model to its newest command, or removes it, after its requests. */
   #settle(model: ManagedModel): void {
     const { supervisor, next } = model
     if (model.isSick && !model.isLeaving) this.#leaveSick(model)
@@ -135,7 +132,7 @@ export class Arrangement {
       else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
       // No free memory for a preload: its first request starts it.
       else if (model.line.length === 0 && model.wanted === 'preload') model.wanted = null
-      // Only the oldest waiting model of a device may evict others.
+      // Only a device's oldest waiting model may evict others.
       else if (!blocked.has(device)) {
         blocked.add(device)
         if (step.kind === 'evict') for (const id of step.ids) this.#evict(id, nowMs)
@@ -217,14 +214,13 @@ function toReason(needBytes: number | null, mostBytes: number, device: string | 
 /** The measured memory of a process says nothing about a GPU's. */
 const isMeasurable = ({ device }: ProcessSpec) => device === null || device === CPU
 
-/** A server without a named device may be on any. */
+/** A server without a device may be on any. */
 const mayShare = (one: string | null, other: string | null) => one === other || one === null || other === null
 
-/** A model that takes memory now. Times are monotonic, ms. */
+/** Times are monotonic, ms. */
 export interface Resident {
   id: string
   needBytes: number
-  /** Pinned models are never unloaded. */
   isPinned: boolean
   phase: 'loading' | 'ready' | 'stopping'
   answering: number
@@ -234,26 +230,24 @@ export interface Resident {
   keptUntilMs: number
 }
 
-/** A model that has waiting requests and is not loaded. */
+/** A model with queued requests that is not loaded. */
 export interface Wanted {
   id: string
-  /** Null if unknown: it then gets all memory that pinned models leave. */
+  /** If null, it gets all memory that pinned models leave. */
   needBytes: number | null
-  /** Start of the wait. */
   sinceMs: number
 }
 
 interface Machine {
-  /** Limit for all models together; null for no limit. */
+  /** Null for no limit. */
   budgetBytes: number | null
   nowMs: number
-  /** How long requests for a loaded model go first. */
   patienceMs: number
 }
 
 /**
- * `evict`: stop these first. `wait`: memory will become free; plan again then, and at `atMs`. `hold`: these take no more requests until
- * then. `never`: it needs more than `mostBytes`, the most it could ever get.
+ * `evict`: stop these first. `wait`: plan again when memory becomes free, and at `atMs`. `hold`: these take no more
+ * requests until then. `never`: it needs more than `mostBytes`, the most it could get.
  */
 export type LoadStep =
   | { kind: 'start' }
@@ -262,8 +256,8 @@ export type LoadStep =
   | { kind: 'never'; mostBytes: number }
 
 /**
- * Evicts the least recently used models first, never one with requests in flight. Requests for a loaded model go first, but only for
- * `patienceMs`. A loaded model stays for a while, so that two models called in turn don't spend all time loading.
+ * Evicts the least recently used models first, never one with requests in flight. A loaded model stays for a while, so
+ * that two models called in turn don't spend all time loading.
  */
 export function planLoad(wanted: Wanted, residents: readonly Resident[], machine: Machine): LoadStep {
   const { budgetBytes, nowMs, patienceMs } = machine
@@ -287,7 +281,7 @@ export function planLoad(wanted: Wanted, residents: readonly Resident[], machine
   const soon = loaded.flatMap(({ keptUntilMs }) => (keptUntilMs > nowMs ? keptUntilMs : []))
   const times = isImpatient ? soon : [...soon, impatientMs]
   const atMs = times.length === 0 ? null : Math.min(...times)
-  // Models still within their minimum stay keep serving: they were loaded for requests that wait.
+  // Models within their minimum stay keep serving the requests they were loaded for.
   const held = loaded.filter(({ keptUntilMs }) => keptUntilMs <= nowMs)
   return { kind: 'wait', atMs, hold: isImpatient ? (choose(held, lackBytes) ?? []) : [] }
 }
@@ -297,7 +291,7 @@ const isFree = ({ answering, waiting, keptUntilMs }: Resident, nowMs: number, is
 
 const sum = (residents: readonly Resident[]) => residents.reduce((all, { needBytes }) => all + needBytes, 0)
 
-/** The first ones that together have enough memory, without those not needed; null if all of them don't. */
+/** The first that together have enough memory, without unneeded ones; null if all are not enough. */
 function choose(inOrder: readonly Resident[], bytes: number): string[] | null {
   const chosen: Resident[] = []
   for (const one of inOrder) {

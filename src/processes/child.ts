@@ -1,6 +1,6 @@
 /**
- * A model server as a child process, in its own process group with a guard: a shell that reads a pipe from us and kills the group when
- * the pipe closes, so that nothing is left even if this process is killed.
+ * A model server in its own process group with a guard: a shell that kills the group when its pipe from us closes, even
+ * if this process is killed.
  */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -9,15 +9,12 @@ import { explainProgram, type Filling, fill, KEY_VARIABLE, toServerEnvironment }
 
 export interface Launched extends Filling {
   pid: number
-  /** The command as run. */
   words: readonly string[]
-  /** Resolves once its whole group has ended, to how, such as `exited with 1`. */
+  /** Resolves once its whole group has ended, to such as `exited with 1`. */
   exited: Promise<string>
-  /** Null while it runs, then how it ended. */
+  /** Null while it runs. */
   ended: string | null
-  /** Signals the whole group. */
   signal(name: 'SIGTERM' | 'SIGKILL'): void
-  /** Null if unknown. */
   memoryBytes(): number | null
 }
 
@@ -25,15 +22,15 @@ interface LaunchOptions {
   environment: Readonly<Record<string, string | undefined>>
   /** See `toServerEnvironment`. */
   owner: string | null
-  /** Takes its output, with the key redacted. */
+  /** Gets its output, with the key redacted. */
   write(text: string): void
 }
 
-/** @throws an Error whose message says what to do. */
+/** @throws an Error that says what to do. */
 export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptions): Launched {
   const words = fill(spec.command, filling)
   const guarded = spawnGuarded(words, toGuarded(words, filling, options))
-  // Must not keep a CLI command alive; `serve` stops it explicitly.
+  // A CLI command may exit without it; `serve` stops it explicitly.
   guarded.unref()
   return {
     ...filling,
@@ -51,14 +48,14 @@ export function launch(spec: ProcessSpec, filling: Filling, options: LaunchOptio
   }
 }
 
-/** @throws an Error whose message says what to do if the program doesn't exist. */
+/** @throws an Error that says what to do if the program doesn't exist. */
 function toGuarded([program = '']: readonly string[], { key }: Filling, { environment, owner, write }: LaunchOptions) {
   const problem = explainProgram(program, environment.PATH ?? '')
   if (problem !== null) throw new Error(problem)
   return { environment: toServerEnvironment(environment, key, owner), secret: key, write }
 }
 
-/** Resident memory of a process and its children (Linux: proc_pid_status(5)); null elsewhere. */
+/** Resident memory with children (Linux: proc_pid_status(5)); null elsewhere. */
 function readMemory(pid: number): number | null {
   try {
     const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
@@ -71,7 +68,7 @@ function readMemory(pid: number): number | null {
 
 const STOP_COMMAND_MS = 15_000
 
-/** For servers that signals don't stop. Never throws: there may be nothing to stop. */
+/** For servers that signals don't stop. Never throws. */
 export async function runStopCommand(spec: ProcessSpec, filling: Filling, options: LaunchOptions): Promise<void> {
   if (spec.stopCommand === null) return
   const words = fill(spec.stopCommand, filling)
@@ -83,17 +80,17 @@ export async function runStopCommand(spec: ProcessSpec, filling: Filling, option
   }
 }
 
-/** Redacts a secret from streamed text, also across two pieces. */
+/** Redacts a secret from streamed text, also across pieces. */
 export class Redactor {
   readonly #secret: string
-  /** A possible start of the secret, not shown yet. */
+  /** A possible start of the secret. */
   #held = ''
 
   constructor(secret: string) {
     this.#secret = secret
   }
 
-  /** Returns the text that can be shown now. */
+  /** Returns text that is safe to show. */
   take(piece: string): string {
     const text = `${this.#held}${piece}`.replaceAll(this.#secret, HIDDEN)
     const shown = text.length - this.#begun(text)
@@ -101,12 +98,11 @@ export class Redactor {
     return text.slice(0, shown)
   }
 
-  /** Returns the rest at the end of the text. */
   end(): string {
     return this.#held.length < TELLING ? this.#held : HIDDEN
   }
 
-  /** How many first characters of the secret the text ends with. */
+  /** How many of the secret's first characters the text ends with. */
   #begun(text: string): number {
     let count = Math.min(this.#secret.length - 1, text.length)
     while (count > 0 && !text.endsWith(this.#secret.slice(0, count))) count--
@@ -115,36 +111,34 @@ export class Redactor {
 }
 
 const HIDDEN = '…'
-/** This many matching characters can't be a coincidence. */
+/** This many can't match by coincidence. */
 const TELLING = 4
 
 interface Ending {
   /** Null if killed by a signal. */
   code: number | null
-  /** Such as `exited with 1`. */
   how: string
 }
 
 interface GuardedOptions {
   environment: Readonly<Record<string, string>>
-  /** Redacted from its output; null for none. */
+  /** Redacted from its output. */
   secret: string | null
 
   write(text: string): void
 }
 
-/** The guard ignores all signals but KILL, and holds none of the program's files open. */
+/** Ignores all signals but KILL, and holds none of the program's files open. */
 const SCRIPT =
   'exec 3<&0; (trap "" TERM INT HUP; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" </dev/null 3<&-'
 
-/** Limit for reading its last output: a process that left the group may hold the pipes open forever. */
+/** Limit for reading its last output, since a process that left the group may hold the pipes open. */
 const LAST_WORDS_MS = 1_000
 
 /** The program must exist. */
 function spawnGuarded(words: readonly string[], { environment, secret, write }: GuardedOptions) {
   const child = Bun.spawn(['sh', '-c', SCRIPT, 'tollgate-server', ...words], {
     env: environment,
-    // Own process group.
     detached: true,
     stdin: 'pipe',
     stdout: 'pipe',
@@ -157,14 +151,11 @@ function spawnGuarded(words: readonly string[], { environment, secret, write }: 
     try {
       // While the guard runs, the group's number can't be reused.
       if (!isGone) process.kill(-child.pid, name)
-    } catch {
-      // The group has ended.
-    }
+    } catch {}
   }
   const exited = child.exited.then(async () => {
     const { exitCode: code, signalCode } = child
     ending = { code, how: signalCode === null ? `exited with ${code}` : `was killed by ${signalCode}` }
-    // Kills its children along with the guard.
     child.stdin.end()
     signal('SIGKILL')
     isGone = true
@@ -183,7 +174,7 @@ function spawnGuarded(words: readonly string[], { environment, secret, write }: 
   }
 }
 
-/** The program must exist. After `mostMs` its group is killed, and `isLate` is true. */
+/** The program must exist. Its group is killed after `mostMs`, with `isLate` true. */
 export async function runGuarded(
   words: readonly string[],
   options: GuardedOptions & { mostMs: number },
@@ -214,21 +205,19 @@ async function keep(
       const text = utf8.decode(piece, { stream: true })
       show(hider ? hider.take(text) : text)
     }
-  } catch {
-    // The stream has ended.
-  }
+  } catch {}
   show(hider?.end() ?? '')
 }
 
-/** Searches repeat because a killed process may just have started another. */
+/** A killed process may just have started another. */
 const MAX_LOOKS = 10
 const LOOK_MS = 10
 
 /**
- * Kills daemonized descendants that left their process group, found by an environment variable (Linux only: proc_pid_environ(5)).
- * Never throws.
- * @param leastLooks 2 if a process may be in exec right now, when its environment can't be read.
- * @returns the number of killed processes.
+ * Kills daemonized descendants that left their process group, found by an environment variable (Linux only:
+ * proc_pid_environ(5)). Never throws.
+ * @param leastLooks 2 if a process may be in exec now, when its environment can't be read.
+ * @returns the number killed.
  */
 export async function killOrphans(variable: string, value: string, leastLooks = 1): Promise<number> {
   const ended = new Set<number>()
@@ -247,7 +236,6 @@ async function findBy(word: string): Promise<number[]> {
   const found: number[] = []
   for (const pid of pids) {
     if (pid === process.pid) continue
-    // Unreadable for processes of other users and for ended ones.
     const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
     if (environment.split('\0').includes(word)) found.push(pid)
   }

@@ -1,12 +1,11 @@
-/** Commands of model servers: building one for llama-server, filling in placeholders, checking it, and its environment. */
+/** Commands of model servers: building, filling in, and checking them, and their environment. */
 import { basename, join } from 'node:path'
 import { CPU } from '../domain/model-server.ts'
 import type { Environment } from '../domain/snapshot.ts'
 
-/** Values for the placeholders of a command. */
 export interface Filling {
   port: number
-  /** New for each start, so that only we can call the server. */
+  /** New for each start, so that only Tollgate can call the server. */
   key: string
   /** ID of the first model routed to it. */
   slug: string
@@ -19,7 +18,7 @@ export const fill = (words: readonly string[], { port, key, slug }: Filling): st
     ),
   )
 
-/** The model named in a command; null where it isn't. */
+/** Null if a command names none. */
 interface NamedModel {
   alias: string | null
   file: string | null
@@ -40,7 +39,7 @@ function optionOf(words: readonly string[], ...names: string[]): string | null {
   return null
 }
 
-/** True if a server's `/props` (llama-server) name the model of its command; null if they can't be compared. */
+/** True if llama-server's `/props` name the model of its command; null if unknown. */
 export function isNamed(wanted: NamedModel, props: Readonly<Record<string, unknown>>): boolean | null {
   const { model_alias: alias, model_path: path } = props
   if (wanted.alias !== null && typeof alias === 'string' && alias !== '') return alias.split(',').includes(wanted.alias)
@@ -48,7 +47,7 @@ export function isNamed(wanted: NamedModel, props: Readonly<Record<string, unkno
   return null
 }
 
-/** Why a program can't be started, and what to do; null if it can. */
+/** Why a program can't be started and what to do; null if it can. */
 export function explainProgram(program: string, path: string): string | null {
   if (Bun.which(program, { PATH: path }) !== null) return null
   return program.includes('/')
@@ -56,7 +55,7 @@ export function explainProgram(program: string, path: string): string | null {
     : `program ${program} is not on the server's PATH; install it or use its full path in \`process\``
 }
 
-/** Nothing else of our environment is passed on: it contains provider credentials. */
+/** Nothing else is passed on, since our environment contains credentials. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|HIP_\w+|ROCR_\w+|HSA_\w+|GGML_\w+|LLAMA_\w+|VK_\w+|HF_HOME|HF_HUB_\w+|VLLM_\w+|OMP_\w+|DOCKER_\w+)$/
 
@@ -67,10 +66,7 @@ export const KEY_VARIABLE = 'LLAMA_API_KEY'
 /** Marks processes with the Tollgate data folder that started them. */
 export const OWNER_VARIABLE = 'TOLLGATE_SERVERS_OF'
 
-/**
- * Has the key for engines that read it from the environment, so that it need not be in the command.
- * @param owner identifies the data folder; null for none.
- */
+/** Includes the key, so that it need not be in the command. @param owner identifies the data folder; null for none. */
 export function toServerEnvironment(
   own: Readonly<Record<string, string | undefined>>,
   key: string,
@@ -86,30 +82,26 @@ export function toServerEnvironment(
   }
 }
 
-/** Looked up on the server's PATH, which begins with `engines/` of the data folder. */
+/** Looked up on the server's PATH, which starts with the data folder's `engines/`. */
 export const LLAMA_SERVER = 'llama-server'
 
 interface Serving {
-  /** Full paths. */
   model: string
   projector: string | null
-  /** Tokens per request. */
   context: number
-  /** Concurrent requests. */
   slots: number
-  /** CPU cores of the machine. */
   cores: number
   makesEmbeddings: boolean
   /** A name from `--list-devices`, or `cpu`; null lets the engine choose. */
   device: string | null
 }
 
-/** Prompt tokens between two checks for disconnected clients, so that a canceled long prompt ends soon. */
+/** Prompt tokens between checks for disconnected clients. */
 const BATCH = 512
 
 /**
- * The command, with placeholders. Sets slots and context explicitly: by default, concurrent requests share one context and fail together.
- * The key is in the environment, where process lists don't show it.
+ * Sets slots and context explicitly: by default, concurrent requests share one context and fail together. The key is in
+ * the environment, where process lists don't show it.
  */
 export function toCommand({ model, projector, context, slots, cores, makesEmbeddings, device }: Serving): string[] {
   // An embedding input must fit into one batch.
@@ -125,8 +117,9 @@ export function toCommand({ model, projector, context, slots, cores, makesEmbedd
 }
 
 /**
- * Device options, before and after the program. A projector ignores `--device` and uses the first GPU
- * (https://github.com/ggml-org/llama.cpp/issues/15804); builds before `--mmproj-device` read its device from the environment.
+ * Device options before and after the program. A projector ignores `--device` and uses the first GPU
+ * (https://github.com/ggml-org/llama.cpp/issues/15804); builds before `--mmproj-device` read its device from the
+ * environment.
  */
 function toPlace(device: string | null, hasProjector: boolean): [before: string[], options: string[]] {
   if (device === null) return [[], []]
@@ -136,15 +129,14 @@ function toPlace(device: string | null, hasProjector: boolean): [before: string[
 
 export const enginesFolder = (dataFolder: string) => join(dataFolder, 'engines')
 
-/** A symbolic link to the engine in use, so that a switch is one rename. */
+/** A symbolic link, so that a switch is one rename. */
 export const currentEngine = (dataFolder: string) => join(enginesFolder(dataFolder), 'current')
 
-/** The environment with `engines/` first on the PATH. */
 export function withEngines(environment: Environment, dataFolder: string): Environment {
   const path = environment.PATH ?? ''
   return { ...environment, PATH: [currentEngine(dataFolder), ...(path === '' ? [] : [path])].join(':') }
 }
 
-/** Full path of the llama-server that would run; null if there is none. */
+/** Full path; null if there is none. */
 export const findEngine = (dataFolder: string, environment: Environment): string | null =>
   Bun.which(LLAMA_SERVER, { PATH: withEngines(environment, dataFolder).PATH ?? '' })

@@ -1,4 +1,4 @@
-/** Starts model servers on a free port, with a new key and a log file, and checks whether they are ready. */
+/** Starts model servers on a free port with a new key and a log file, and checks if they are ready. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { appendFile, rename, stat } from 'node:fs/promises'
@@ -13,7 +13,6 @@ import { type Filling, isNamed, toNamedModel } from './command.ts'
 import type { Engine } from './fleet.ts'
 
 interface EngineOptions {
-  /** For logs. */
   folder: string
   /** See `toServerEnvironment`. */
   owner: string | null
@@ -23,7 +22,7 @@ interface EngineOptions {
   findPort?(): number
 }
 
-/** The older half of the log is in `<path>.1`. */
+/** `<path>.1` has the older half. */
 export const logPath = (folder: string, id: string) => join(folder, `${id}.log`)
 
 export function createEngine({ folder, owner, environment, now, findPort = findFreePort }: EngineOptions): Engine {
@@ -35,7 +34,7 @@ export function createEngine({ folder, owner, environment, now, findPort = findF
     async launch(id, slug, spec) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const filling: Filling = { port: findPort(), key: randomBytes(24).toString('base64url'), slug }
-      // A server of an earlier run may remain where signals don't reach it.
+      // A server of an earlier run may be out of reach of signals.
       await runStopCommand(spec, filling, optionsOf(id))
       try {
         const server = launch(spec, filling, optionsOf(id))
@@ -59,10 +58,12 @@ function findFreePort(): number {
 }
 
 const LOG_BYTES = 4 * 1024 * 1024
-/** Characters buffered for the disk. */
 const MAX_WAITING = 1024 * 1024
 
-/** A log file of bounded size, rotated to `<file>.1`. Never throws and never blocks the server: output that the disk can't take is dropped. */
+/**
+ * A bounded log file, rotated to `<file>.1`. Never throws or blocks the server: output that the disk can't take is
+ * dropped.
+ */
 export class LogFile {
   readonly #path: string
   readonly #mostBytes: number
@@ -71,7 +72,7 @@ export class LogFile {
   #bytes: number | null = null
   #writing: Promise<void> | null = null
 
-  /** @param mostBytes limit for both files together. */
+  /** @param mostBytes of both files. */
   constructor(path: string, mostBytes = LOG_BYTES) {
     this.#path = path
     this.#mostBytes = mostBytes
@@ -86,7 +87,7 @@ export class LogFile {
     })
   }
 
-  /** Resolves once all text so far is written or lost. */
+  /** Resolves once all text is written or lost. */
   flush(): Promise<void> {
     return this.#writing ?? Promise.resolve()
   }
@@ -125,11 +126,11 @@ interface Question {
   /** JSON for a POST; undefined for a GET. */
   body?: string
   mostBytes: number
-  /** Covers the whole response: a server may send single bytes forever. */
+  /** Covers the whole response, since a server may send single bytes forever. */
   signal: AbortSignal
 }
 
-/** One request that bypasses proxies, unlike `fetch`. Rejects on connection errors, too large responses, and timeouts. */
+/** Bypasses proxies, unlike `fetch`. Rejects on connection errors, too large responses, and timeouts. */
 export async function askDirectly(url: URL, { headers, body, mostBytes, signal }: Question): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const all = {
@@ -161,7 +162,6 @@ const MAX_MS = 5_000
 /** `/props` is a few kB, with the chat template. */
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** Calls a server that we started, with its key. */
 export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string, body?: string): Promise<Answer> =>
   askDirectly(new URL(`http://127.0.0.1:${port}${path}`), {
     headers: { authorization: `Bearer ${key}` },
@@ -169,12 +169,15 @@ export const ask = ({ port, key }: Pick<Launched, 'port' | 'key'>, path: string,
     ...{ mostBytes: MAX_BYTES, signal: AbortSignal.timeout(MAX_MS) },
   })
 
-/** `unsure`: it responds, but can't be identified. `foreign`: it is another server. */
+/** `unsure`: it can't be identified. `foreign`: it is another server. */
 export interface Look {
   state: 'ready' | 'sleeping' | 'unsure' | 'loading' | 'foreign'
 }
 
-/** Checks that a server is ready and is ours: another one may listen on its port, such as one left from an earlier run. Never throws. */
+/**
+ * Checks that a server is ready and ours, since another may listen on its port, such as one of an earlier run. Never
+ * throws.
+ */
 export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
   try {
     const health = await ask(server, spec.health)
@@ -191,7 +194,6 @@ export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look>
   }
 }
 
-/** Our key is unknown there. */
 const isRefused = ({ status }: Answer) => status === 401 || status === 403
 
 function toRecord(text: string): JsonObject | null {

@@ -1,5 +1,5 @@
 /**
- * Inference engines in `engines/` of the data folder: a folder and a JSON note for each, and a symbolic link to the one in use. A new
+ * Inference engines in the data folder's `engines/`: a folder and a JSON note each, and a link to the one in use. A new
  * engine is unpacked, tested, and switched to by one rename; the previous one is kept.
  */
 import {
@@ -23,7 +23,7 @@ import { runGuarded } from './child.ts'
 import { currentEngine, enginesFolder, LLAMA_SERVER } from './command.ts'
 
 export interface Installed {
-  /** Name of its folder. */
+  /** Its folder. */
   name: string
   /** As it reports. */
   version: string
@@ -60,7 +60,7 @@ interface Note {
   version: string
   sha256: string
   installed_ms: number
-  /** Path within its folder. */
+  /** Within its folder. */
   program: string
 }
 
@@ -70,7 +70,7 @@ function readNote(path: string): Note | null {
     const { version, sha256, installed_ms, program } = Object(json)
     if (![version, sha256, program].every((text) => typeof text === 'string') || typeof installed_ms !== 'number')
       return null
-    // A path outside would be another program than the installed one.
+    // A path outside would be a program that was not installed.
     if (isAbsolute(program) || program.split(sep).includes('..')) return null
     return { version, sha256, installed_ms, program }
   } catch {
@@ -95,14 +95,14 @@ function readFolder(folder: string): string[] {
   }
 }
 
-/** The message is full sentences. The engine in use stays. */
+/** The engine in use stays. */
 export class NotInstalled extends Error {
   override name = 'NotInstalled'
 }
 
 interface InstallOptions {
   dataFolder: string
-  /** Full path of an archive. */
+  /** Full path. */
   archive: string
   /** As published, in hex. */
   sha256: string
@@ -122,7 +122,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     )
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
-  // Even if this engine is installed, because its files may have changed.
+  // Even if installed, because its files may have changed.
   const { program, version } = await unpackNew(name, options)
   const notes: Note = {
     version,
@@ -199,7 +199,7 @@ function replace(folder: string, by: string): void {
   rmSync(before, { recursive: true, force: true })
 }
 
-/** The program nearest to the top, as a path within the folder. */
+/** The program nearest to the top, relative to the folder. */
 function findProgram(folder: string): string | null {
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const programs = paths.filter((path) => basename(path) === LLAMA_SERVER && statSync(join(folder, path)).isFile())
@@ -207,7 +207,7 @@ function findProgram(folder: string): string | null {
 }
 
 const VERSION_MS = 30_000
-/** Characters of the output kept, and shown in an error. */
+/** Characters of output kept, and shown in an error. */
 const [MAX_KEPT, MAX_SAID] = [10_000, 300]
 
 /** Runs `--version`, which loads all its libraries. */

@@ -1,4 +1,4 @@
-/** All managed model servers: their commands, request queues, status, and manual start and stop. `arrange.ts` decides which of them run. */
+/** All managed model servers: commands, queues, status, manual start and stop. `arrange.ts` decides which run. */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOfUnsent, queuedTooLong, type UpstreamError } from '../domain/error.ts'
 import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
@@ -21,9 +21,8 @@ import {
 } from './model.ts'
 import { Supervisor, sleep } from './supervisor.ts'
 
-/** Starts processes, except in tests. */
 export interface Engine {
-  /** @throws an Error whose message says what to do. */
+  /** @throws an Error that says what to do. */
   launch(id: string, slug: string, spec: ProcessSpec): Promise<Launched>
   look(server: Launched, spec: ProcessSpec): Promise<Look>
   runStopCommand(id: string, server: Launched, spec: ProcessSpec): Promise<void>
@@ -31,23 +30,21 @@ export interface Engine {
 
 export interface FleetDeps extends ArrangeDeps {
   engine: Engine
-  /** Called when a server becomes ready; the upstream has its URL and key. */
+  /** The upstream has its URL and key. */
   onReady?(upstream: Upstream, server: Launched): void
 }
 
-/** A request for a slot. */
 export interface Ask {
   upstream: Upstream
   /** Fairness group of the queue. */
   owner: string
   signal: EndSignal
-  /** Maximum wait, ms. */
+  /** Maximum wait. */
   patienceMs: number
-  /** Gets a function that describes its place in the queue; null once it no longer waits. */
+  /** Gets a description of its place in the queue; null once it no longer waits. */
   onWaiting?(note: (() => string) | null): void
 }
 
-/** Polling interval while waiting for a server. */
 const LOOK_MS = 50
 
 export class Fleet {
@@ -59,7 +56,7 @@ export class Fleet {
     this.#arrangement = new Arrangement(deps)
   }
 
-  /** Applies a configuration. Removed servers, and those with a new command, stop once their requests have finished. */
+  /** Removed servers, and those with a new command, stop after their requests. */
   renew({ upstreams, models: catalog }: Snapshot, specs: ProcessSpecs): void {
     const { models } = this.#arrangement
     this.#arrangement.memory = specs.memory
@@ -127,7 +124,7 @@ export class Fleet {
     return supervisor
   }
 
-  /** Resolves to a slot once the server is ready and it is the request's turn. Rejects with an UpstreamError. */
+  /** Resolves when the server is ready and it is the request's turn. Rejects with an UpstreamError. */
   lease(ask: Ask): Promise<Lease> {
     const { promise, resolve, reject } = Promise.withResolvers<Lease>()
     try {
@@ -181,7 +178,7 @@ export class Fleet {
     return model
   }
 
-  /** Never starts a server. Restarts one that has been unresponsive for as long as a response may take. Never throws. */
+  /** Never starts a server or throws. Restarts one that is unresponsive for as long as a response may take. */
   async probe({ id }: Upstream): Promise<Readiness> {
     const model = this.#arrangement.models.get(id)
     if (!model) return { state: 'unknown' }
@@ -200,7 +197,7 @@ export class Fleet {
       model.silence.end()
       return { state: 'ready' }
     }
-    // It may just be busy, and clients that disconnect early leave no evidence.
+    // It may be busy, and clients that disconnect early leave no evidence.
     const { firstToken, idle, totalWhole } = model.upstream.deadlines
     if (model.silence.lasts(this.#deps.clock.nowMs(), Math.max(firstToken, idle, totalWhole))) supervisor.doubt()
     return { state: 'degraded', reason: `its ${spec.health} doesn't respond` }
@@ -224,7 +221,7 @@ export class Fleet {
   /** Null for upstreams without a managed server. */
   stateOf = (id: string): ServerState | null => this.#arrangement.models.get(id)?.supervisor.state ?? null
 
-  /** Starts a server without a request and regardless of failures. @returns false if there is none with that ID. */
+  /** Starts a server regardless of failures. @returns false for an unknown ID. */
   start(id: string): boolean {
     const model = this.#arrangement.models.get(id)
     if (!model || model.isGone) return false
@@ -236,8 +233,8 @@ export class Fleet {
   }
 
   /**
-   * Stops a server after its requests, or immediately. Waiting requests, and the next one, start it again.
-   * @returns false if there is none with that ID.
+   * Stops a server after its requests, or immediately. Queued requests, and the next one, start it again.
+   * @returns false for an unknown ID.
    */
   stop(id: string, { now = false } = {}): boolean {
     const model = this.#arrangement.models.get(id)
@@ -250,11 +247,11 @@ export class Fleet {
     return true
   }
 
-  /** Resolves to the status once the server neither loads nor stops, nor waits to. */
+  /** Resolves once the server neither loads nor stops, nor waits to. */
   settled = (id: string): Promise<ServerStatus | null> =>
     this.#until(id, ({ supervisor: { phase }, wanted }) => phase !== 'loading' && wanted === null)
 
-  /** Resolves to the status once the server has stopped; it may be loading again for waiting requests. */
+  /** Resolves once the server has stopped; it may be loading again for queued requests. */
   stopped = (id: string): Promise<ServerStatus | null> => this.#until(id, () => true)
 
   async #until(id: string, isSo: (model: ManagedModel) => boolean): Promise<ServerStatus | null> {
@@ -272,7 +269,6 @@ export class Fleet {
       if (model.supervisor.phase !== 'ready') model.refuseAll(toStopping())
   }
 
-  /** Stops all servers immediately. */
   async close(): Promise<void> {
     this.drain()
     this.#arrangement.stop()
@@ -284,13 +280,13 @@ export class Fleet {
   }
 }
 
-/** What a request waits for, in addition to its turn. */
+/** What a request waits for besides its turn. */
 const toWhat = ({ supervisor: { phase } }: ManagedModel) =>
   phase === 'ready' ? '' : phase === 'stopped' ? 'for memory' : 'loading'
 
 const hasSlug = ({ command }: ProcessSpec) => command.some((word) => word.includes('{slug}'))
 
-/** ID of the first model routed to each upstream, by upstream ID. */
+/** The first model routed to each upstream. */
 function toSlugs(models: Iterable<CatalogModel>): Map<string, string> {
   const slugs = new Map<string, string>()
   for (const { facts, targets } of models)

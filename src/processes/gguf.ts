@@ -1,22 +1,22 @@
 /**
- * Reads the header of an untrusted GGUF file, version 2 or 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Counts are
- * checked against the size of the file; of lists, only short ones of numbers are kept.
+ * Reads the header of an untrusted GGUF file, version 2 or 3
+ * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Counts are checked against the file size; of lists, only
+ * short ones of numbers are kept.
  */
 
 export interface ByteSource {
   size: number
-  /** Returns `length` bytes; the range is within `size`. */
+  /** The range is within `size`. */
   read(offset: number, length: number): Uint8Array
 }
 
-/** The message completes a sentence that begins with the path, such as `is truncated`. */
+/** Completes a sentence that begins with the path, such as `is truncated`. */
 export class DamagedModel extends Error {
   override name = 'DamagedModel'
 }
 
-/** Read size: headers have from some kB to some MB. */
+/** Headers have from some kB to some MB. */
 const WINDOW_BYTES = 256 * 1024
-/** Limit for a header. */
 const MAX_BYTES = 128 * 1024 * 1024
 
 class Cursor {
@@ -85,7 +85,7 @@ class Cursor {
 
 interface GgufList {
   length: number
-  /** Null for other types, and for too many to keep. */
+  /** Null for other types and for too many. */
   numbers: number[] | null
 }
 

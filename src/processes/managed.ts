@@ -1,4 +1,6 @@
-/** Connects the fleet to a running server: logs and measured memory in the data folder, and the backend of managed upstreams. */
+/**
+ * Connects the fleet to a server: logs and measured memory in the data folder, and the backend of managed upstreams.
+ */
 
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -35,7 +37,7 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
   // Total timeouts include the time in the queue.
   const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
   try {
-    // It may have been aborted in the queue; an aborted signal fires no more events.
+    // An aborted signal fires no more events.
     if (signal.aborted) throw endOfUnsent(signal)
     const answer = await inner.call({
       ...call,
@@ -51,7 +53,7 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
   }
 }
 
-/** What an error says about the server: nothing, if the request or Tollgate caused it. */
+/** Errors caused by the request or Tollgate say nothing about the server. */
 function toOutcome(error: unknown): Outcome {
   if (!(error instanceof UpstreamError)) return 'none'
   const { kind, status, isTooLong, isOwnLimit, isBusy, isSpoiled } = error
@@ -61,7 +63,7 @@ function toOutcome(error: unknown): Outcome {
   return kind === 'aborted' ? 'none' : 'failed'
 }
 
-/** Gives its slot back at the end of the stream. */
+/** Returns its slot at the end of the stream. */
 class LeasedStream implements AnswerStream {
   readonly #inner: AnswerStream
   readonly #lease: Lease
@@ -98,14 +100,14 @@ class LeasedStream implements AnswerStream {
 }
 
 export interface MeasuredMemory {
-  /** Highest measured value, bytes; null if never measured. By the hash of the process, since another command may load another model. */
+  /** Highest measured value, bytes. By the hash of the process, since another command may load another model. */
   get(hash: string): number | null
   note(hash: string, bytes: number): void
 }
 
 /** Smaller increases are not written. */
 const STEP = 1.02
-/** Entries, including commands no longer in use. */
+/** Includes commands no longer in use. */
 const MAX_KEPT = 200
 
 export function readMeasured(path: string, log: Pick<Log, 'warn'>): MeasuredMemory {
@@ -143,7 +145,6 @@ function read(path: string): [string, number][] {
 interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
   dataFolder: string
   environment: Environment
-  /** Wall clock, ms. */
   now(): number
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
@@ -152,7 +153,7 @@ const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
 
 export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
-/** First kills processes left by a killed server on the same data folder. The caller holds `serve.lock`. */
+/** First kills processes that a killed server left. The caller holds `serve.lock`. */
 export async function createFleet({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Promise<Fleet> {
   const owner = toOwner(dataFolder)
   const left = await killOrphans(OWNER_VARIABLE, owner)
@@ -174,13 +175,13 @@ export async function createFleet({ dataFolder, environment, now, log, ...hooks 
   })
 }
 
-/** By inode, because another folder may have the same path in a container. */
+/** By inode, because folders in two containers may have the same path. */
 function toOwner(dataFolder: string): string {
   const { dev, ino } = statSync(dataFolder, { bigint: true })
   return `${dev}:${ino}`
 }
 
-/** The same backends, also for managed upstreams. */
+/** Adds managed upstreams. */
 export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
   const managed = Object.entries(backends).map(([name, backend]): [string, Backend] => [
     name,

@@ -1,4 +1,4 @@
-/** Finds the files of a model, with parts and projector, reads its facts from the header, and estimates the memory that a server needs. */
+/** Finds a model's files, reads facts from the header, and estimates the memory that a server needs. */
 
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { type ByteSource, DamagedModel, type GgufHeader, readHeader } from './gg
 
 /** KV cache. */
 interface CacheShape {
-  /** Numbers per token, all layers together. */
+  /** Per token, all layers together. */
   valuesPerToken: number
 }
 
@@ -16,7 +16,7 @@ export interface GgufFacts {
   name: string | null
   /** Such as `Q4_K_M`; null if unknown. */
   quantization: string | null
-  /** Trained context, tokens; null if not stated. */
+  /** Trained context; null if not stated. */
   contextLength: number | null
   layers: number
   embeddingLength: number
@@ -27,9 +27,9 @@ export interface GgufFacts {
   /** Input of a projector. */
   reads: { image: boolean; audio: boolean }
   hasTokenizer: boolean
-  /** Chat template; null if there is none. */
+  /** Chat template. */
   template: { hasTools: boolean; hasThoughts: boolean } | null
-  /** Part of a split model, from 0; null for a single file. */
+  /** Part of a split model, from 0. */
   shard: { index: number; count: number } | null
 }
 
@@ -42,7 +42,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   ...{ 36: 'TQ1_0', 37: 'TQ2_0', 38: 'MXFP4' },
 }
 
-/** Larger numbers are implausible and would make estimates useless. */
+/** Larger numbers would make estimates useless. */
 const MAX = 2 ** 31
 
 /** @throws a DamagedModel if a mandatory key is missing. */
@@ -75,7 +75,7 @@ export function toFacts({ values }: GgufHeader): GgufFacts {
     vocabulary: own('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : 0),
     cache: { valuesPerToken: toValuesPerToken(architecture ?? '', values, own) },
     kind: toKind(architecture ?? '', text('general.type'), own('pooling_type')),
-    // Projectors from before audio support don't state that they are for images.
+    // Projectors older than audio support don't state that they are for images.
     reads: { image: (values.get('clip.has_vision_encoder') ?? !hasAudio) === true, audio: hasAudio },
     hasTokenizer: text('tokenizer.ggml.model') !== null,
     template: template === null ? null : toTemplate(template),
@@ -99,7 +99,7 @@ function toKind(architecture: string, type: string | null, pooling: number | nul
   return (pooling ?? 0) > 0 || ENCODERS.test(architecture) ? 'embeddings' : 'chat'
 }
 
-/** Heads may be listed by layer; layers without attention have 0 and no cache. */
+/** Heads may be listed by layer; layers without attention have 0. */
 function toValuesPerToken(
   architecture: string,
   values: GgufHeader['values'],
@@ -118,7 +118,7 @@ function toValuesPerToken(
 }
 
 export interface Estimate {
-  /** Bytes, as the others. */
+  /** Bytes, like the others. */
   weights: number
   cache: number
   compute: number
@@ -126,11 +126,8 @@ export interface Estimate {
 }
 
 interface Serving {
-  /** All files together. */
   fileBytes: number
-  /** Tokens per request. */
   context: number
-  /** Concurrent requests. */
   slots: number
 }
 
@@ -152,10 +149,10 @@ export function estimateMemory(facts: GgufFacts, { fileBytes, context, slots }: 
 
 /** In this order, since agents need large contexts. */
 const CONTEXTS = [32_768, 16_384, 8_192, 4_096]
-/** For models that don't state their trained context. */
+/** If the trained context is not stated. */
 const UNSAID = 4_096
 
-/** The largest usual context that fits into `most` bytes and that the model was trained for; else the smallest. */
+/** The largest usual context that fits into `most` bytes and the trained context; else the smallest. */
 export function chooseContext(
   facts: GgufFacts,
   { fileBytes, slots, most }: Omit<Serving, 'context'> & { most: number },
@@ -170,16 +167,15 @@ export interface ModelFiles {
   /** The file to load: the first part of a split model. */
   path: string
   facts: GgufFacts
-  /** Number of files. */
   parts: number
-  /** All files, including the projector. */
+  /** Includes the projector. */
   bytes: number
   projector: { path: string; reads: GgufFacts['reads'] } | null
   /** Unused projectors in the same folder. */
   otherProjectors: string[]
 }
 
-/** @param path full path of a file or folder. @param projector full path of the projector, if named. */
+/** @param path full path of a file or folder. @param projector full path, if named. */
 export function findModelFiles(path: string, projector: string | null): ModelFiles {
   const isFolder = statOf(path).isDirectory()
   const beside = listModels(isFolder ? path : dirname(path))
@@ -193,7 +189,7 @@ export function findModelFiles(path: string, projector: string | null): ModelFil
   const facts = readFacts(model)
   requireChat(model, facts)
   const parts = listParts(model, facts)
-  // If a folder was named, its only projector belongs to the model.
+  // A folder's only projector belongs to its model.
   const own = projector ?? (isFolder && projectors.length === 1 ? (projectors[0] ?? null) : null)
   return {
     ...{ path: model, facts, parts: parts.length },

@@ -1,4 +1,6 @@
-/** One upstream with a managed server: its queue, requests in flight, and measured durations. `arrange.ts` decides when its server runs. */
+/**
+ * One upstream with a managed server: queue, requests in flight, measured durations. `arrange.ts` decides when it runs.
+ */
 
 import { UpstreamError } from '../domain/error.ts'
 import type { ProcessSpec } from '../domain/model-server.ts'
@@ -11,7 +13,6 @@ import type { Resident } from './arrange.ts'
 import type { Launched } from './child.ts'
 import { Silence, type StartFailure, type Supervisor } from './supervisor.ts'
 
-/** A queued request. */
 export interface Ticket extends QueueEntry {
   /** As configured when the call began. */
   upstream: Upstream
@@ -19,10 +20,9 @@ export interface Ticket extends QueueEntry {
   reject(error: Error): void
 }
 
-/** Result of a call: `lost` if the connection failed or broke; `none` if it says nothing about the server. */
+/** `lost`: the connection failed or broke. `none`: says nothing about the server. */
 export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 
-/** A slot of a ready server. */
 export interface Lease {
   /** With the server's URL and key. */
   upstream: Upstream
@@ -32,30 +32,28 @@ export interface Lease {
   over(outcome: Outcome): void
 }
 
-/** Requests queued for one model. */
 const MAX_WAITING = 256
-/** Default concurrency of a server. */
 const SLOTS = 4
-/** Failures in a row that make a server unhealthy; if all are of one owner, only if no other owner had a success. */
+/** Failures in a row that make a server unhealthy; if all are of one owner, only without successes of others. */
 const SICK = 3
-/** A server stays loaded at least as long as loading took, within these limits. */
+/** Limits for how long a server stays loaded, which is as long as loading took. */
 const MIN_KEPT_MS = 1_000
 const MAX_KEPT_MS = 30_000
-/** Assumed duration of a response before any was measured. */
+/** Assumed until measured. */
 const ANSWER_MS = 5_000
 
 export class ManagedModel {
   readonly line = new FairQueue<Ticket>(MAX_WAITING)
   answering = 0
   lastUsedMs = 0
-  /** Should run without waiting requests; `preload` only if memory is free. */
+  /** Should run without queued requests; `preload` only if memory is free. */
   wanted: 'preload' | 'ordered' | null = null
   wantedSinceMs = 0
-  /** When it was evicted, so that requests for the other model go first. */
+  /** Requests for the other model go first after this. */
   evictedMs = 0
-  /** Has the new command, used from the next start. */
+  /** Has the new command, from the next start. */
   next: Supervisor | null = null
-  /** Takes no more requests, because another model waits for its memory. */
+  /** Another model waits for its memory. */
   isHeld = false
   isLeaving = false
   /** Removed from the configuration. */
@@ -71,7 +69,7 @@ export class ManagedModel {
 
   constructor(
     public upstream: Upstream,
-    /** ID of the first model routed to it. */
+    /** The first model routed to it. */
     public slug: string,
     public spec: ProcessSpec,
     public supervisor: Supervisor,
@@ -85,22 +83,19 @@ export class ManagedModel {
     return this.line.length > 0 || this.wanted !== null
   }
 
-  /** True if its server failed too often in a row. */
   get isSick(): boolean {
     if (this.#failures < SICK) return false
     return this.#failing.size > 1 || this.#answered.isSubsetOf(this.#failing)
   }
 
-  /** Start of its wait to be loaded. */
   sinceMs = (): number => Math.max(this.line.sinceMs() ?? this.wantedSinceMs, this.evictedMs)
 
-  /** Not evicted before this time. */
   keptUntilMs(): number {
     const { readyMs, loadMs } = this.supervisor
     return readyMs + Math.min(MAX_KEPT_MS, Math.max(MIN_KEPT_MS, loadMs ?? 0))
   }
 
-  /** For memory planning; null if it takes none. */
+  /** Null if it takes no memory. */
   toResident(needBytes: number): Resident | null {
     const { phase } = this.supervisor
     if (phase === 'stopped' || phase === 'failed') return null
@@ -113,7 +108,6 @@ export class ManagedModel {
     }
   }
 
-  /** Gives free slots to the next requests in the queue. */
   serve(nowMs: () => number, onOver: (outcome: Outcome) => void): void {
     const { server, phase, isDoubted } = this.supervisor
     if (phase !== 'ready' || server === null || isDoubted || this.isHeld || this.isLeaving) return
@@ -129,7 +123,7 @@ export class ManagedModel {
         this.answering--
         this.lastUsedMs = nowMs()
         if (outcome === 'ok') this.#measure(this.lastUsedMs - startedMs)
-        // Failures of a previous server don't count against this one.
+        // Failures of a previous server don't count.
         if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }
@@ -187,7 +181,6 @@ export class ManagedModel {
     this.#answerMs = this.#answerMs === null ? ms : this.#answerMs * 0.8 + ms * 0.2
   }
 
-  /** The upstream with the URL and key of its server. */
   toLeased(upstream: Upstream, server: Launched): Upstream {
     const known = this.#leased.get(upstream)
     if (known?.server === server) return known.upstream
@@ -201,7 +194,7 @@ export class ManagedModel {
 
 // Clients see the following messages, so they contain no paths or programs.
 
-/** No call was made, so circuit breakers don't count it: the supervisor decides when to retry. */
+/** Circuit breakers don't count it, since no call was made: the supervisor decides when to retry. */
 function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
   if (kind === 'start')
     return new UpstreamError('deadline', `model server didn't start within ${startMs / 1_000} s`, {
@@ -215,10 +208,10 @@ function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: num
   })
 }
 
-/** After a first crash, requests wait for the restart. */
+/** After a first crash, requests wait. */
 const SHORT_RETRY_MS = 1_000
 
-/** The error for requests that wait for a failed server; null if it is retried soon enough that they keep waiting. */
+/** The error for requests queued for a failed server; null if it is retried soon. */
 export function toFailed(
   failure: StartFailure,
   { supervisor, spec }: Pick<ManagedModel, 'supervisor' | 'spec'>,
@@ -244,7 +237,6 @@ export const toStopping = () =>
     isOwnLimit: true,
   })
 
-/** For requests that began before its removal. */
 export const toGone = () =>
   new UpstreamError('connection', 'is no longer configured', { retryable: false, isOwnLimit: true })
 
@@ -253,13 +245,12 @@ export const toFull = (waiting: number, retryAfterMs: number) =>
     ...{ status: 429, isOwnLimit: true, retryable: true, retryAfterMs },
   })
 
-/** For health checks. */
 export const toFailedReadiness = ({ kind }: StartFailure): Readiness => ({
   state: 'down',
   reason: kind === 'crashed' ? 'model server exited unexpectedly' : 'model server failed to start',
 })
 
-/** @param what besides its turn, such as `loading`; '' for nothing. */
+/** @param what besides its turn, such as `loading`. */
 export const toNote = (position: number, length: number, what: '' | 'loading' | 'for memory'): string =>
   `waiting, ${toOrdinal(position)} of ${length}${what === '' ? '' : `, ${what}`}`
 

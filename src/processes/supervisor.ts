@@ -1,6 +1,6 @@
 /**
- * One model server: starts it, waits until it is ready, stops it gracefully, and backs off after failures. `arrange.ts` decides when
- * it should run.
+ * Starts, checks, and gracefully stops one model server, and backs off after failures. `arrange.ts` decides when it
+ * runs.
  */
 import type { ProcessSpec, ServerState } from '../domain/model-server.ts'
 import type { Launched } from './child.ts'
@@ -9,14 +9,13 @@ import type { Look } from './engine.ts'
 interface SupervisorDeps {
   spec: ProcessSpec
   clock: Clock
-  /** @throws an Error whose message says what to do. */
+  /** @throws an Error that says what to do. */
   launch(): Promise<Launched>
   look(server: Launched): Promise<Look>
-  /** Runs its stop command, if it has one. */
   runStopCommand(server: Launched): Promise<void>
-  /** Called after each change of phase. */
+  /** After each change of phase. */
   onChange(): void
-  /** Called if it failed to start or exited unexpectedly. */
+  /** Failed to start, or exited unexpectedly. */
   onFailed(failure: StartFailure): void
 }
 
@@ -24,8 +23,8 @@ export interface StartFailure {
   /** For administrators. */
   reason: string
   /**
-   * `start`: not ready in time. `ended`: exited before it was ready. `crashed`: exited after that. `foreign`: another server is on its
-   * port. `missing`: can't be started until someone fixes it. `memory`: never started, for lack of memory.
+   * `start`: not ready in time. `ended`: exited before it was ready. `crashed`: after that. `foreign`: another server
+   * has its port. `missing`: needs someone to fix it. `memory`: lacked memory to start.
    */
   kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing' | 'memory'
 }
@@ -37,23 +36,22 @@ type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
 const TERM_MS = 5_000
 const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 60_000
-/** After running this long, a crash doesn't count as a failed start. */
+/** After this, a crash doesn't count as a failed start. */
 const PROVEN_MS = 60_000
 
 export class Supervisor {
   phase: Phase = 'stopped'
   /** Last failure; null once it is ready. */
   failure: StartFailure | null = null
-  /** When it may be started again. */
   retryAtMs = 0
   server: Launched | null = null
   /** Monotonic, ms. */
   startedMs = 0
   readyMs = 0
-  /** Duration of the last load; null before the first. */
+  /** Of the last load. */
   loadMs: number | null = null
   isSleeping = false
-  /** A call failed to reach it; being checked. */
+  /** A call failed to reach it. */
   isDoubted = false
   readonly #deps: SupervisorDeps
   #failures = 0
@@ -69,13 +67,12 @@ export class Supervisor {
     return this.#deps.spec
   }
 
-  /** As reported to clients and administrators. */
   get state(): ServerState {
     if (this.phase === 'ready' && this.isSleeping) return 'sleeping'
     return this.phase === 'stopping' ? (this.#hasGivenUp ? 'failed' : 'stopped') : this.phase
   }
 
-  /** Does nothing if it runs, is stopping, or may not be retried yet. */
+  /** Ignored if it runs, is stopping, or may not be retried yet. */
   start(): void {
     if (this.phase !== 'stopped') return
     this.#to('loading')
@@ -87,19 +84,19 @@ export class Supervisor {
     })
   }
 
-  /** Forgets failures, so that it may be started immediately. */
+  /** Forgets failures, to start immediately. */
   forgive(): void {
     this.#failures = 0
     this.retryAtMs = 0
     if (this.phase === 'failed') this.#to('stopped')
   }
 
-  /** Called after a successful request. */
+  /** After a successful request. */
   proved(): void {
     this.#failures = 0
   }
 
-  /** Called when a call couldn't reach it: checks whether it still responds, and restarts it if not. */
+  /** After a call couldn't reach it: restarts it unless it responds. */
   doubt(): void {
     const { server } = this
     if (this.isDoubted || server === null || this.phase !== 'ready') return
@@ -121,12 +118,11 @@ export class Supervisor {
     onChange()
   }
 
-  /** TERM, then KILL after 5 s. Resolves once its whole group has ended. */
+  /** TERM, then KILL after 5 s. Resolves when its whole group has ended. */
   stop(): Promise<void> {
     const { server } = this
     if (this.#stopping) return this.#stopping
     if (server === null) {
-      // Not launched yet.
       if (this.phase === 'loading') this.#to('stopped')
       return Promise.resolve()
     }
@@ -213,7 +209,6 @@ export class Supervisor {
     this.retryAtMs = this.#deps.clock.nowMs() + pauseMs
   }
 
-  /** Waits in phase `failed` until it may be retried. */
   #await(): void {
     const { clock } = this.#deps
     this.#hasGivenUp = false
@@ -238,11 +233,10 @@ const FOREIGN = 'another server is on its port, or it loaded another model than 
 const toLate = ({ startMs }: ProcessSpec) =>
   `not ready within ${startMs / 1_000} s; if it is just slow, raise deadlines.start, else ${LOG}`
 
-/** Replaced in tests. */
 export interface Clock {
   /** Monotonic, ms. */
   nowMs(): number
-  /** @returns a function that cancels the call. */
+  /** @returns a cancel function. */
   after(ms: number, then: () => void): () => void
 }
 
@@ -257,7 +251,7 @@ export const systemClock: Clock = {
 
 export const sleep = (clock: Clock, ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve))
 
-/** How long a server has responded neither to health checks nor to requests. */
+/** How long a server has been silent to health checks and requests. */
 export class Silence {
   #sinceMs: number | null = null
 
@@ -265,7 +259,7 @@ export class Silence {
     this.#sinceMs = null
   }
 
-  /** Records silence now. @returns true once it has lasted `mostMs`. */
+  /** @returns true once silence has lasted `mostMs`. */
   lasts(nowMs: number, mostMs: number): boolean {
     this.#sinceMs ??= nowMs
     return nowMs - this.#sinceMs >= mostMs
@@ -275,20 +269,18 @@ export class Silence {
 interface WatchDeps {
   clock: Clock
   look(): Promise<Look>
-  /** True if the result is no longer needed. */
   isOver(): boolean
 }
 
-/** Polling during a start: often at first, since small models load fast. */
+/** Often at first, since small models load fast. */
 const FIRST_LOOK_MS = 25
 const LAST_LOOK_MS = 500
-/** A server whose port was taken has exited by then (llama-server: within 0.1 s). */
+/** A server whose port was taken has exited by then (llama-server: 0.1 s). */
 const UNSURE_MS = 500
-/** Polling of an unreachable server. */
 const DOUBT_LOOKS = 8
 const DOUBT_MS = 250
 
-/** Resolves once a starting server is ready or another one responds instead; to null if no longer needed. */
+/** Resolves to null if no longer needed. */
 async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' | 'sleeping' | 'foreign' | null> {
   let unsureSinceMs: number | null = null
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
@@ -303,7 +295,7 @@ async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' |
   }
 }
 
-/** Resolves to true if an unreachable server responds after all; to null if no longer needed. */
+/** Null if no longer needed. */
 async function answersAfterAll({ clock, look, isOver }: WatchDeps): Promise<boolean | null> {
   for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
     const { state } = await look()
