@@ -1,6 +1,5 @@
 /**
- * Adds a provider: its upstream becomes the administrator's, its models, routes, and prices are `discovered`, so files
- * override them and refreshes update them.
+ * Adds a provider. Its models, routes, and prices are `discovered`, so files override them and refreshes update them.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
@@ -21,17 +20,17 @@ export interface AddDeps {
 
 export type NewUpstream = Pick<UpstreamRow, 'id' | 'dialect' | 'baseUrl' | 'local' | 'options'>
 
-/** A variable of the server's environment, or the credential itself, which is stored encrypted. */
+/** A variable of the server's environment, or the credential, which is stored encrypted. */
 export type NewCredential = { variable: string } | { credential: string } | null
 
 export interface Added extends Edited {
-  /** Sentences about models that stay unchanged or get another route. */
+  /** Sentences about unchanged models and further routes. */
   notes: string[]
-  /** Slugs of existing models that get a route to this upstream. */
+  /** Existing models that get a route to this upstream. */
   further: string[]
-  /** Slugs of new models. */
+  /** New models. */
   fresh: string[]
-  /** New models without a known price. */
+  /** Without a known price. */
   unpriced: string[]
 }
 
@@ -128,8 +127,8 @@ function withModels(state: State, upstream: string, models: DeclaredModel[], now
 }
 
 /**
- * A fallback route with its own price, narrowed to what this provider supports; null if it exists, a sentence if it
- * can't be added.
+ * A fallback route with its own price, narrowed to what this provider supports; null if it exists, a sentence if
+ * impossible.
  */
 function toFurtherRoute(
   rows: CatalogRows,

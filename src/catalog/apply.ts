@@ -1,7 +1,4 @@
-/**
- * Applies a catalog to its layer, replacing what it declares and, with `prune`, deleting the rest. Also restores
- * earlier versions.
- */
+/** Applies a catalog to its layer. With `prune`, deletes what it doesn't declare. Also restores earlier versions. */
 import { mintTag } from '../domain/id.ts'
 import type { Origin } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -39,13 +36,13 @@ import type { CatalogSource } from './source.ts'
 
 /** Options that make an apply destructive. */
 export interface DestructiveOptions {
-  /** Deletes entries that the catalog no longer declares; `managed`: only those of local model servers. */
+  /** Deletes undeclared entries; `managed`: only of local model servers. */
   prune?: boolean | 'managed'
-  /** Discards manual changes to entries that the catalog declares. */
+  /** Discards manual changes to declared entries. */
   discardEdits?: boolean
 }
 
-/** Checks a change before it is made. Throws a ServiceError if the caller may not make it. */
+/** Throws a ServiceError if the caller may not make the change. */
 export type Permit = (before: State, after: State) => void
 
 export interface ApplyOptions extends EditBy, DestructiveOptions {
@@ -53,7 +50,7 @@ export interface ApplyOptions extends EditBy, DestructiveOptions {
   permit?: Permit
   /** For the audit log: the catalog's path, or `built-in`. */
   subject: string
-  /** `toDigest` of its source, stored so that a start can skip an apply without changes. */
+  /** `toDigest` of its source: a start skips an unchanged catalog. */
   digest: string
 }
 
@@ -62,15 +59,15 @@ export interface Applied extends Edited {
   revision: string
   /** Entries that a stronger layer overrides. */
   overridden: Overridden[]
-  /** Entries that are no longer declared and were not pruned. */
+  /** Undeclared entries that were not pruned. */
   kept: string[]
-  /** Manual settings of rows that no longer exist; they apply again if the rows return. */
+  /** Manual settings of missing rows, which apply again if the rows return. */
   unseen: string[]
 }
 
 /**
- * Applies a catalog, or plans it. Throws `catalog_missing` for the built-in catalog if a file was applied before, since
- * it only stands in for a missing file.
+ * Throws `catalog_missing` for the built-in catalog if a file was applied before, since it only stands in for a missing
+ * file.
  */
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<Applied> {
   const { origin, digest, subject, permit, nowMs, prune = false, discardEdits = false } = options
@@ -88,7 +85,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
     const overridden = findOverridden(after.rows, declared)
     return {
       ...{ layers: wanted, prices },
-      // The next start looks at kept entries again.
+      // The next start checks kept entries again.
       settings: { [APPLIED_DIGEST]: kept.length === 0 ? digest : '' },
       detail: { origin, overridden: overridden.length, kept: kept.length },
       more: { revision: toStateRevision(state), overridden, kept, unseen: findUnseen(after) },
@@ -102,10 +99,7 @@ interface LayerOptions {
   nowMs: number
 }
 
-/**
- * Puts a catalog into its layer. A file replaces built-in entries. Prices are only added, and an unchanged price keeps
- * its row.
- */
+/** A file replaces built-in entries. Prices are only added, and an unchanged price keeps its row. */
 export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, prune, nowMs }: LayerOptions) {
   const prices: PriceRow[] = []
   const declared = toRows(catalog, { layers, rows }, { origin, nowMs, prices })
@@ -130,10 +124,7 @@ export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, p
   return { layers: next, prices, declared, kept }
 }
 
-/**
- * The catalog as rows. Facts that it omits, such as a row's creation time, carry over. New prices are added to
- * `prices`.
- */
+/** Facts that the catalog omits, such as a row's creation time, carry over. New prices are added to `prices`. */
 function toRows(catalog: Catalog, { layers, rows }: State, { origin, nowMs, prices }: RowOptions): CatalogRows {
   // The layer's own entry, else the effective row.
   const counting: CatalogLayers = rows
@@ -177,7 +168,7 @@ interface RowOptions extends Pick<LayerOptions, 'origin' | 'nowMs'> {
 
 type Priced = { pricing?: PricingItem[] | null; priceId?: string | null }
 
-/** The price's row ID, and the row if it is new; null without a known price. */
+/** The price's row ID, and the row if new; null without a known price. */
 export function toPrice(
   before: Priced | undefined,
   price: Omit<PriceRow, 'id' | 'createdMs'>,
@@ -189,15 +180,15 @@ export function toPrice(
   return { priceId: row.id, row }
 }
 
-/** Files have seconds, so a time within the same second keeps its milliseconds. */
+/** A time within the same second keeps its milliseconds, which files lack. */
 function toCreatedMs(said: number | null, before: number | undefined, nowMs: number): number {
   if (said === null) return before ?? nowMs
   return before !== undefined && Math.floor(before / 1_000) * 1_000 === said ? before : said
 }
 
 /**
- * File entries of local model servers: upstreams, their routes, models without other routes, and aliases. They are
- * useless without the file that has their commands.
+ * File entries of local model servers, useless without the file that has their commands: upstreams, their routes,
+ * models without other routes, and aliases.
  */
 function namesOfManaged(layers: CatalogLayers): ReadonlySet<string> {
   const { upstreams, models, routes, aliases } = mapKinds((kind) =>
@@ -233,7 +224,7 @@ export const toApplyOptions = <const By extends object>(source: CatalogSource, v
   digest: toDigest(source, version),
 })
 
-/** Includes the program's version, because another version may know other facts. */
+/** Includes the version, since another may know other facts. */
 export function toDigest(
   { origin, text, modelFiles }: Pick<CatalogSource, 'origin' | 'text' | 'modelFiles'>,
   version: string,
@@ -274,8 +265,8 @@ async function readVersion(store: ConfigStore, number: number): Promise<KeptCata
 export type Reverted = Edited & { revision: string }
 
 /**
- * Restores all layers to a version, or plans that, as a new version. The catalog file is not changed and applies again
- * at the next apply. Entries get their prices back. Throws `version_not_found`.
+ * Restores all layers, as a new version. The catalog file stays and applies again at the next apply. Entries get their
+ * prices back. Throws `version_not_found`.
  */
 export async function revertCatalog(
   store: ConfigStore,

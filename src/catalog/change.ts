@@ -1,6 +1,6 @@
 /**
- * The only way to change the catalog: decided over its layers, then planned, or written with an audit row and a new
- * version. Changes are reported as differences of the effective rows.
+ * The only way to change the catalog: decided over its layers, then planned, or written with an audit row and a
+ * version. Changes are differences of the effective rows.
  */
 import type { AuditAction } from '../domain/changes.ts'
 import { type Difference, requireRevision, toDifference, toRevision } from '../domain/changes.ts'
@@ -19,12 +19,12 @@ import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCat
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import { KINDS, type KindOf, withoutNull } from './fields.ts'
 
-/** Fields have their names from catalog files. */
+/** Fields are named as in files. */
 export interface Change extends Difference {
   action: 'create' | 'update' | 'delete'
   /** Such as `upstreams.openai` or `models.v/m: route u (m)`. */
   name: string
-  /** The row's source before the change; for a new row, its source. */
+  /** The row's source before the change, or of a new row. */
   origin: Origin
 }
 
@@ -40,11 +40,11 @@ export interface Changes extends Counts {
 }
 
 export interface Edited extends Changes {
-  /** The new version's number; null without changes. */
+  /** Null without changes. */
   version: number | null
 }
 
-/** A declared row that a stronger layer overrides: `before` is in effect, `after` was declared. */
+/** A declared row that a stronger layer overrides: `before` is in effect. */
 export interface Overridden extends Difference {
   name: string
   /** The overriding layer. */
@@ -52,7 +52,6 @@ export interface Overridden extends Difference {
 }
 
 export interface EditBy extends Actor {
-  /** Plans the change without writing it. */
   isPlan?: boolean
 }
 
@@ -70,7 +69,7 @@ export interface Decision<More extends object = object> extends Pick<CatalogWrit
   aside?: Pick<Change, 'name' | 'origin' | 'before' | 'after'> | null
   settings?: Readonly<Record<string, string>>
   detail?: Readonly<Record<string, unknown>>
-  /** Returned to the caller with the changes. */
+  /** Returned with the changes. */
   more: More
 }
 
@@ -101,7 +100,7 @@ export async function changeCatalog<More extends object>(
     const isSame = isSameState(layers, decision.layers)
     if (isSame && told.changes.length === 0)
       return { value: { ...told, version: null, ...more }, settings, change: null }
-    // Changing only a credential creates no version.
+    // A credential alone creates no version.
     const { version, ...kept } = isSame
       ? { version: null }
       : toVersions(layers, decision.layers, { ...by, ...record }, history)
@@ -130,7 +129,6 @@ function tell({ rows }: State, { layers, aside = null }: Pick<Decision, 'layers'
   return { ...told, changes: [merged, ...told.changes.filter((change) => change !== own)] }
 }
 
-/** In the order upstreams, models, routes, aliases. */
 export function toChanges(before: CatalogRows, after: CatalogRows): Changes {
   const changes = [
     ...compare(before.upstreams, after.upstreams, KINDS.upstreams),
@@ -195,7 +193,7 @@ export function findOverridden(rows: CatalogRows, declared: CatalogRows): Overri
   ]
 }
 
-/** Manual settings of rows that a file or a prune removed. They apply again if the rows return. */
+/** Manual settings of removed rows, which apply again if the rows return. */
 export function findUnseen({ layers, rows }: State): string[] {
   const find = <K extends Kind>(kind: K, own: readonly EntryOf<K>[]) => {
     const seen = new Set(own.map(NAMES[kind]))
@@ -214,9 +212,9 @@ export function findUnseen({ layers, rows }: State): string[] {
 
 export interface ToExport {
   rows: CatalogRows
-  /** IDs of upstreams with a stored credential. */
+  /** Upstreams with a stored credential. */
   sealed: string[]
-  /** Names of rows that have only manual settings. */
+  /** Rows with only manual settings. */
   unseen: string[]
 }
 
@@ -229,7 +227,7 @@ export async function readExport(store: ConfigStore): Promise<ToExport> {
 export const toUnseenNote = (name: string) =>
   `${name}: manual changes apply again once a file or a provider declares it.`
 
-/** Ignores the order of entries and when they were written. */
+/** Ignores order and times. */
 const isSameState = (one: CatalogLayers, other: CatalogLayers): boolean =>
   one === other || Bun.deepEquals(toComparable(one), toComparable(other))
 
@@ -240,9 +238,7 @@ const toComparable = (layers: CatalogLayers) =>
 
 export const MAX_KEPT = 100
 
-/**
- * The new version, preceded by one for changes made since the newest version by an older program, so that none is lost.
- */
+/** The new version, after one for changes that an older program made without one. */
 function toVersions(
   before: CatalogLayers,
   after: CatalogLayers,
@@ -269,7 +265,6 @@ function toVersions(
 /** Keeps audit rows small; versions have all changes. */
 const MAX_TOLD = 100
 
-/** Counts, and the fields of the first rows, by row name. */
 function toDetail({ changes, created, updated, deleted }: Changes) {
   const told = changes.slice(0, MAX_TOLD)
   const side = (which: 'before' | 'after') =>
@@ -281,7 +276,7 @@ function toDetail({ changes, created, updated, deleted }: Changes) {
   }
 }
 
-/** @throws `revision_conflict` if the catalog has changed since the caller read it. */
+/** @throws `revision_conflict` if the catalog has changed since it was read. */
 export function requireState(by: Actor, { layers, rows }: State): void {
   const size = Object.fromEntries(Object.entries(rows).map(([kind, own]) => [kind, own.length]))
   requireRevision(by, 'The catalog', layers, size)
@@ -290,7 +285,7 @@ export function requireState(by: Actor, { layers, rows }: State): void {
 /** The revision that `requireState` checks. */
 export const toStateRevision = ({ layers }: State): string => toRevision(layers)
 
-/** @throws `revision_conflict` if the row has changed since the caller read it. */
+/** @throws `revision_conflict` if the row has changed since it was read. */
 export function requireRow<Table extends Kind>(by: Actor, table: Table, row: CatalogRows[Table][number]): void {
   const { nameOf, fieldsOf } = KINDS[table]
   requireRevision(by, nameOf(row), row, fieldsOf(row))

@@ -1,4 +1,4 @@
-/** Checks manual changes before layers are merged, because merging narrows a route to its model. */
+/** Checks manual changes before the layers merge, which narrows routes to their models. */
 import { type TProperties, Type } from '@sinclair/typebox'
 import { byField } from '../domain/deadlines.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -14,10 +14,10 @@ import { type Entry, type Issue, issue, type Path } from './entry.ts'
 import { KINDS, Model, Route, Upstream, withoutNull } from './fields.ts'
 
 const ms = Type.Optional(Type.Integer({ minimum: TIMER_MS.min, maximum: TIMER_MS.max }))
-/** Manual changes have deadlines in ms. */
+/** Deadlines in ms. */
 const Deadlines = Type.Object({ deadlines: Type.Object(byField(() => ms)) })
 
-/** @throws `invalid` for the first problem, with the field's name in the admin API. */
+/** @throws `invalid` for the first problem, with the admin API's field name. */
 function refuse(issues: readonly Issue[], toField = (path: string) => path): void {
   const [found] = issues
   if (!found) return
@@ -37,7 +37,7 @@ const checkShapes = (of: { properties: TProperties }, fields: Entry): Issue[] =>
 const modelFields = (row: ModelRow): Entry => withoutNull(KINDS.models.fieldsOf(row))
 const routeFields = (row: RouteRow): Entry => withoutNull(KINDS.routes.fieldsOf(row))
 
-/** @throws `invalid`. Checks the model together with its current routes. */
+/** @throws `invalid`. Includes its current routes. */
 export function requireModel(model: ModelRow, rows: Pick<CatalogRows, 'routes' | 'upstreams'>): void {
   const fields = modelFields(model)
   const routes = rows.routes.filter((route) => route.model === model.slug)
@@ -98,7 +98,6 @@ const idsOfPaid = ({ upstreams }: Pick<CatalogRows, 'upstreams'>): ReadonlySet<s
 /**
  * Prevents free or per-second use of a paid upstream by mistake. To make a route free on purpose, set its own price to
  * 0.
- *
  * @param isMeant which routes were changed.
  * @throws `invalid` if a changed route to a paid upstream inherits a zero price or is charged per second.
  */

@@ -1,7 +1,4 @@
-/**
- * Checks upstreams beyond field types: settings of their dialect, addresses, credential references, times, presets,
- * headers, and request fields.
- */
+/** Checks upstreams beyond field types. */
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { quote, toList } from '../domain/explain.ts'
 import { isHeldBack } from '../domain/fields.ts'
@@ -32,13 +29,12 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
   for (const [index, ref] of (Array.isArray(apiKey) ? apiKey : [apiKey]).entries()) {
     if (typeof ref !== 'string' || isReference(ref)) continue
     const example = preset?.env ?? toUsualVariable(id)
-    // Never quote it: it is probably the secret itself.
+    // Don't quote it: it is probably the secret itself.
     yield issue(
       Array.isArray(apiKey) ? [...at, 'api_key', index] : [...at, 'api_key'],
       `must reference an environment variable, such as \${${example}}, or a file by its full path, such as file:/run/secrets/${id}. Don't write the key itself.`,
     )
   }
-  // Passed-through requests are limited to listed fields.
   const isListed =
     toItems(findDialect(dialect)?.defaults.remote.passthrough).length > 0 ||
     toItems(entry.passthrough ?? preset?.settings?.passthrough).length > 0
@@ -96,7 +92,7 @@ const SHAPES: Readonly<Record<string, [RegExp, string]>> = {
   betas: [/^[\w.-]+$/, 'must be one beta name, such as files-api-2025-04-14.'],
 }
 
-/** Values that become part of a request's path or headers. */
+/** For values in a request's path or headers. */
 function* checkHeaderText(at: Path, name: string, value: unknown): Generator<Issue> {
   const [shape, sentence] = SHAPES[name] ?? [/$/, '']
   for (const [index, each] of (Array.isArray(value) ? value : [value]).entries())
@@ -119,7 +115,7 @@ const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
 
 /**
  * A field that is never held back is probably a mistake.
- * @param isListed whether the upstream receives only listed fields that its format doesn't define.
+ * @param isListed whether only listed unknown fields are sent.
  */
 function explainPass(name: string, isListed: boolean): string | null {
   if (!FIELDS.test(name))
@@ -166,7 +162,7 @@ function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Iss
     yield issue([...at, 'dialect'], `preset '${name}' uses the '${preset.dialect}' dialect. Remove one of the two.`)
 }
 
-/** Fields that Tollgate reserves, meters, and reads by. */
+/** Fields that Tollgate sets, meters, and reads by. */
 const OURS = new Set(['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 
 const FIELD = /^[A-Za-z_][\w-]*$/

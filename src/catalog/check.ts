@@ -1,6 +1,6 @@
 /**
- * Checks catalogs beyond field types. It runs on the raw document, so that all problems are reported at once, and skips
- * fields of the wrong type, which the schema reports.
+ * Checks catalogs beyond field types, on the raw document, so that all problems are reported at once. Skips fields of
+ * the wrong type, which the schema reports.
  */
 
 import type { TSchema } from '@sinclair/typebox'
@@ -30,7 +30,6 @@ import { covers, type Expansion } from './wildcard.ts'
 
 const ALIAS = /^[A-Za-z0-9][A-Za-z0-9._:@+~/-]{0,127}$/
 
-/** `expansion` has what the file's wildcards expand to. */
 export function* checkCatalog(raw: unknown, known: KnownProviders, expansion: Expansion): Generator<Issue> {
   const root = toEntry(raw)
   const [upstreams, models, aliases] = [toEntry(root.upstreams), toEntry(root.models), toEntry(root.aliases)]
@@ -57,7 +56,7 @@ function explainTarget(model: string, models: Entry, { models: expanded }: Expan
   const wildcard = Object.keys(models).find((name) => covers(name, model))
   const hint = closest(model, [...Object.keys(models).filter((name) => !isWildcard(name)), ...slugs])
   if (!wildcard) return `unknown model '${model}' in this file${hint}.`
-  // An empty wildcard is reported at its own place.
+  // An empty wildcard is reported elsewhere.
   if (!expanded.some((one) => one.wildcard === wildcard)) return null
   return `${wildcard} doesn't cover '${model}': its price is unknown${hint}. List the model by name.`
 }
@@ -66,12 +65,12 @@ export const NO_SECONDS =
   'a price per second is only for local upstreams. Set a price without second, or make the upstream local.'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
-/** One millisecond has an exact price too. */
+/** So that a millisecond has an exact price. */
 const DECIMAL_OF_SECOND = /^\d{1,9}(\.\d{1,15})?$/
 
-/** Fields that differ between a wildcard's models. */
+/** Fields that a wildcard can't have. */
 const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
-/** Those that a route has too. */
+/** Also fields of routes. */
 const LENGTHS = ['context_length', 'max_output_length']
 
 export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known: KnownProviders): Generator<Issue> {
@@ -192,7 +191,7 @@ const hasBase = (pricing: unknown, mode: string) =>
     .map(toEntry)
     .some((item) => item.mode === mode && item.min_prompt_tokens === undefined)
 
-/** Facts that are neither in the entry nor known, and routes that exceed their model. */
+/** Reports missing facts, and routes that exceed their model. */
 function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {
   const facts = { ...assumedOf(entry), ...findFacts(known, slug, toItems(entry.routes).flatMap(toRouteName)) }
   const missing: string[] = FACT_FIELDS.filter(
@@ -216,7 +215,7 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
     yield* checkNarrower(toEntry(route), most, ['models', slug, 'routes', index])
 }
 
-/** Suggests a known model of the same vendor. */
+/** Of the same vendor. */
 function closestKnown(known: KnownProviders, slug: string): string {
   const vendor = slug.slice(0, Math.max(0, slug.indexOf('/')))
   const models = Object.hasOwn(known, vendor) ? known[vendor]?.models : undefined
@@ -229,7 +228,7 @@ function toRouteName(item: unknown): { upstream: string; model: string }[] {
   return typeof upstream === 'string' && typeof model === 'string' ? [{ upstream, model }] : []
 }
 
-/** Clients rely on the model's facts, so a route may be narrower but never wider. */
+/** Clients rely on the model's facts, so a route may only be narrower. */
 export function* checkNarrower(
   route: Entry,
   { contextLength, maxOutputLength, supportedFeatures }: Pick<Facts, 'contextLength' | 'maxOutputLength'> & Can,
@@ -250,7 +249,7 @@ interface Can {
 
 const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
-/** Turns a schema problem into advice for people who edit the file. */
+/** Turns a schema problem into advice. */
 export function toIssue({ segments, code, message, path }: Problem, schema: TSchema = CatalogSchema): Issue {
   const name = String(segments.at(-1))
   const parent = segments.slice(0, -1)
@@ -268,5 +267,5 @@ export function toIssue({ segments, code, message, path }: Problem, schema: TSch
   return { segments, message: strip(message, path) }
 }
 
-/** The path precedes each sentence anyway. */
+/** The path precedes each message anyway. */
 const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')

@@ -27,7 +27,7 @@ export type DeclaredRoute = Omit<RouteRow, 'model' | 'priceId' | 'origin'>
 export type Facts = Pick<ModelRow, (typeof FACT_FIELDS)[number][0] | 'pricing'>
 
 export interface DeclaredModel extends Omit<ModelRow, 'priceId' | 'origin' | 'createdMs' | 'updatedMs'> {
-  /** Null if not declared; the row then keeps its creation time. */
+  /** If null, the row keeps its creation time. */
   createdMs: number | null
   routes: DeclaredRoute[]
 }
@@ -75,7 +75,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
-/** Implied for embedding models: they write no tokens, and 1 is the minimum. */
+/** Embedding models write no tokens, and 1 is the minimum. */
 export const OF_EMBEDDINGS = {
   outputModalities: ['embeddings'],
   maxOutputLength: 1,
@@ -99,7 +99,7 @@ export function lacksFacts(entry: Entry, upstreams: Entry): boolean {
   )
 }
 
-/** True if the dialect has several ways to request reasoning and the route doesn't choose one. */
+/** True if the dialect has several ways to request reasoning and the route chooses none. */
 const lacksSettings = ({ upstream, thinking }: Entry, upstreams: Entry): boolean =>
   thinking === undefined &&
   typeof upstream === 'string' &&
@@ -137,7 +137,7 @@ export function toModel(
     fromWildcard: entry.from_wildcard ?? false,
     fromList: [],
     createdMs: entry.created === undefined ? null : entry.created * 1_000,
-    // A known maximum may exceed a context that the entry narrows.
+    // An entry may narrow the context below the known maximum.
     maxOutputLength: Math.min(complete.maxOutputLength, complete.contextLength),
     routes,
   }
@@ -153,7 +153,7 @@ export function lacksPrice(entry: Entry, upstreams: Entry): boolean {
   return entry.pricing === undefined && toItems(entry.routes).map(toEntry).some(isPaid)
 }
 
-/** The price of the first route; free if all routes are local. */
+/** Of the first route; free if all are local. */
 function toFallbackPrice(routes: DeclaredRoute[]): PricingItem[] {
   const first = routes.filter((route) => route.pricing).sort((a, b) => a.priority - b.priority)[0]
   return first?.pricing ?? FREE
@@ -176,7 +176,7 @@ function toRoute({ upstream, model, pricing, ...said }: ModelEntry['routes'][num
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)
 
-/** Sorts prices so that the last applicable one wins: first those without a mode, then by mode. */
+/** The last applicable price wins: sorts those without a mode first, then by mode. */
 export const byCondition = (a: PricingItem, b: PricingItem): number =>
   compare(a.mode ?? '', b.mode ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
 

@@ -1,6 +1,6 @@
 /**
- * Turns a provider's list of models into catalog entries and notes for the operator. Facts come from the provider's
- * list, then known facts of that provider, then (except prices) of the model's maker; the rest is assumed and noted.
+ * Turns a provider's list of models into catalog entries and notes. Facts come from the list, then the provider's known
+ * facts, then (except prices) those of the model's maker; the rest is assumed and noted.
  *
  * A model without a known price gets `pricing: []` and is disabled.
  */
@@ -25,16 +25,14 @@ import {
 import type { Provider } from './providers.ts'
 
 export interface DiscoverOptions {
-  /** ID of the upstream that serves them. */
   upstream: string
   dialect: DialectName
   /** Vendor part of model IDs if the provider's name for a model has none. */
   vendor: string
-  /** Its name in the known facts. */
+  /** Name in the known facts. */
   provider: string | null
   /** How far its list is trusted; null = only the names in it. */
   modelList: Provider['modelList']
-  /** True if it is free. */
   local: boolean
   known: KnownProviders
   /** Empty = all chat models, and embedding models with a known price. */
@@ -43,13 +41,13 @@ export interface DiscoverOptions {
 
 export interface Discovered {
   models: DeclaredModel[]
-  /** Models left out because they neither chat nor make embeddings at a known price. */
+  /** Models that neither chat nor make embeddings at a known price. */
   others: number
   /** Sentences about oddities of the list, and assumptions. */
   notes: string[]
 }
 
-/** If unknown; the provider then rejects prompts that are too long. */
+/** If unknown; the provider then rejects too long prompts. */
 const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
@@ -82,7 +80,7 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
 
 const RENAME = 'Choose a name with --models NAME=SLUG.'
 
-/** Drops invalid names: the list is untrusted, and names go into URLs, logs, and terminals. */
+/** Names from an untrusted list go into URLs, logs, and terminals. */
 function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel[] {
   const isName = ({ id }: ListedModel) => /^[\x21-\x7e]{1,200}$/.test(id) && !/(^|\/)\.{1,2}(\/|$)/.test(id)
   const wrong = listed.filter((model) => !isName(model))
@@ -96,7 +94,7 @@ function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel
   return [...new Map(listed.filter(isName).map((model) => [model.id, model])).values()]
 }
 
-/** Drops models that a local server forwards to a paid service outside. */
+/** Drops models that a local server forwards to a paid service. */
 function onlyHere(listed: ListedModel[], { local }: DiscoverOptions, notes: string[]): ListedModel[] {
   const elsewhere = local ? listed.filter(({ isElsewhere }) => isElsewhere) : []
   if (elsewhere.length > 0)
@@ -110,7 +108,7 @@ const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' 
 
 const MAX_CHARS = 60
 
-/** Names of models that don't chat, used if neither the provider nor known facts say so. */
+/** Used if neither the provider nor known facts say what they do. */
 const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
@@ -133,7 +131,7 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   const found = provider === null ? undefined : findAt(known, provider, model.id)
   if (!found) return !OTHER_NAMES.test(model.id)
   const { input = 0, output = 0 } = found.cost ?? {}
-  // Models that charge only for input make embeddings.
+  // Charging only for input means embeddings.
   return found.modalities.output.includes('text') && (output > 0 || input === 0)
 }
 
@@ -177,7 +175,7 @@ function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): F
 const toKnownSettings = (own: KnownModel, dialect: DialectName) =>
   dialectOf({ dialect }).hasWaysToThink ? toRouteSettings(own) : toEffortSettings(own)
 
-/** Deployments have customers' names, so they are looked up by model ID. */
+/** Customers name deployments, so looks them up by model ID. */
 function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {
   if (provider === null) return undefined
   return findAt(known, provider, modelList === 'not_deployed' ? slug.slice(slug.indexOf('/') + 1) : id)
@@ -196,7 +194,6 @@ function toFeatures(model: ListedModel, facts: Partial<Facts>): Feature[] {
 
 const LISTED = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities', 'pricing'] as const
 
-/** The facts that come from the list. */
 const toListedFacts = (listed: ListedModel, isHeard: boolean): ListedFact[] => [
   ...LISTED.filter((fact) => listed[fact] !== undefined && (fact !== 'pricing' || isHeard)),
   ...FEATURES.filter((feature) => listed.supportedFeatures !== undefined || listed.can?.[feature] !== undefined),
@@ -205,9 +202,7 @@ const toListedFacts = (listed: ListedModel, isHeard: boolean): ListedFact[] => [
 export interface Found {
   model: DeclaredModel
   listed: ListedModel
-  /** Its context is assumed. */
   isAssumed: boolean
-  /** Text-only input is assumed. */
   isTextAssumed: boolean
   /** Prices in its list are ignored. */
   isUnheard: boolean
@@ -283,9 +278,9 @@ const toPrices = ({ pricing: [first] = [] }: ListedModel) =>
     .join(', ')
 
 export interface ModelSelector {
-  /** A provider's name or a model ID; `*` matches anything. With a slug, exactly the provider's name. */
+  /** A provider's name or a model ID, with `*` for anything. With a slug, exactly the provider's name. */
   pattern: string
-  /** Model ID to give it; null = derived from its name. */
+  /** Its new model ID; null = derived from its name. */
   slug: string | null
 }
 
@@ -295,13 +290,13 @@ export function toSelector(text: string): ModelSelector {
   return at > 0 && isSlug(slug) && !pattern.includes('*') ? { pattern, slug } : { pattern: text, slug: null }
 }
 
-/** Keeps `maker/model`; else puts the vendor before the last part of the path. Null if that is not a valid model ID. */
+/** Keeps `maker/model`; else puts the vendor before the last part of the path. Null if invalid. */
 export function toSlug(id: string, vendor: string): string | null {
   const slug = id.split('/').length === 2 ? id : `${vendor}/${id.slice(id.lastIndexOf('/') + 1)}`
   return isSlug(slug) ? slug : null
 }
 
-/** The model IDs under which a model is selected; empty if it is not. */
+/** Model IDs for a selected model; empty if it is not. */
 export function toSlugs(
   { id }: Pick<ListedModel, 'id'>,
   selectors: readonly ModelSelector[],

@@ -1,6 +1,4 @@
-/**
- * Reads YAML or JSON text into plain values with line numbers, and writes it. The only file that uses the YAML library.
- */
+/** Reads YAML or JSON into plain values with line numbers, and writes it. The only user of the YAML library. */
 
 import {
   Composer,
@@ -23,17 +21,16 @@ import { messageOf } from '../domain/error.ts'
 export interface CatalogDocument {
   /** Plain values; null if empty or unreadable. */
   raw: unknown
-  /** Syntax errors. */
   errors: { line: number; message: string }[]
-  /** True if the values can be checked despite the errors. */
+  /** True if the values can be checked anyway. */
   readable: boolean
-  /** The line, from 1, of a field, or of its nearest existing parent. */
+  /** From 1, of a field or its nearest existing parent. */
   lineOf(segments: readonly (string | number)[]): number
 }
 
 /**
- * `{ api_key: ${NAME} }` is not valid YAML, because a brace ends a plain text in a flow map. While the library reads,
- * noncharacters of the same length replace the braces, which keeps positions.
+ * `{ api_key: ${NAME} }` is invalid YAML, because a brace ends plain text in a flow map. While reading, noncharacters
+ * of the same length replace the braces, which keeps positions.
  */
 const REFERENCE = /\$\{([^{}\n]*)\}/g
 const hide = (text: string) => text.replace(REFERENCE, '$\uFDD0$1\uFDD1')
@@ -83,7 +80,7 @@ export async function parseText(text: string): Promise<CatalogDocument> {
   }
 }
 
-/** Tokenizing is most of the work on a large text, and the server keeps answering meanwhile. */
+/** Tokenizing is most of the work, and the server must keep responding. */
 const SLICE_MS = 5
 
 /** The library's `parseDocument`, in slices. */
@@ -119,13 +116,13 @@ function revealAll(value: unknown): unknown {
 }
 
 export interface Comments {
-  /** At the top. Each line starts with a space. */
+  /** At the top; lines start with a space. */
   head: string
   /** Each above a field. */
   at: readonly [path: readonly string[], comment: string][]
 }
 
-/** Lists of plain values are written on one line. */
+/** Writes lists of plain values on one line. */
 export function writeDocument(value: unknown, { head, at }: Comments): string {
   const document = new Document(value)
   visit(document, {

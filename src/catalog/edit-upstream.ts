@@ -1,6 +1,6 @@
 /**
- * Upstreams that owners manage, with stored credentials. A credential stays bound to its URL: changing that requires
- * the credential again. References to variables can't be set here.
+ * Upstreams that owners manage. A stored credential stays bound to its URL: a new URL needs the credential again.
+ * Variables can't be referenced here.
  */
 
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
@@ -23,7 +23,7 @@ import { type LookUp, type Resolved, requireAddress, resolveHosts } from './remo
 export interface UpstreamDeps {
   store: ConfigStore
   vault: Pick<Vault, 'seal' | 'requireCurrent'>
-  /** Null for the owner of the data folder, who may use any address and variable. */
+  /** Null for the data folder's owner, who may use any address and variable. */
   lookUp: LookUp | null
 }
 
@@ -75,7 +75,7 @@ export async function createUpstream(
 }
 
 /**
- * Changing an upstream's URL removes its credential unless a new one is given; until then it is not configured. Throws
+ * A new URL removes the credential unless a new one is given; until then the upstream is not configured. Throws
  * `invalid`, `upstream_not_found`, `catalog_changed`, `secret_unusable`.
  */
 export async function editUpstream(
@@ -118,8 +118,8 @@ export async function editUpstream(
 }
 
 /**
- * Deletes an administrator's upstream, its routes, and discovered models without other routes, unless an alias names
- * one. Throws `upstream_not_found`, and `declared_elsewhere` for others, which would come back.
+ * Deletes an administrator's upstream, its routes, and discovered models without other routes or aliases. Throws
+ * `upstream_not_found`, and `declared_elsewhere` for others, which would come back.
  */
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, ({ layers, rows }): Edit => {
@@ -138,7 +138,7 @@ export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Prom
       layers: {
         ...layers,
         upstreams: layers.upstreams.filter((entry) => entry.id !== id),
-        // Manual settings of a deleted model, such as its price, must not apply to a model found later under its name.
+        // Manual settings, such as a price, must not apply to another model found later under the name.
         models: layers.models.filter((row) => !isGone(row.slug) || (!isFound(row) && staying.has(row.slug))),
         routes: layers.routes.filter(({ upstream }) => upstream !== id),
       },
@@ -152,10 +152,10 @@ const withChanges = (row: UpstreamRow, changes: UpstreamChanges): UpstreamRow =>
     upstreams: [{ ...row, origin: 'file' }, withEdit({ id: row.id, origin: 'admin' }, changes)],
   }).upstreams[0] ?? row
 
-/** Sets the current address along with a variable, which must not be sent to an address that a file sets later. */
+/** Sets the address along with a variable, which must not be sent to an address that a file sets later. */
 const placeOf = ({ baseUrl, options }: UpstreamRow): UpstreamChanges => ({ baseUrl, preset: options.preset ?? null })
 
-/** Removes cleared fields from a complete entry, which has no layer below. */
+/** A complete entry has no layer below, so removes cleared fields. */
 function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry {
   const { preset, baseUrl, local, enabled, limits, deadlines } = changes
   const own = toDefined({
@@ -179,7 +179,7 @@ function withEdit(entry: UpstreamEntry, changes: UpstreamChanges): UpstreamEntry
   }
 }
 
-/** The async part, before the transaction. `sealed`: empty = no credential, undefined = no change. */
+/** Before the transaction, which can't wait. `sealed`: empty = none, undefined = no change. */
 async function prepare(
   { vault, lookUp }: UpstreamDeps,
   wanted: { row: UpstreamRow; changes: UpstreamChanges; before: UpstreamRow | undefined },
@@ -194,7 +194,7 @@ async function prepare(
   requireCredentials(row, given)
   const resolved = lookUp && (await resolveHosts([row], lookUp))
   if (given === undefined || given.length === 0) return { resolved, sealed: given }
-  // Checked first, so that a rejected row creates no key file.
+  // A rejected row must create no key file.
   requireUpstream(row, before, resolved)
   // Planning must not create an encryption key.
   const sealed = await Promise.all(given.map((text) => (by.isPlan ? CLEARED : vault.seal(text, row))))
@@ -208,7 +208,7 @@ function requireUpstream(row: UpstreamRow, before: UpstreamRow | undefined, reso
   if (resolved) requireAddress(row, before, resolved, 'base_url')
 }
 
-/** Converts a file's field name to the admin API's. */
+/** Converts a file's field name to the API's. */
 const toField = (path: string) =>
   (isLimit(path) ? `limits.${path}` : path.replace(/^deadlines\.\w+$/, '$&_ms')) || 'base_url'
 
@@ -235,12 +235,12 @@ function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []
   }
 }
 
-/** Shown in place of a stored credential; references are shown as they are. */
+/** Shown for a stored credential. */
 export const STORED = 'stored'
 
 export const toStoredLabel = ({ length }: readonly unknown[]) => (length === 1 ? STORED : `${length} ${STORED}`)
 
-/** The change of the credential and how it is shown; null without a change. */
+/** Null without a change. */
 function toCredential(
   { id, apiKeyRef, origin }: UpstreamRow,
   held: readonly SealedCredential[],

@@ -1,7 +1,4 @@
-/**
- * Manual changes to models and routes. The admin layer has only the fields that were set; the layers below still
- * provide the others.
- */
+/** Manual changes to models and routes. The admin layer has only fields that were set manually. */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
 import { quote } from '../domain/explain.ts'
 import type { RouteSettings } from '../domain/models.ts'
@@ -54,7 +51,6 @@ export type RouteId = Pick<RouteRow, 'model' | 'upstream' | 'upstreamModel'>
 const isRoute = (row: RouteId, { model, upstream, upstreamModel }: RouteId): boolean =>
   row.model === model && row.upstream === upstream && row.upstreamModel === upstreamModel
 
-/** Replaces the entry with the same layer and name, if any. */
 export function withEntry<K extends Kind>(layers: CatalogLayers, kind: K, entry: EntryOf<K>): CatalogLayers {
   const key = toKey(kind, entry)
   const entries: EntryOf<K>[] = layers[kind]
@@ -63,7 +59,7 @@ export function withEntry<K extends Kind>(layers: CatalogLayers, kind: K, entry:
   return { ...layers, [kind]: next }
 }
 
-/** Ignores the source and the time of the change. */
+/** Ignores source and time. */
 export const isSame = (one: object, other: object) => {
   const meta = { origin: 'admin', updatedMs: 0 }
   return Bun.deepEquals({ ...one, ...meta }, { ...other, ...meta })
@@ -87,7 +83,7 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
     const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }
-    // A file may have narrowed an earlier manual setting, so checks the new fields on the effective row.
+    // Checks the new fields on the effective row, since a file may have narrowed earlier manual settings.
     requireModel({ ...before, ...given, ...price?.fields }, rows)
     const after = toState(withEntry(layers, 'models', entry))
     const row = findModel({ ...after.rows, aliases: [] }, slug)
@@ -95,7 +91,6 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
   })
 }
 
-/** Sorts prices, with a new row if they have changed. */
 function withPrice(
   before: Pick<RouteRow, 'pricing' | 'priceId'> | undefined,
   given: PricingItem[],
@@ -108,8 +103,8 @@ function withPrice(
 }
 
 /**
- * Discards manual changes to a model and its routes, and deletes routes added manually. Throws `model_not_found`, and
- * `no_earlier_state` if nothing else ever declared the model.
+ * Discards manual changes to a model and its routes. Throws `model_not_found`, and `no_earlier_state` if nothing else
+ * ever declared the model.
  */
 export async function resetModel(store: ConfigStore, name: string, by: EditBy): Promise<Edited> {
   const { slug } = findModel(await store.readCatalog(), name)
@@ -127,7 +122,7 @@ export async function resetModel(store: ConfigStore, name: string, by: EditBy): 
   })
 }
 
-/** Removes manual entries; a name without another entry gets its earlier one. */
+/** A name without another entry gets its earlier one. */
 function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
   entries: readonly Entry[],
   isOwn: (entry: Entry) => boolean,
@@ -142,8 +137,8 @@ function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
 }
 
 /**
- * The newest version without manual settings of a model. Before layers existed, a manual change replaced the whole row,
- * so nothing is below it. Versions are unpacked one at a time.
+ * Before layers existed, a manual change replaced the whole row, so nothing is below it. Unpacks versions one at a
+ * time.
  */
 async function findEarlier(store: ConfigStore, slug: string): Promise<Pick<CatalogLayers, 'models' | 'routes'> | null> {
   for (const { number } of (await store.readVersions()).toReversed()) {
@@ -171,7 +166,7 @@ export interface RouteChanges
 
 const PLAIN = { ...PLAIN_ROUTE, priceId: null, origin: 'admin' } satisfies Omit<RouteRow, keyof RouteId>
 
-/** Creates or changes a route. Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
+/** Throws `invalid` with the field, `model_not_found`, `upstream_not_found`. */
 export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'routes.set', subject: toSubject(id) }, ({ layers, rows }): Edit => {
     const model = findModel(rows, id.model)
@@ -185,7 +180,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
     const free = pricing === null ? { pricing: null, priceId: null } : {}
     const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
-    // Manual settings of a deleted route are not a whole route.
+    // Manual settings alone are not a whole route.
     const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
     const fields = { ...given, ...free, ...price?.fields }
     const entry = { ...known, ...fields, ...toOptions(known, options) }
@@ -201,7 +196,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
 
 const toOptions = (known: EntryOf<'routes'>, given: FieldChanges<RouteSettings>) => {
   if (Object.keys(given).length === 0) return {}
-  // A complete entry drops a cleared field; a partial one keeps null, to override the layer below.
+  // A complete entry drops a cleared field; a partial one keeps null as an override.
   return {
     options: isWhole('routes', known) ? toChanged(known.options, given) : { ...known.options, ...toDefined(given) },
   }
@@ -242,8 +237,8 @@ export function requireOwn(entries: readonly { origin: ModelRow['origin'] }[], w
 }
 
 /**
- * Deletes a local model with its upstream, if nothing else uses that. Throws `model_not_found`, `declared_elsewhere` if
- * it has no local model server, and `invalid` if an alias names it.
+ * Also deletes its upstream, if nothing else uses that. Throws `model_not_found`, `declared_elsewhere` if it has no
+ * local model server, and `invalid` if an alias names it.
  */
 export function deleteServedModel(store: ConfigStore, slug: string, by: EditBy): Promise<Edited> {
   return editCatalog(store, by, { action: 'models.delete', subject: slug }, ({ layers, rows }): Edit => {

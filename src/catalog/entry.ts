@@ -1,4 +1,4 @@
-/** Shared by the catalog checks: raw values of unknown types, and hints. */
+/** Raw values of unknown types, and hints, for the catalog checks. */
 import { isObject } from '../domain/json.ts'
 
 export interface Issue {
@@ -14,11 +14,11 @@ export const toItems = (value: unknown): unknown[] => (Array.isArray(value) ? va
 
 export const issue = (segments: Path, message: string): Issue => ({ segments, message })
 
-/** True for local upstreams, including those whose server Tollgate starts. */
+/** Includes upstreams whose server Tollgate starts. */
 export const isLocal = (upstream: unknown) =>
   toEntry(upstream).local === true || toEntry(upstream).process !== undefined
 
-/** True for patterns such as `openai/*`. */
+/** Such as `openai/*`. */
 export const isWildcard = (slug: string) => slug.includes('*')
 
 const VENDOR = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}'
@@ -33,7 +33,7 @@ const UPSTREAM_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 export const isUpstreamId = (text: string) => UPSTREAM_ID.test(text)
 
-/** Returns ` (did you mean 'x'?)` for the nearest name, or ''. */
+/** ` (did you mean 'x'?)` for the nearest name, or ''. */
 export function closest(wrong: string, names: string[]): string {
   const near = names
     .map((name) => ({ name, steps: distance(wrong, name) }))

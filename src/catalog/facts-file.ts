@@ -1,7 +1,4 @@
-/**
- * Parses a newer list of public facts, models.dev's `api.json`. It is untrusted: invalid models are skipped and
- * counted.
- */
+/** Parses a newer models.dev `api.json`. It is untrusted: invalid models are skipped and counted. */
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { asObject, parseJson } from '../domain/json.ts'

@@ -1,6 +1,6 @@
 /**
- * Defines every field of upstreams, models, routes, and aliases once: shape, description, column, default, and whether
- * it can be set manually. Files, plans, exports, and the admin API follow from it; the checks say how fields relate.
+ * Defines every field of upstreams, models, routes, and aliases once: shape, description, column, default, and manual
+ * settability. Files, plans, exports, and the admin API follow from it.
  */
 import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } from '@sinclair/typebox'
 import type { Fields } from '../domain/changes.ts'
@@ -36,9 +36,9 @@ import type { EntryOf, Kind } from '../store/catalog-layers.ts'
 import type { AliasRow, CatalogRows, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 
 interface Facets {
-  /** Shown in the admin API, with its unit. */
+  /** For the admin API, with its unit. */
   description?: string
-  /** Exports omit a default value. */
+  /** Exports omit it. */
   default?: unknown
   /** Configures a model server; stored as a hash. */
   process?: true
@@ -46,7 +46,7 @@ interface Facets {
   byHand?: true | { none: string }
 }
 
-/** An optional field and its column; null = not stored. */
+/** Null = not stored. */
 const columnsOf =
   <Row>() =>
   <T extends TSchema>(column: (keyof Row & string) | null, shape: T, facets: Facets = {}) => {
@@ -64,9 +64,9 @@ const list = <T extends TSchema>(item: T, maxItems = 100) => Type.Array(item, { 
 const some = <T extends TSchema>(item: T) => Type.Array(item, { minItems: 1 })
 const tokens = () => Type.Integer({ minimum: 1 })
 const features = () => Type.Array(oneOf(FEATURES))
-/** Same maximum as for keys (`keys create --rpm`). */
+/** As for keys (`keys create --rpm`). */
 const limit = () => Type.Integer({ minimum: 1, maximum: MAX_LIMIT })
-/** Such as `60s` or `22G`. Numbers pass, so that the checks can ask for a unit. */
+/** Numbers pass, so that the checks can ask for a unit. */
 const measure = () => Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
 const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 }), { maxProperties: 100 })
 /** Request fields with any value. */
@@ -75,7 +75,7 @@ const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), 
 
 const Pricing = some(
   closed({
-    // Includes prices per image, so that `check.ts` can suggest `image_token`.
+    // Per image too, so that `check.ts` can suggest `image_token`.
     ...mapPrices(() => Type.Optional(Type.String())),
     ...{ prompt: Type.String(), completion: Type.String() },
     mode: Type.Optional(text()),
@@ -91,7 +91,7 @@ const ofProcess = <T extends TSchema>(shape: T) => upstream(null, shape, { proce
 
 const effort = () => Type.Optional(fields())
 const OPTIONS = {
-  /** A command as a list. `process.ts` rejects plain text unless it is a hash. */
+  /** `process.ts` rejects plain text unless it is a hash. */
   process: option(Type.Union([words(), Type.String()])),
   preset: option(text(), {
     description: 'A provider of `GET /presets`, whose settings apply unless overridden.',
@@ -144,7 +144,7 @@ export const Upstream = closed({
     description: 'Base URL, such as `https://api.openai.com/v1`.',
     byHand: { none: "the preset's" },
   }),
-  /** One or several references. The admin API takes the credential itself. */
+  /** References. The admin API takes credentials. */
   api_key: upstream('apiKeyRef', Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
   local: upstream('local', flag(), { default: false, description: 'True if it is free.', byHand: true }),
   enabled: upstream('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
@@ -218,19 +218,18 @@ export const Model = closed({
   created: model('createdMs', Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
   enabled: model('enabled', flag(), { default: true, ...said('enabled', true) }),
   listed: model('listed', flag(), { default: true, ...said('listed', true) }),
-  /** Exports list these models one by one. */
+  /** Exports list its models. */
   from_wildcard: model('fromWildcard', flag(), {
     ...{ default: false, description: 'True if a wildcard added it.' },
   }),
   routes: some(Route),
 } satisfies Record<ModelFieldName, TSchema> & TProperties)
 
-/** The model, alone or with the alias's own fields. */
 const Alias = Type.Union([text(), closed({ model: text(), listed: Type.Optional(flag()) })])
 
 export const CatalogSchema = closed({
   version: Type.Literal(1),
-  /** Memory limit for all local model servers: of the machine, or per device. */
+  /** Limit for all local model servers: of the machine, or per device. */
   memory: Type.Optional(Type.Union([measure(), Type.Record(Type.String(), measure(), { maxProperties: 100 })])),
   upstreams: section(Upstream),
   models: section(Model),
@@ -243,7 +242,7 @@ export type ModelEntry = Static<typeof Model>
 export type RouteEntry = Static<typeof Route>
 export type PricingEntry = Static<typeof Pricing>
 
-/** Facts that every model needs, from its entry or known facts. Prices have their own rules. */
+/** Facts that every model needs. */
 export const FACT_FIELDS = [
   ['name', 'name'],
   ['contextLength', 'context_length'],
@@ -256,7 +255,7 @@ export const FACT_FIELDS = [
 type Named = [field: string, shape: TSchema]
 const namedOf = ({ properties }: { properties: TProperties }): Named[] => Object.entries(properties)
 
-/** Fields that the admin API sets, and what null means for each; null: can't be cleared. */
+/** Fields that the admin API sets, and what null means; null: can't be cleared. */
 export const byHand = (of: { properties: TProperties }): [field: string, shape: TSchema, none: string | null][] =>
   namedOf(of).flatMap(([field, { byHand, default: _, column: __, ...shape }]) =>
     byHand ? [[field, shape as TSchema, byHand === true ? null : byHand.none]] : [],
@@ -266,7 +265,7 @@ export const saysOf = <Fields extends TProperties>({ properties }: { properties:
   description: `${properties[field]?.description}`,
 })
 
-/** Fields that configure a model server, besides `process` and `deadlines.start`. */
+/** Besides `process` and `deadlines.start`. */
 export const PROCESS_FIELDS = namedOf(Upstream).flatMap(([field, { process }]) => (process ? field : []))
 
 /** Valid field names at a path. */
@@ -284,11 +283,10 @@ export function fieldsAt(path: readonly (string | number)[], schema: TSchema): s
   return []
 }
 
-/** Fields that the `options` column holds. */
+/** Fields of the `options` column. */
 export const toOptions = <Options extends object>(of: { properties: TProperties }, entry: Options): Options =>
   Object.fromEntries(Object.entries(entry).filter(([field]) => of.properties[field]?.column === 'options')) as Options
 
-/** Converts a file's field names to column names. */
 export function toColumns<Columns extends object>(of: { properties: TProperties }, fields: object): Columns {
   const columns: Record<string, unknown> = {}
   const options: Record<string, unknown> = {}
@@ -300,7 +298,7 @@ export function toColumns<Columns extends object>(of: { properties: TProperties 
   return (Object.keys(options).length > 0 ? { ...columns, options } : columns) as Columns
 }
 
-/** Converts a row to a file's field names. Every field is present, null if unset. */
+/** Every field is present, null if unset. */
 const toFields = (of: { properties: TProperties }, row: object, options: object = {}): Fields => {
   const own: Readonly<Record<string, unknown>> = { ...row }
   const kept = namedOf(of).filter(([, { column }]) => column && column !== 'options' && column !== 'deadlines')
@@ -310,7 +308,7 @@ const toFields = (of: { properties: TProperties }, row: object, options: object 
 export interface KindOf<Row, Entry = Row> {
   /** Such as `upstreams.openai`, `models.v/m`, `models.v/m: route u (m)`, `aliases.fast`. */
   nameOf(entry: Entry): string
-  /** By their names in files. Deadlines are separate fields, and models have no routes. */
+  /** Named as in files. Deadlines are separate fields, and models have no routes. */
   fieldsOf(row: Row): Fields
 }
 
@@ -351,7 +349,6 @@ const toDeadlines = ({ deadlines }: UpstreamRow): Fields =>
 export const withoutNull = (fields: Fields): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 
-/** Rows as values of a `catalog.yaml`, without defaults. */
 export interface FileEntries {
   version: 1
   upstreams: Record<string, Fields>
@@ -386,7 +383,7 @@ const withoutDefaults = ({ properties }: { properties: TProperties }, fields: Fi
 
 const DEADLINE = 'deadlines.'
 
-/** Omits what the preset sets. Deadlines become a map. */
+/** Omits what the preset sets. */
 function toUpstreamEntry(row: UpstreamRow): Fields {
   const { dialect, ...rest } = withoutDefaults(Upstream, KINDS.upstreams.fieldsOf(row))
   const all = Object.entries(row.options.preset === undefined ? { dialect, ...rest } : rest)

@@ -1,7 +1,4 @@
-/**
- * Reads and writes catalog text on a thread while the server runs, with turns between owners. The thread starts on
- * first use and stops when idle.
- */
+/** Reads and writes catalog text on a thread, with turns between owners. It starts on first use and stops when idle. */
 import { ServiceError } from '../domain/service-error.ts'
 import { createThread } from '../threads/thread.ts'
 import type { ToExport } from './change.ts'

@@ -1,4 +1,4 @@
-/** The thread of `file-thread.ts`: a large or malicious file takes seconds. */
+/** The thread of `file-thread.ts`, since a large or malicious file takes seconds. */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import type { ToExport } from './change.ts'
@@ -42,14 +42,12 @@ async function reply(request: FileRequest): Promise<FileReply> {
   }
 }
 
-/** Only what is needed is copied between threads. */
 function toOnly({ text, name, providers }: FactsText): FactsFile {
   const { known, ...counts } = parseFacts(text, name)
   const wanted = Object.entries(known).filter(([provider]) => providers.includes(provider))
   return { known: Object.fromEntries(wanted), ...counts }
 }
 
-/** Keeps error messages short. */
 const MAX_PROBLEMS = 100
 
 function toFew({ failure, message }: ServiceError): { failure: ServiceFailure; message: string } {

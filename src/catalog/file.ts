@@ -1,7 +1,6 @@
 /**
  * Parses and exports catalog text. Parsing returns a complete catalog or one error with a line per problem. Exports
- * have the effective rows with facts and wildcards expanded, so that planning one on the same database makes no
- * changes.
+ * have the effective rows with facts and wildcards expanded, so planning one makes no changes.
  */
 
 import { RENAMED_SETTINGS, renameSettings } from '../domain/dialects.ts'
@@ -27,14 +26,14 @@ import { type ExpandedModel, expandWildcards } from './wildcard.ts'
 export interface ParseOptions {
   /** Shown in messages, such as `catalog.yaml`. */
   name: string
-  /** Where warnings look up `${NAME}` references. */
+  /** For warnings about `${NAME}` references. */
   environment: Environment
 }
 
 export interface ParsedCatalog {
   catalog: Catalog
   memory: MemoryBudgets
-  /** Devices of local model servers; null if not set. */
+  /** Null if not set. */
   devices: [upstream: string, device: string | null][]
   /** Each wildcard and its number of models. */
   wildcards: { wildcard: string; models: number }[]
@@ -152,7 +151,7 @@ const toInvalid = (name: string, problems: { line: number; path: string; message
     [`The catalog has ${count(problems.length, 'problem')}:`, ...lines].join('\n'),
   )
 
-/** Parses a catalog with its model files. @throws a ServiceError of kind `catalog_invalid` */
+/** @throws as `parseCatalog` */
 export async function parseSource(
   { name, text, modelFiles }: Pick<CatalogSource, 'name' | 'text' | 'modelFiles'>,
   environment: Environment,
@@ -227,7 +226,7 @@ export interface Exported {
   text: string
   /** The same, as values. */
   document: FileEntries
-  /** Rows that a file can't have, such as one from a newer version, and why. */
+  /** Rows that a file can't have, such as newer ones, and why. */
   leftOut: { name: string; reason: string }[]
   /** Upstreams with stored credentials, which a file can't have. */
   sealed: string[]
@@ -274,7 +273,7 @@ async function findProblems(text: string): Promise<readonly Problem[]> {
   }
 }
 
-/** Removes rows with problems; a problem within a route removes only that. */
+/** A problem within a route removes only that. */
 function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Exported['leftOut']): CatalogRows {
   const drop = (name: string, at: string, reason = explainAt(problems, at)): boolean => {
     if (reason === null) return false
@@ -298,9 +297,7 @@ function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Expo
   return { upstreams, models, routes: rows.routes.filter((row) => routes.has(row) && slugs.has(row.model)), aliases }
 }
 
-/**
- * The first problem at a path or below it; null if none. Names may contain dots, so only field names count as below.
- */
+/** Or below it. Names may contain dots, so only field names count as below. */
 function explainAt(problems: readonly Problem[], at: string): string | null {
   const found = problems.find(
     ({ path }) => path === at || (path.startsWith(at) && /^(\.[a-z_]+|\[\d+\])+$/.test(path.slice(at.length))),

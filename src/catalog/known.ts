@@ -1,6 +1,6 @@
 /**
  * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`). Loaded only if an entry
- * lacks a fact, because unpacking takes about 20 ms. Prices become exact decimal strings here.
+ * lacks a fact, since unpacking takes 20 ms. Prices become exact decimal strings.
  */
 
 import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/models.ts'
@@ -30,21 +30,21 @@ export interface KnownModel {
   tool_call?: boolean
   structured_output?: boolean
   reasoning?: boolean
-  /** How reasoning is controlled; `toggle` = it can be turned off. */
+  /** `toggle` = it can be turned off. */
   reasoning_options?: { type: string; values?: string[] }[]
   temperature?: boolean
   limit: { context: number; output: number }
   modalities: { input: string[]; output: string[] }
   cost?: Cost
-  /** Service tiers with other prices, and the request fields that select them. */
+  /** Service tiers with other prices, and the fields that select them. */
   experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
 
 export interface KnownProvider {
   name?: string
-  /** Base URL, unless it is the library's default or customer-specific. */
+  /** Base URL, unless the library's default or customer-specific. */
   api?: string
-  /** Environment variables of its libraries. */
+  /** Environment variables. */
   env?: string[]
   /** Its client library, which tells its API format. */
   npm?: string
@@ -65,7 +65,7 @@ export function findFacts(known: KnownProviders, slug: string, routes: Named[]):
   return model ? toFacts(model) : {}
 }
 
-/** By model ID (`<vendor>/<name>`), else by the first route with a known upstream and model. */
+/** By model ID (`<vendor>/<name>`), else by the first known route. */
 function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownModel | null {
   const slash = slug.indexOf('/')
   const places = [
@@ -79,10 +79,7 @@ function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownM
   return null
 }
 
-/**
- * Reasoning settings for Anthropic's format. A model that accepts a token budget uses that even if it accepts efforts
- * too.
- */
+/** For Anthropic's format. A model that accepts a token budget uses that even if it accepts efforts. */
 export function findRouteSettings(known: KnownProviders, slug: string, route: Named): RouteSettings {
   const model = findKnown(known, slug, [route])
   return model ? toRouteSettings(model) : {}
@@ -113,7 +110,7 @@ export function toRouteSettings(model: KnownModel): RouteSettings {
   }
 }
 
-/** Reasoning settings for OpenAI's format: efforts, or none if the model would reject any. */
+/** For OpenAI's format: efforts, or none if the model would reject any. */
 export function toEffortSettings({ reasoning, reasoning_options: options, temperature }: KnownModel): RouteSettings {
   const sampling = temperature === false ? { sampling: false } : {}
   if (!reasoning || options?.length === 0) return { thinking: 'none', ...sampling }
@@ -149,7 +146,7 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   }
 }
 
-/** models.dev lists embedding models as text models, so their names decide. */
+/** models.dev lists them as text models, so names decide. */
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
 
@@ -177,14 +174,14 @@ function toPricing(cost: Cost, model: KnownModel): PricingItem[] | null {
   return [first, ...tiers, ...modes].sort(byCondition)
 }
 
-/** Anthropic charges twice the prompt price for a one-hour cache write, which the list lacks. */
+/** Anthropic charges twice the prompt price for one-hour cache writes, which the list lacks. */
 const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
   /\bclaude\b/i.test(name) && write !== undefined && Math.abs(write - 1.25 * input) < 1e-9
 
 /**
- * If the list prices reasoning above output, it is Qwen's thinking mode, where all output costs the higher price
+ * A higher price of reasoning means Qwen's thinking mode, where all output costs that
  * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). Responses don't tell the mode, so all output costs
- * the higher price: too much without thinking, but never too little.
+ * it: too much without thinking, never too little.
  */
 function toOutputPrices(output: number, reasoning: number | undefined): { written: number; thoughts?: number } {
   if (reasoning === undefined) return { written: output }
@@ -207,10 +204,10 @@ function toItem(cost: Cost, name: string): PricingItem | null {
   }
 }
 
-/** Significant decimals of a price per million; the rest is floating-point noise. */
+/** Significant decimals; the rest is floating-point noise. */
 const PER_MILLION_DECIMALS = 12
 
-/** Converts USD per million tokens to a decimal string in USD per token: 0.15 becomes `0.00000015`. */
+/** USD per million tokens to USD per token: 0.15 becomes `0.00000015`. */
 export function toPerToken(usdPerMillion: number): string {
   const decimals = PER_MILLION_DECIMALS + 6
   const digits = usdPerMillion

@@ -1,8 +1,8 @@
 /**
  * Files of local models (`models.d/*.yaml` in the data folder), each a small catalog.
  *
- * Commands of model servers come only from these and from the file that `--catalog` names; the database has their
- * hashes. So no restored database or version, and no remote user, can introduce a command.
+ * Commands of model servers come only from these and the file that `--catalog` names; the database has their hashes. So
+ * no restored database or version, and no remote user, can introduce a command.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -18,10 +18,9 @@ import { type Entry, toEntry, toItems } from './entry.ts'
 import { toMemoryBudgets, toProcessSpec } from './process.ts'
 import { type CatalogSource, MODELS_FOLDER, type ModelFile } from './source.ts'
 
-/** A local model, whose server Tollgate starts. */
 export interface ServedModel {
   slug: string
-  /** Upstream ID, and the file's name. */
+  /** Also the file's name. */
   upstream: string
   name: string
   ownedBy: string
@@ -31,11 +30,10 @@ export interface ServedModel {
   outputModalities: Modality[]
   features: Feature[]
   command: readonly string[]
-  /** Concurrent requests. */
   slots: number
   /** Such as `4096M`. */
   memory: string
-  /** Device name in the catalog's `memory`; null = the machine. */
+  /** In the catalog's `memory`; null = the machine. */
   device: string | null
   /** Maximum load time, such as `120s`. */
   start: string
@@ -92,12 +90,11 @@ export function writeModelFile({ path, text }: ModelFile): void {
 
 export const removeModelFile = ({ path }: ModelFile): void => rmSync(path, { force: true })
 
-/** What a file declares; unreadable parts are skipped. */
+/** Unreadable parts are skipped. */
 export interface DeclaredThere {
   file: ModelFile
   /** Model IDs. */
   models: string[]
-  /** Upstream IDs with their commands. */
   commands: [upstream: string, words: string[]][]
   /** Total of their `memory`. */
   plannedBytes: number
@@ -123,14 +120,11 @@ export function readModelFiles(files: readonly ModelFile[]): Promise<DeclaredThe
 
 export interface LoadedProcesses {
   specs: ProcessSpecs
-  /** Sentences about files whose commands are ignored. */
+  /** About files whose commands are ignored. */
   ignored: string[]
 }
 
-/**
- * An invalid source has failed to apply, so no row has the hash of its commands.
- * @param isNamed whether `--catalog` names its file
- */
+/** No row has the hash of an invalid source's commands. @param isNamed whether `--catalog` names its file */
 export async function loadProcesses(source: CatalogSource, isNamed: boolean): Promise<LoadedProcesses> {
   const byUpstream = new Map<string, ProcessSpec>()
   const ignored: string[] = []
@@ -164,7 +158,7 @@ function take(commands: readonly [string, Entry][], byUpstream: Map<string, Proc
   for (const [id, entry] of commands) byUpstream.set(id, toProcessSpec(entry))
 }
 
-/** Why a user other than this one or root could have written it; null if none could. */
+/** Why another user but root could have written it; null if none could. */
 async function toDoubt(path: string): Promise<string | null> {
   const { mode, uid } = await stat(path)
   const user = process.geteuid?.() ?? uid

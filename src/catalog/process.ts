@@ -1,7 +1,4 @@
-/**
- * Reads and checks how an upstream's model server is run. The database has only a hash; `model-files.ts` reads the
- * commands.
- */
+/** Reads and checks commands of model servers. The database has only a hash; `model-files.ts` reads the commands. */
 
 import { toList } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
@@ -11,10 +8,10 @@ import { TIMER_MS, toMs } from '../domain/time.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
 import { PROCESS_FIELDS } from './fields.ts'
 
-/** Stands for a command in exports; it runs only if a file has the command with that hash. */
+/** Stands for a command in exports; it needs a file with that command. */
 const HASH = /^sha256:[0-9a-f]{64}$/
 
-/** True if Tollgate starts the upstream's server. */
+/** Tollgate starts its server. */
 export const isManaged = (entry: Entry): boolean => entry.process !== undefined
 
 /** The entry must have passed every check. Undefined if Tollgate doesn't start its server. */
@@ -96,7 +93,7 @@ export function toMemoryBudgets(memory: unknown): MemoryBudgets {
   )
 }
 
-/** A file without `memory` may be combined with one that has it. */
+/** Files without `memory` may be combined with one that has it. */
 export function* checkMemory(memory: unknown, upstreams: Entry): Generator<Issue> {
   const issues = [...checkSizes(memory)]
   yield* issues
@@ -127,14 +124,13 @@ function* checkDevice(at: Path, device: unknown): Generator<Issue> {
     yield issue(at, 'must be a device name, such as CUDA0 or cpu.')
 }
 
-/** Devices of upstreams that have a command. */
 export const toDevices = (upstreams: Entry): [upstream: string, device: string | null][] =>
   Object.entries(upstreams).flatMap(([id, entry]) => {
     const { process, device } = toEntry(entry)
     return Array.isArray(process) ? [[id, typeof device === 'string' ? device : null]] : []
   })
 
-/** Why a device (or none) doesn't match the memory limits; null if it does. */
+/** Null if a device (or none) matches the memory limits. */
 export function explainDevice(memory: MemoryBudgets, device: string | null): string | null {
   if (memory.size === 0 || memory.has(device)) return null
   const names = [...memory.keys()].filter((name) => name !== null)

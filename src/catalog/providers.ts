@@ -1,6 +1,6 @@
 /**
  * Providers that `upstreams add` knows by name: presets, and known providers with a usable address. Also detects local
- * servers and provider keys, and lists an upstream's models.
+ * servers and provider keys.
  */
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import { quote } from '../domain/explain.ts'
@@ -15,7 +15,7 @@ import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'
 
 export interface Provider {
-  /** Name used in commands. */
+  /** For commands. */
   id: string
   /** Display name. */
   name: string
@@ -24,7 +24,7 @@ export interface Provider {
   baseUrl: string | null
   /** An example of such an address. */
   example: string | null
-  /** Variables that may hold its credential, the usual one first. */
+  /** May hold its credential; the usual one first. */
   variables: string[]
   /** Its name in the known facts. */
   known: string
@@ -33,11 +33,10 @@ export interface Provider {
   /** How far its model list is trusted; null = only names. */
   modelList: Preset['model_list'] | null
   options: UpstreamSettings
-  /** True for local servers. */
   local: boolean
 }
 
-/** Presets with another name at models.dev, or with the models of one maker only. */
+/** Presets that models.dev names otherwise, or with the models of one maker only. */
 const ALSO: Readonly<Record<string, { known: string; vendor?: string }>> = {
   'azure-deployments': { known: 'azure' },
   bedrock: { known: 'amazon-bedrock' },
@@ -61,7 +60,7 @@ export function findProvider(known: KnownProviders, id: string): Provider {
   )
 }
 
-/** The known provider at an address's host; null if none. Local ports can have any server, so they don't count. */
+/** By host; null if none. Local ports can have any server, so they don't count. */
 export function findByAddress(known: KnownProviders, baseUrl: string): Provider | null {
   const hostOf = (text: string | null) => (text === null ? null : (URL.parse(text)?.host ?? null))
   const host = hostOf(baseUrl)
@@ -95,7 +94,7 @@ function toPresetProvider(known: KnownProviders, id: string, preset: Preset): Pr
   }
 }
 
-/** Known facts list other variables too, such as regions. */
+/** Known facts also list variables for regions. */
 const isSecret = (variable: string) => /(KEY|TOKEN)$/.test(variable)
 
 function toKnownProvider(id: string, { api, npm, name = id, env = [] }: KnownProvider): Provider | null {
@@ -131,7 +130,7 @@ export interface FoundProvider {
 
 type Row = Pick<UpstreamRow, 'id' | 'baseUrl' | 'options' | 'apiKeyRef'>
 
-/** Matches servers with existing upstreams, and gives others a unique name. */
+/** Gives servers without an upstream a unique name. */
 export function toFoundServers(servers: readonly LocalServer[], rows: readonly Row[]): FoundServer[] {
   const taken = new Set(rows.map(({ id }) => id))
   return servers.map((server) => {
@@ -148,7 +147,7 @@ export function toFoundServers(servers: readonly LocalServer[], rows: readonly R
 export const isAtUsual = ({ preset, baseUrl }: Pick<LocalServer, 'preset' | 'baseUrl'>): boolean =>
   findPreset(preset)?.base_url === baseUrl
 
-/** Providers whose usual variable is set and that no upstream uses. */
+/** Whose usual variable is set and that no upstream uses. */
 export function findProviders(rows: readonly Row[], isSet: (variable: string) => boolean): FoundProvider[] {
   const used = new Set(rows.flatMap(({ apiKeyRef }) => toReferences(apiKeyRef).map(toVariable)))
   return Object.entries(allPresets()).flatMap(([preset, { name, env, example, local }]) =>
@@ -230,7 +229,7 @@ const notDeployed = (name: string) =>
 const isWithoutList = (error: unknown): error is ServiceError =>
   error instanceof ServiceError && error.failure.kind === 'list_failed' && error.failure.why !== 'credential'
 
-/** The provider's name for a model that may be named by its model ID. */
+/** The provider's name, also if selected by model ID. */
 function toOwnName({ pattern, slug }: ModelSelector, { provider, vendor, known }: FindOptions): string {
   if (slug !== null || provider === null || !pattern.startsWith(`${vendor}/`)) return pattern
   const rest = pattern.slice(vendor.length + 1)

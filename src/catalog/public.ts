@@ -1,9 +1,9 @@
-/** Builds the public models of `GET /v1/models`, which never show routes or upstreams. */
+/** The public models of `GET /v1/models`, without routes or upstreams. */
 import type { Model } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**
- * Fields of Anthropic's models API are added to ours, and the names don't collide
+ * Ours and those of Anthropic's models API, whose names don't collide
  * (https://platform.claude.com/docs/en/api/models-list).
  */
 export interface PublicModel extends Model {
@@ -15,7 +15,7 @@ export interface PublicModel extends Model {
   max_input_tokens: number
   /** As `max_output_length`. */
   max_tokens: number
-  /** Listed models can be called. Client libraries require the fields below; null = unknown. */
+  /** Client libraries require the fields below; null = unknown. */
   lifecycle: 'active'
   deprecated_at: null
   retires_at: null
@@ -35,15 +35,12 @@ const UNKNOWN = {
 
 type PublicFacts = Omit<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
-/**
- * Everything except live state.
- * @param id the name to list it by: its model ID or an alias
- */
+/** Without live state. @param id the name to list it by: its model ID or an alias */
 export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): PublicFacts {
   return {
     ...facts,
     id,
-    // Without a cache price, the prompt price applies; clients rely on all three prices.
+    // Clients rely on all three prices; without a cache price, the prompt price applies.
     pricing: facts.pricing.map((item) => ({ ...item, input_cache_read: item.input_cache_read ?? item.prompt })),
     ...(id === facts.id ? {} : { alias_of: facts.id }),
     type: 'model',
@@ -55,10 +52,7 @@ export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): P
   }
 }
 
-/**
- * True if some target is configured and not known to be unavailable.
- * @param targets those that the caller may use
- */
+/** True if a target is configured and not known to be unavailable. @param targets those that the caller may use */
 export function isReady(targets: readonly Target[], isOut: (target: Target) => boolean = () => false): boolean {
   return targets.some((target) => target.upstream.notReady === null && !isOut(target))
 }

@@ -1,6 +1,6 @@
 /**
- * Updates built-in and discovered models with newer public facts: prices, capabilities, and lengths, except those that
- * the provider's own list gave. Overridden prices from files and administrators are reported.
+ * Updates built-in and discovered models with newer public facts, except those that the provider's own list gave.
+ * Overridden prices are reported.
  */
 
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -17,11 +17,11 @@ import { findAt, type KnownProviders, toFacts } from './known.ts'
 import { findByAddress, findProvider } from './providers.ts'
 
 interface RefreshDetails {
-  /** Models with prices from files or administrators that differ from the facts. */
+  /** Models whose prices from files or administrators differ. */
   overridden: Overridden[]
-  /** Model IDs still without a price. */
+  /** Still without a price. */
   unpriced: string[]
-  /** Model IDs that are now free at a paid upstream. */
+  /** Now free at a paid upstream. */
   free: string[]
 }
 
@@ -37,7 +37,7 @@ export const refreshFacts = (
     toRefreshed(state, toFactsAt(state.rows.upstreams, known, shipped), by.nowMs),
   )
 
-/** Facts by the upstream's name for a model; undefined if unknown. */
+/** By the upstream's name for a model; undefined if unknown. */
 type FactsAt = (upstream: string, model: string) => Partial<Facts> | undefined
 
 /** @param shipped maps addresses to providers */
@@ -50,7 +50,7 @@ function toFactsAt(upstreams: readonly UpstreamRow[], known: KnownProviders, shi
   }
 }
 
-/** Providers to look up, by their names in the known facts. */
+/** Named as in the known facts. */
 export const listProviders = (upstreams: readonly UpstreamRow[], shipped: KnownProviders): string[] =>
   upstreams.filter(isPaid).map((row) => toName(row, shipped))
 
@@ -110,7 +110,7 @@ function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): 
   return { layers: next, prices, more: { overridden, unpriced, free: [...new Set(free)] } }
 }
 
-/** Excludes names, by which people know models. */
+/** Without names, by which people know models. */
 const FACTS = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities'] as const
 
 function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {

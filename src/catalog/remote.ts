@@ -1,7 +1,7 @@
 /**
- * Restricts catalog changes over the network, compared with the owner of the data folder. Only owners change upstreams;
- * they can't reference variables or files, since an upstream could receive them; credentials stay bound to their URL;
- * and private addresses are blocked (server-side request forgery).
+ * Restricts catalog changes over the network. Only owners change upstreams; they can't reference variables or files,
+ * which an upstream could receive; credentials stay bound to their URL; and private addresses are blocked (server-side
+ * request forgery).
  */
 import { type Ip, type IpRange, isIn, toIp, toIpRange } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -11,12 +11,12 @@ import { type CredentialBinding, isSameCredentialBinding } from '../store/creden
 import type { State } from './change.ts'
 import { isSame } from './edit.ts'
 
-/** Resolves a host name. Never rejects. */
+/** Never rejects. */
 export type LookUp = (host: string) => Promise<Found>
 
 export type Resolved = ReadonlyMap<string, Found>
 
-/** At once, because live upstreams share the same few resolver threads. */
+/** Live upstreams share the same few resolver threads. */
 const MAX_HOSTS = 50
 
 /**
@@ -51,12 +51,12 @@ export interface RemoteRights {
   resolved: Resolved
 }
 
-/** Checks the effective rows and the entries of each layer. Throws `owners_only`, and `invalid` with the field. */
+/** Checks effective rows and each layer. Throws `owners_only`, and `invalid` with the field. */
 export function requireRemote(before: State, after: State, rights: RemoteRights): void {
   const known = new Set(before.layers.upstreams.map(toText))
   const entries = after.layers.upstreams.filter((entry) => !known.has(toText(entry)))
   const staying = new Set(after.layers.upstreams.map(toText))
-  // An exported catalog repeats manual settings that are already in effect.
+  // Exports repeat effective manual settings.
   const saysMore = (entry: UpstreamEntry) =>
     !before.rows.upstreams.some((row) => row.id === entry.id && isSame(row, entry))
   const replaced = new Set(entries.map((entry) => toKey('upstreams', entry)))
@@ -78,10 +78,9 @@ export function requireRemote(before: State, after: State, rights: RemoteRights)
     )
 }
 
-/** Ignores when it was last written. */
 const toText = (entry: object) => JSON.stringify({ ...entry, updatedMs: 0 })
 
-/** @throws `invalid` for a reference unless the same upstream already has it at the same address */
+/** @throws `invalid` unless the same upstream already has the reference at the same address */
 export function requireKnownReferences(
   { upstreams }: CatalogRows,
   wanted: readonly (CredentialBinding & Pick<UpstreamRow, 'id' | 'apiKeyRef'>)[],
@@ -98,7 +97,7 @@ export function requireKnownReferences(
   }
 }
 
-/** @throws `invalid` if the address is not allowed; an unchanged address is */
+/** @throws `invalid` if a changed address is not allowed */
 export function requireAddress(
   row: UpstreamRow,
   before: UpstreamRow | undefined,
@@ -127,7 +126,7 @@ const NEVER = toRanges([
   ...['0.0.0.0/8', '224.0.0.0/4', '240.0.0.0/4', '::/96', '100::/64', '2001::/23', 'ff00::/8'],
 ])
 
-/** Names of metadata services, blocked by name because a proxy may resolve them. */
+/** Metadata services, by name because a proxy may resolve them. */
 const NEVER_NAMES = /^(metadata(\.google\.internal|\.goog)?|instance-data(\.ec2\.internal)?)$/
 
 /** This machine and private networks (RFC 1918, RFC 4193, RFC 6598, RFC 2544, RFC 8215). */
@@ -137,8 +136,7 @@ const NEAR = toRanges([
 ])
 
 /**
- * IPv6 ranges that embed an IPv4 address, and the index of its first 16-bit group (RFC 6052, RFC 8215, RFC 7915, RFC
- * 3056).
+ * IPv6 ranges with an IPv4 address, and the index of its first 16-bit group (RFC 6052, RFC 8215, RFC 7915, RFC 3056).
  */
 const LEADING = [
   ...toRanges(['64:ff9b::/96', '64:ff9b:1::/48', '::ffff:0:0:0/96']).map((range) => ({ range, at: 6 })),
@@ -151,17 +149,17 @@ const isNever = (ip: Ip) => !isInOne(LOOPBACK, ip) && isInOne(NEVER, ip)
 
 const isInOne = (ranges: readonly IpRange[], ip: Ip) => ranges.some((range) => isIn(range, ip))
 
-/** The address and any embedded IPv4 address. */
+/** With any embedded IPv4 address. */
 function toMeant(ip: Ip): Ip[] {
   const leading = LEADING.filter(({ range }) => isIn(range, ip))
   return [ip, ...leading.map(({ at }) => ip.slice(at, at + 2))]
 }
 
-/** Host of a base URL, as a resolver takes it. */
+/** As a resolver takes it. */
 export const hostOf = (baseUrl: string): string =>
   (URL.parse(baseUrl)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1').replace(/\.+$/, '')
 
-/** Addresses of a name, empty if a proxy resolves it, or why they are unknown. */
+/** Empty if a proxy resolves the name. */
 export type Found = readonly string[] | 'no_such_name' | 'late'
 
 const WHY_NOT_FOUND = {
@@ -170,10 +168,9 @@ const WHY_NOT_FOUND = {
 }
 
 /**
- * Why an address is not allowed; null if it is.
- *
+ * Null if allowed.
  * @param local whether the upstream is declared local
- * @param found result of looking up the host; ignored for IP addresses
+ * @param found result of the lookup; ignored for IP addresses
  */
 export function explainAddress(baseUrl: string, local: boolean, found: Found): string | null {
   const host = hostOf(baseUrl)

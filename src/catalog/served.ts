@@ -1,26 +1,25 @@
 /**
- * Combines what local servers report about their models with the catalog. Reports replace discovered facts; facts from
- * files and administrators stay, except a context longer than the server's.
+ * Combines what local servers report with the catalog. Reports replace discovered facts; facts from files and
+ * administrators stay, except a context longer than the server's.
  */
 import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature, type Modality, type Origin } from '../domain/models.ts'
 import type { CatalogModel, Snapshot, Target } from '../domain/snapshot.ts'
 
-/** Last report by upstream ID: models by the server's names. */
+/** By upstream ID, then the server's model names. */
 export type Served = ReadonlyMap<string, ReadonlyMap<string, ListedModel>>
 
-/** The catalog claims more than the server reports. */
 export interface Contradiction {
   model: string
   upstream: string
-  /** In the catalog's terms, such as `context_length 8192`. */
+  /** In catalog terms, such as `context_length 8192`. */
   catalog: string
   server: string
   /** What applies, and what to do. */
   hint: string
 }
 
-/** Returns the snapshot for requests, and contradictions to report. */
+/** Also returns contradictions to report. */
 export function withServed(
   snapshot: Snapshot,
   served: Served,
@@ -38,10 +37,7 @@ export function withServed(
   return { snapshot: { ...snapshot, models }, contradictions }
 }
 
-/**
- * Null if the server doesn't report the model or forwards it elsewhere.
- * @param listed the upstream's last report
- */
+/** Null if unreported or forwarded elsewhere. @param listed the upstream's last report */
 export function findServed(
   { upstream, upstreamModel }: Target,
   listed: ReadonlyMap<string, ListedModel> | undefined,
@@ -89,7 +85,7 @@ function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)
 function toServedTarget(target: Target, listed: ListedModel, isOpen: boolean): Target {
   const { contextLength: said, maxOutputLength, features } = target
   const contextLength = (isOpen ? listed.servedContext : undefined) ?? Math.min(said, mostOf(listed))
-  // An output limit equal to the context was not a real limit.
+  // A limit equal to the context was not a real one.
   const isBounded = !isOpen || maxOutputLength < said
   return {
     ...target,

@@ -1,7 +1,7 @@
 /**
  * Finds the effective catalog (the named file, else the data folder's, else the working directory's, else the built-in
- * one) and watches it. Files are polled, because editors replace files and container mounts swap links without reliable
- * events. A change applies once it is the same in two looks, so that a file is complete.
+ * one) and watches it. Files are polled, because editors and container mounts replace them without reliable events. A
+ * change applies once two looks agree, so that a file is complete.
  */
 
 import { readdir, stat } from 'node:fs/promises'
@@ -13,16 +13,15 @@ import { ServiceError } from '../domain/service-error.ts'
 export interface CatalogSource {
   /** Shown in messages. */
   name: string
-  /** Full path; null if built-in. */
+  /** Null if built-in. */
   path: string | null
   origin: 'file' | 'builtin'
   /** Null if there are only model files. */
   text: string | null
-  /** Model files in the data folder, sorted by name. */
+  /** Sorted by name. */
   modelFiles: ModelFile[]
 }
 
-/** A small catalog of one or a few local models and their upstreams. */
 export interface ModelFile {
   /** Shown in messages. */
   name: string
@@ -64,7 +63,7 @@ export async function loadModelFiles(folder: string): Promise<ModelFile[]> {
   )
 }
 
-/** Sorted paths. Throws if the folder can't be read. */
+/** Sorted. Throws if the folder can't be read. */
 async function listModelFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: unknown) => {
     // A bad data folder is reported when it is opened.
@@ -75,7 +74,7 @@ async function listModelFiles(folder: string): Promise<string[]> {
   return chosen.map((name) => join(folder, name))
 }
 
-/** Paths where a catalog is looked for, in order. */
+/** In the order they are tried. */
 export const listPlaces = (options: SourceOptions): string[] => toPlaces(options).map(({ path }) => path)
 
 function toPlaces({ file, dataFolder, cwd }: SourceOptions): { path: string; name: string }[] {
@@ -105,36 +104,33 @@ function toUnreadable(path: string, cause: unknown): ServiceError {
 export interface WatchDeps {
   /** From `listPlaces`; the first that exists applies. */
   places: readonly string[]
-  /** May not exist. */
   modelsFolder: string
   /**
-   * Applies the file at a path (null for none) with the model files. Returns whether that changed anything; if it
-   * throws, nothing has changed.
+   * Applies a file (null for none) and the model files. Returns whether anything changed; if it throws, nothing has.
    */
   apply(path: string | null): Promise<boolean>
-  /** Called when a change was applied or an earlier problem is solved. */
+  /** After a change was applied or an earlier problem solved. */
   onApplied(path: string | null): void
-  /** Called once per problem, even if the apply is retried. */
+  /** Once per problem, even if retried. */
   onTrouble(error: unknown): void
-  /** Called once when the file disappears; its entries stay, and nothing is applied until it is back. */
+  /** Once the file is missing; its entries stay, and nothing is applied until it is back. */
   onGone(path: string): void
 }
 
 export interface CatalogWatch {
-  /** Checks once and applies changes. Never throws. Concurrent calls do nothing. */
+  /** Never throws. Concurrent calls do nothing. */
   look(): Promise<void>
 }
 
 interface Seen {
   /** Of the catalog; null if none. */
   path: string | null
-  /** Changes if any file is replaced or modified. */
+  /** Changes if any file does. */
   stamp: string
 }
 
-/** Assumes that the current files are applied. */
+/** The current files count as applied. */
 export async function watchCatalog({ places, modelsFolder, apply, ...tell }: WatchDeps): Promise<CatalogWatch> {
-  /** Applied or rejected. */
   let settled = await find(places, modelsFolder)
   let last = settled
   let trouble = ''
@@ -157,7 +153,7 @@ export async function watchCatalog({ places, modelsFolder, apply, ...tell }: Wat
       if (isChanged || trouble !== '') tell.onApplied(last.path)
       trouble = ''
     } catch (error) {
-      // An invalid file stays invalid until it changes; a busy database is retried.
+      // An invalid file is retried only when it changes, a busy database at each look.
       if (error instanceof ServiceError) settled = last
       const why = String(error)
       if (why !== trouble) tell.onTrouble(error)
@@ -185,7 +181,7 @@ async function find(places: readonly string[], modelsFolder: string): Promise<Se
   return { path: null, stamp: models }
 }
 
-/** If the folder can't be read, its error code; applying reports it. */
+/** An error code if unreadable; applying reports it. */
 async function stampModels(folder: string): Promise<string> {
   try {
     const paths = await listModelFiles(folder)
@@ -195,7 +191,7 @@ async function stampModels(folder: string): Promise<string> {
   }
 }
 
-/** Null if it can't be accessed, like a missing file. */
+/** Null if inaccessible or missing. */
 async function stampFile(path: string): Promise<string | null> {
   const found = await stat(path, { bigint: true }).catch(() => null)
   if (found === null) return null

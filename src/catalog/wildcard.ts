@@ -22,7 +22,6 @@ import { findFacts, type KnownProviders } from './known.ts'
 
 export interface ExpandedModel {
   slug: string
-  /** The wildcard that covers it. */
   wildcard: string
   entry: Entry
 }
@@ -60,7 +59,6 @@ export function expandWildcards(
   }
 }
 
-/** Expands one wildcard, or reports what is wrong with it. */
 function expand([name, entry]: [string, Entry], upstreams: Entry, known: KnownProviders): Expansion {
   const refuse = (message: string) => ({ models: [], issues: [{ segments: ['models', name], message }] })
   const routes = toRoutes(entry, upstreams, known)
@@ -89,7 +87,7 @@ function toRoutes(entry: Entry, upstreams: Entry, known: KnownProviders): Route[
     if (typeof upstream !== 'string' || typeof model !== 'string') return null
     if (!Object.hasOwn(upstreams, upstream) || model.split('*').length > 2) return null
     const local = isLocal(upstreams[upstream])
-    // A local server may have a provider's name but other models.
+    // A local server named like a provider has other models.
     const names = isWildcard(model) && !local ? namesOf(known, upstream) : null
     const served = names && new Set(names.flatMap((name) => toStar(model, name) ?? []))
     routes.push({ upstream, model, local, entry: raw, served })
@@ -113,7 +111,7 @@ function findStars(wildcard: string, routes: Route[], known: KnownProviders): st
   return `no public models are known of '${vendor}'${hint} or of its routes' upstreams. List each model by name.`
 }
 
-/** The model for one value of `*`; null if a fact, its price, or every route is missing. */
+/** Null if a fact, its price, or every route is missing. */
 function toExpanded(
   wildcard: string,
   entry: Entry,
@@ -134,7 +132,7 @@ function toExpanded(
   return { slug, wildcard, entry: { ...entry, routes: serving.map(({ entry, model }) => ({ ...entry, model })) } }
 }
 
-/** Embedding and text models; text models that charge only for input make something else. */
+/** Text models that charge only for input make something else. */
 const isServed = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
   outputModalities.includes('embeddings') ||
   (outputModalities.includes('text') &&

@@ -52,6 +52,7 @@ async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise
     await tar.end()
   } catch (error) {
     if (/^(Z_|ERR_ZLIB)/.test(codeOf(error))) throw new BadArchive('is not a valid .tar.gz file')
+    // tar exited early; its own message says why.
     if (codeOf(error) !== 'EPIPE') throw error
   } finally {
     bytes.destroy()

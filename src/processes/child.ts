@@ -151,7 +151,9 @@ function spawnGuarded(words: readonly string[], { environment, secret, write }: 
     try {
       // While the guard runs, the group's number can't be reused.
       if (!isGone) process.kill(-child.pid, name)
-    } catch {}
+    } catch {
+      // The group has ended.
+    }
   }
   const exited = child.exited.then(async () => {
     const { exitCode: code, signalCode } = child
@@ -205,7 +207,9 @@ async function keep(
       const text = utf8.decode(piece, { stream: true })
       show(hider ? hider.take(text) : text)
     }
-  } catch {}
+  } catch {
+    // The stream has ended.
+  }
   show(hider?.end() ?? '')
 }
 
