@@ -74,7 +74,7 @@ export const SETTINGS = {
   port: setting('port', 'Addresses', '<n>', '4000', {
     description: 'Port to listen on',
     read: number(0, 65_535),
-    expected: 'a number from 0 to 65535 (0 picks a free port)',
+    expected: 'a number from 0 (any free port) to 65535',
   }),
   /** ms. */
   drainMs: setting('drain', 'Server', '<time>', '30s', {
@@ -167,7 +167,7 @@ export const SETTINGS = {
     was: 'upload',
     description: 'Time limit for receiving a request body',
     read: time(1_000, 3_600_000),
-    expected: 'a time with its unit, from 1s to 1h',
+    expected: 'a duration from 1s to 1h',
   }),
   maxEventBytes: setting('max-event-size', 'Requests', '<size>', '4M', {
     was: 'max-event',
@@ -180,7 +180,7 @@ export const SETTINGS = {
     was: 'slow-reader',
     description: 'Disconnect clients that stop reading for this long',
     read: time(1_000, 3_600_000),
-    expected: 'a time with its unit, from 1s to 1h',
+    expected: 'a duration from 1s to 1h',
   }),
   corsOrigins: setting<string[]>('cors-origin', 'Addresses', '<origin>', null, {
     description: 'Allow browser calls from this origin, or *',
@@ -210,7 +210,7 @@ export const SETTINGS = {
     none: null,
     withoutRow: true,
     read: toIssuer,
-    expected: 'an https URL, e.g. https://login.example.com (http only on localhost)',
+    expected: 'an https URL, or http on localhost, e.g. https://login.example.com',
   }),
   oidcClientId: setting<string | null>('oidc-client-id', 'Sign-in', '<id>', null, {
     description: 'OIDC client ID; set the secret in TOLLGATE_OIDC_CLIENT_SECRET',
@@ -227,12 +227,12 @@ export const SETTINGS = {
   }),
   oidcRoles: setting<NonNullable<ReturnType<typeof toClaimRoles>>>('oidc-role', 'Sign-in', '<value=role>', null, {
     description:
-      'Map a claim value to a role: admins=owner, dev=editor, research=member:TEAM; first match wins, no match is denied',
+      'Map a claim value to a role: admins=owner, dev=editor, research=member:TEAM; first match wins; users without a match are denied',
     none: [],
     isList: true,
     withoutRow: true,
     read: toClaimRoles,
-    expected: 'value=role pairs (owner, editor, viewer, member:TEAM), e.g. admins=owner,research=member:research',
+    expected: 'value=role pairs with owner, editor, viewer, or member:TEAM, e.g. admins=owner,research=member:research',
   }),
   passwordSignIn: setting('password-sign-in', 'Sign-in', '<on|off>', 'on', {
     description: 'Password sign-in to the dashboard',
@@ -248,7 +248,7 @@ export const SETTINGS = {
     expected: 'comma-separated addresses or CIDR ranges, e.g. 10.0.0.0/8 or ::1',
   }),
   discover: setting('discover', 'Server', null, 'on', {
-    description: 'Search for local model servers at the first start, if there is no upstream',
+    description: 'Search for local model servers on the first start',
     read: onOff,
     expected: 'on or off',
   }),
@@ -259,7 +259,7 @@ export const SETTINGS = {
   }),
   /** Null = warn on a terminal, info elsewhere. */
   logLevel: setting<LogLevel | null>('log-level', 'Server', '<level>', null, {
-    description: 'Log level: info, warn, or error; none: warn on a terminal, info elsewhere',
+    description: 'Log level: info, warn, or error; if not set, warn on a terminal and info elsewhere',
     none: null,
     read: oneOf(['info', 'warn', 'error'] as const),
     expected: 'info, warn, or error',
@@ -333,7 +333,7 @@ export function findSettingProblem(name: string, text: string): string | null {
 function findProblem(setting: SettingDefinition<unknown>, sources: ConfigSources): string | null {
   const found = findText(setting, sources)
   if (found === null || setting.read(found.text) !== null) return null
-  return `${PLACE_NAMES[found.place](setting.name)} is '${found.text}': expected ${setting.expected}.`
+  return `${PLACE_NAMES[found.place](setting.name)} must be ${setting.expected} (got '${found.text}').`
 }
 
 function toValue(setting: SettingDefinition<unknown>, sources: ConfigSources): unknown {

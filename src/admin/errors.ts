@@ -108,8 +108,7 @@ function toSentence({ type, all }: ValidationError): [message: string, more: { f
   const said = (first && 'summary' in first && first.summary) || 'Unexpected value'
   // The value may be secret or long.
   const [problem] = said.split(' but found: ')
-  const where = field === '' ? `The ${type}` : `The field ${field}`
-  return [`${where} is invalid: ${(first && 'schema' in first && toReason(first)) || `${problem}.`}`, { field }]
+  return [`Invalid ${field || type}: ${(first && 'schema' in first && toReason(first)) || `${problem}.`}`, { field }]
 }
 
 /** The expected values or bounds; null for other problems. */

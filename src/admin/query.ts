@@ -55,7 +55,7 @@ const MAX_OF_OPERATOR = 100_000
 export function toLimit(limit: number, mostOfPages: number, asker: Asker): number {
   const most = isOperator(asker) ? MAX_OF_OPERATOR : mostOfPages
   if (limit >= 1 && limit <= most) return limit
-  const message = `The field limit is invalid: it must be a whole number from 1 to ${most}.`
+  const message = `Invalid limit: must be a whole number from 1 to ${most}.`
   throw new ServiceError({ kind: 'invalid', field: 'limit' }, message)
 }
 
@@ -67,7 +67,7 @@ export function toTime(field: string, text: string, nowMs: number): number {
   const atMs = MS.test(text) ? Number(text) : toPastMs(text, nowMs)
   if (atMs !== null) return atMs
   const rule = 'it must be ms since 1970, 7d or 12h (ago), or a date such as 2027-01-31'
-  throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
+  throw new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${rule}.`)
 }
 
 /** `untilMs` is null for an open end. Throws `invalid`. */
@@ -78,7 +78,7 @@ export function toSpan(since: string, until: string | undefined, nowMs: number) 
   return { sinceMs, untilMs }
 }
 
-const NO_SPAN = 'The field since is invalid: it must be before until, and not in the future.'
+const NO_SPAN = 'Invalid since: must be before until and not in the future.'
 
 export const toTimeOrNone = (field: string, text: string | undefined, nowMs: number) =>
   text === undefined ? undefined : toTime(field, text, nowMs)

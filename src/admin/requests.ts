@@ -124,4 +124,4 @@ export function toWanted(
 }
 
 const invalidStatus = (rule: string) =>
-  new ServiceError({ kind: 'invalid', field: 'status' }, `The field status is invalid: ${rule}.`)
+  new ServiceError({ kind: 'invalid', field: 'status' }, `Invalid status: ${rule}.`)

@@ -97,7 +97,7 @@ export const failuresController = ({ reports, now }: AdminDeps) =>
     },
   )
 
-const NO_STEP = 'The field step is invalid: it must be day or hour.'
+const NO_STEP = 'Invalid step: must be day or hour.'
 
 const MAX_CHANGES = 1_000
 

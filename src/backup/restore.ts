@@ -113,7 +113,7 @@ async function readReplaced(
     if (reinstateRevoked) return null
     throw new ServiceError(
       { kind: 'revoked_unknown', dataFolder },
-      `Cannot determine which keys were revoked since the backup: ${messageOf(store.explain(error))}`,
+      `Can't determine which keys were revoked since the backup: ${messageOf(store.explain(error))}`,
     )
   }
 }

@@ -76,7 +76,7 @@ export function applyCatalog(store: ConfigStore, catalog: Catalog, options: Appl
     if (origin === 'builtin' && KIND_NAMES.some((kind) => state.layers[kind].some((entry) => entry.origin === 'file')))
       throw new ServiceError(
         { kind: 'catalog_missing' },
-        'This database was set up from a catalog file, but there is no catalog.yaml in the data folder or here. Restore it, or name it with --catalog FILE.',
+        'This database was set up from a catalog file, but there is no catalog.yaml in the data folder or the current folder. Restore the file, or pass it with --catalog FILE.',
       )
     const { layers, prices, declared, kept } = withLayer(state, catalog, { origin, prune, nowMs })
     const wanted = discardEdits && origin !== 'admin' ? withoutEdits(layers, declared) : layers
@@ -258,7 +258,7 @@ async function readVersion(store: ConfigStore, number: number): Promise<KeptCata
   if (kept) return kept
   throw new ServiceError(
     { kind: 'version_not_found', number },
-    `Version ${number} of the catalog is unknown or too old: the newest ${MAX_KEPT} are kept. See tollgate catalog history.`,
+    `Catalog version ${number} is unknown or was deleted: only the newest ${MAX_KEPT} are kept.`,
   )
 }
 

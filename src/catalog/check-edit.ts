@@ -22,8 +22,7 @@ function refuse(issues: readonly Issue[], toField = (path: string) => path): voi
   const [found] = issues
   if (!found) return
   const field = toField(toPath(found.segments))
-  const what = field === '' ? 'This' : `The field ${field}`
-  throw new ServiceError({ kind: 'invalid', field }, `${what} is invalid: ${found.message}`)
+  throw new ServiceError({ kind: 'invalid', field }, `Invalid ${field || 'values'}: ${found.message}`)
 }
 
 const checkShapes = (of: { properties: TProperties }, fields: Entry): Issue[] =>

@@ -213,7 +213,7 @@ const toField = (path: string) =>
   (isLimit(path) ? `limits.${path}` : path.replace(/^deadlines\.\w+$/, '$&_ms')) || 'base_url'
 
 const invalid = (field: string, rule: string) =>
-  new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}`)
+  new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${rule}`)
 
 const meanwhile = (id: string) =>
   new ServiceError({ kind: 'catalog_changed' }, `Upstream ${id} was changed by someone else. Review it and try again.`)

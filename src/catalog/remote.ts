@@ -36,7 +36,7 @@ export async function resolveHosts(
   if (hosts.size > MAX_HOSTS)
     throw new ServiceError(
       { kind: 'invalid', field: 'upstreams' },
-      `The field upstreams is invalid: add at most ${MAX_HOSTS} new hosts at a time.`,
+      `Invalid upstreams: add at most ${MAX_HOSTS} new hosts at a time.`,
     )
   return new Map(await Promise.all([...hosts].map(async (host) => [host, await lookUp(host)] as const)))
 }
@@ -92,7 +92,7 @@ export function requireKnownReferences(
     if (row.apiKeyRef === null || isKnown) continue
     throw new ServiceError(
       { kind: 'invalid', field: `upstreams.${row.id}.api_key` },
-      `The field upstreams.${row.id}.api_key is invalid: only the catalog file and commands can set or move references to variables and files of the server. Omit it and enter the credential.`,
+      `Invalid upstreams.${row.id}.api_key: only the catalog file and commands can set or move references to variables and files of the server. Omit it and enter the credential.`,
     )
   }
 }
@@ -111,7 +111,7 @@ export function requireAddress(
     throw new ServiceError({ kind: 'catalog_changed' }, `Upstream ${row.id} was changed by someone else. Try again.`)
   const problem = explainAddress(row.baseUrl, row.local, found)
   if (problem === null) return
-  throw new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${problem}`)
+  throw new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${problem}`)
 }
 
 const toRanges = (texts: readonly string[]) => texts.map(toIpRange).filter((range) => 'bits' in range)

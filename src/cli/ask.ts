@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
-import { count } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
 import { socketPath } from '../server/protocol.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -112,7 +111,7 @@ const toDocument = ({ requestId, model, text, finishReason, usage }: ReceivedAns
 })
 
 function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: number): string {
-  const tokens = `${usage.prompt_tokens} + ${count(usage.completion_tokens, 'token')}`
+  const tokens = `${usage.prompt_tokens} input, ${usage.completion_tokens} output`
   const end = finishReason === 'stop' ? '' : `, finish reason: ${toOneLine(finishReason)}`
   return `[${toOneLine(model)}: ${tokens}, $${toUsd(usage.cost_nano_usd)}, ${(durationMs / 1_000).toFixed(1)} s${end}]\n`
 }

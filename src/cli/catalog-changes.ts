@@ -89,6 +89,10 @@ const toSpaced = (value: unknown) =>
 export const toCountText = ({ created, updated, deleted, unchanged }: Counts): string =>
   `${count(created, 'row')} created, ${updated} updated, ${deleted} deleted, ${unchanged} unchanged`
 
+/** As `toCountText`, of a dry run. */
+export const toPlanText = ({ created, updated, deleted, unchanged }: Counts): string =>
+  `${count(created, 'row')} to create, ${updated} to update, ${deleted} to delete, ${unchanged} unchanged`
+
 export interface DecideFlags {
   plan?: boolean
   yes?: boolean

@@ -23,6 +23,7 @@ import {
   requireYes,
   toCountText,
   toOverriddenLines,
+  toPlanText,
   toStayingLines,
   toWriteLines,
 } from './catalog-changes.ts'
@@ -156,9 +157,9 @@ function toClosing(source: CatalogSource, found: Applied, command: string): stri
   if (found.changes.length === 0)
     return staying === 0
       ? `${title}: no changes.\n`
-      : `${title}: no changes; keeps ${count(staying, 'different row')}.\n`
-  const stays = staying === 0 ? '' : `; keeps ${count(staying, 'different row')}`
-  return `${title} to apply: ${toCountText(found)}${stays}. Run: ${command}\n`
+      : `${title}: no changes; keeps ${count(staying, 'row')} that ${staying === 1 ? 'differs' : 'differ'}.\n`
+  const stays = staying === 0 ? '' : `; keeps ${count(staying, 'row')} that ${staying === 1 ? 'differs' : 'differ'}`
+  return `${title}: ${toPlanText(found)}${stays}. Apply: ${command}\n`
 }
 
 function toApplyCommand(file: string | undefined, { prune = false, discardEdits = false }: ApplyFlags): string {
@@ -281,9 +282,8 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
   if (io.json) return printJson(io, done)
   io.stdout(toWriteLines(done, io.paint))
   if (done.changes.length === 0) return io.stdout(`The catalog already matches version ${number}. No changes.\n`)
-  const what = toCountText(done)
-  if (plan) return io.stdout(`To roll back to version ${number}: ${what}. Run: tollgate catalog revert ${number}\n`)
-  io.stdout(`Rolled back to version ${number}: ${what}. Saved as version ${done.version}.\n`)
+  if (plan) return io.stdout(`Version ${number}: ${toPlanText(done)}. Roll back: tollgate catalog revert ${number}\n`)
+  io.stdout(`Rolled back to version ${number}: ${toCountText(done)}. Saved as version ${done.version}.\n`)
   io.stderr(
     'note: the catalog file is unchanged. It replaces this version when applied: by you, on reload, or when a server starts with a changed file or a new Tollgate version. To keep this version: tollgate catalog export FILE\n',
   )
@@ -323,7 +323,7 @@ export async function refresh(file: string | undefined, flags: RefreshFlags, io:
     io.stdout(toWriteLines(planned, io.paint) + toOverriddenLines(planned.overridden, 'discovered', io.paint))
     tellPrices(planned, io)
     if (isIdle) return io.stdout(`The catalog matches ${toPrintable(source)}. No changes.\n`)
-    if (flags.plan) return io.stdout(`To apply: ${toCountText(planned)}. Run without --plan.\n`)
+    if (flags.plan) return io.stdout(`Preview: ${toPlanText(planned)}. To apply, run without --plan.\n`)
   }
   if (!flags.yes) await requireYes('Apply these changes?', io)
   const { told: done } = await send(false)

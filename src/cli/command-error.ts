@@ -132,7 +132,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   catalog_invalid: ({ name = 'FILE' }) => `\nFix the file, then check it: tollgate catalog validate ${name}`,
   catalog_not_read: '',
   owners_only: '',
-  catalog_missing: ' Pass the file: tollgate catalog apply FILE',
+  catalog_missing: '',
   version_not_found: ' List versions: tollgate catalog history',
   secret_unusable: '',
   secret_unchanged: '',

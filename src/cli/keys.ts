@@ -208,7 +208,7 @@ async function rotate(which: string, { overlap }: { overlap?: string }, io: Cont
     answerOf(api.keys(idOf(which)).rotate.post({ overlap: `${overlapMs}ms` })),
   )
   if (io.json) return printJson(io, toSecretFirst(made))
-  const end = overlapMs === 0 ? 'no longer works' : `works until ${toTime(io.nowMs() + overlapMs)} UTC or earlier`
+  const end = overlapMs === 0 ? 'no longer works' : `works until ${toTime(io.nowMs() + overlapMs)} UTC at the latest`
   io.stderr(`Rotated key ${toNamed(made)}. The old secret ${end}.\n`)
   if (overlapMs > 0) io.stderr(LEAKED)
   io.stderr("Save the new secret now; it won't be shown again:\n")
@@ -216,7 +216,7 @@ async function rotate(which: string, { overlap }: { overlap?: string }, io: Cont
 }
 
 /** A user rotating a leaked key may not know that the old secret keeps working. */
-const LEAKED = 'If it leaked, rotate again with --overlap 0: revokes both and prints a new one.\n'
+const LEAKED = 'If it leaked, rotate again with --overlap 0 to end both secrets and get a new one.\n'
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {

@@ -69,8 +69,8 @@ function toServed({
 
 function toReserved(calls: readonly Call[]): string {
   const sum = (of: (call: Call) => number) => calls.reduce((before, call) => before + of(call), 0)
-  const tokens = `${sum((call) => call.reserved_prompt_tokens)}+${sum((call) => call.reserved_completion_tokens)} tokens`
-  return `${tokens}, $${toUsd(sum((call) => call.reserved_nano_usd))}${calls.length > 1 ? ' by all calls' : ''}`
+  const tokens = `${sum((call) => call.reserved_prompt_tokens)} input, ${sum((call) => call.reserved_completion_tokens)} output`
+  return `${tokens}, $${toUsd(sum((call) => call.reserved_nano_usd))}${calls.length > 1 ? ' for all calls' : ''}`
 }
 
 /** Columns of the timeline. */

@@ -43,7 +43,7 @@ export function toIpRange(text: string): IpRange | { problem: string } {
   const [, address = text, digits] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? []
   const ip = toIp(address)
   if (ip === null)
-    return { problem: 'is not an IP address or range: use e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32' }
+    return { problem: 'must be an IP address or CIDR range, e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32' }
   const most = ip.length * 16
   const bits = digits === undefined ? most : Number(digits) - (most === 32 && address.includes(':') ? MAPPED_BITS : 0)
   if (bits < 0 || bits > most)

@@ -179,7 +179,7 @@ export function statusOf({ passwordHash, oidcSubject, disabledMs }: StoredAdmin)
 /** Throws `invalid`, `team_not_found`, and `team_ambiguous`. */
 export function toTeamId(role: Role, team: string | null, keyRows: () => KeyRows): string | null {
   if ((role === 'member') !== (team !== null)) {
-    const message = role === 'member' ? 'A member needs a team.' : 'Only members have a team.'
+    const message = role === 'member' ? 'A member needs a team. Choose one.' : 'Only members have a team.'
     throw new ServiceError({ kind: 'invalid', field: 'team' }, message)
   }
   return team === null ? null : findTeam(keyRows().teams, team).id

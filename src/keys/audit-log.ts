@@ -78,4 +78,4 @@ async function idsOf(store: Pick<ConfigStore, 'readKeys'>, text: string): Promis
 }
 
 const invalid = (field: string, rule: string) =>
-  new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
+  new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${rule}.`)

@@ -83,7 +83,7 @@ function requireValid<Changes extends object>(fields: FieldsOf<Changes>, changes
     const value = changes[name]
     if (value === undefined || value === null) continue
     const problem = fields[name].problemOf?.(value)
-    if (problem) throw invalid(columnOf(name), `The field ${columnOf(name)} is invalid: ${problem}.`)
+    if (problem) throw invalid(columnOf(name), `Invalid ${columnOf(name)}: ${problem}.`)
   }
 }
 

@@ -1,6 +1,7 @@
 /** Finds a key or a team by ID, part of an ID, name, or masked secret. */
 import { toShortId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { toDay } from '../domain/time.ts'
 import type { StoredKey, StoredTeam } from '../store/config-store.ts'
 import { toMasked } from './token.ts'
 
@@ -45,7 +46,7 @@ export function findKey(keys: readonly StoredKey[], text: string, nowMs: number)
 /** Throws `key_revoked`: revoked keys can't be changed. */
 export function requireUnrevoked({ id, name, revokedMs }: StoredKey): void {
   if (revokedMs === null) return
-  const message = `The key '${name}' (${toShortId(id)}) was revoked on ${new Date(revokedMs).toISOString()}.`
+  const message = `The key '${name}' (${toShortId(id)}) was revoked on ${toDay(revokedMs)}.`
   throw new ServiceError({ kind: 'key_revoked', key: name, id }, message)
 }
 
@@ -65,7 +66,7 @@ export const SYSTEM = 'system'
  */
 export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
   if (name === SYSTEM) {
-    const message = `The field name is invalid: '${SYSTEM}' is reserved for requests without a key. Choose another name.`
+    const message = `Invalid name: '${SYSTEM}' is reserved for requests without a key. Choose another name.`
     throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
   }
   const taken = keys.find((key) => !key.hidden && key.name === name && isActive(key, nowMs))

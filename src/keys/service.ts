@@ -138,7 +138,7 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
   return store.changeKeys(by, ({ keys, teams }) => {
     const { nowMs } = by
     if (!Number.isInteger(overlapMs) || overlapMs < OVERLAP_MS.min || overlapMs > OVERLAP_MS.max)
-      throw new ServiceError({ kind: 'invalid', field: 'overlapMs' }, 'The overlap is invalid: must be 0 to 365 days.')
+      throw new ServiceError({ kind: 'invalid', field: 'overlapMs' }, 'Invalid overlap: must be 0 to 365 days.')
     const found = findKey(keys, which, nowMs)
     requireVisible(found)
     requireUnrevoked(found)
@@ -266,7 +266,7 @@ const NO_TEAM = 'none'
 function changed(before: StoredTeam, changes: TeamChanges, teams: readonly StoredTeam[]): StoredTeam {
   const team = withTeamChanges(before, changes)
   if (team.name === NO_TEAM && !teams.some(({ id, name }) => id === team.id && name === NO_TEAM)) {
-    const message = `The field name is invalid: '${NO_TEAM}' is reserved for keys without a team. Choose another name.`
+    const message = `Invalid name: '${NO_TEAM}' is reserved for keys without a team. Choose another name.`
     throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
   }
   const taken = teams.find(({ id, name }) => name === team.name && id !== team.id)

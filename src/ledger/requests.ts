@@ -36,9 +36,9 @@ export async function listRequests(
   most = MAX_LISTED_FROM,
 ): Promise<RequestPage> {
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw invalid('limit', `it must be a whole number from 1 to ${MAX_LIMIT}`)
+    throw invalid('limit', `must be a whole number from 1 to ${MAX_LIMIT}`)
   const start = before === undefined ? null : toWholeId(before)
-  if (before !== undefined && start === null) throw invalid('before', 'it must be a full request ID')
+  if (before !== undefined && start === null) throw invalid('before', 'must be a full request ID')
   // One extra row shows whether there is another page.
   const { rows, next } = await look(reader, search, start, limit + 1, most)
   if (rows.length <= limit) return { requests: rows, next, stoppedAfter: next === null ? null : most }
@@ -126,4 +126,4 @@ const notFound = (request: string, where: string) =>
   new ServiceError({ kind: 'request_not_found', request }, `Request '${request}' not found${where}.`)
 
 const invalid = (field: string, rule: string) =>
-  new ServiceError({ kind: 'invalid', field }, `The field ${field} is invalid: ${rule}.`)
+  new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${rule}.`)

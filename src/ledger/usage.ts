@@ -70,13 +70,12 @@ export function toDimensions(text: string): Dimension[] {
   const names = text.split(',').map((name) => name.trim())
   const by = names.filter(isDimension)
   const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
-  if (!isFit) throw invalidBy(`'${text}' is invalid: use one or two of ${DIMENSIONS.join(', ')}, such as key,model`)
-  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour includes the day: leave out day')
+  if (!isFit) throw invalidBy(`must be one or two of ${DIMENSIONS.join(', ')}, e.g. key,model (got '${text}')`)
+  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour includes the day, so omit day')
   return by
 }
 
-const invalidBy = (rule: string) =>
-  new ServiceError({ kind: 'invalid', field: 'by' }, `The field by is invalid: ${rule}.`)
+const invalidBy = (rule: string) => new ServiceError({ kind: 'invalid', field: 'by' }, `Invalid by: ${rule}.`)
 
 /**
  * Whole days and hours come from the rollup, which is kept forever; parts of an hour, and users, from the requests. If those were removed, the report covers

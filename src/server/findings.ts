@@ -16,7 +16,7 @@ export function checkServer(status: SaidStatus): Check[] {
 function checkReadiness({ readiness, reasons, lost, in_flight: inFlight }: SaidStatus): Check {
   const name = 'readiness'
   if (readiness === 'ok') return ok(name, `Accepting requests; ${inFlight} in progress.`)
-  if (readiness === 'degraded') return warning(name, `Accepting requests, but: ${reasons.join(' ')}`)
+  if (readiness === 'degraded') return warning(name, `Accepting requests with problems: ${reasons.join(' ')}`)
   if (readiness === 'starting') return warning(name, 'Starting; not accepting requests yet.')
   if (readiness === 'draining')
     return warning(name, `Shutting down, with ${count(inFlight, 'request')} in progress; new ones are rejected.`)
@@ -30,7 +30,7 @@ function checkReadiness({ readiness, reasons, lost, in_flight: inFlight }: SaidS
 function checkFiles({ files }: SaidStatus): Check {
   const low = toLowLimit(files)
   if (low !== null) return warning('files', low)
-  return ok('files', files.limit === null ? 'The limit is unknown.' : `The limit is ${files.limit}.`)
+  return ok('files', files.limit === null ? 'Open file limit: unknown.' : `Open file limit: ${files.limit}.`)
 }
 
 function checkProxy({ untrusted_proxy: proxy }: SaidStatus): Check[] {

@@ -34,7 +34,7 @@ async function isKnown(hostname: string): Promise<boolean> {
 }
 
 const toNotListening = (host: string, port: number) =>
-  new ServiceError({ kind: 'not_listening', host, port }, `Cannot listen on ${host}:${port}.`)
+  new ServiceError({ kind: 'not_listening', host, port }, `Can't listen on ${host}:${port}.`)
 
 function toListenError(error: unknown, host: string, port: number): ServiceError {
   const code = codeOf(error)

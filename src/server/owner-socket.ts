@@ -147,7 +147,11 @@ function createSystemRoutes(deps: HandleDeps & ModelsDeps, app: Listener, option
 const refuse = (status: number, kind: string, message: string) => reply(status, { error: { kind, message } })
 
 const refuseServer = (id: string) =>
-  refuse(404, 'unknown_server', `This server manages no model server for upstream ${id}.`)
+  refuse(
+    404,
+    'unknown_server',
+    `Tollgate runs no model server for upstream ${id}. Only upstreams with a process have one.`,
+  )
 
 /** Text from upstreams may contain secrets. */
 const reply = (status: number, body: unknown) =>

@@ -21,7 +21,7 @@ export function prepareDataFolder(dataFolder: string): void {
   } catch (cause) {
     throw new ServiceError(
       { kind: 'data_unwritable', dataFolder },
-      `Cannot use ${dataFolder} as the data folder: ${reasonOf(cause)}.`,
+      `Can't use ${dataFolder} as the data folder: ${reasonOf(cause)}.`,
     )
   }
 }
@@ -55,7 +55,7 @@ export const lockIn = (dataFolder: string, name: string): (() => void) | null =>
 export function takeLock(dataFolder: string): () => void {
   const unlock = lockIn(dataFolder, LOCK)
   if (unlock !== null) return unlock
-  throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate is serving ${dataFolder}.`)
+  throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate server is using ${dataFolder}.`)
 }
 
 /** Gives files created by root to the folder's owner, who could not use them. Follows no links: the owner may have planted them. */

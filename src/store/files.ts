@@ -155,7 +155,7 @@ function isAlive(pid: number): boolean {
 const statOf = (path: string) => statSync(path, { throwIfNoEntry: false })
 
 export const unwritable = (path: string, why: string) =>
-  new ServiceError({ kind: 'backup_unwritable', path }, `Cannot write a backup to ${path}: ${why}.`)
+  new ServiceError({ kind: 'backup_unwritable', path }, `Can't write a backup to ${path}: ${why}.`)
 
 export const exists = (path: string) => new ServiceError({ kind: 'backup_exists', path }, `${path} already exists.`)
 

@@ -88,7 +88,7 @@ function readLines(path: string): Uint8Array<ArrayBuffer>[] {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return []
-    throw unusable(path, `Cannot read ${path}: ${messageOf(error)}.`)
+    throw unusable(path, `Can't read ${path}: ${messageOf(error)}.`)
   }
   const lines = text.split('\n')
   if (lines.every((line) => /^[\da-f]{64}$/.test(line)))
@@ -105,7 +105,7 @@ function write(path: string, secrets: readonly Secret[], isNew: boolean): void {
   try {
     putFile(path, lines.join(''), { mode: 0o600, isNew })
   } catch (error) {
-    throw unusable(path, `Cannot write ${path}: ${messageOf(error)}.`)
+    throw unusable(path, `Can't write ${path}: ${messageOf(error)}.`)
   }
 }
 

@@ -222,7 +222,7 @@ test('a second of a local server has a price, and one of a provider none', async
     const answer = await ask(method, path, { pricing: timed })
     expect([answer.status, answer.body.error.message]).toEqual([
       400,
-      `The field ${field} is invalid: a price per second is only for local upstreams. Set a price without second, or make the upstream local.`,
+      `Invalid ${field}: a price per second is only for local upstreams. Set a price without second, or make the upstream local.`,
     ])
   }
   const owner = await fixture.signIn('owner')
@@ -304,7 +304,7 @@ test.each([
 ])('%j is refused by what it should be', async (body, why) => {
   const [field] = Object.keys(body)
   const { status, body: answer } = await ask('PUT', `${LARGE}/routes/paid/large`, body)
-  expect([status, answer.error.message]).toEqual([400, `The field ${field} is invalid: ${why}`])
+  expect([status, answer.error.message]).toEqual([400, `Invalid ${field}: ${why}`])
 })
 
 test('a decimal number of tokens is told apart from a price', async () => {

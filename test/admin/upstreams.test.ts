@@ -141,9 +141,9 @@ describe('a provider by its name', () => {
     [
       { id: 'x', preset: 'google', dialect: 'openai', base_url: NEW.base_url },
       'dialect',
-      "The field dialect is invalid: differs from its preset's.",
+      "Invalid dialect: differs from its preset's.",
     ],
-    [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'The field dialect is invalid: set a dialect or a preset.'],
+    [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'Invalid dialect: set a dialect or a preset.'],
     [{ id: 'x', dialect: 'openai', base_url: null }, 'base_url', 'set a URL, such as https://api.openai.com/v1.'],
   ])('%j is refused with its field', async (body, field, words) => {
     const { status, body: answer } = await ask('POST', '/upstreams', body)

@@ -117,7 +117,7 @@ test('the newest hundred are kept, numbers are never given twice, and others are
   for (let count = 1; count <= 103; count++) await apply(catalog(model('v/a', { name: `name ${count}` })))
   const versions = await listVersions(store)
   expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
-  await expect(revert(3)).rejects.toThrow('Version 3 of the catalog is unknown or too old: the newest 100 are kept.')
+  await expect(revert(3)).rejects.toThrow('Catalog version 3 is unknown or was deleted: only the newest 100 are kept.')
   expect((await showVersion(store, 4)).changes).toBeNull()
   await revert(4)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])

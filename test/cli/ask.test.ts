@@ -24,7 +24,7 @@ const asked = () => gateway.upstream.requests.at(-1)?.json
 test('the owner of the data folder needs no key, and is metered as `system`', async () => {
   const { code, stdout, stderr } = await ask('--model', 'fast', 'Hello', 'there!')
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'tok0 tok1 tok2 tok3 tok4 \n' })
-  expect(stderr).toMatch(/^\[acme\/large: 10 \+ 5 tokens, \$0.00002, \d+\.\d s\]\n$/)
+  expect(stderr).toMatch(/^\[acme\/large: 10 input, 5 output, \$0.00002, \d+\.\d s\]\n$/)
   expect(asked()).toMatchObject({ messages: [{ role: 'user', content: 'Hello there!' }], stream: true })
   expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'ok', cost_nano_usd: costOf(10, 5) })
 })

@@ -80,8 +80,8 @@ describe('a filter', () => {
   test.each([
     ['--since', 'yesterday', 2, /--since must be a time ago or a date, .* \(got 'yesterday'\)/],
     ['--limit', '0', 2, /--limit must be a whole number of at least 1 \(got '0'\)/],
-    ['--limit', '10001', 2, /limit is invalid/],
-    ['--before', '1', 2, /before is invalid: must be the full ID of an audit log row/],
+    ['--limit', '10001', 2, /Invalid limit/],
+    ['--before', '1', 2, /Invalid before: must be the full ID of an audit log row/],
     ['--action', 'keys.delete', 2, /unknown action 'keys.delete'; .* keys, keys.create, .* database.restore/],
   ])('%s %s is refused', async (option, value, code, sentence) => {
     expect(await bench.run('audit', 'log', option, value)).toEqual({

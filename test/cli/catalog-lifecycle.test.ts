@@ -44,7 +44,7 @@ test('a plan names each row and field that differs, changes nothing, and fails a
 = upstreams.near (set manually, overrides file)
     base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
 = models.acme/b, 1 route (file: no longer declared; --prune deletes it)
-${join(bench.folder, 'mine.yaml')} to apply: 2 rows created, 1 updated, 0 deleted, 4 unchanged; keeps 3 different rows. Run: tollgate catalog apply mine.yaml
+${join(bench.folder, 'mine.yaml')}: 2 rows to create, 1 to update, 0 to delete, 4 unchanged; keeps 3 rows that differ. Apply: tollgate catalog apply mine.yaml
 `)
   expect(await json('plan', 'mine.yaml')).toMatchObject({
     differs: true,
@@ -102,7 +102,7 @@ test('an apply says what it leaves alone, and how to have it otherwise', async (
   expect(stderr).toContain('note: overridden by manual changes: models.acme/a. Use --discard-edits')
   expect(stderr).toMatch(/^note: not in the file but kept: models.acme\/b, .* Use --prune to delete;/m)
   expect(stdout).toContain('no changes')
-  expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(': no changes; keeps 3 different rows.\n')
+  expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(': no changes; keeps 3 rows that differ.\n')
   expect((await catalog('plan', 'mine.yaml', '--prune')).stdout).toEndWith(
     ' tollgate catalog apply mine.yaml --prune\n',
   )
@@ -122,7 +122,7 @@ test('the built-in catalogue discards nothing, and is not planned where a file w
   })
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
-  expect(await catalog('plan')).toMatchObject({ code: 1, stderr: expect.stringContaining('Pass the file') })
+  expect(await catalog('plan')).toMatchObject({ code: 1, stderr: expect.stringContaining('pass it with --catalog FILE') })
 })
 
 test('history lists what was applied, shows one, and revert goes back to it', async () => {
@@ -134,7 +134,7 @@ test('history lists what was applied, shows one, and revert goes back to it', as
   expect((await catalog('history')).stdout).toMatch(/^# .*\n1 +2026-11-21 00:00 +cli +apply +\+3 ~0 -0 .*\n2 /)
   expect((await catalog('history', '2')).stdout).toContain('    name: A -> Other\n')
 
-  expect((await catalog('revert', '1', '--plan')).stdout).toContain('To roll back to version 1')
+  expect((await catalog('revert', '1', '--plan')).stdout).toContain('Version 1: ')
   expect(await json('history')).toMatchObject({ versions: { length: 2 } })
   const back = await catalog('revert', '1')
   expect(back.stdout).toContain('name: Other -> A')

@@ -51,7 +51,9 @@ test('prices and facts follow the newer list, and the plan shows each difference
   const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
   expect(planned.stdout).toContain('~ models.openai/gpt-4o (discovered)\n')
   expect(planned.stdout).toContain('context_length: 128000 -> 500000')
-  expect(planned.stdout).toContain('To apply: 0 rows created, 1 updated, 0 deleted, 4 unchanged. Run without --plan.')
+  expect(planned.stdout).toContain(
+    'Preview: 0 rows to create, 1 to update, 0 to delete, 4 unchanged. To apply, run without --plan.',
+  )
   expect(await modelOf('openai/gpt-4o')).toMatchObject({ context_length: 128_000 })
 
   const done = await bench.run('catalog', 'refresh', 'api.json', '--yes')

@@ -79,7 +79,7 @@ describe('catalog apply', () => {
     expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 5 })
     expect(await bench.run('catalog', 'apply')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('Pass the file'),
+      stderr: expect.stringContaining('pass it with --catalog FILE'),
     })
   })
 

@@ -22,7 +22,7 @@ describe('a server', () => {
       'is degraded',
       { readiness: 'degraded', reasons: ['Requests are refused.', 'A disk is full.'] },
       0,
-      /^readiness: warning: Accepting requests, but: Requests are refused\. A disk is full\.$/,
+      /^readiness: warning: Accepting requests with problems: Requests are refused\. A disk is full\.$/,
     ],
     ['is starting', { readiness: 'starting' }, 0, /^readiness: warning: Starting; not accepting/],
     [

@@ -129,7 +129,7 @@ test('one model is shown by any of its names, with its routes and why it is not 
   )
   expect(await bench.run('models', 'show', 'acme/lage')).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^error: Unknown model acme\/lage \(did you mean 'acme\/large'\?\)/),
+    stderr: expect.stringMatching(/^error: Unknown model 'acme\/lage' \(did you mean 'acme\/large'\?\)/),
   })
 })
 

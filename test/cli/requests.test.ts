@@ -94,7 +94,7 @@ test.each([
   [['--since', 'soon'], 2, `--since must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got 'soon').`],
   [['--key', 'nobody'], 1, `There is no key 'nobody'.`],
   [['--team', 'nobody'], 1, `There is no team 'nobody'.`],
-  [['--before', '12'], 2, 'The field before is invalid'],
+  [['--before', '12'], 2, 'Invalid before'],
 ])('a wrong filter %j is refused', async (words, code, sentence) => {
   const ran = await bench.run('requests', 'list', ...words)
   expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(sentence) })
@@ -138,7 +138,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       '  status    ok: spare, 2 calls',
       '  time      first token 1.50 s, total 2.00 s',
       '  tokens    1000 input, 20 output',
-      '  reserved  41+2001 tokens, $0.0000181 by all calls',
+      '  reserved  41 input, 2001 output, $0.0000181 for all calls',
       '',
       'Calls',
       '  #  REASON    UPSTREAM  STATUS  START   FIRST   END',
@@ -229,7 +229,7 @@ test('a request that is not there is told from several that may be meant', async
   expect(await failing('ffff')).toStartWith(`error: Request 'ffff' not found. List requests:`)
   expect(await failing('0000')).toStartWith(`error: Request '0000' not found`)
   expect(await failing(id('').slice(0, 12))).toMatch(/^error: '.*' matches several requests: .*d1, .*1d1\. Use more/)
-  expect(await failing('d1')).toBe("error: The field id is invalid: 'd1' is too short: use at least 4 digits.\n")
+  expect(await failing('d1')).toBe("error: Invalid id: 'd1' is too short: use at least 4 digits.\n")
 })
 
 test('a request says for how long a local server was at work on it, and what that cost', async () => {

@@ -128,7 +128,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     lists(openaiList('gpt-5'))
     const ran = await add('openai', '--plan')
     expect(ran.code).toBe(0)
-    expect(ran.stdout).toContain('+ models.openai/gpt-5, 1 route\nWould add openai: 3 rows created')
+    expect(ran.stdout).toContain('+ models.openai/gpt-5, 1 route\nPreview of adding openai: 3 rows to create')
     expect(await versions()).toBe(0)
     const planned = JSON.parse((await add('openai', '--plan', '--json')).stdout)
     expect(planned).toMatchObject({
@@ -597,7 +597,7 @@ describe('an upstream that was added', () => {
   test('gets more models of its list, and keeps those that it has', async () => {
     const planned = await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*', '--plan')
     expect(planned.stdout).toBe(
-      '+ models.openai/gpt-4o, 1 route\nTo apply: 2 rows created, 0 updated, 0 deleted, 3 unchanged. Run without --plan.\n',
+      '+ models.openai/gpt-4o, 1 route\nPreview: 2 rows to create, 0 to update, 0 to delete, 3 unchanged. To apply, run without --plan.\n',
     )
     expect((await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*')).code).toBe(0)
     expect((await models()).map(({ slug }) => slug)).toEqual(['openai/gpt-4o', 'openai/gpt-5'])

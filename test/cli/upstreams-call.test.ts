@@ -55,7 +55,7 @@ test('one that nobody knows, and none at all, are refused without a call', async
   const unknown = await call('nowhere-at-all')
   expect([unknown.code, unknown.stdout.replace(/\s+/g, ' ')]).toEqual([
     1,
-    expect.stringContaining('no model is routed'),
+    expect.stringContaining('no ready model uses'),
   ])
   expect(await call()).toMatchObject({ code: 2, stderr: expect.stringContaining('--call is billed') })
   expect(await bench.run('upstreams', 'test', 'paid', '--model', 'x')).toMatchObject({ code: 2 })
@@ -75,8 +75,8 @@ test.each([
   ['/models timed out', 'HTTPS_PROXY'],
   ['status 402: You exceeded your current quota', 'raise the limit'],
   ['status 404: The model `gpt-9` does not exist', 'which models the provider offers'],
-  ['the variable OPENAI_API_KEY is not set on the server', 'Put the key there'],
-  ['the file /run/secrets/openai does not exist', 'Put the key there'],
+  ['the variable OPENAI_API_KEY is not set on the server', 'Set the key there'],
+  ['the file /run/secrets/openai does not exist', 'Set the key there'],
   ['returned 403: credential or account not permitted to do this', 'project, or region'],
   ['Upstream `paid` returned 403: api_key or provider account not permitted to do this', 'project, or region'],
   ['status 503: overloaded', 'Provider error'],

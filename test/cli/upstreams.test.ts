@@ -94,10 +94,11 @@ describe('upstreams list', () => {
 
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, ''])
-    const deadlines = 'openai; headers 1m, first token 5m, idle 90s, total 1h, non-streaming 1500ms'
+    const deadlines =
+      'API format openai; deadlines: headers 1m, first token 5m, idle 90s, total 1h, non-streaming 1500ms'
     expect(said('paid', stdout)).toBe(`paid healthy PAID_KEY set http://127.0.0.1:1/v1 ${deadlines}`)
     expect(said('here', stdout)).toStartWith(
-      'here down - http://127.0.0.1:1/v1 no answer; last error: connection refused (3 min ago) circuit breakers: 1 of 1 not closed: local/tiny open for 9s for 2 keys only openai; ',
+      'here down - http://127.0.0.1:1/v1 no answer; last error: connection refused (3 min ago) circuit breakers: 1 of 1 not closed: local/tiny open for 9s for 2 keys only API format openai; deadlines: ',
     )
     expect(said('off', stdout)).toStartWith('off disabled ')
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
@@ -116,8 +117,10 @@ describe('upstreams list', () => {
     await declare()
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
-    expect(said('paid', stdout)).toMatch(/unknown PAID_KEY not set .* the variable PAID_KEY is not set here openai;/)
-    expect(said('here', stdout)).toMatch(/unknown - \S+ openai; headers 5m, first token 5m, idle 90s/)
+    expect(said('paid', stdout)).toMatch(/unknown PAID_KEY not set .* the variable PAID_KEY is not set here API format openai;/)
+    expect(said('here', stdout)).toMatch(
+      /unknown - \S+ API format openai; deadlines: headers 5m, first token 5m, idle 90s/,
+    )
 
     const quiet = await bench.run('upstreams', 'list', '--json')
     expect(quiet.stderr).toBe('')
@@ -136,8 +139,8 @@ describe('upstreams list', () => {
     sqlite.close()
     const reason = "this version of Tollgate doesn't support its dialect 'unheard-of'"
     const { stdout } = await bench.run('upstreams', 'list')
-    expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} unheard-of; `))
-    expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} unheard-of; `))
+    expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} API format unheard-of; `))
+    expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} API format unheard-of; `))
     const tested = await bench.run('upstreams', 'test')
     expect(lineOf('here', tested.stdout)).toMatch(new RegExp(`not ready +- +${reason}$`))
   })
@@ -239,7 +242,7 @@ describe('upstreams test', () => {
   })
 
   test.each([
-    ['nobody', 'Unknown upstream nobody. Upstreams: paid, here, off.'],
+    ['nobody', "Unknown upstream 'nobody'. Upstreams: paid, here, off."],
     ['off', 'is disabled. Enable it: tollgate upstreams edit off --enable'],
   ])('refuses %s, before anything is asked', async (id, message) => {
     await declare()

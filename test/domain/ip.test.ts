@@ -37,7 +37,7 @@ test.each([
   ...['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/ 8', '10.0.0.0/8/8', ' 10.0.0.0', '10.0.0.1:80', '10.0.0.0-10.0.0.9'],
   ...[':', ':::', '1::2::3', '[::1]', '::1%eth0', 'fe80::g', '1:2:3:4:5:6:7:8:9', '::1]/@[::1', 'example.com', '*'],
 ])('%p is no range', (text) =>
-  expect(read(text)).toBe('is not an IP address or range: use e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32'),
+  expect(read(text)).toBe('must be an IP address or CIDR range, e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32'),
 )
 
 describe('an address', () => {

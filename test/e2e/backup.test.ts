@@ -26,7 +26,7 @@ test('a server that is to make backups makes one, which has what it answered and
   expect(others).toEqual([])
   expect(made).toMatch(/^scheduled-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.sqlite$/)
   expect((await place.run('doctor')).stdout).toMatch(/ok +backup +Newest: /)
-  expect((await place.run('restore', join(folder, made))).stderr).toContain('Another Tollgate is serving')
+  expect((await place.run('restore', join(folder, made))).stderr).toContain('Another Tollgate server is using')
 
   const elsewhere = ['--data', join(place.folder, 'elsewhere'), '--json']
   const restored = await runBinary(['restore', join(folder, made), ...elsewhere])

@@ -18,7 +18,7 @@ async function refused(args: string[], code = 1): Promise<string> {
 test('a data folder that is already served', async () => {
   const server = await place.serve()
   const text = await refused(['--port', '0', '--data', join(place.folder, 'data')])
-  expect(text).toContain('Another Tollgate is serving')
+  expect(text).toContain('Another Tollgate server is using')
   expect(text).toContain('--data')
   expect((await fetch(new URL('/readyz', server.baseUrl))).status).toBe(200)
 })
@@ -38,7 +38,7 @@ test('an address that this machine does not have', async () => {
   expect(await refused(['--host', '203.0.113.1', '--port', '0', '--data', 'data'])).toContain('--host')
   for (const host of ['300.1.1.1', 'nowhere.invalid']) {
     const text = await refused(['--host', host, '--port', '0', '--data', 'data'])
-    expect(text).toContain(`Cannot listen on ${host}:0. Choose another address`)
+    expect(text).toContain(`Can't listen on ${host}:0. Choose another address`)
     expect(text).toContain('--host')
   }
 })
@@ -47,7 +47,7 @@ test('a data folder that cannot be written', async () => {
   const file = await place.write('a-file', '')
   for (const folder of [file, join(file, 'below'), '/proc/tollgate']) {
     const text = await refused(['--port', '0', '--data', folder])
-    expect(text).toContain(`Cannot use ${folder} as the data folder`)
+    expect(text).toContain(`Can't use ${folder} as the data folder`)
     expect(text).toContain('--data')
   }
 })

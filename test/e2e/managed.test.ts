@@ -82,7 +82,7 @@ describe('model servers of the executable', () => {
     expect((await place.run('upstreams', 'logs', 'a')).stdout).toContain('model server local/a with …')
     expect(await place.run('upstreams', 'stop', 'a')).toMatchObject({ code: 0, stdout: 'a: stopped.\n' })
     const other = await place.run('upstreams', 'start', 'other')
-    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('manages no model server')])
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('runs no model server')])
     expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
   })
 

@@ -36,7 +36,9 @@ test('a name is the same in each form of its letters, also where it is typed to 
 test('a member has a team, and nobody else has', async () => {
   await createTeam(fixture.store, { name: 'research' }, by())
   const { identity } = fixture
-  await expect(inviteAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow('A member needs a team.')
+  await expect(inviteAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow(
+    'A member needs a team. Choose one.',
+  )
   await expect(inviteAdmin(identity, { name: 'a', role: 'viewer', team: 'research' }, by())).rejects.toThrow(
     'Only members',
   )

@@ -119,7 +119,7 @@ export async function show(name: string, io: Context): Promise<void> {
     const slug = aliases.find(({ alias }) => alias === name)?.model ?? name
     if (models.some((row) => row.slug === slug)) return answerOf(api.models({ slug: encodeURIComponent(slug) }).get())
     const hint = closest(name, [...models.map((row) => row.slug), ...aliases.map(({ alias }) => alias)])
-    const message = `Unknown model ${toPrintable(name)}${hint}. List models: tollgate models list --all`
+    const message = `Unknown model '${toPrintable(name)}'${hint}. List models: tollgate models list --all`
     throw new CommandError('unknown_model', message)
   })
   if (io.json) printJson(io, shown)

@@ -12,7 +12,7 @@ const toList = (text: string, before?: string) => (before === undefined ? text :
 
 function toOption({ name, argument, byDefault, isList, ...setting }: SettingDefinition<unknown>): Option {
   const isOff = argument === null && byDefault === 'on'
-  const what = setting.description.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
+  const what = setting.description.replace(/^[A-Z](?![A-Z]|penID)/, (letter) => letter.toLowerCase())
   const notes = [isList && 'repeatable', argument && `default ${setting.defaultText ?? byDefault ?? 'none'}`]
   const note = notes.filter(Boolean).join('; ')
   const flag = argument === null ? `--${isOff ? 'no-' : ''}${name}` : `--${name} ${argument}`

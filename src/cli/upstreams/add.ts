@@ -15,7 +15,14 @@ import type { Log } from '../../log.ts'
 import { listModels } from '../../server/outward/questions.ts'
 import { toUpstream } from '../../store/upstream.ts'
 import { answerOf, idOf, withAdmin } from '../admin-client.ts'
-import { type DecideFlags, requireDecided, requireYes, toCountText, toWriteLines } from '../catalog-changes.ts'
+import {
+  type DecideFlags,
+  requireDecided,
+  requireYes,
+  toCountText,
+  toPlanText,
+  toWriteLines,
+} from '../catalog-changes.ts'
 import { CommandError, usageError } from '../command-error.ts'
 import type { ServerLookup } from '../control-client.ts'
 import { type Context, printJson, toOneLine, toPrintable } from '../io.ts'
@@ -69,7 +76,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
     io.stdout(toWriteLines(planned, io.paint))
     tellFound(planned, io)
   }
-  if (flags.plan) return io.stdout(`Would add ${upstream.id}: ${toCountText(planned)}. No changes made.\n`)
+  if (flags.plan) return io.stdout(`Preview of adding ${upstream.id}: ${toPlanText(planned)}. No changes made.\n`)
   if (!flags.yes) await requireYes('Add this?', io)
   const { told: added, shown, found } = await send(false)
   if (io.json) print(added)
@@ -88,9 +95,7 @@ function toNewUpstream(provider: Provider | null, flags: AddFlags) {
   if (id === undefined) throw usageError('--name is missing. Pass a name for the upstream, e.g. --name lab.')
   const own = flags.baseUrl?.replace(/\/+$/, '') ?? null
   if (own === null && provider?.baseUrl === null)
-    throw usageError(
-      `${provider.name} has a different URL for each customer. Pass yours: --base-url ${provider.example}`,
-    )
+    throw usageError(`${provider.name} needs your own URL. Pass it: --base-url ${provider.example}`)
   const dialect = flags.dialect ?? provider?.dialect ?? USUAL_DIALECT
   const options = dialect === provider?.dialect ? provider.options : {}
   // A URL from the preset follows later changes of the preset.
@@ -200,7 +205,7 @@ function tell(id: string, edited: Edited, io: Context): void {
 function toClosing(id: string, edited: Edited): string {
   const { changes, version, planned } = edited
   if (changes.length === 0) return `No changes to ${id}.`
-  if (planned) return `To apply: ${toCountText(edited)}. Run without --plan.`
+  if (planned) return `Preview: ${toPlanText(edited)}. To apply, run without --plan.`
   const back = version !== null && version > 1 ? ` Undo: tollgate catalog revert ${version - 1}` : ''
   return `${toCountText(edited)}.${back}`
 }

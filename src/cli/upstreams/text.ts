@@ -45,7 +45,7 @@ function toNotes(row: ShownUpstream, nowMs: number): string[] {
     toServerNote(row) ?? '',
     ...toUnusedCredentials(row),
     breakers === 'closed' || breakers === '-' ? '' : `circuit breakers: ${breakers}`,
-    `${row.preset === null ? '' : `preset ${row.preset}, `}${row.dialect}; ${toDeadlines(row.deadlines)}`,
+    `${row.preset === null ? '' : `preset ${row.preset}, `}API format ${row.dialect}; deadlines: ${toDeadlines(row.deadlines)}`,
   ]
 }
 
@@ -92,7 +92,7 @@ export function toTrouble({ reason, last_error: error }: ShownUpstream, nowMs: n
 const ADVICE: readonly [RegExp, string][] = [
   [
     /variable .* is not set|file .* does not exist$|is empty$/,
-    'Put the key there. The server reads variables at start and files on reload.',
+    'Set the key there. The server reads variables at startup and files on reload.',
   ],
   [
     /\b402\b|quota|credit|billing|payment required/i,
@@ -119,7 +119,7 @@ const ADVICE: readonly [RegExp, string][] = [
   [/does not resolve/, 'Check the host in base_url and the DNS of this machine. Behind a proxy, set HTTPS_PROXY.'],
   [/certificate/, 'Check base_url. For a private CA, start the server with NODE_EXTRA_CA_CERTS=FILE.'],
   [/proxy/i, 'Check HTTPS_PROXY and NO_PROXY of the server.'],
-  [/connection refused|ECONNREFUSED|no route to/, 'Check that it is running, and host and port in base_url.'],
+  [/connection refused|ECONNREFUSED|no route to/, 'Check that it is running and that base_url has the right host and port.'],
   [/timed out|timeout/i, 'Check for a firewall. If a proxy is required, set HTTPS_PROXY for the server.'],
   [/\b5\d\d\b|closed the connection|reset/, "Provider error. Check the provider's status page, then try again."],
 ]

@@ -179,7 +179,7 @@ function choose(ids: readonly string[], rows: readonly ShownUpstream[]): ShownUp
         `Upstream ${toPrintable(id)} is disabled. Enable it: tollgate upstreams edit ${toPrintable(id)} --enable`,
       )
     const names = rows.map((row) => row.id).join(', ')
-    throw new CommandError('unknown_upstream', `Unknown upstream ${toPrintable(id)}. Upstreams: ${names || 'none'}.`)
+    throw new CommandError('unknown_upstream', `Unknown upstream '${toPrintable(id)}'. Upstreams: ${names || 'none'}.`)
   })
 }
 
@@ -222,7 +222,7 @@ async function logs(id: string, lines: string, io: Context): Promise<void> {
   if (text === '')
     throw new CommandError(
       'no_log',
-      `No log for ${toPrintable(id)}: its model server has not been started. Start it: tollgate upstreams start ${toPrintable(id)}`,
+      `No log for ${toPrintable(id)}: Tollgate has not started a model server for it. Start one: tollgate upstreams start ${toPrintable(id)}`,
     )
   const written = text.trimEnd().split('\n').slice(-most)
   if (io.json) return printJson(io, { id, lines: written })
@@ -280,7 +280,7 @@ async function callOne(id: string, wanted: string | undefined, io: Context): Pro
   }
   const model = wanted ?? toCheapest(await listOffers(server))?.id
   if (model === undefined)
-    return failed('no model is routed to an enabled upstream of this name. See: tollgate upstreams list', null)
+    return failed('no ready model uses an enabled upstream with this ID. List upstreams: tollgate upstreams list', null)
   try {
     const response = await fetchFrom(server, '/chat/completions', {
       model,

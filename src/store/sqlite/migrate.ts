@@ -179,7 +179,7 @@ function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
 const noRoom = (folder: string, why: string) =>
   new ServiceError(
     { kind: 'no_room', folder },
-    `Cannot back up the database before migrating it: ${why}. Nothing was changed.`,
+    `Can't back up the database before migrating it: ${why}. Nothing was changed.`,
   )
 
 /** Oldest first. */

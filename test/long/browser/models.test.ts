@@ -74,7 +74,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await visit.open('/upstreams/new', 'New upstream')
     await page.getByLabel('Name').fill('azure')
     await page.getByLabel('Provider').selectOption('azure')
-    await page.getByText('Your URL at Azure OpenAI, its v1 API.').waitFor()
+    await page.getByText('Your URL at Azure OpenAI (v1 API).').waitFor()
     await press(page, 'Preview changes')
     await page.getByText('everybody has another one').waitFor()
     await page.getByLabel('Provider').selectOption('ollama')

@@ -42,7 +42,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await owner.page.getByLabel('Name').fill('bob')
     await owner.page.getByLabel('Role').selectOption('member')
     await press(owner, 'Invite user')
-    await owner.page.getByRole('alert').getByText('A member needs a team.').waitFor()
+    await owner.page.getByRole('alert').getByText('A member needs a team. Choose one.').waitFor()
     await owner.page.getByLabel('Team').selectOption({ label: 'research' })
     await press(owner, 'Invite user')
     await owner.page.getByRole('heading', { level: 1, name: 'Invitation for bob' }).waitFor()

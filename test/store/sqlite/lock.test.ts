@@ -29,7 +29,7 @@ async function holder() {
 test('a second server is refused, with the folder', async () => {
   await holder()
   expect(isServed(folder.path)).toBe(true)
-  expect(() => takeLock(folder.path)).toThrow(`Another Tollgate is serving ${folder.path}.`)
+  expect(() => takeLock(folder.path)).toThrow(`Another Tollgate server is using ${folder.path}.`)
 })
 
 test('it is free the moment that its holder is killed, and nothing but the file is left', async () => {

@@ -450,7 +450,7 @@ describe('an existing database', () => {
         const small = openDatabase(join(disk.folder, 'tollgate.db'), { busyMs: 0 })
         migrate(small, disk.folder, NOW)
         expect(() => migrate(small, disk.folder, NOW, next('ALTER TABLE keys ADD COLUMN note text'))).toThrow(
-          /Cannot back up the database before migrating it: not enough disk space: \d+ MiB needed, \d+ MiB free, \d+ MiB missing\. Nothing was changed\./,
+          /Can't back up the database before migrating it: not enough disk space: \d+ MiB needed, \d+ MiB free, \d+ MiB missing\. Nothing was changed\./,
         )
         expect(readSchemaState(small).missing).toEqual([])
         expect(readdirSync(join(disk.folder, 'backups'))).toEqual([])

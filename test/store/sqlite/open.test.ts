@@ -32,7 +32,7 @@ test('a folder that its owner made read-only is refused, also to root, and stays
   const folder = join(parent.path, 'data')
   mkdirSync(folder)
   chmodSync(folder, 0o500)
-  expect(() => prepareDataFolder(folder)).toThrow(`Cannot use ${folder} as the data folder: it is not writable.`)
+  expect(() => prepareDataFolder(folder)).toThrow(`Can't use ${folder} as the data folder: it is not writable.`)
   expect(modeOf(folder)).toBe('500')
 })
 
