@@ -62,7 +62,7 @@ export function toUpstream(
       ? `this version of Tollgate doesn't support its preset '${row.options.preset}'`
       : isKnown
         ? lacking
-        : `this version of Tollgate doesn't support its dialect '${row.dialect}'`,
+        : `this version of Tollgate doesn't support the API format '${row.dialect}'`,
   }
   if (usable.length < 2) return upstream
   const each: Upstream[] = []

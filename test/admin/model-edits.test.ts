@@ -231,7 +231,7 @@ test('a second of a local server has a price, and one of a provider none', async
   })
   expect([moved.status, moved.body.error.field, moved.body.error.message]).toEqual([
     ...[400, 'local'],
-    'The field local is invalid: route of acme/tiny to near: a price per second is only for local upstreams. Set a price without second, or make the upstream local.',
+    'Invalid local: route of acme/tiny to near: a price per second is only for local upstreams. Set a price without second, or make the upstream local.',
   ])
 })
 

@@ -137,7 +137,7 @@ describe('upstreams list', () => {
       `UPDATE catalog_entries SET fields = json_set(fields, '$.dialect', 'unheard-of') WHERE kind = 'upstreams'`,
     )
     sqlite.close()
-    const reason = "this version of Tollgate doesn't support its dialect 'unheard-of'"
+    const reason = "this version of Tollgate doesn't support the API format 'unheard-of'"
     const { stdout } = await bench.run('upstreams', 'list')
     expect(said('paid', stdout)).toMatch(new RegExp(` unknown PAID_KEY not set .* ${reason} API format unheard-of; `))
     expect(said('here', stdout)).toMatch(new RegExp(` unknown - .* ${reason} API format unheard-of; `))

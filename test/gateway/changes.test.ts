@@ -219,7 +219,7 @@ test('an upstream that a newer version has given a dialect of its own is passed 
   const text = await only.text()
   expectEnvelope(only, text, { code: 'model_not_ready' })
   expect(text).toContain(
-    "upstream `first` is unavailable: this version of Tollgate doesn't support its dialect 'unheard-of'",
+    "upstream `first` is unavailable: this version of Tollgate doesn't support the API format 'unheard-of'",
   )
   expect(await (await chat()).text()).toContain('second')
   expect([first.requests.length, second.requests.length]).toEqual([0, 1])

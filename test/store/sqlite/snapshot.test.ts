@@ -201,7 +201,7 @@ test('an upstream of a dialect that this version does not know is not ready, and
     `\${KEY}`,
   ])
   const { upstreams, models: found } = await load()
-  const notReady = "this version of Tollgate doesn't support its dialect 'unheard-of'"
+  const notReady = "this version of Tollgate doesn't support the API format 'unheard-of'"
   expect(upstreams.get('paid')).toMatchObject({ notReady, credential: null, variable: 'KEY' })
   expect(upstreams.get('here')).toMatchObject({ notReady: null, variable: null })
   expect(found.get('v/m')?.targets[0]?.upstream.notReady).toBe(notReady)
