@@ -122,7 +122,10 @@ test('the built-in catalogue discards nothing, and is not planned where a file w
   })
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
-  expect(await catalog('plan')).toMatchObject({ code: 1, stderr: expect.stringContaining('pass it with --catalog FILE') })
+  expect(await catalog('plan')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('pass it with --catalog FILE'),
+  })
 })
 
 test('history lists what was applied, shows one, and revert goes back to it', async () => {

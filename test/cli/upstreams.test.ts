@@ -117,7 +117,9 @@ describe('upstreams list', () => {
     await declare()
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
-    expect(said('paid', stdout)).toMatch(/unknown PAID_KEY not set .* the variable PAID_KEY is not set here API format openai;/)
+    expect(said('paid', stdout)).toMatch(
+      /unknown PAID_KEY not set .* the variable PAID_KEY is not set here API format openai;/,
+    )
     expect(said('here', stdout)).toMatch(
       /unknown - \S+ API format openai; deadlines: headers 5m, first token 5m, idle 90s/,
     )

@@ -119,7 +119,10 @@ const ADVICE: readonly [RegExp, string][] = [
   [/does not resolve/, 'Check the host in base_url and the DNS of this machine. Behind a proxy, set HTTPS_PROXY.'],
   [/certificate/, 'Check base_url. For a private CA, start the server with NODE_EXTRA_CA_CERTS=FILE.'],
   [/proxy/i, 'Check HTTPS_PROXY and NO_PROXY of the server.'],
-  [/connection refused|ECONNREFUSED|no route to/, 'Check that it is running and that base_url has the right host and port.'],
+  [
+    /connection refused|ECONNREFUSED|no route to/,
+    'Check that it is running and that base_url has the right host and port.',
+  ],
   [/timed out|timeout/i, 'Check for a firewall. If a proxy is required, set HTTPS_PROXY for the server.'],
   [/\b5\d\d\b|closed the connection|reset/, "Provider error. Check the provider's status page, then try again."],
 ]
