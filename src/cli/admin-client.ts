@@ -1,6 +1,6 @@
 /**
- * Client of the admin API for commands. A running server handles requests over its control socket, so changes are in effect when the
- * command returns; otherwise the same handlers run in this process.
+ * Client of the admin API for commands. A running server handles requests over its control socket, so changes are in
+ * effect when the command returns; otherwise this process runs the same handlers.
  */
 import { treaty } from '@elysiajs/eden/treaty2'
 import type { AdminApi } from '../admin/app.ts'
@@ -21,13 +21,12 @@ import {
 } from './control-client.ts'
 import { type Context, version, withStore } from './io.ts'
 
-/** A document, or the error object of the API. */
 interface Answer<T> {
   data: T | null
   error: { value: unknown } | null
 }
 
-/** Sends a request for a path such as `/admin/api/keys`. Rejects with a CommandError if the server can't be reached. */
+/** For a path such as `/admin/api/keys`. Rejects with a CommandError if the server can't be reached. */
 type Send = (path: string, init?: RequestInit) => Promise<Response>
 
 const toApi = (fetcher: typeof fetch) => treaty<AdminApi>(ORIGIN, { parseDate: false, fetcher }).admin.api
@@ -38,23 +37,22 @@ export interface AdminClient {
   api: ReturnType<typeof toApi>
   /** Not available over the network. */
   operator: ReturnType<typeof toOperatorApi>
-  /** For streams. */
   send: Send
-  /** The server used, or why this process is used instead. */
+  /** The server, or why this process is used instead. */
   found: ServerLookup
-  /** Has a running server apply its journal; returns what the database still lacks. */
+  /** Has the server apply its journal; returns what the database still lacks. */
   behind(): Promise<Behind>
 }
 
 interface AdminOptions {
-  /** Changes nothing: if the server can't be reached, this process is used. */
+  /** If the server can't be reached, uses this process. */
   readonly?: boolean
 }
 
-/** Covers the longest report, and changes queued behind others. */
+/** Covers the longest report and queued changes. */
 const ANSWER_MS = 120_000
 
-/** Throws a CommandError if the server can't be reached or has another version, unless `readonly`. */
+/** Unless `readonly`, throws a CommandError if the server can't be reached or has another version. */
 export async function withAdmin<T>(
   io: Context,
   { readonly = false }: AdminOptions,
@@ -83,7 +81,7 @@ export async function withAdmin<T>(
   }
 }
 
-/** Reads a report after a running server has applied its journal; prints a note if rows are still pending. */
+/** Reads a report after the server has applied its journal; notes pending rows. */
 export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Promise<T>): Promise<T> {
   const { behind, report } = await withAdmin(io, { readonly: true }, async (admin) => ({
     behind: await admin.behind(),
@@ -96,7 +94,7 @@ export async function readReport<T>(io: Context, ask: (admin: AdminClient) => Pr
 /** Escapes a path parameter. */
 export const idOf = (which: string) => ({ id: toPart(which) })
 
-/** Throws errors of the API as a CommandError with advice. */
+/** Throws API errors as a CommandError with advice. */
 export async function answerOf<T>(asking: Promise<Answer<T>>): Promise<T> {
   const { data, error } = await asking
   if (error === null) return data as T
@@ -137,7 +135,6 @@ const withoutOperator = (client: AdminClient): AdminClient => ({
   },
 })
 
-/** Runs the handlers in this process. */
 const withOwnAdmin = <T>(
   io: Context,
   found: ServerLookup,

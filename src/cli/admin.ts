@@ -1,4 +1,7 @@
-/** `tollgate admin`: dashboard users and admin API tokens. Codes and tokens are printed once, each on its own line, and never logged. */
+/**
+ * `tollgate admin`: dashboard users and admin API tokens. Codes and tokens are printed once, on their own line, never
+ * logged.
+ */
 
 import type { Command } from 'commander'
 import type { AdminDocument, CodedDocument } from '../documents/people.ts'
@@ -14,7 +17,6 @@ import { type AnyFlags, addOptions, toTypedChanges } from './key-fields.ts'
 
 const WHO = 'user name or full ID'
 const NEVER_NONE = { canBeNone: false }
-/** The name is an argument, the rest are options. */
 const [{ name: ADMIN_NAME, ...ADMIN_OPTIONS }, { name: TOKEN_NAME, ...TOKEN_OPTIONS }] = [ADMIN_FIELDS, TOKEN_FIELDS]
 
 export function addAdmin(group: Command, context: Context): void {

@@ -1,4 +1,4 @@
-/** `tollgate ask`: sends one prompt. With a key it uses HTTP; without, the control socket, which only the owner of the data folder can use. */
+/** `tollgate ask`: sends one prompt, over HTTP with a key, else over the control socket of the data folder's owner. */
 
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
@@ -55,7 +55,7 @@ export async function ask(words: readonly string[], flags: AskFlags, io: Context
 
 const ignore = () => {}
 
-/** Drops control characters: a terminal would obey them. */
+/** Drops control characters, which a terminal would obey. */
 const toHarmless = (text: string) => text.replace(/[\p{Cc}--[\n\t]]/gv, '')
 
 async function toQuestion(words: readonly string[], io: Context): Promise<string> {
@@ -65,7 +65,6 @@ async function toQuestion(words: readonly string[], io: Context): Promise<string
   return question
 }
 
-/** What commands read of a listed model. */
 export interface Offer {
   id: string
   owned_by: string
@@ -119,10 +118,10 @@ function toSummary({ model, finishReason, usage }: ReceivedAnswer, durationMs: n
 export interface AskedServer {
   /** Ends in `/v1`. */
   base: string
-  /** Path of the control socket; null for a network address. */
+  /** Null for a network address. */
   unix: string | null
   key: string | null
-  /** Source of the key, for errors. */
+  /** For errors. */
   keyFrom: '--key' | 'TOLLGATE_KEY'
 }
 
@@ -160,7 +159,7 @@ function toBase(url: string): string {
   return base.endsWith('/v1') ? base : `${base}/v1`
 }
 
-/** Sends a request, by POST if it has a body. Throws a CommandError for any status but 2xx. */
+/** By POST if it has a body. Throws a CommandError for any status but 2xx. */
 export async function fetchFrom(server: AskedServer, path: string, body?: unknown): Promise<Response> {
   const { base, unix, key, keyFrom } = server
   const response = await fetch(`${base}${path}`, {
@@ -178,7 +177,7 @@ export async function fetchFrom(server: AskedServer, path: string, body?: unknow
   throw new CommandError(kind, response.status === 401 && key !== null ? `${message} (Key from ${keyFrom}.)` : message)
 }
 
-/** Reads an error of the API; any other body is reported by its status. */
+/** Other bodies are reported by their status. */
 function toFailure(text: string, status: number): { kind: string; message: string } {
   try {
     const { error } = JSON.parse(text)
@@ -191,7 +190,7 @@ function toFailure(text: string, status: number): { kind: string; message: strin
   }
 }
 
-/** Drops the question with which messages of the runtime end. */
+/** Drops the question at the end of the runtime's messages. */
 const reasonOf = (error: unknown) => UNREACHED.get(codeOf(error)) ?? messageOf(error).replace(/[.?]$/, '')
 
 const UNREACHED: ReadonlyMap<string, string> = new Map([
@@ -219,7 +218,7 @@ interface Chunk {
 }
 
 /**
- * @param onThinking called once if the model starts with reasoning, which is not shown and may take long.
+ * @param onThinking called if the model starts with reasoning, which is not shown and may take long.
  * @throws CommandError if the stream ends in an error or early.
  */
 export async function readAnswer(
@@ -259,7 +258,7 @@ export async function readAnswer(
   throw new CommandError('broken_off', 'The response was interrupted: the server closed the connection. Try again.')
 }
 
-/** The data of each event; skips keep-alive comments. */
+/** Skips keep-alive comments. */
 async function* toFrames(response: Response): AsyncGenerator<string> {
   let rest = ''
   const utf8 = new TextDecoder()

@@ -58,7 +58,7 @@ export function verifyLedger(io: Context): Promise<void> {
     const found = auditLedger(ledger, io.dataFolder, bar)
     bar.end()
     if (io.json) printJson(io, toDocument(found, behind))
-    // Without a server pending rows are a finding.
+    // Without a server, pending rows are a finding.
     else io.stdout(toLines(found, behind.isServed ? toBehindNote(behind) : ''))
     const findings = found.findings.length
     if (findings === 0) return
@@ -91,7 +91,6 @@ const PROBLEMS = {
   sums: "the calls' tokens or cost don't add up to the request's",
 }
 
-/** Explains a finding, and what to do. */
 export function toSentence(finding: Finding): string {
   switch (finding.kind) {
     case 'difference': {

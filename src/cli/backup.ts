@@ -1,4 +1,4 @@
-/** `tollgate backup` and `tollgate restore`. If the ledger of a backup has findings, the file is kept and the exit code is 1. */
+/** `tollgate backup` and `tollgate restore`. A backup with ledger findings is kept, with exit code 1. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type Backup, backUp, type Stage } from '../backup/create.ts'
@@ -159,7 +159,7 @@ function toRestoreLines(file: string, done: Restored, dataFolder: string): strin
   return lines.map((line) => `${toPrintable(line)}\n`).join('')
 }
 
-/** Revocations since the backup are unknown, or were discarded on request. */
+/** Revocations since the backup are unknown or discarded. */
 const UNSEEN = [
   'Keys revoked since the backup are active again. Review them: tollgate keys list',
   'So are users disabled and tokens revoked since. Review them: tollgate admin list, tollgate admin token list',

@@ -1,4 +1,7 @@
-/** Text output of catalog changes: one line per row, marked `+`, `~`, `-`, or `=`, its fields below; and the confirmation. */
+/**
+ * Text output of catalog changes: one line per row, marked `+`, `~`, `-`, or `=`, its fields below; and the
+ * confirmation.
+ */
 import type { Applied } from '../catalog/apply.ts'
 import type { Change, Changes, Counts, Overridden } from '../catalog/change.ts'
 import type { Difference } from '../domain/changes.ts'
@@ -36,7 +39,6 @@ const ofOwner = (origin: Origin) => ` (${origin})`
 const toLine = (mark: string, { name }: { name: string }, more: string) =>
   `${mark} ${toIndented(`${toPrintable(name)}${more}`, INDENT).trimStart()}`
 
-/** Rows that a higher-priority source overrides. */
 export const toOverriddenLines = (overridden: readonly Overridden[], applied: Origin, paint: Paint): string =>
   overridden
     .map((one) => {
@@ -45,7 +47,7 @@ export const toOverriddenLines = (overridden: readonly Overridden[], applied: Or
     })
     .join('')
 
-/** Rows that differ but don't change: overridden, or no longer declared. */
+/** Rows that differ but stay: overridden, or no longer declared. */
 export function toStayingLines({ overridden, kept }: Applied, applied: Origin, paint: Paint): string {
   const routes = Map.groupBy(kept.filter(isRoute), modelOf)
   const lines = kept.map((name) => {
@@ -98,7 +100,7 @@ export interface DecideFlags {
   yes?: boolean
 }
 
-/** Rejects contradictory options, and JSON output that would have to prompt. */
+/** Rejects contradictory options, and JSON output that would prompt. */
 export function requireDecided({ yes, plan }: DecideFlags, io: Context): void {
   if (yes && plan) throw usageError('Pass either --plan or --yes, not both.')
   if (io.json && !yes && !plan) throw usageError('--json requires --yes or --plan.')

@@ -1,4 +1,4 @@
-/** `tollgate catalog`. Files and price lists are read by the command, then applied through the admin API. */
+/** `tollgate catalog`. The command reads files and price lists and applies them through the admin API. */
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -150,7 +150,6 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
     )
 }
 
-/** @param command that applies it. */
 function toClosing(source: CatalogSource, found: Applied, command: string): string {
   const title = toTitle(source)
   const staying = found.overridden.length + found.kept.length
@@ -237,7 +236,7 @@ function toWarnings({ left_out, sealed }: { left_out: Exported['leftOut']; seale
   ]
 }
 
-/** Atomic: a replaced file is kept until the new one is complete. */
+/** Keeps a replaced file until the new one is complete. */
 function write(path: string, text: string): void {
   try {
     putFile(path, text, { mode: 0o666 })

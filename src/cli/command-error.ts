@@ -1,4 +1,4 @@
-/** Errors of commands: a kind for scripts, a message that ends in what to do, an exit code. Advice for service errors is here. */
+/** Errors of commands: a kind for scripts, an exit code, and a message that ends in what to do. */
 
 import { CommanderError } from 'commander'
 import { messageOf } from '../domain/error.ts'
@@ -12,7 +12,7 @@ export class CommandError extends Error {
     readonly kind: string,
     message: string,
     readonly exitCode: 1 | 2 = 1,
-    /** Keep line breaks. Off for messages that may contain foreign text. */
+    /** Keeps line breaks. Off for foreign text. */
     readonly hasLines = false,
   ) {
     super(message)
@@ -20,7 +20,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The agent has exited; the command exits with its code. */
+/** The command exits with the agent's code. */
 export class AgentEnded extends Error {
   constructor(readonly exitCode: number) {
     super('the agent has ended')
@@ -55,7 +55,6 @@ interface Refused {
   [detail: string]: unknown
 }
 
-/** Presents an error of a service or of the admin API. */
 export function toRefused({ kind, message, ...details }: Refused): CommandError {
   const advice = isKnown(kind) ? ADVICE[kind] : ''
   const text = `${message}${typeof advice === 'string' ? advice : advice(details)}`
@@ -77,7 +76,7 @@ const REFUSED: Record<'busy' | 'full', [kind: string, message: string]> = {
 
 type Details = Readonly<Record<string, unknown>>
 
-/** Appended to the message; '' if the message says what to do. */
+/** Appended to the message. */
 const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => string)> = {
   invalid: '',
   key_not_found: ' List keys: tollgate keys list',

@@ -59,11 +59,11 @@ function toScript(shell: string): string {
   return SCRIPTS[known]
 }
 
-/** Completions of the last word, one per line: word, tab, description. @param words without the program's name. */
+/** One per line: word, tab, description. @param words without the program's name. */
 export function toCompletions(program: Command, words: readonly string[]): string {
   const typed = words.at(-1) ?? ''
   const { command, isValue } = follow(program, words.slice(0, -1))
-  // Values are left to the shell, which completes files.
+  // The shell completes files.
   if (isValue) return ''
   const known = typed.startsWith('-')
     ? optionsOf(command).map(({ long, description }) => [long ?? '', description] as const)

@@ -1,4 +1,4 @@
-/** Client of a running server's control socket: its status, and what only a running server can do. Every wait is bounded. */
+/** Client of a running server's control socket: its status, and what only it can do. Every wait is bounded. */
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
@@ -8,20 +8,23 @@ import type { VaultState } from '../store/vault.ts'
 import { CommandError, toRefused, usageError } from './command-error.ts'
 import { type Io, version } from './io.ts'
 
-/** A placeholder: requests go over the socket. */
+/** A placeholder; requests use the socket. */
 export const ORIGIN = 'http://localhost'
 
-/** Generous, because the event loop may be busy. */
+/** The event loop may be busy. */
 const STATUS_MS = 15_000
-/** A starting server holds the lock of the data folder before it opens its socket. */
+/** A starting server locks the data folder before it opens its socket. */
 const STARTING_MS = 5_000
 const AGAIN_MS = 20
 /** The server takes at most 2 s. */
 const FLUSH_MS = 5_000
-/** Loading a large model from a slow disk, after running responses have finished. */
+/** Loading a large model from a slow disk, after running responses. */
 const DRIVE_MS = 3_600_000
 
-/** `silent`: a server that can't be reached; without `holdsLock` there only seems to be one. `isAbsent`: nothing listens on the socket. */
+/**
+ * `silent`: a server that can't be reached; without `holdsLock` there only seems to be one. `isAbsent`: nothing listens
+ * on the socket.
+ */
 export type ServerLookup =
   | { kind: 'server'; status: Status }
   | { kind: 'none' }
@@ -64,7 +67,7 @@ export async function findServer(dataFolder: string, patienceMs = STATUS_MS): Pr
   } catch (error) {
     const { why, isForbidden, isAbsent } = whyUnasked(error)
     const holdsLock = isServed(dataFolder)
-    // Without access to the socket we can't tell whether a server is running.
+    // Without access, we can't tell whether a server runs.
     return holdsLock || isForbidden ? { kind: 'silent', why, holdsLock, isAbsent } : { kind: 'none' }
   }
 }
@@ -80,7 +83,7 @@ export async function awaitServer(dataFolder: string): Promise<ServerLookup> {
   }
 }
 
-/** Extra fields of another version are ignored. */
+/** Ignores extra fields of other versions. */
 const isStatus = (body: unknown): body is Status =>
   Object.keys(FIELDS).every((field) => asObject(body)?.[field] !== undefined)
 
@@ -90,13 +93,13 @@ const FIELDS: Record<keyof Status, true> = {
   ...{ buffered_bytes: true, files: true, untrusted_proxy: true, upstreams: true },
 }
 
-/** Notes on stderr why no server was used. @param instead a sentence that says what was used. */
+/** @param instead a sentence that says what was used. */
 export function noteServer(found: ServerLookup, io: Pick<Io, 'stderr'>, instead: string): void {
   if (found.kind === 'none') io.stderr(`No server is running. ${instead}\n`)
   if (found.kind === 'silent') io.stderr(`Can't reach the server: ${found.why}. ${instead}\n`)
 }
 
-/** Throws a CommandError if there is no server, it can't be reached, or it refuses. */
+/** Throws a CommandError if the server is missing, can't be reached, or refuses. */
 async function order<T>(dataFolder: string, path: string, init: RequestInit, patienceMs: number): Promise<T> {
   const signal = AbortSignal.timeout(patienceMs)
   const response = await askSocket(dataFolder, path, { ...init, signal }).catch((error) => {
@@ -109,7 +112,6 @@ async function order<T>(dataFolder: string, path: string, init: RequestInit, pat
   return body as T
 }
 
-/** From the body of a response that is not 2xx. */
 export function toRefusal(body: unknown): CommandError {
   const said = asObject(asObject(body)?.error)
   if (said && typeof said.message === 'string')
@@ -122,7 +124,7 @@ const POST = { method: 'POST' }
 /** `stop now` interrupts in-flight requests. */
 export type Drive = 'start' | 'stop' | 'stop now'
 
-/** Starts or stops the model server of an upstream, and waits for it. */
+/** Resolves once the server is ready or stopped. */
 export const driveServer = (dataFolder: string, id: string, what: Drive) =>
   order<ServerStatus>(
     dataFolder,
@@ -131,12 +133,11 @@ export const driveServer = (dataFolder: string, id: string, what: Drive) =>
     DRIVE_MS,
   )
 
-/** State of stored credentials in the running server. */
 export const askVault = (dataFolder: string) => order<VaultState>(dataFolder, '/secret', {}, STATUS_MS)
 
 export const askSetupCode = async (dataFolder: string) =>
   (await order<{ code: string }>(dataFolder, '/admin/code', POST, STATUS_MS)).code
 
-/** Has the running server apply its journal; null if none can be reached. */
+/** Null if no server can be reached. */
 export const flushServer = (dataFolder: string): Promise<FlushResult | null> =>
   order<FlushResult>(dataFolder, '/ledger/flush', POST, FLUSH_MS).catch(() => null)

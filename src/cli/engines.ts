@@ -66,7 +66,7 @@ function giveAll(dataFolder: string): void {
   giveToOwner(dataFolder, [folder, ...listWithin(folder)])
 }
 
-/** All paths below a folder, not following links: `recursive` of readdir would. */
+/** Doesn't follow links, as readdir's `recursive` would. */
 function listWithin(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)

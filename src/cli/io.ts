@@ -1,4 +1,4 @@
-/** The context of a command, and text output: tables, times, names. Keep it light: `serve` and `version` load it first. */
+/** The context of a command, and text output. Keep it light: `serve` and `version` load it first. */
 import { version as checkout } from '../../package.json'
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
@@ -9,27 +9,25 @@ export interface Io {
   /** The caller adds line breaks. */
   stdout(text: string): void
   stderr(text: string): void
-  /** Resolves once stdout is drained; false if its reader has closed it. */
+  /** Resolves once stdout is drained; false if closed by its reader. */
   stdoutLeft(): Promise<boolean>
   /** Piped input; null if stdin is a terminal. */
   stdin(): Promise<string | null>
-  /** Prompts for one line; a secret is not echoed. Null without a terminal or if canceled. */
+  /** A secret is not echoed. Null without a terminal or if canceled. */
   ask(question: string, isSecret: boolean): Promise<string | null>
-  /** Runs a program in this terminal. Resolves to its exit code; null if it is not on the PATH of `environment`. */
+  /** Resolves to the exit code; null if it is not on the PATH of `environment`. */
   run(command: string, args: readonly string[], environment: Environment): Promise<number | null>
-  /** 1 is stdout, 2 is stderr. */
   isTerminal(fd: 1 | 2): boolean
   columns(): number
-  /** Lowers the priority of this process, for background work. */
+  /** Lowers the process's priority, for background work. */
   giveWay(): Promise<void>
   environment: Environment
   nowMs(): number
   cwd: string
 }
 
-/** An `Io` with the global options. */
 export interface Context extends Io {
-  /** Full path of the data folder: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
+  /** Full path: `--data`, else TOLLGATE_DATA, else ./tollgate_data. */
   readonly dataFolder: string
   readonly json: boolean
   /** For stdout. */
@@ -38,7 +36,7 @@ export interface Context extends Io {
 
 declare const TOLLGATE_VERSION: string | undefined
 
-/** The version, such as `0.1.0`: the build inlines it (`--define`), a checkout reads its own package.json. */
+/** The build inlines it (`--define`); a checkout reads its package.json. */
 export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
 /** Opens an existing database for the work, then closes it. To change configuration use `withAdmin` instead. */
@@ -69,7 +67,7 @@ export async function withStore<T>(
   }
 }
 
-/** Examples for the help of a command, without the program's name. */
+/** Help examples, without the program's name. */
 export const toExamples = (...lines: [string, string]) =>
   `\nExamples:\n${lines.map((line) => `  tollgate ${line}\n`).join('')}`
 
@@ -82,7 +80,6 @@ const toNumber = (_: string, value: unknown) => (typeof value === 'bigint' ? JSO
 /** Columns whose cells are colored by state. */
 const STATES = new Set(['STATE', 'STATUS', 'READY'])
 
-/** Aligns rows under their headings, two spaces apart. */
 export function toTable(headings: string[], rows: string[][], paint: Paint = PLAIN): string {
   const states = headings.map((heading) => STATES.has(heading))
   const painted = rows.map((row) => row.map((cell, column) => (states[column] ? paint.state(cell) : cell)))
@@ -92,7 +89,7 @@ export function toTable(headings: string[], rows: string[][], paint: Paint = PLA
   return lines.map((line) => `${line.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
-/** A table with notes below each row, one paragraph each; '' is skipped. */
+/** With notes below each row, one paragraph each; '' is skipped. */
 export function toDescribedTable(
   headings: string[],
   rows: string[][],
@@ -107,7 +104,6 @@ export function toDescribedTable(
 
 const INDENT = 10
 
-/** Labels and values under a heading, wrapped. */
 export function toFactLines(heading: string, facts: readonly (readonly [what: string, text: string])[]): string {
   const width = Math.max(...facts.map(([what]) => what.length)) + 2
   const lines = facts.map(
@@ -121,7 +117,7 @@ export const toTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).re
 
 export const WIDTH = 80
 
-/** Wraps text to WIDTH with an indent; a longer word gets its own line. */
+/** A word longer than WIDTH gets its own line. */
 export function toIndented(text: string, indent: number): string {
   let lines = ''
   let line = ''
@@ -136,7 +132,6 @@ export function toIndented(text: string, indent: number): string {
 
 const NAME_WIDTH = 18
 
-/** Truncates a name for a table. */
 export function toShort(name: string, width = NAME_WIDTH): string {
   const text = toPrintable(name)
   if (Bun.stringWidth(text) <= width) return text
@@ -147,7 +142,7 @@ export function toShort(name: string, width = NAME_WIDTH): string {
 
 const SOURCE_WIDTH = 30
 
-/** Truncates a path at its start: paths differ at their ends. */
+/** Truncates at the start, since paths differ at their ends. */
 export function toShortSource(source: string): string {
   const text = toPrintable(source)
   if (Bun.stringWidth(text) <= SOURCE_WIDTH) return text
@@ -156,7 +151,7 @@ export function toShortSource(source: string): string {
   return `…${letters.join('')}`
 }
 
-/** A source that `toShortSource` truncates; '' for any other. */
+/** The whole source if `toShortSource` truncates it; else ''. */
 export function toWholeSource(source: string): string {
   const text = toPrintable(source)
   return Bun.stringWidth(text) <= SOURCE_WIDTH ? '' : text

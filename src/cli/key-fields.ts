@@ -1,4 +1,4 @@
-/** Options and text output of the fields of keys, teams, users, and tokens, from their definitions. */
+/** Options and text output of keys, teams, users, and tokens, from the definitions of their fields. */
 
 import { type Command, Option } from 'commander'
 import type { KeyDocument, TeamDocument } from '../documents/key.ts'
@@ -22,11 +22,11 @@ import { type Context, printJson, toFactLines, toPrintable } from './io.ts'
 import { toSpent } from './money.ts'
 import { readOption } from './values.ts'
 
-/** Option values, by commander's names. */
+/** By commander's names. */
 export type Flags = Readonly<Record<string, string[]>>
 export type AnyFlags = Readonly<Record<string, string | string[] | boolean>>
 
-/** Whether `none` is allowed: it removes a value when editing. */
+/** Whether `none` removes a value. */
 interface Manner {
   canBeNone: boolean
 }
@@ -47,7 +47,7 @@ export function addOptions<Changes>(command: Command, fields: InputFieldsOf<Chan
 export const addKeyOptions = (command: Command, manner: Manner) => addOptions(command, KEY_FIELDS, manner)
 export const addTeamOptions = (command: Command, manner: Manner) => addOptions(command, TEAM_FIELDS, manner)
 
-/** Throws a usage error for the first invalid option. */
+/** Throws for the first invalid option. */
 export function toTypedChanges<Changes extends object>(
   fields: InputFieldsOf<Changes>,
   said: AnyFlags,
@@ -87,7 +87,6 @@ function toText<Value>({ noneText, toText }: Field<NonNullable<Value>>, value: V
   return isNone ? noneText : toText(value)
 }
 
-/** Editable fields of a key, its name first. */
 export const toKeyFacts = (key: KeyDocument): Fact[] =>
   toFacts<KeyChanges>(KEY_FIELDS, {
     ...toChanges(key),
@@ -96,11 +95,11 @@ export const toKeyFacts = (key: KeyDocument): Fact[] =>
 
 export const toTeamFacts = (team: TeamDocument): Fact[] => toFacts<TeamChanges>(TEAM_FIELDS, toChanges(team))
 
-/** One line per change: `rpm  60 -> 120`. @param whose such as `key 3f2a91bc (dev)`. */
+/** Such as `rpm  60 -> 120`. @param whose such as `key 3f2a91bc (dev)`. */
 function toChangeLines(whose: string, before: readonly Fact[], after: readonly Fact[]): string {
   const were = new Map(before)
   const changed = after.filter(([what, text]) => were.get(what) !== text)
-  // A time may change by less than its text shows.
+  // A time may change by less than is shown.
   if (changed.length === 0) return `Updated ${whose}.\n`
   return toFactLines(
     `Updated ${whose}:`,
@@ -110,7 +109,10 @@ function toChangeLines(whose: string, before: readonly Fact[], after: readonly F
 
 type Shared = TeamDocument | KeyDocument
 
-/** Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' without restrictions. @param more further parts. */
+/**
+ * Such as `local only; openai/*, acme/large; 60 rpm; team Blue`; '' without restrictions.
+ * @param more further parts.
+ */
 export const toRules = (of: Shared, ...more: string[]): string =>
   [
     of.scope === 'local' ? 'local only' : '',
@@ -124,7 +126,7 @@ export const toRules = (of: Shared, ...more: string[]): string =>
 const toBudget = ({ budget_nano_usd: nanoUsd, budget_period: period }: Shared) =>
   nanoUsd === null || period === null ? null : { nanoUsd, period }
 
-/** Whole percent, rounded down. BigInt, because the product may exceed 2^53. A budget of 0 is spent. */
+/** Rounded down. BigInt, because the product may exceed 2^53. A budget of 0 is spent. */
 const toPercent = (spent: number, of: number) => (of > 0 ? Number((BigInt(spent) * 100n) / BigInt(of)) : 100)
 
 /** Such as `$16.20 of $20/month (81%)`; `-` without a budget. */
@@ -158,7 +160,7 @@ type Unmatched = readonly { pattern: string; reason: string }[]
 
 export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
 
-/** Prints the changes of an edit, and a warning for patterns that match nothing. @param before null for JSON output. */
+/** Also warns of patterns that match nothing. @param before null for JSON output. */
 export function printEdit<Document extends Shared>(
   io: Context,
   before: Document | null,

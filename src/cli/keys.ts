@@ -1,4 +1,4 @@
-/** `tollgate keys`. A secret is printed once, by `create` or `rotate`, on its own line. */
+/** `tollgate keys`. A secret is printed once, on its own line. */
 
 import type { Command } from 'commander'
 import type { KeyDocument } from '../documents/key.ts'
@@ -106,7 +106,7 @@ const toSecretFirst = <Made extends Pick<KeyDocument, 'id' | 'name'> & { key: st
   ...rest,
 })
 
-/** @param all include revoked and expired keys, and the keys of playgrounds, which have no secret. */
+/** @param all with revoked and expired keys, and those of playgrounds, which have no secret. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
   const { keys } = await readReport(io, ({ api }) => answerOf(api.keys.get({ query: { hidden: all } })))
   const shown = keys.filter(({ status }) => all || status === 'active')
@@ -120,7 +120,6 @@ export async function list({ all = false }: { all?: boolean }, io: Context): Pro
 
 const HEADINGS = ['ID', 'NAME', 'KEY', 'EXPIRES', 'BUDGET']
 
-/** One line per key, with its restrictions and use below. */
 function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
   const nowMs = io.nowMs()
   const rows = keys.map((key) => [
@@ -133,7 +132,6 @@ function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
     key.status !== 'active' ? key.status : key.expires_ms === null ? '-' : toDay(key.expires_ms),
     toBudgetCell(key),
   ])
-  // Drop empty columns.
   const isUsed = HEADINGS.map((_, column) => rows.some((row) => row[column] !== '-'))
   const keep = (line: string[]) => line.filter((_, column) => isUsed[column])
   const notes = keys.map((key) => [toKeyRules(key), toUse(key)])

@@ -1,8 +1,8 @@
 /**
- * `tollgate launch`: runs a coding agent with a temporary key and exits with its exit code. How to point each agent at a gateway:
+ * `tollgate launch`: runs a coding agent with a temporary key. How to point each agent at a gateway:
  * https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/env-vars,
- * https://github.com/openai/codex/blob/main/docs/config.md,
- * https://aider.chat/docs/llms/openai-compat.html, https://llm.datasette.io/en/stable/other-models.html
+ * https://github.com/openai/codex/blob/main/docs/config.md, https://aider.chat/docs/llms/openai-compat.html,
+ * https://llm.datasette.io/en/stable/other-models.html
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -107,7 +107,6 @@ async function toNetworkBase({ unix, base }: AskedServer, io: Context): Promise<
   throw new CommandError('no_server', 'The server has stopped. Start it again: tollgate serve')
 }
 
-/** Its name is unique and says what it is for. */
 async function makeKey(agent: AgentName, { budget, print }: LaunchFlags, io: Context) {
   const nowMs = io.nowMs()
   const limited = budget === undefined ? {} : { budget: toBudget(budget) }
@@ -161,7 +160,7 @@ interface Gateway {
   /** ID or alias. */
   model: string
   contextLength: number
-  /** A folder for the agent's own files. */
+  /** For the agent's own files. */
   folder: string
 }
 
@@ -171,7 +170,7 @@ interface Launch {
   environment: Record<string, string>
   /** Variables to unset: they select another endpoint or key. */
   without: string[]
-  /** Files to write to its folder, by name. */
+  /** By name. */
   files: Record<string, string>
 }
 
@@ -184,7 +183,7 @@ const INSTALL: Readonly<Record<AgentName, string>> = {
 
 const CODEX_KEY = 'TOLLGATE_API_KEY'
 
-/** Any of these makes Claude Code use another endpoint, key, or model. */
+/** These make Claude Code use another endpoint, key, or model. */
 const ELSEWHERE = [
   ...['ANTHROPIC_API_KEY', 'ANTHROPIC_SMALL_FAST_MODEL', 'ANTHROPIC_UNIX_SOCKET'],
   ...['ANTHROPIC_AWS', 'BEDROCK', 'FOUNDRY', 'GATEWAY', 'MANTLE', 'VERTEX'].map((name) => `CLAUDE_CODE_USE_${name}`),
@@ -230,7 +229,7 @@ function toLaunch(agent: AgentName, gateway: Gateway): Launch {
       return launch
     case 'llm':
       launch.environment = { LLM_USER_PATH: folder, LLM_MODEL: model, OPENAI_API_KEY: key }
-      // JSON is valid YAML. It sends no key unless one is named; `openai` is read from the variable.
+      // JSON is valid YAML. `openai` is read from the variable; otherwise no key is sent.
       launch.files = {
         'extra-openai-models.yaml': `${JSON.stringify([
           {
@@ -253,7 +252,7 @@ const quoted = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${tex
 
 const signals: ReadonlyMap<string | number, number> = new Map(Object.entries(constants.signals))
 
-/** Resolves to the exit code, 128 + signal number if killed; null if there is no such program. */
+/** Resolves to the exit code, 128 + signal number if killed; null without such a program. */
 export async function runProgramAs(
   command: string,
   args: readonly string[],

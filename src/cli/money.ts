@@ -1,6 +1,6 @@
 /** Formats money, without floating point. */
 
-/** Dollars to the cent, or two digits of a smaller sum; rounded down, so that a budget never looks spent early. */
+/** Dollars to the cent, or two digits of a smaller sum; rounded down, so a budget never looks spent early. */
 export const toSpent = (nanoUsd: number): string => toDollars(BigInt(nanoUsd), toDecimals(nanoUsd))
 
 /** Like `toSpent`, but rounded to nearest, for comparing and adding. */

@@ -1,11 +1,11 @@
-/** The command line. Exit codes: 0 done, 1 failed, 2 wrong usage. A command's file is loaded only when the command or its help is requested. */
+/** The command line. Exit codes: 0 done, 1 failed, 2 wrong usage. Commands are loaded on demand. */
 import { resolve } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { AgentEnded, toCommandError, usageError } from './command-error.ts'
 import { type Context, type Io, printJson, toExamples, toOneLine, toPrintableLines, version } from './io.ts'
 import { toPaint } from './terminal.ts'
 
-/** Rejects an unset script variable, which would otherwise select the default folder. */
+/** An unset script variable would otherwise select the default folder. */
 function toFolder(text: string): string {
   if (text === '') throw usageError('--data is empty. Pass a folder.')
   return text
@@ -14,7 +14,6 @@ function toFolder(text: string): string {
 interface Group {
   name: string
   summary: string
-  /** Adds its options or subcommands. */
   load(): Promise<(command: Command, context: Context) => void>
 }
 
@@ -166,7 +165,7 @@ export async function createProgram(io: Io, isWanted: (name: string) => boolean 
   return program
 }
 
-/** The longest command that the words name, such as `tollgate keys create`. */
+/** Such as `tollgate keys create`. */
 function nameCommand(program: Command, argv: readonly string[]): string {
   let command = program
   let name = program.name()
@@ -179,7 +178,7 @@ function nameCommand(program: Command, argv: readonly string[]): string {
   return name
 }
 
-/** Rewrites `help keys create` as `keys create --help`; an unknown command stays, to be rejected. */
+/** `help keys create` becomes `keys create --help`; an unknown command stays, to be rejected. */
 function withoutHelpWord(program: Command, argv: readonly string[]): readonly string[] {
   if (argv[0] !== 'help' || argv.length === 1) return argv
   let command = program
@@ -204,7 +203,7 @@ export async function runProgram(words: readonly string[], io: Io): Promise<numb
   } catch (cause) {
     if (cause instanceof CommanderError && cause.exitCode === 0) return 0
     if (cause instanceof AgentEnded) return cause.exitCode
-    // No command given: commander has already printed the help to stderr.
+    // Commander has already printed the help.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
     const { kind, message, exitCode, hasLines } = toCommandError(cause, nameCommand(program, argv))
     const paint = toPaint(io.isTerminal(2), io.environment)

@@ -1,11 +1,11 @@
 /** Prompts for one line on the terminal; a secret is not echoed. */
 import { isatty } from 'node:tty'
 
-/** Null if stdin is no terminal, or if canceled (Ctrl-C, Ctrl-D). */
+/** Null without a terminal, or if canceled (Ctrl-C, Ctrl-D). */
 export async function askTerminal(question: string, isSecret: boolean): Promise<string | null> {
   const { stdin, stderr } = process
   if (!isatty(0)) return null
-  // Before the prompt, so that early input is not echoed either.
+  // Before the prompt, so early input is not echoed either.
   stdin.setRawMode(true)
   stderr.write(question)
   const line = createLine(isSecret ? () => {} : (text) => void stderr.write(text))

@@ -50,7 +50,6 @@ function toFacts(request: ChargeDocument): string {
   return toFactLines(`Request ${request.id}`, facts)
 }
 
-/** Other factors of the price. */
 function toServed({
   mode,
   web_searches: webSearches,
@@ -73,10 +72,9 @@ function toReserved(calls: readonly Call[]): string {
   return `${tokens}, $${toUsd(sum((call) => call.reserved_nano_usd))}${calls.length > 1 ? ' for all calls' : ''}`
 }
 
-/** Columns of the timeline. */
 const WIDTH = 20
 
-/** One line per call. The bar is `.` until the first token, then `=`. */
+/** The bar is `.` until the first token, then `=`. */
 function toWaterfall({ created_ms: beganMs, duration_ms: durationMs, calls }: ChargeDocument): string {
   const times = calls.map((call) => toTimes(call, beganMs))
   const wholeMs = Math.max(1, durationMs ?? 0, ...times.map(({ endMs }) => endMs))
@@ -258,12 +256,12 @@ export const toCost = ({
 
 type Noted = Pick<RequestDocument, 'status' | 'http_status' | 'error_code' | 'upstream' | 'attempts'>
 
-/** Such as `502 upstream_failed, openai, 3 calls`; '' for a request that succeeded with one call. */
+/** Such as `502 upstream_failed, openai, 3 calls`; '' for one successful call. */
 export function toNote(row: Noted): string {
   const { status, http_status: httpStatus, error_code: errorCode, upstream, attempts } = row
   if (status === 'open') return `calling ${toPrintable(upstream)}`
   if (status === 'ok' && errorCode === null && attempts === 1) return ''
-  // A request left open by a kill has no error code.
+  // A request that a kill left open has no error code.
   const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
   return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')
 }

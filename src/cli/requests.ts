@@ -85,7 +85,7 @@ export async function show(id: string, io: Context): Promise<void> {
   )
 }
 
-/** Applies only to connecting; a stream may be idle for hours. */
+/** Only for connecting; a stream may be idle for hours. */
 const BEGIN_MS = 15_000
 
 function tail(flags: FilterFlags, io: Context): Promise<void> {

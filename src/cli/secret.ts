@@ -1,4 +1,4 @@
-/** Reading credentials for commands (never from arguments, which other users can read), and `tollgate secret rotate`. */
+/** Reads credentials, never from arguments, which other users can read; and `tollgate secret rotate`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -56,7 +56,7 @@ export async function readCredential(
   if (key === false) return null
   if (keyEnv !== undefined) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(keyEnv))
-      // Never quote it: it may be the credential itself.
+      // Don't quote it: it may be the credential.
       throw usageError('--key-env takes the name of a variable, e.g. OPENAI_API_KEY, not the key itself.')
     return { variable: keyEnv }
   }

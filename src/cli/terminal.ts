@@ -3,7 +3,7 @@ import { fstatSync, statSync } from 'node:fs'
 import type { Environment } from '../domain/snapshot.ts'
 import type { Context } from './io.ts'
 
-/** By device number: loading `node:tty` takes a tenth of a server's start. */
+/** Loading `node:tty` takes a tenth of a server's start. */
 export function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd)
@@ -22,7 +22,6 @@ export interface Paint {
   bad(text: string): string
   /** A state, colored if known. */
   state(word: string): string
-  /** Row created, updated, deleted, or unchanged. */
   mark(mark: ChangeMark): string
 }
 
@@ -36,7 +35,7 @@ const as =
   (text: string): string =>
     text === '' ? '' : `\u001b[${on}m${text}\u001b[${off}m`
 
-// From the 16 standard colors, whose shades users can choose.
+// From the 16 colors that users can adjust.
 const [bold, dim, red, green, yellow] = [as(1, 22), as(2, 22), as(31, 39), as(32, 39), as(33, 39)]
 
 const STATES: readonly [words: readonly string[], paint: (text: string) => string][] = [
@@ -64,12 +63,11 @@ export const toPaint = (isRead: boolean, environment: Environment): Paint =>
 
 interface Progress {
   (done: number, of: number): void
-  /** Removes the bar. */
   end(): void
 }
 
 const WIDTH = 30
-/** Delay before the bar appears, and interval between updates. */
+/** Delay before the bar, and its update interval. */
 const EVERY_MS = 200
 
 /** @param what label, such as `Checking`. */

@@ -1,4 +1,4 @@
-/** `tollgate usage`: a table with bars on a terminal, CSV in a pipe, unless an option says otherwise. Read-only. */
+/** `tollgate usage`: a table with bars on a terminal, CSV in a pipe. Read-only. */
 
 import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
@@ -45,7 +45,7 @@ interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
 
 const MAX_ROWS = 100_000
 
-/** A report of the admin API with exact sums: integers beyond 2^53 are bigints. */
+/** Exact sums: integers beyond 2^53 are bigints. */
 export interface Usage {
   usage: UsageFields[]
   other: UsageFields | null
@@ -76,7 +76,7 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
   io.stdout(toUsageTable(report, by, { width: io.columns(), paint: io.paint }) + io.paint.aside(toScope(report, nowMs)))
 }
 
-/** Keeps money exact: `JSON.parse` alone would round integers beyond 2^53. */
+/** `JSON.parse` alone would round integers beyond 2^53. */
 const toExact = (_: string, value: unknown, { source = '' }: { source?: string }) =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(source) : value
 
@@ -113,7 +113,7 @@ function toNotes({ other, since_ms, until_ms }: Usage, isMoved: boolean): string
 const toScope = ({ usage, since_ms, until_ms }: Usage, nowMs: number) =>
   `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Latencies are approximate (within ${RESOLUTION.toFixed(1)}x).\n${usage.some((row) => row.key_id === 'system') ? 'system: requests by the owner of the data folder (`tollgate ask` without a key).\n' : ''}`
 
-/** `groups` is above 1 only in the row that sums the rest. */
+/** `groups` is above 1 only for the sum of the rest. */
 function toText({ usage, other, total }: Usage, by: readonly Dimension[]): string {
   const fields = [...Object.keys(toGroupFields(by)), 'groups', ...Object.keys(total)]
   const records = usage.map((row): UsageFields => ({ ...row, groups: 1 }))
@@ -132,7 +132,7 @@ interface Column {
 
 const toCount = (value: UsageFields[string] = 0): string => toNumber(Number(value))
 
-/** Most important first: narrow terminals drop the last. */
+/** Narrow terminals drop the last. */
 const COLUMNS: readonly Column[] = [
   { heading: 'COST', cell: (figures) => (costOf(figures) === 0n ? '-' : toRounded(costOf(figures))) },
   { heading: 'REQUESTS', cell: (figures) => toCount(figures.requests) },
@@ -186,7 +186,7 @@ function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }:
   )
 }
 
-/** Adds the ID to names that several keys share. */
+/** Adds the ID to shared names. */
 function toNames(rows: readonly UsageFields[], by: readonly Dimension[]): string[][] {
   const ids = Map.groupBy(rows, ({ key }) => key)
   const isShared = (name: string) => new Set(ids.get(name)?.map(({ key_id: id }) => id)).size > 1
@@ -218,7 +218,7 @@ function toRight(column: string[]): string[] {
 
 const EIGHTHS = ' ▏▎▍▌▋▊▉'
 
-/** Bars in eighths of a column; a non-zero value always shows. */
+/** A non-zero value always shows. */
 function toBars(lines: readonly { figures: UsageFields }[], width: number): string[] {
   const isPaid = lines.some(({ figures }) => costOf(figures) > 0n)
   const sizes = lines.map(({ figures }) => Number(isPaid ? figures.cost_nano_usd : figures.requests))
@@ -245,7 +245,7 @@ function toNumber(count: number): string {
 
 const toPercent = (share: number) => (share === 0 ? '-' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`)
 
-/** Percentiles are known within a factor of 1.4, so two digits are enough. */
+/** Percentiles are within a factor of 1.4, so two digits are enough. */
 const toPair = (p50: UsageFields[string] = null, p95: UsageFields[string] = null) =>
   p50 === null || p95 === null ? '-' : `${toTwoDigits(Number(p50))}/${toTwoDigits(Number(p95))}`
 

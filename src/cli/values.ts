@@ -1,4 +1,4 @@
-/** Parses option values, and adds options that reports and lists share. Errors show a valid value and exit with 2. */
+/** Parses option values; errors show a valid one. */
 
 import { type Command, Option } from 'commander'
 import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
@@ -7,7 +7,6 @@ import { Misread, readBudget, readCount, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
 import type { Context } from './io.ts'
 
-/** Turns a Misread into a usage error that names the option. */
 export function readOption<Value>(option: string, read: () => Value): Value {
   try {
     return read()
@@ -20,14 +19,14 @@ export function readOption<Value>(option: string, read: () => Value): Value {
 export const toBudget = (text: string) => readOption('--budget', () => readBudget(text))
 export const toCount = (option: string, text: string) => readOption(option, () => readCount(text))
 
-/** Reads `--since` and `--until` as `toPastMs` does. */
+/** As `toPastMs` does. */
 export function toMoment(option: string, text: string, nowMs: number): number {
   const atMs = toPastMs(text, nowMs)
   if (atMs !== null) return atMs
   throw usageError(`${option} must be a time ago or a date, e.g. 7d, 12h, or 2027-01-31 (got '${text}').`)
 }
 
-/** @param hint what to pass, if the name is missing. */
+/** @param hint shown if the name is missing. */
 export function toName(text: string | undefined, hint: string): string {
   if (text === undefined) throw usageError(`--name is missing: ${hint}.`)
   return readOption('--name', () => readName(text))
@@ -36,12 +35,7 @@ export function toName(text: string | undefined, hint: string): string {
 export const toRenamedNote = (was: string, now: string) =>
   `note: ${was} is now ${now}. The old name will be removed in the next release.\n`
 
-/**
- * Adds a hidden old name of an option, which prints a note.
- *
- * @param was its flags, such as `--at <url>`.
- * @param now the new name, without dashes.
- */
+/** Adds a hidden old name that prints a note. @param was its flags, such as `--at <url>`. @param now without dashes. */
 export function addOldName(command: Command, was: string, now: string, { stderr }: Pick<Context, 'stderr'>): void {
   const old = new Option(was).hideHelp()
   command.addOption(old).on(`option:${old.name()}`, (value?: string) => {
@@ -63,7 +57,6 @@ interface ParameterOptions {
   defaults?: Readonly<Record<string, string>>
 }
 
-/** Adds the report and list options of these names. */
 export function addParameters(
   command: Command,
   names: readonly ReportParameter[],

@@ -63,7 +63,6 @@ const FOREIGN = 0o077
 const OURS =
   /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
 
-/** Checks permissions and owners of the folder and Tollgate's files. */
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   const { main, beside } = storeOf(dataFolder).files
   const ours = filesIn(dataFolder).filter((name) => [main, ...beside].includes(name) || OURS.test(name))
@@ -85,7 +84,7 @@ function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   return warning('permissions', `Other users can access ${toFew(open)}. Fix: chmod -R go= ${dataFolder}`)
 }
 
-/** Follows links, whose own permissions mean nothing. Null if missing or not accessible. */
+/** Follows links. Null if missing or not accessible. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path)

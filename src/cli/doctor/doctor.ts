@@ -1,4 +1,4 @@
-/** `tollgate doctor`: one line per check. Read-only; works in any state, with or without a running server. */
+/** `tollgate doctor`: one line per check. Read-only; works in any state. */
 
 import type { Command } from 'commander'
 import { listScheduled } from '../../backup/backup-list.ts'
@@ -70,7 +70,7 @@ async function examine(io: Context): Promise<Check[]> {
   }
 }
 
-/** Uses the disk budget of the running server, else that of environment and settings. */
+/** By the running server's disk budget, else that of environment and settings. */
 async function inspectRoom(store: Store | null, found: ServerLookup, io: Context): Promise<Check[]> {
   const { dataFolder, environment } = io
   const space = store?.space() ?? null
@@ -83,7 +83,7 @@ async function inspectRoom(store: Store | null, found: ServerLookup, io: Context
   return [checkDisk(toDiskState(measured, budget)), ...(space ? checkSpace(space, dataFolder) : [])]
 }
 
-/** The running instance; null = none, undefined = unknown. */
+/** Null = none, undefined = unknown. */
 function toLiving(found: ServerLookup, store: Store | null): string | null | undefined {
   if (found.kind === 'server') return found.status.instance
   if (found.kind === 'none') return null
@@ -111,7 +111,7 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
   ]
 }
 
-/** Without rows pending in the journal, which have a check of their own. */
+/** Without rows of the journal, which have their own check. */
 async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
   const reader = store.ledger
   const rows = await store.config.readKeys()

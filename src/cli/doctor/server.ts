@@ -19,7 +19,7 @@ import { type Context, version } from '../io.ts'
 import { toCatalogFile } from '../serve/serve.ts'
 import { toBreakers, toServerNote, toTrouble, toUnusedCredentials } from '../upstreams/text.ts'
 
-/** @param own version of this binary. */
+/** @param own this binary's version. */
 export function checkServer(found: ServerLookup, dataFolder: string, own: string, nowMs: number): Check[] {
   if (found.kind === 'none')
     return [warning('server', `No server is running. Start it: tollgate serve --data ${dataFolder}`)]
@@ -45,7 +45,8 @@ export function checkServer(found: ServerLookup, dataFolder: string, own: string
 }
 
 /**
- * Checks that stored credentials can be decrypted. A running server works without the key once it has; the next one won't.
+ * Checks that stored credentials can be decrypted. A running server works without the key once it has; the next one
+ * won't.
  * @param isServer the state is from the running server, not from this process, whose environment may lack the key.
  */
 export function checkCredentials(
@@ -148,7 +149,7 @@ export async function checkCatalogFile(settings: Settings, io: Context): Promise
     const { path } = source
     if (path === null) return []
     if (isApplied(settings, toDigest(source, version()))) return [ok(name, `${path} is applied.`)]
-    // Loaded late: an applied catalog needs no YAML parser.
+    // An applied catalog needs no YAML parser.
     const { parseSource } = await import('../../catalog/file.ts')
     await parseSource({ ...source, name: path }, environment)
     const plan = `tollgate catalog plan ${path}`

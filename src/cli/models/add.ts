@@ -1,4 +1,7 @@
-/** `tollgate models add | remove`: serves a local GGUF model by a config file in `models.d/`; removing keeps the model's own file. */
+/**
+ * `tollgate models add | remove`: serves a local GGUF model by a config file in `models.d/`; removing keeps the model's
+ * own file.
+ */
 import { existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname } from 'node:path'
@@ -59,13 +62,11 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
   return model.served.slug
 }
 
-/** The catalog that a server would start with. */
 interface StartCatalog {
   parsed: ParsedCatalog
   before: DeclaredThere[]
 }
 
-/** Throws if a server couldn't start with it. */
 async function loadStartCatalog(
   file: string | undefined,
   { dataFolder, cwd, environment }: Context,
@@ -93,7 +94,6 @@ async function declare(model: LocalModel, { parsed, before }: StartCatalog, io: 
   const { slug } = model.served
   const there = before.find(({ models }) => models.includes(slug))
   if (there || existsSync(file.path)) throw toTaken(slug, there?.file.name ?? file.name)
-  // The server rejects duplicate names.
   requireFree(parsed.catalog, model)
   await parseModelFiles({ modelFiles: [file] }, io.environment)
   const crowded = parsed.memory.size > 0 ? null : toCrowdedNote([...before, ...(await readModelFiles([file]))])
@@ -103,7 +103,7 @@ async function declare(model: LocalModel, { parsed, before }: StartCatalog, io: 
   return { file, notes: [...model.notes, ...(crowded === null ? [] : [crowded])] }
 }
 
-/** Without a memory limit all requested models are loaded at once. */
+/** Without a limit, all requested models are loaded at once. */
 function toCrowdedNote(all: readonly DeclaredThere[]): string | null {
   const planned = all.reduce((sum, { plannedBytes }) => sum + plannedBytes, 0)
   if (all.length < 2 || planned <= totalmem()) return null
@@ -240,7 +240,6 @@ function requireAlone({ file, models }: DeclaredThere): void {
     )
 }
 
-/** Null if no server has ever started with it. */
 async function deleteRows(slug: string, found: DeclaredThere | null, plan: boolean, io: Context) {
   if (found !== null && !storeOf(io.dataFolder).exists()) return null
   try {

@@ -52,7 +52,7 @@ const BYTES_PER_MS = 50_000
 
 /**
  * Throws a CommandError if the path has no model, or nothing here can serve it.
- * @param deviceBytes memory of its device for models; null if not set.
+ * @param deviceBytes memory of its device; null if not set.
  */
 export function toLocalModel(
   path: string,
@@ -98,7 +98,7 @@ function requireEngine({ dataFolder, environment }: Context): string {
   )
 }
 
-/** From the file name, which distinguishes sizes of a model. */
+/** From the file name, which tells sizes of a model apart. */
 function toSlug(said: string | undefined, { path }: ModelFiles): string {
   if (said !== undefined) {
     const slug = said.includes('/') ? said : `local/${said}`
@@ -153,7 +153,7 @@ function toServed(
   }
 }
 
-/** The engine's grammars make any model follow a schema. */
+/** Grammars make any model follow a schema. */
 const toFeatures = ({ template }: GgufFacts): Feature[] => [
   ...(template?.hasTools ? (['tools'] as const) : []),
   ...(['json_mode', 'structured_outputs'] as const),

@@ -1,4 +1,4 @@
-/** `tollgate models`. Whether models are ready comes from the running server, else from this environment. */
+/** `tollgate models`. Readiness comes from the running server, else from this environment. */
 
 import type { Command } from 'commander'
 import { closest } from '../../catalog/entry.ts'
@@ -99,7 +99,7 @@ export async function list(
 
 const AS_FAR = 'Status is based on this environment.'
 
-/** One line per model; capabilities go below it on a narrow terminal. */
+/** On a narrow terminal, capabilities go below. */
 function toListText(cells: string[][], io: Context): string {
   const wide = toTable(MODEL_HEADINGS, cells, io.paint)
   const fits = wide.split('\n').every((line) => Bun.stringWidth(line) <= io.columns())
@@ -170,7 +170,7 @@ function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: P
   return `${when}: ${toPrices(pricing)}`
 }
 
-/** When an item applies, such as `mode flex, above 200000 prompt tokens`; '' for the default. */
+/** Such as `mode flex, above 200000 prompt tokens`; '' for the default. */
 export function toConditionText({
   mode,
   min_prompt_tokens: beyond,
@@ -179,7 +179,9 @@ export function toConditionText({
   return parts.filter(Boolean).join(', ')
 }
 
-/** Such as `USD per million tokens: prompt 1.25, completion 10; above 200000 prompt tokens: prompt 2.50, completion 15`. */
+/**
+ * Such as `USD per million tokens: prompt 1.25, completion 10; above 200000 prompt tokens: prompt 2.50, completion 15`.
+ */
 function toPrices(pricing: readonly PricingItem[]): string {
   if (pricing.length === 0) return 'free'
   const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
@@ -194,7 +196,7 @@ function toPrices(pricing: readonly PricingItem[]): string {
 
 const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAPABILITIES']
 
-/** The price is that of the first route. */
+/** With the price of the first route. */
 function toModelCells(row: ShownModel): string[] {
   const [base] = row.routes[0]?.pricing ?? row.pricing
   const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
@@ -218,7 +220,7 @@ const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' :
 /** Such as `131k` or `1M`. */
 const toTokens = (n: number) => (n < 999_500 ? `${Math.round(n / 1_000)}k` : `${Math.round(n / 100_000) / 10}M`)
 
-/** Converts USD per token to USD per million, exactly: `0.00000015` is `0.15`. */
+/** USD per token to USD per million, exactly: `0.00000015` is `0.15`. */
 export function toPerMillion(price: string): string {
   const [whole = '0', fraction = ''] = price.split('.')
   const digits = fraction.padEnd(6, '0')

@@ -1,4 +1,7 @@
-/** The catalog of a running server: applied at start if it differs, on reload, and, if watched, when its file or a model file changes. */
+/**
+ * The catalog of a running server: applied at start if it differs, on reload, and, if watched, when its file or a model
+ * file changes.
+ */
 import { APPLIED_DIGEST, applyCatalog, isApplied, toApplyOptions, toDigest } from '../../catalog/apply.ts'
 import type { Catalog } from '../../catalog/complete.ts'
 import { type CatalogSource, listPlaces, loadSource, toModelsFolder, watchCatalog } from '../../catalog/source.ts'
@@ -17,7 +20,6 @@ interface ServedCatalog {
   isFirst(): boolean
   /** Applies it unless it was applied last. Throws a ServiceError that names all problems. */
   prepare(store: ConfigStore, settings: Settings): Promise<void>
-  /** Reads the effective commands of model servers. */
   loadProcesses(): Promise<ProcessSpecs>
   /** Applies it again; logs a failure, then throws. Returns what needs a restart. */
   reload(server: Server): Promise<NeedsRestart>
@@ -27,7 +29,6 @@ interface ServedCatalog {
 const WATCH_MS = 1_000
 
 interface ServedOptions {
-  /** As named by flag or environment. */
   file: string | undefined
   /** Settings read from rows: not set by flag or variable. */
   fromRows: readonly string[]
@@ -68,13 +69,12 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
     isFirst: () => atStart[APPLIED_DIGEST] === undefined,
     async prepare(store, settings) {
       atStart = settings
-      // Parsing a catalog takes as long as the rest of the start.
+      // Parsing takes as long as the rest of the start.
       if (!isApplied(settings, toDigest(source, version()))) await apply(source, store, io, log)
     },
     async loadProcesses() {
       const { loadProcesses } = await import('../../catalog/model-files.ts')
       const { specs, ignored } = await loadProcesses(await loadSource({ file, dataFolder, cwd }), file !== undefined)
-      // Log each once.
       for (const sentence of ignored) if (!told.has(sentence)) log.warn('process_ignored', sentence)
       told = new Set(ignored)
       return specs
@@ -118,7 +118,7 @@ async function apply(source: CatalogSource, store: ConfigStore, io: Context, log
   // Other warnings are dropped: the server logs missing credentials per upstream.
   const { catalog, renamed } = await parseSource(source, io.environment)
   for (const warning of renamed) log.warn('catalog_deprecated', warning)
-  // Without a catalog its entries are kept, but models whose files are gone are still removed.
+  // Without a catalog its entries stay, but models whose files are gone are removed.
   const prune = source.text === null ? 'managed' : true
   const options = toApplyOptions(source, version(), { actor: 'server', nowMs: io.nowMs(), prune })
   const { overridden, version: made } = await applyCatalog(store, catalog, options).catch((error) => {

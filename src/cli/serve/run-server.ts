@@ -1,4 +1,4 @@
-/** Runs the server until a signal ends it: applies the catalog, creates a first key, reloads on SIGHUP, drains on SIGTERM and SIGINT. */
+/** Runs the server until a signal ends it: catalog, first key, reload on SIGHUP, drain on SIGTERM and SIGINT. */
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/backup-list.ts'
@@ -15,7 +15,6 @@ import { createServedCatalog } from './catalog.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
 
 interface RunOptions {
-  /** By name. */
   flags: Readonly<Record<string, string | undefined>>
   catalogFile: string | undefined
   wantsFirstKey: boolean
@@ -25,7 +24,7 @@ interface RunOptions {
 
 const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\n'
 
-/** Resolves after a graceful stop. Throws a ServiceError if the server can't start. */
+/** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
 export async function runServer(io: Context, options: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
   /** On a terminal, one line per request would be noise. */
@@ -43,7 +42,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     isDiscovering = config.discover
     return config
   }
-  // Files created from here on are private to this user.
+  // Files created here are private to this user.
   process.umask(0o077)
   // Report invalid settings before touching anything.
   toOidcSettings(configure({}))
@@ -100,17 +99,17 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   await stopped
 }
 
-/** Loads the admin API only if there is something to add. */
+/** The admin API loads only if needed. */
 async function addLocalServers(io: Context, log: Log): Promise<void> {
   const found = await findLocalServers()
   if (found.length > 0) await (await import('../upstreams/add.ts')).enableAtStart(io, log)
 }
 
-/** Whether there is an upstream besides the built-in demo. */
+/** Besides the built-in demo. */
 const hasOwnUpstreams = (server: Server) =>
   [...server.snapshot().upstreams.values()].some((upstream) => !isBuiltIn(upstream))
 
-/** A bug in one request must not end the others: log it and keep running. */
+/** A bug in one request must not end the others. */
 function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
@@ -119,10 +118,10 @@ function installCrashHandlers(log: Log): void {
   }
 }
 
-/** Under `bun start` one Ctrl-C arrives twice: from the terminal and from the script runner. */
+/** Under `bun start` Ctrl-C arrives twice: from terminal and script runner. */
 const SAME_PRESS_MS = 200
 
-/** Drains on the first SIGTERM or SIGINT; a second one ends the process at once. */
+/** The first SIGTERM or SIGINT drains; the second ends the process. */
 function untilStopped(server: Server, log: Log, onStop: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     let stoppedMs: number | null = null
@@ -140,7 +139,7 @@ function untilStopped(server: Server, log: Log, onStop: () => void): Promise<voi
   })
 }
 
-/** Creates a key if there is none; called only when someone is sure to see it. */
+/** Called only if someone is sure to see the key. */
 async function makeFirstKey(server: Server, nowMs: number, log: Log): Promise<string | null> {
   let secret: string | null = null
   try {

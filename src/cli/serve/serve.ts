@@ -4,7 +4,6 @@ import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.t
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
 
-/** The catalog named by flag or argument, else by the environment. */
 export const toCatalogFile = (given: string | undefined, { environment }: Context) =>
   given ?? (environment.TOLLGATE_CATALOG || undefined)
 

@@ -1,4 +1,4 @@
-/** What `serve` prints on start. Its commands can be copied: they name the binary, or `bun` or `npx` in a checkout. */
+/** What `serve` prints on start. Its commands can be copied. */
 
 import { join, relative } from 'node:path'
 import manifest from '../../../package.json' with { type: 'json' }
@@ -15,13 +15,13 @@ interface Served {
   catalog: string
   /** Null if the dashboard is off. */
   dashboardUrl: string | null
-  /** For the first owner; null if there is an owner, or stdout is no terminal. */
+  /** Null if there is an owner, or stdout is no terminal. */
   setupCode: string | null
   /** Sentences. */
   warnings: readonly string[]
-  /** Secret of a newly created key. */
+  /** Of a new key. */
   firstKey: string | null
-  /** Whether requests are not logged. */
+  /** Requests are not logged. */
   isQuiet: boolean
   /** The model to try first; null = any. */
   model: string | null
@@ -66,7 +66,7 @@ export function toWelcome(served: Served): string {
   return `${lines.join('\n')}\n`
 }
 
-/** A ready model: the wanted one, else a listed one, else any. */
+/** The wanted ready model, else a listed one, else any. */
 function findReady({ models }: Snapshot, wanted: string | null): string | null {
   const ready = [...models.values()].filter(({ targets }) => isReady(targets))
   const first = ready.find(({ facts }) => facts.id === wanted) ?? ready.find(({ listed }) => listed) ?? ready[0]
@@ -74,19 +74,19 @@ function findReady({ models }: Snapshot, wanted: string | null): string | null {
 }
 
 export interface Started {
-  /** Full path of the executable that runs: the binary itself, or Bun. */
+  /** The binary itself, or Bun. */
   execPath: string
-  /** Full path of the script; in the binary, a path inside it. */
+  /** Of the script; in the binary, inside it. */
   main: string
   cwd: string
   environment: Environment
-  /** Full path, links resolved, of a program on the PATH; null if there is none. */
+  /** Full path with links resolved; null if not on the PATH. */
   which(name: string): string | null
 }
 
 const isCompiled = (main: string) => main.startsWith('/$bunfs/')
 
-/** The command line prefix that runs this program again. */
+/** The command that runs this program again. */
 export const toSelf = (): string[] => (isCompiled(Bun.main) ? [process.execPath] : [process.execPath, Bun.main])
 
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */
@@ -94,7 +94,7 @@ export function toInvocation(started: Started): string {
   const { execPath, main, environment, which } = started
   if (isCompiled(main)) return which('tollgate') === execPath ? 'tollgate' : toCommand(execPath, started)
   const script = toWord(main, started)
-  // Marks of npx; its PATH entries are gone when it exits.
+  // npx's PATH entries are gone when it exits.
   const isNpx = environment.npm_config_user_agent?.startsWith('npm/') || execPath.includes('/_npx/')
   if (isNpx) return `npx -y ${manifest.packageManager} ${script}`
   return `${which('bun') === execPath ? 'bun' : toCommand(execPath, started)} ${script}`
@@ -106,7 +106,7 @@ export const toDataOption = (dataFolder: string, started: Started) =>
     ? ''
     : ` --data ${toWord(dataFolder, started)}`
 
-/** The folder where the command was entered: a script runner changes to that of the package. */
+/** A script runner changes to the package's folder. */
 const typedIn = ({ cwd, environment }: Started) => environment.INIT_CWD ?? cwd
 
 /** A path quoted for the shell, relative if below the folder. */

@@ -1,4 +1,4 @@
-/** `tollgate upstreams add | edit | remove | discover`. A running server uses a change when the command returns. */
+/** `tollgate upstreams add | edit | remove | discover`. */
 import { type NewCredential, requireNewUpstream, toUpstreamRow } from '../../catalog/add-upstream.ts'
 import type { Changes } from '../../catalog/change.ts'
 import { toNames } from '../../catalog/discover.ts'
@@ -45,7 +45,7 @@ export async function add(name: string | undefined, flags: AddFlags, io: Context
   const upstream = toNewUpstream(provider, flags)
   const title = provider?.name ?? upstream.id
   const plan = flags.plan === true
-  // Before prompting for a key or calling the provider.
+  // Before prompting or calling the provider.
   const { upstreams } = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams.get()))
   requireNewUpstream({ upstreams }, toUpstreamRow(upstream, null, io.nowMs()))
   const credential = await toCredential(provider, title, flags, upstream.local, io)
@@ -98,12 +98,12 @@ function toNewUpstream(provider: Provider | null, flags: AddFlags) {
     throw usageError(`${provider.name} needs your own URL. Pass it: --base-url ${provider.example}`)
   const dialect = flags.dialect ?? provider?.dialect ?? USUAL_DIALECT
   const options = dialect === provider?.dialect ? provider.options : {}
-  // A URL from the preset follows later changes of the preset.
+  // Without a URL, it follows the preset.
   const baseUrl = own ?? (options.preset === undefined ? (provider?.baseUrl ?? null) : null)
   return { id, dialect, baseUrl, local: flags.local === true || provider?.local === true, options }
 }
 
-/** From options, else the provider's usual variable, else a prompt. */
+/** Options, else the provider's usual variable, else a prompt. */
 async function toCredential(
   provider: Provider | null,
   title: string,
@@ -161,7 +161,6 @@ export interface EditFlags extends CredentialFlags, Partial<Record<LimitName, st
 export async function edit(id: string, flags: EditFlags, io: Context): Promise<void> {
   const plan = flags.plan === true
   if (plan && flags.yes) throw usageError('Pass either --plan or --yes, not both.')
-  // Before prompting for a key.
   await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.upstreams(idOf(id)).get()))
   const credential = await readCredential(flags, id, io)
   const changes: UpstreamChanges = toDefined({
@@ -226,7 +225,6 @@ function toLimits(flags: EditFlags): UpstreamChanges['limits'] {
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
-/** Lists the provider's models again and adds new ones that match. */
 async function addMore(id: string, patterns: string[], { plan = false, yes = false }: EditFlags, io: Context) {
   const send = (isPlan: boolean) =>
     withAdmin(io, { readonly: isPlan }, ({ api }) =>
@@ -236,7 +234,7 @@ async function addMore(id: string, patterns: string[], { plan = false, yes = fal
     const planned = await send(true)
     if (!io.json) tellFound(planned, io)
     if (plan) return tell(id, planned, io)
-    // These also change where requests for existing models go.
+    // These also move requests for existing models.
     if (planned.further.length > 0) await requireYes('Add these routes?', io)
   }
   const added = await send(false)
@@ -279,7 +277,7 @@ const lookAround = (io: Context, at?: string[]) =>
     ),
   )
 
-/** Adds local servers at the first start. Never throws. */
+/** At the first start. Never throws. */
 export async function enableAtStart(io: Context, log: Log): Promise<void> {
   try {
     const { servers } = await lookAround(io)
@@ -317,7 +315,6 @@ async function enableAll(servers: readonly ShownFoundServer[], io: Context) {
 const toCommand = ({ preset, base_url: baseUrl }: ShownFoundServer) =>
   `tollgate upstreams add ${preset}${isAtUsual({ preset, baseUrl }) ? '' : ` --base-url ${baseUrl}`}`
 
-/** Notes if the running server lacks the credential. */
 function warnOfServer(upstream: ShownUpstream | null, { kind }: ServerLookup, io: Context): void {
   if (kind !== 'server' || upstream?.credential?.status !== 'not_set') return
   const why = toOneLine(upstream.reason ?? 'missing credential')

@@ -1,4 +1,4 @@
-/** Text output of upstreams for `upstreams list` and `doctor`, and advice by error message. */
+/** Text output of upstreams, and advice by error message. */
 
 import type { ShownCredential, ShownUpstream, UpstreamFacts } from '../../documents/upstream.ts'
 import { DEADLINE_NAMES, DEADLINES } from '../../domain/deadlines.ts'
@@ -71,7 +71,7 @@ export function toBreakers({ targets }: Pick<ShownUpstream, 'targets'>): string 
   return `${tripped.length} of ${targets.length} not closed: ${which.join(', ')}`
 }
 
-/** Only while its test request runs does a half-open breaker have a wait. */
+/** A half-open breaker has a wait only during its test request. */
 function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: ShownUpstream['targets'][number]): string {
   const whose = keys === null ? '' : ` for ${count(keys, 'key')} only`
   if (breaker === 'half_open') return `half-open${whose}${ms === 0 ? '' : ', test request running'}`
@@ -81,7 +81,7 @@ function toPhase({ breaker, retry_in_ms: ms, open_for_keys: keys }: ShownUpstrea
 const toDeadlines = (deadlines: UpstreamFacts['deadlines']) =>
   DEADLINE_NAMES.map((name) => `${DEADLINES[name].word} ${toSpan(deadlines[`${DEADLINES[name].field}_ms`])}`).join(', ')
 
-/** Why an upstream is unavailable, and its last error; null if none. */
+/** With its last error; null if available. */
 export function toTrouble({ reason, last_error: error }: ShownUpstream, nowMs: number): string | null {
   const last = error && `${error.message} (${toAgo(error.at_ms, nowMs)})`
   if (reason === null || reason === error?.message) return last

@@ -160,14 +160,14 @@ export async function test(ids: readonly string[], io: Context): Promise<void> {
     throw new CommandError('upstreams_failed', `${failed.length} of ${count(results.length, 'upstream')} failed.`)
 }
 
-/** Server status without its upstreams, which are listed separately. */
+/** Without upstreams, which are listed separately. */
 function toServer(found: ServerLookup): Omit<Status, 'upstreams'> | null {
   if (found.kind !== 'server') return null
   const { upstreams: _, ...server } = found.status
   return server
 }
 
-/** These upstreams, or all enabled ones. */
+/** Default: all enabled ones. */
 function choose(ids: readonly string[], rows: readonly ShownUpstream[]): ShownUpstream[] {
   if (ids.length === 0) return rows.filter(({ enabled }) => enabled)
   return [...new Set(ids)].map((id) => {
@@ -215,7 +215,7 @@ async function drive(id: string, what: Drive, io: Context): Promise<void> {
 async function logs(id: string, lines: string, io: Context): Promise<void> {
   const most = Number(lines)
   if (!Number.isInteger(most) || most < 1) throw usageError('--lines must be a whole number of 1 or more.')
-  // Any other name could be a path to another file.
+  // Other names could be paths.
   const path = /^[a-z0-9][a-z0-9._-]*$/.test(id) ? logOf(io.dataFolder, id) : null
   const texts = path === null ? [] : await Promise.all([`${path}.1`, path].map(readLog))
   const text = texts.join('')

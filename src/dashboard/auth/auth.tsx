@@ -31,7 +31,7 @@ export function Auth({ problem, retry }: { problem: Refusal | null; retry(): voi
       </AuthPage>
     )
   }
-  if (value.state !== 'out') return <main class="doors" />
+  if (value.state !== 'out') return <main class="auth" />
   if (!ways.value.includes('password')) return <ProviderOnly />
   if (!value.isSetUp) return <SetUp />
   return address.value.path === PATHS.code ? <WithCode /> : <SignIn />
@@ -42,7 +42,7 @@ function AuthPage({ title, children }: { title: string; children: ComponentChild
     document.title = `${title} · Tollgate`
   }, [title])
   return (
-    <main class="doors">
+    <main class="auth">
       <div class="door">
         <p class="brand">
           <Mark />
