@@ -1,4 +1,4 @@
-/** What is taken out of a request that was written for another model, and what is not. */
+/** What Tollgate removes from a request written for another model. */
 import { expect, test } from 'bun:test'
 import type { Feature } from '../../src/domain/models.ts'
 import type { Task } from '../../src/domain/task.ts'

@@ -1,11 +1,10 @@
-/** An upstream of one's own that has said that it has no room: how much it gets at a time, and who waits. */
+/** A self-hosted upstream that reports it is at capacity: its concurrency and its queue. */
 import { expect, test } from 'bun:test'
 import type { UpstreamError } from '../../src/domain/error.ts'
 import { AdaptiveConcurrency, type ConcurrencySlot, type LimitedCall } from '../../src/gateway/adaptive-concurrency.ts'
 
 const UPSTREAM = { id: 'here', deadlines: { firstToken: 600_000 } }
 
-/** A crowd at a clock that the test moves, and what has become of each call. */
 function startCrowd() {
   let nowMs = 1_000
   const concurrency = new AdaptiveConcurrency(() => nowMs)
@@ -33,7 +32,6 @@ function startCrowd() {
   }
 }
 
-/** All that is under way is told that there was no room. */
 async function failAll({ under, end }: ReturnType<typeof startCrowd>) {
   for (const name of [...under.keys()]) await end(name, 'busy')
 }
@@ -47,7 +45,6 @@ test('what is large goes alone, in its turn, and what is small goes together bef
   for (const name of ['b2', 'c2', 'd2', 'a3', 'e2']) await crowd.ask(name, name === 'a3' ? 1_000 : 10)
   expect(crowd.names()).toBe('a2')
   await crowd.end('a2', 'ok')
-  // There is room for as much as that one took, and the next large one is waited for.
   expect(crowd.names()).toBe('b2 c2 d2')
   for (const name of ['b2', 'c2', 'd2']) await crowd.end(name, 'ok')
   expect(crowd.names()).toBe('a3')

@@ -1,10 +1,10 @@
-/** What conversations with Claude cost by Anthropic's published prices, worked out by hand, with all that has a price of its own. */
+/** Costs of Claude conversations, worked out by hand from Anthropic's published prices. */
 import { beforeAll, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/** USD a token: of Opus 4.6, in its fast mode, in the United States (a tenth on everything), and of Opus 4.8, the advisor. */
+/** USD per token: Opus 4.6, its fast mode, in the United States (10% on everything), and Opus 4.8, the advisor. */
 const CATALOGUE = (url: string) => `
 version: 1
 upstreams: { anthropic: { dialect: anthropic, base_url: "${url}" } }
@@ -28,7 +28,7 @@ beforeAll(() => {
   key = app.key()
 })
 
-/** The row of a call that reports this; a stream reports at its begin what is known then, and all of it at its end. */
+/** A stream reports part of its usage at the start, and all of it at the end. */
 async function charged(usage: Record<string, unknown>, stream: boolean) {
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-4-6' }
   const content = [{ type: 'text', text: 'Hello' }]

@@ -1,4 +1,4 @@
-/** Conversations that go on with Claude after another vendor has begun them, or with another vendor after Claude; and whether it is there. */
+/** Conversations that move to Claude from another vendor, or back. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createAllBackends } from '../../src/server/backends.ts'
 import { testUpstream } from '../../src/server/outward/questions.ts'
@@ -55,7 +55,7 @@ async function ask(messages: unknown[], model = 'acme/any') {
   return JSON.parse(text).choices[0].message
 }
 
-/** A call with an id and a signature that mean nothing to Claude. */
+/** Claude knows neither the ID nor the signature. */
 const calling = (): Whole => {
   const answer = wholeAnswer({ finish: 'tool_calls' })
   const message = {

@@ -1,4 +1,4 @@
-/** Anthropic's failures as chat clients are told of them, what they cost, and what is never passed on. */
+/** How Anthropic's failures reach chat clients, and what they cost. */
 import { describe, expect, test } from 'bun:test'
 import { errorMessage, failingStream, PING, streamMessage, toSteps } from '../support/anthropic-answers.ts'
 import { CREDENTIAL } from '../support/app.ts'
@@ -165,7 +165,7 @@ describe('money', () => {
     'of a conversation with cache and thinking is what the provider publishes (stream %p)',
     async (stream) => {
       gateway.app.pass(120_000)
-      // 1,200 tokens of the prompt are new, 8,000 come from the cache, 3,000 go there for an hour and 500 for five minutes.
+      // Prompt tokens: 1,200 new, 8,000 cached, 3,000 written for an hour and 500 for five minutes.
       const usage = {
         input_tokens: 1_200,
         cache_read_input_tokens: 8_000,

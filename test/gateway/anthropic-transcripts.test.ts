@@ -1,6 +1,6 @@
 /**
- * What Anthropic really sent, recorded by others (the folder's README says by whom), read from beside the repository where it
- * is there: each transcript is replayed over HTTP, and what Tollgate asks for is compared with the request that it answered.
+ * Replays recorded Anthropic transcripts, if they are next to the repository, and compares requests with the recorded
+ * ones.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -16,13 +16,13 @@ const FOLDER = join(import.meta.dir, '../../../shared/data/transcripts/anthropic
 const isThere = existsSync(FOLDER)
 const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8')
 
-/** The counts by hand: prompt, of it read from and written to the cache, completion, of it thought. */
+/** By hand: prompt, cache read, cache written, completion, reasoning. */
 type Counts = [prompt: number, read: number, written: number, completion: number, thought: number]
 
 interface Recorded {
   file: string
   usage: Counts
-  /** What other models read and wrote within the call: the client is told the sums. */
+  /** Usage of other models within the call; the client gets the sums. */
   others?: [prompt: number, completion: number]
   finish: 'stop' | 'tool_calls'
   content: string | RegExp
@@ -31,7 +31,7 @@ interface Recorded {
 }
 
 const STREAMS: Recorded[] = [
-  // Two calls within one, 1128 + 1283 tokens read and 135 + 10 written; the advisor's are another model's.
+  // Two calls in one: 1128 + 1283 read, 135 + 10 written; the advisor's tokens belong to another model.
   {
     file: 'advisor-stream.sse',
     usage: [2411, 0, 0, 145, 47],
@@ -39,7 +39,7 @@ const STREAMS: Recorded[] = [
     finish: 'stop',
     content: /finalizing\.The answer is \*\*4\*\*\.$/,
   },
-  // What was read from the cache stands in the first of two.
+  // Only the first of two calls reads from the cache.
   { file: 'compaction-cache-stream.sse', usage: [55377, 55096, 0, 91, 0], finish: 'stop', content: 'Hello! 👋' },
   {
     file: 'redacted-thinking-stream.sse',
@@ -100,11 +100,11 @@ const WHOLES: Recorded[] = [
     finish: 'stop',
     content: /^I'll fetch.*/s,
   },
-  // The write of 55,096 tokens stands in one of two calls alone.
+  // Only one of two calls writes the 55,096 tokens.
   { file: 'compaction-cache.json', usage: [55425, 0, 55096, 136, 0], finish: 'stop', content: 'Hello!' },
 ]
 
-/** The bytes of a stream; where one payload stands on each line, its framing is put back. */
+/** Restores the framing of a recorded stream with one payload per line. */
 function toBytes(file: string): Buffer {
   const text = read(file)
   if (file.endsWith('.sse')) return Buffer.from(text)
@@ -162,7 +162,6 @@ describe.if(isThere)('a recorded stream', () => {
     test(`${file} that is cut anywhere is told as a cut one`, () => {
       const bytes = toBytes(file)
       const end = bytes.lastIndexOf('}')
-      // Each byte of the last event, and places all over the rest.
       const places = [...Array(120).keys()].map((at) => Math.floor((at * end) / 120))
       for (const place of [...places, ...[...Array(40).keys()].map((back) => end - back)]) {
         const [kept] = inPieces(bytes, [place])
@@ -184,7 +183,6 @@ describe.if(isThere)('a recorded stream', () => {
         const text = await response.text()
         if (response.status === 200) expect(checkStream(text).error).toMatchObject({ code: 'upstream_failed' })
         else expect(checkError(response.status, response.headers, text)).toMatchObject({ code: 'upstream_failed' })
-        // What it has brought upon the upstream is over.
         gateway.app.pass(60_000)
       }
     }
@@ -223,7 +221,7 @@ describe.if(isThere)('the request that a recorded answer was given to', () => {
   })
   afterAll(() => gateway.stop())
 
-  /** What a chat client asks to have it, and which fields differ, for a reason. */
+  /** What a chat client sends to get the recorded request, and fields that differ for a reason. */
   const ASKED: { file: string; body: Record<string, unknown>; differs: Record<string, string> }[] = [
     {
       file: 'thinking-stream',
@@ -265,7 +263,6 @@ describe.if(isThere)('the request that a recorded answer was given to', () => {
     const sent = gateway.sent()
     expect(sent.model).toMatch(/^claude-/)
     const names = new Set([...Object.keys(recorded), ...Object.keys(sent)])
-    // The model is called as the route says, and what is not streamed says nothing of it.
     names.delete('model')
     if (recorded.stream === false) names.delete('stream')
     const different = [...names].filter((name) => !Bun.deepEquals(recorded[name], sent[name]))

@@ -1,4 +1,4 @@
-/** Chat clients of Anthropic's models: a strict upstream takes every request, and each answer keeps the contract. */
+/** Chat clients of Anthropic's models, on a strict upstream. */
 import { describe, expect, test } from 'bun:test'
 import { toEvent } from '../support/anthropic-answers.ts'
 import { inTurn } from '../support/anthropic-upstream.ts'
@@ -162,7 +162,7 @@ const whole = (stop_details: object) => ({
   body: { id: 'm', content: [], stop_reason: 'refusal', stop_details, usage: { input_tokens: 18, output_tokens: 5 } },
 })
 
-/** The message that a client keeps: of a stream, the pieces of its deltas joined by their index. */
+/** Joins a stream's deltas by index. */
 function toMessage(text: string): Record<string, unknown> {
   if (!text.startsWith('data:') && !text.startsWith(':')) return JSON.parse(text).choices[0].message
   const message = { role: 'assistant', content: '', reasoning_details: [] as object[], tool_calls: [] as ToolCall[] }

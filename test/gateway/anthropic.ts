@@ -1,4 +1,4 @@
-/** A gateway in front of a strict Anthropic, with models that think in each of the ways that there are. */
+/** A gateway in front of a strict Anthropic, with models for each way of thinking. */
 
 import { type Play, type Strictness, strictly } from '../support/anthropic-upstream.ts'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
@@ -8,7 +8,7 @@ import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 const FACTS =
   'context_length: 200000, max_output_length: 64000, input_modalities: [text, image, file], output_modalities: [text]'
-/** Published prices of Claude Sonnet, USD a token. */
+/** Published prices of Claude Sonnet, USD per token. */
 const PRICING =
   'pricing: [{ prompt: "0.000003", completion: "0.000015", input_cache_read: "0.0000003", input_cache_write: "0.00000375", input_cache_write_1h: "0.000006" }]'
 const FEATURES = 'supported_features: [tools, structured_outputs, reasoning]'
@@ -24,7 +24,6 @@ models:
   anthropic/plain: { name: P, ${FACTS}, ${PRICING}, supported_features: [tools], routes: [{ upstream: anthropic, model: claude-plain, thinking: none }] }
 `
 
-/** What each model is asked for, as its provider would publish it. */
 export const ABILITIES: Record<string, Strictness['ability']> = {
   'claude-adaptive': { efforts: ['low', 'medium', 'high', 'max'] },
   'claude-restless': { off: false, sampling: false, efforts: ['low', 'high'] },
@@ -35,14 +34,10 @@ export const ABILITIES: Record<string, Strictness['ability']> = {
 export interface AnthropicGateway {
   app: TestApp
   upstream: ScriptedUpstream
-  /** Has the upstream play this, as strictly as the model asked for is. */
   play(play: Play): void
   post(body: Record<string, unknown>, signal?: AbortSignal): Promise<Response>
-  /** Asks and checks what comes against the contract. */
   ask(body?: Record<string, unknown>): Promise<Report>
-  /** The same for what is refused. */
   refused(body: Record<string, unknown>): Promise<ErrorFields & { status: number }>
-  /** What the upstream was sent last. */
   sent(): Record<string, unknown>
   stop(): Promise<void>
 }

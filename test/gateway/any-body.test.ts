@@ -1,6 +1,6 @@
 /**
- * Properties of the front door, over a real gateway: whatever a body is, the answer is what the contract says, and a
- * valid request reaches its upstream unchanged but for what the contract changes.
+ * Properties over a real gateway: any body gets an answer that keeps the contract; a valid one changes only as the
+ * contract says.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -21,7 +21,7 @@ const post = (body: string) =>
     body,
   })
 
-/** Sends a body and holds the answer to the contract, whichever it is. Returns its status. */
+/** Checks the answer against the contract, and returns its status. */
 async function expectContract(body: string): Promise<number> {
   const response = await post(body)
   const answer = await response.text()
@@ -44,14 +44,13 @@ async function expectContract(body: string): Promise<number> {
 const isAbsent = (key: string, value: unknown) =>
   value === null || ((key === 'tools' || key === 'tool_calls') && Array.isArray(value) && value.length === 0)
 
-/** Leaves out what counts as absent. */
 const present = (value: object, keep: (key: string) => boolean = () => false) =>
   Object.fromEntries(Object.entries(value).filter(([key, held]) => keep(key) || !isAbsent(key, held)))
 
 const isUnknown = (key: string) => key.startsWith('x_') || UNKNOWN.has(key)
 const UNKNOWN = new Set(EXTENSIONS)
 
-/** What the upstream has to be sent for a request: the contract's changes, and no others. */
+/** The request with the contract's changes and no others. */
 function toExpected(request: Record<string, unknown>): Record<string, unknown> {
   const sent: Record<string, unknown> = present(request, isUnknown)
   for (const name of LEFT_OUT) delete sent[name]

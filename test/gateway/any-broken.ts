@@ -1,11 +1,7 @@
-/**
- * Requests for property tests that were valid before somebody dropped, replaced and added parts of them: as JSON text,
- * since some of what trips parsers up cannot be said with values.
- */
+/** Broken requests for property tests, as JSON text: values can't express everything that trips parsers up. */
 import fc from 'fast-check'
 import { anyRequest } from './any-request.ts'
 
-/** Pieces of JSON text that parsers, checkers and writers trip over. */
 const HOSTILE = [
   '1e400',
   '-1e400',
@@ -60,7 +56,6 @@ const mutation: fc.Arbitrary<Mutation> = fc.record({
   ),
 })
 
-/** The JSON text of a request that was valid before parts of it were dropped, replaced or added to. */
 export const anyBrokenText = (model: string): fc.Arbitrary<string> =>
   fc.tuple(anyRequest(model), fc.array(mutation, { minLength: 1, maxLength: 4 })).map(([request, mutations]) => {
     const pieces: string[] = []
@@ -70,7 +65,7 @@ export const anyBrokenText = (model: string): fc.Arbitrary<string> =>
       const place = places[at % places.length]
       if (!place) continue
       const [holder, name] = place
-      // Hostile text is no value of ours: it takes its place once everything else is written.
+      // Hostile text is not a value: it replaces a mark in the written JSON.
       const mark = `@@${pieces.push(value) - 1}@@`
       if (how === 'drop') Reflect.deleteProperty(holder, name)
       else if (how === 'replace') Reflect.set(holder, name, mark)
@@ -80,7 +75,6 @@ export const anyBrokenText = (model: string): fc.Arbitrary<string> =>
     return JSON.stringify(root).replace(/"@@(\d+)@@"/g, (_, index) => pieces[Number(index)] ?? 'null')
   })
 
-/** Every place in a value, as what holds it and the name that it has there. */
 function* placesIn(holder: object): Generator<[object, string]> {
   for (const [name, value] of Object.entries(holder)) {
     yield [holder, name]

@@ -1,7 +1,4 @@
-/**
- * Valid conversations for property tests: every shape of a message that the API knows, in an order that
- * its rules allow. Written by hand beside the schema, so that the schema is tested too.
- */
+/** Valid conversations for property tests, written independently of the schema so that they test it too. */
 import fc from 'fast-check'
 
 export const text = fc.oneof(
@@ -14,7 +11,6 @@ export const name = fc.string({ unit: fc.constantFrom(...'abzAZ09_-'), minLength
 /** Null counts as absent. */
 const orNull = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null, freq: 5 })
 
-/** Some of the fields, each as it is or null. */
 export const some = (fields: Record<string, fc.Arbitrary<unknown>>) =>
   fc.record(Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, orNull(value)])), {
     requiredKeys: [],
@@ -62,7 +58,7 @@ const call = fc.oneof(
 )
 const answer = parts(textPart)
 
-/** An assistant that calls, and everybody who answers, in any order. */
+/** Calls, and their results in any order. */
 const calling = fc
   .tuple(fc.array(fc.tuple(call, answer), { minLength: 1, maxLength: 3 }), fc.constantFrom({}, { content: null }))
   .chain(([calls, content]) => {
@@ -90,5 +86,4 @@ const turn = fc.oneof(
   { weight: 2, arbitrary: calling },
   { weight: 1, arbitrary: legacy },
 )
-/** A conversation of one to four turns. */
 export const messages = fc.array(turn, { minLength: 1, maxLength: 4 }).map((turns) => turns.flat())

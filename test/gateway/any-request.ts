@@ -1,7 +1,4 @@
-/**
- * Valid chat requests for property tests: every parameter that the API knows, in combinations that its
- * rules allow. Written by hand beside the schema, so that the schema is tested too.
- */
+/** Valid chat requests for property tests, written independently of the schema so that they test it too. */
 import fc from 'fast-check'
 import { messages, name, parts, some, text, textPart } from './any-messages.ts'
 
@@ -40,7 +37,6 @@ const customTool = (named: string) =>
     )
     .map((more) => ({ type: 'custom', custom: Object.assign({ name: named }, ...more) }))
 
-/** Tools, and what may be said about them. */
 const tooled = fc
   .uniqueArray(name, { minLength: 1, maxLength: 3 })
   .chain((names) => fc.tuple(...names.map((named) => fc.oneof(functionTool(named), customTool(named)))))
@@ -122,11 +118,11 @@ const exclusive = fc.tuple(
   fc.oneof(fc.constantFrom({}, { tools: null }, { tools: [] }), tooled, functions),
 )
 
-/** Other servers' extensions, and fields by which other gateways choose, or names of the contract's written otherwise. */
+/** Other servers' extensions, other gateways' routing fields, and variants of the contract's names. */
 export const EXTENSIONS = ['top_k', 'min_p', 'chat_template_kwargs', '__proto__']
 export const LEFT_OUT = ['provider', 'fallbacks', 'extra_body', 'apiBase', 'Model', 'MAX_TOKENS', 'Service-Tier']
 
-/** Fields that the contract does not know. Null is a value there. */
+/** Null counts as a value in unknown fields. */
 const unknown = fc.dictionary(
   fc.oneof(
     fc.constantFrom(...EXTENSIONS, ...LEFT_OUT),
@@ -136,7 +132,6 @@ const unknown = fc.dictionary(
   { maxKeys: 3 },
 )
 
-/** A request that is valid for a model that can do everything. */
 export const anyRequest = (model: string): fc.Arbitrary<Record<string, unknown>> =>
   fc
     .tuple(unknown, parameters, exclusive, format, streaming, messages)

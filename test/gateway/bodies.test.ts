@@ -1,4 +1,4 @@
-/** Bodies that would cost more to read than to send: what is refused, and in which words, and what passes all the same. */
+/** Bodies that cost more to read than to send: which are refused, and which pass. */
 import { describe, expect, test } from 'bun:test'
 import { HELLO, startGateway } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -8,7 +8,6 @@ const MIB = 1024 ** 2
 
 const gateway = forAllTests(() => startGateway({ script: obliging }))
 
-/** The usual request with a field more, which is JSON already. */
 const withField = (json: string) => `${JSON.stringify(HELLO).slice(0, -1)},"extra":${json}}`
 
 async function* inPieces(text: string) {
@@ -97,6 +96,6 @@ test('a large body that is sent once for each of its choices keeps nobody waitin
   for (const answer of await Promise.all(asked)) expect(await answer.text()).toContain('choices')
   const choices = upstream.requests.slice(from).map(({ headers }) => headers['x-client-request-id']?.split('-')[0])
   expect(choices).toHaveLength(9)
-  // Whose request it is stands before the number of its call: all of one key's calls would come before the other one's.
+  // The key comes before the call's number: otherwise all calls of one key would come first.
   expect(new Set(choices.slice(0, 8)).size).toBe(2)
 })

@@ -1,6 +1,6 @@
 /**
- * A budget through every door: it changes nothing about a request that it can bear, what it holds of a stream grows while that writes,
- * and a stream that it has no room for ends with an error of its format, within a step of the budget.
+ * Budgets on every endpoint: a stream's reservation grows while it writes, and the stream ends with an error at the
+ * limit.
  */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
@@ -16,7 +16,6 @@ import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../suppor
 
 const MAX = 90_000
 const STEP = 4_096
-/** A token each, by every count. */
 const WORD = 'token '
 const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
@@ -24,7 +23,7 @@ const gateway = forAllTests(() => startDoors({ most: MAX, features: '[tools]', c
 
 type Streaming = (typeof STREAMING)[number]
 
-/** As many tokens as that, some of them a frame, for ever by default; nearly as fast as they can be told apart. */
+/** Endless by default, and nearly as fast as tokens can be told apart. */
 function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Behaviour {
   const counts = { prompt: COUNTS.prompt, completion: tokens }
   function* steps(): Generator<StreamStep> {
@@ -39,7 +38,7 @@ function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Beha
 }
 
 const PARAMETERS = { type: 'object', properties: {} }
-/** What else a request may have that costs more: choices, tools. */
+/** Choices and tools, which cost more. */
 const MORE: Record<Door['client']['endpoint'], object[]> = {
   chat: [{ n: 3 }, { n: 2, tools: [{ type: 'function', function: { name: 'look', parameters: PARAMETERS } }] }],
   responses: [{ tools: [{ type: 'function', name: 'look', parameters: PARAMETERS, strict: false }] }],
@@ -76,7 +75,7 @@ test('a request under a budget that can bear it reaches its upstream byte for by
   }
 })
 
-// Messages always have a cap of their client's own, which is held from the start.
+// A Messages request always has a cap, reserved at the start.
 const GROWING = STREAMING.filter(({ client }) => client.endpoint !== 'messages')
 
 describe.each(GROWING)('$name, a stream without a cap', (door) => {
@@ -113,7 +112,7 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
     const [seen] = gateway.near.requests.slice(-1)
     await until('the end of the call', async () => seen?.abortedAtMs !== null)
     expect(gateway.far.requests.length).toBe(calls)
-    // Nothing is held any more, and what is left is not enough for a step.
+    // Nothing is reserved, and the rest is too small for a step.
     expect((await gateway.ask(door, { stream: true, key })).status).toBe(429)
   })
 })
@@ -170,7 +169,7 @@ test('a client that has left holds what its answer has grown to, until that is s
   const reader = response.body?.getReader()
   for (let bytes = 0; bytes < 150_000; ) bytes += (await reader?.read())?.value?.length ?? 150_000
   leaving.abort()
-  // There is room for three times as much while little is held.
+  // There is room for three times as much while little is reserved.
   const asked = await gateway.ask(CHAT, { cap: 15_000, key })
   expect(asked.status).toBe(429)
 })
@@ -223,7 +222,6 @@ test.each(ENDS)(
     expect(await held(gateway.app.key({ team: name }))).toEqual([spent, 0])
   },
 )
-/** No budget here bears that. */
 const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client.body({ cap: MAX }) })
 
 test('a rate of tokens counts what a stream has written while it writes', async () => {
@@ -263,7 +261,7 @@ test('a stream that is estimated at more than it has written ends by its count, 
   const counts = { prompt: COUNTS.prompt, completion: tokens }
   function* steps(): Generator<StreamStep> {
     yield* CHAT.stream.head(counts)
-    // By the estimate 23,500 tokens.
+    // 23,500 tokens by the estimate.
     for (let written = 0; written < 1_000; written += 5) {
       yield CHAT.stream.word(sentence.repeat(5))
       yield { waitMs: 1 }
@@ -321,7 +319,7 @@ describe('a model that may think unseen', () => {
     void asking.finally(() => {
       isOver = true
     })
-    // Two steps of time at the rate by which its thoughts are estimated, and more.
+    // More than two time steps at the estimated rate of reasoning.
     await until('the end', async () => {
       silent.app.pass(10)
       return isOver

@@ -1,4 +1,4 @@
-/** Budgets of keys and teams over the wire: what is reserved, capped, refused, given back and warned of. */
+/** Budgets of keys and teams over the wire. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Budget } from '../../src/domain/limits.ts'
 import { costOf, HELLO_BOUND, HELLO_COUNTED, HELLO_TOKENS } from '../support/gateway.ts'
@@ -12,12 +12,12 @@ beforeAll(async () => {
 })
 afterAll(() => bench.stop())
 
-/** What the usual request reserves on a cheap route. */
+/** Reserved on a cheap route. */
 const reserveOf = (maxTokens: number) => costOf(HELLO_TOKENS, maxTokens)
 const daily = (nanoUsd: number): Budget => ({ nanoUsd, period: 'day' })
 const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
-/** What a budget of one key has come to, as its refusal tells it to a request that is larger than any budget here. */
+/** Reads a key's budget from the refusal of a request larger than any budget here. */
 async function standing(key: string, { ask } = bench): Promise<{ spent: number; reserved: number }> {
   const { message } = await toRefusal(await ask(key, { model: 'acme/long', max_tokens: 16_000 }))
   const [, spent, reserved] = /(\S+) USD spent, (\S+) USD reserved/.exec(message) ?? []
@@ -46,7 +46,6 @@ describe('a budget', () => {
       })
     }
     expect([await app.count(), near.requests.length]).toEqual([rows, calls])
-    // As the refusal says: a smaller one fits.
     expect((await ask(key, { max_tokens: 494 })).status).toBe(200)
     near.script(obliging)
   })
@@ -60,7 +59,7 @@ describe('a budget', () => {
     near.script(gate.held(billing(10, 100)))
     const first = ask(ann as string, { max_tokens: 500 })
     await near.waitFor((seen) => seen.length === calls + 1, 'the call')
-    // Refused by the team, to both of them; the key's own budget would have room.
+    // The team's budget refuses both; the key's own has capacity.
     for (const key of [ann, bob]) {
       const { code, message } = await toRefusal(await ask(key as string, { max_tokens: 500 }))
       expect(code).toBe('insufficient_quota')
@@ -119,7 +118,7 @@ describe('a budget', () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'dora', budget: inTotal(10_000_000) })
     const spend = async (nanoUsd: number) => {
-      // A token of the answer costs as much as two of the prompt.
+      // An output token costs as much as two input tokens.
       near.script(billing(nanoUsd / 1_000 - 2, 1))
       expect((await ask(key, { max_tokens: 1 })).status).toBe(200)
     }
@@ -220,7 +219,7 @@ describe('what a budget holds of an answer', () => {
 
   test('leaves a cheap route as it is where a dear one may be asked in its place, which is then capped', async () => {
     const { app, near, far, ask } = bench
-    // All that the first one writes, and of the second one at ten times the price a third.
+    // All of the first answer, and a third of the second at ten times the price.
     const key = () => app.key({ budget: inTotal(costOf(HELLO_BOUND, 16_000) * 3) })
     near.script(billing(10, 20))
     far.script(billing(10, 20))
@@ -261,7 +260,7 @@ describe('what a budget holds of an answer', () => {
 })
 
 describe('a call that fails', () => {
-  // Breakers remember: a gateway each.
+  // Breakers remember, so each test has its own gateway.
   let bench: Bench
   beforeEach(async () => {
     bench = await startBench({ config: { retries: 1 } })
@@ -283,7 +282,6 @@ describe('a call that fails', () => {
     for (const upstream of [near, far]) upstream.script(errorAnswer(500))
     const dear = { model: 'acme/both', max_tokens: 500, ...body }
     for (let again = 0; again < 2; again++) expect((await ask(key, dear)).status).toBe(502)
-    // Each was tried twice on both.
     expect(await app.settled(2)).toMatchObject([0, 1].map(() => ({ status: 'failed', attempts: 4, cost_nano_usd: 0 })))
     expect(await standing(key, bench)).toEqual({ spent: 0, reserved: 0 })
   })
@@ -314,7 +312,6 @@ describe('where the budget ends in the middle of a request', () => {
   const wrong = (prompt: number, completion: number) =>
     wholeAnswer({ tokens: [WRONG], usage: { prompt_tokens: prompt, completion_tokens: completion } })
 
-  /** Asks for a person on a budget of this much. */
   async function askPerson(nanoUsd: number, strict: boolean, stream = false) {
     const { app, near, ask } = bench
     const calls = near.requests.length
@@ -346,7 +343,7 @@ describe('where the budget ends in the middle of a request', () => {
     near.script(obliging)
   })
 
-  /** What the first call reserves, its schema included, and a little more. */
+  /** Slightly more than the first call with its schema reserves. */
   const ONE = 1_100_000
 
   test.each([false, true])('the last JSON is given, where that is allowed (stream: %p)', async (stream) => {
@@ -380,7 +377,7 @@ describe('where the budget ends in the middle of a request', () => {
 
   test('several choices at once do not use the same room twice', async () => {
     const { app, near, far, ask } = bench
-    // One choice is there and paid for; the other fails, and both are asked for elsewhere.
+    // One choice is paid for, the other fails: the next target is called for both.
     let asked = 0
     near.script(() => (asked++ === 0 ? billing(HELLO_TOKENS, 500) : errorAnswer(404, 'no', {})))
     const calls = far.requests.length

@@ -1,13 +1,10 @@
-/**
- * Bursts on a budget, over the wire: whatever the prompts are made of, what they cost ends within a call of the budget, and an
- * ordinary text still uses most of it. The upstream bills what it is told to, and nobody is answered before all are decided.
- */
+/** Bursts on a budget: any prompts end within one call of the budget, and ordinary text still uses most of it. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { obliging, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { billing, createGate } from './limiting.ts'
 
-// Counting takes its time beside other work.
+// Counting is slow under load.
 setDefaultTimeout(60_000)
 
 const FACTS = 'context_length: 1000000, max_output_length: 100, input_modalities: [text], output_modalities: [text]'
@@ -52,7 +49,7 @@ const ask = async (key: string, model: string, content: unknown): Promise<number
   return response.status
 }
 
-/** Has the crowd ask at once. Gives what the upstream billed for whom it was asked, in nano-dollars. */
+/** Sends the crowd's requests at once; returns nano-dollars billed by the upstream. */
 async function burst(model: string, content: unknown, promptTokens: number, budgetNanoUsd: number, crowd = CROWD) {
   const key = app.key({ budget: { nanoUsd: budgetNanoUsd, period: 'total' } })
   const gate = createGate()
@@ -74,7 +71,7 @@ async function burst(model: string, content: unknown, promptTokens: number, budg
 
 const characters = (count: number, of: (index: number) => number) =>
   Array.from({ length: count }, (_, index) => String.fromCodePoint(of(index))).join('')
-/** The same at each run, and no pattern that a vocabulary could have. */
+/** Repeatable, and without a pattern that a vocabulary could have. */
 const noise = (index: number, below: number) => Number(Bun.hash.xxHash32(String(index)) % below)
 
 const RARE: [string, string][] = [
@@ -104,7 +101,7 @@ test('a burst of images ends within a call of the budget, on a model that counts
 const ORDINARY = 'The brown fox runs over the field, and then it is gone; nobody knows where it went. '.repeat(
   BYTES / 84,
 )
-/** What any of OpenAI's models reads of it. */
+/** By any of OpenAI's tokenizers. */
 const ORDINARY_TOKENS = 2_848
 
 describe('a burst of ordinary requests', () => {

@@ -1,4 +1,4 @@
-/** Which target is tried when, and what a request is told when none answers. On scripted calls; `failover.test.ts` has sockets. */
+/** The order of targets and the final error, on scripted calls; `failover.test.ts` uses sockets. */
 import { describe, expect, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
 import { GatewayError, UpstreamError, type UpstreamErrorDetail } from '../../src/domain/error.ts'
@@ -27,12 +27,11 @@ interface Played {
   calls: string[]
   reported: [string, CallNews][]
   value: unknown
-  /** What was read of the answer. */
   events: readonly AnswerEvent[]
   error: unknown
 }
 
-/** Plays a request on targets that answer their calls one after the other as the script says, the last one for good. */
+/** The script's last outcome repeats. */
 async function play(
   script: Record<string, Outcome[]>,
   {
@@ -110,7 +109,7 @@ describe('a target that fails', () => {
   ])('because %s has none either', async (_, error) => {
     const played = await play({ a: [error], b: ['answer'] })
     expect(played).toMatchObject({ calls: ['a:first'], error })
-    // No call may have been made at all: its breaker's half-open probe is given back.
+    // If no call was made, the breaker's half-open probe is given back.
     expect(played.reported).toEqual([['a', 'aborted']])
   })
 })

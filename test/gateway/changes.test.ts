@@ -1,7 +1,4 @@
-/**
- * What changes while requests run: clocks that jump, and a catalogue that another process applies. What is under way ends
- * as it began; what comes later goes by the new state.
- */
+/** Clock jumps and catalog changes while requests run: requests in flight keep the old state. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
@@ -34,7 +31,7 @@ afterEach(async () => {
   await several.stop()
 })
 
-/** Has the first upstream answer only once the gate is open: all of it, or what comes after the first word. */
+/** The first upstream waits for the gate, before the answer or after its first word. */
 function hold(): () => void {
   let isOpen = false
   function* steps(isBegun: boolean): Generator<StreamStep> {
@@ -77,7 +74,7 @@ describe('a wall clock that is set', () => {
       expect(ms).toBeGreaterThanOrEqual(0)
       expect(ms).toBeLessThan(60_000)
     }
-    // The next one begins in its own hour, and a further call of it there too.
+    // The next request and its further call start in a new hour.
     first.script(errorAnswer(500))
     expect(await (await chat()).text()).toContain('second')
     const all = await app.settled(2)
@@ -154,7 +151,7 @@ describe('a wall clock that is set', () => {
 describe('a catalogue that another process applies', () => {
   const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-  /** One model moves to the second upstream, at another price; all others are gone, and so is the first upstream. */
+  /** One model moves to the second upstream at another price; the rest is removed. */
   async function apply() {
     const text = `
 version: 1
@@ -181,7 +178,6 @@ models:
     await apply()
     while ((await models()).length > 1) await Bun.sleep(5)
 
-    // What comes meanwhile goes by the new one.
     const gone = await chat({ model: 'acme/only' })
     expect(gone.status).toBe(404)
     expectEnvelope(gone, await gone.text(), { code: 'model_not_found', param: 'model' })

@@ -1,7 +1,4 @@
-/**
- * The time of a local server, where a second of it has a price, over the wire: what counts, what is told and on record, what is held for it.
- * The clock by which calls are timed is the test's. That every charge can be worked out from its row, each gateway here ends with.
- */
+/** The price of a local server's time, over the wire, on the test's clock. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { hear } from '../support/door-clients.ts'
@@ -13,7 +10,7 @@ import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 import { createGate, toRefusal } from './limiting.ts'
 
-/** Nano-dollars of a ms, and of a token read or written. */
+/** Nano-dollars per ms, per token read, and per token written. */
 const [MS, READ, WRITTEN] = [500, 1_000, 2_000]
 const PRICE = '{ prompt: "0.000001", completion: "0.000002", second: "0.0005" }'
 
@@ -144,7 +141,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
     await response.body?.getReader().read()
     app.pass(400)
     client.abort()
-    // Its one slot is free once the gateway knows.
+    // The slot is free once the gateway notices.
     await until('the free slot', async () => (await ask('one', {}, undefined, slot)).status === 200)
     app.pass(600)
     end.resolve()

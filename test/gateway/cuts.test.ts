@@ -1,4 +1,4 @@
-/** Streams that break off after the first word: told as cut ones, and billed for what came. */
+/** Streams interrupted after the first word are reported as such, and billed for what arrived. */
 import { describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
@@ -11,7 +11,7 @@ const gateway = forAllTests(() => startGateway({ deadlines: 'headers: 300ms, fir
 
 const echo = { error: { message: `bad key ${CREDENTIAL}`, code: 'x', param: null } }
 
-/** The pause lets the words through: what a broken connection still held is lost with it. */
+/** The pause lets the words through: a broken connection loses what it still holds. */
 const steps = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps, { waitMs: 50 }]
 const counted = {
   ...toObject(toDelta({ content: '' })),
@@ -84,7 +84,7 @@ describe('after the first word, a stream that', () => {
   test.each(CUTS)('$name is told as a cut one, and billed for what came', async ({ script, code, says, tokens }) => {
     const { app, upstream, chat } = gateway
     upstream.script(script)
-    // Whatever the row before it has brought upon the upstream is over.
+    // Clears penalties from the previous row.
     app.pass(60_000)
     const before = await app.count()
     const response = await chat({ stream: true, stream_options: { include_usage: true } })

@@ -1,4 +1,4 @@
-/** A call that waits for its turn to be written, which may take seconds: whoever leaves meanwhile has asked for nothing. */
+/** Writing a call may wait for seconds: a client that disconnects meanwhile has sent nothing. */
 import { expect, test } from 'bun:test'
 import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { CallLog } from '../../src/accounting/call-log.ts'

@@ -1,4 +1,4 @@
-/** Documents and images that a request has by their address, or by the id of a stored file: each dialect is sent them, or refuses by name. */
+/** Documents and images by URL or file ID: each dialect sends them, or refuses them by name. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -51,7 +51,7 @@ const inResult = (part: object) => {
 const inChat = (part: object) => ['chat/completions', { messages: [{ role: 'user', content: [part] }] }]
 const inResponses = (part: object) => ['responses', { input: [{ role: 'user', content: [part] }] }]
 
-/** What of a request each upstream is sent; a text: the path that the client's 400 names. */
+/** What each upstream is sent; a text: the path that the client's 400 names. */
 type Outcome = object | string
 const toImage = { gemini: { fileData: { mimeType: 'image/png', fileUri: PNG } }, ollama: 'messages[0].content[0]' }
 

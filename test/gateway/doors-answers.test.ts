@@ -1,4 +1,4 @@
-/** Through every door: an answer comes whole and streamed, costs the same either way, and is on record to the nano-dollar. */
+/** On every endpoint: whole and streamed answers cost the same, and are recorded to the nano-dollar. */
 import { expect, test } from 'bun:test'
 import { checkHeaders } from '../support/contract.ts'
 import { hear } from '../support/door-clients.ts'
@@ -11,7 +11,7 @@ const gateway = forAllTests(startDoors)
 const writes = ({ client }: Door) => client.endpoint !== 'embeddings'
 const completionOf = (door: Door) => (writes(door) ? COUNTS.completion : 0)
 const costAt = (door: Door) => costOf(COUNTS.prompt, completionOf(door))
-/** What passes as it came says nothing of ours. */
+/** Passthrough answers don't state Tollgate's cost. */
 const toldCost = (door: Door) => (door.lane === 'translated' ? costAt(door) : null)
 
 function expectRecorded(door: Door, row: DoorRow | undefined, { headers }: Response): void {

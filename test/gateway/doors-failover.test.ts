@@ -1,6 +1,6 @@
 /**
- * Through every door: what fails before its first word is made good for by the next upstream, in whichever format that has to be
- * asked; nothing of the first is read or paid for, and the record names who answered, and how.
+ * On every endpoint: the next upstream, of any format, takes over before the first word; nothing of the first is read
+ * or billed.
  */
 import { describe, expect, test } from 'bun:test'
 import { hear } from '../support/door-clients.ts'
@@ -25,7 +25,6 @@ interface Failure {
   stream: boolean
 }
 
-/** What an upstream of the door does in place of its first word. */
 function toFailures({ upstream: { stream } }: Door): Failure[] {
   const ways = stream ? [false, true] : [false]
   const either: Record<string, Behaviour> = {

@@ -1,4 +1,4 @@
-/** Through every door: who leaves has a free slot at once, and pays what their upstream used, which is heard to its end. */
+/** On every endpoint: a client disconnect frees the slot at once, and the upstream is read to its end for billing. */
 import { describe, expect, test } from 'bun:test'
 import { answering, answeringAfter, COUNTS, WORDS } from '../support/door-upstreams.ts'
 import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
@@ -9,14 +9,13 @@ import type { Script, Seen } from '../support/upstream.ts'
 
 const gateway = forAllTests(() => startDoors({ config: { disconnectGraceMs: 60_000 } }))
 
-/** In the text of what only finds out whether a key's one slot is free. */
+/** Marks requests that only probe whether a key's one slot is free. */
 const PROBE = 'Is there room?'
 
 const gone = ({ client, lane }: Door) => ({
   ...{ status: 'cut', error_code: 'client_closed_request', endpoint: client.endpoint, lane },
 })
 
-/** Plays it for whoever leaves, and a good answer for a probe. */
 const play = (door: Door, script: Script) =>
   gateway.near.script((seen) => {
     if (seen.body.includes(PROBE)) return answering(door.upstream)(seen)
@@ -25,11 +24,10 @@ const play = (door: Door, script: Script) =>
 
 const isProbe = ({ body }: Seen) => body.includes(PROBE)
 
-/** Waits until the gateway knows that the client of a key with one slot has left. */
+/** Waits until the gateway notices the disconnect of a key with one slot. */
 const noticed = (door: Door, key: string) =>
   until('the free slot', async () => (await gateway.ask(door, { key, text: PROBE })).status === 200)
 
-/** The row of who left, once it and that of the probe are settled. */
 const rowOfGone = async () => (await gateway.rows(2)).find(({ status }) => status === 'cut')
 
 describe.each(DOORS)('who leaves $name', (door) => {
@@ -55,7 +53,6 @@ describe.each(DOORS)('who leaves $name', (door) => {
   })
 })
 
-/** Leaves within a stream whose end comes when `end` says so. */
 async function leaveWithin(door: (typeof STREAMING)[number], at: DoorGateway, key: string, end: Promise<void>) {
   const { stream } = door
   const words = WORDS.map(stream.word)

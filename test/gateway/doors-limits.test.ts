@@ -1,4 +1,4 @@
-/** Through every door: rates, slots and budgets hold however many ask at once, and say when to come again in the words of its format. */
+/** On every endpoint: rates, slots and budgets hold under concurrency, and say when to retry in the format's words. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Failure } from '../support/door-clients.ts'
 import { answering, answeringAfter } from '../support/door-upstreams.ts'
@@ -6,7 +6,7 @@ import { costOf, DOORS, type Door, startDoors } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { headersFrom } from './limiting.ts'
 
-// Counting takes its time beside other work.
+// Counting is slow under load.
 setDefaultTimeout(60_000)
 
 const gateway = forAllTests(startDoors)
@@ -14,7 +14,7 @@ const gateway = forAllTests(startDoors)
 const CROWD = 100
 const CAP = 10
 const TEXT = 'word '.repeat(400)
-/** As upstreams bill it: a token a word, and what a message is framed by. */
+/** Upstreams bill a token per word, plus the framing of a message. */
 const PROMPT = 408
 
 type Refusal = Failure & { status: number; headers: Headers }
@@ -25,7 +25,6 @@ async function refused(door: Door, asking: Promise<Response>): Promise<Refusal> 
   return { status: response.status, headers: response.headers, ...door.client.refusal(response, text) }
 }
 
-/** What a refusal by a limit is called. */
 const limited = ({ client }: Door, type: string, code: string) =>
   client.endpoint === 'messages' ? { status: 429, type: 'rate_limit_error', code: null } : { status: 429, type, code }
 
@@ -37,7 +36,6 @@ describe.each(DOORS)('$name', (door) => {
   beforeEach(() => gateway.calm(door))
   afterEach(() => open())
 
-  /** Holds all answers until they are let go by `open`. */
   const hold = () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     open = resolve

@@ -1,4 +1,4 @@
-/** Through every door: what is refused before any upstream is asked is told in the words of its format, with its request's id. */
+/** On every endpoint: a refusal before any call is in the endpoint's format, with the request ID. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { DOORS, type Door, type DoorGateway, startDoors } from '../support/doors.ts'
 
@@ -17,7 +17,6 @@ interface Scenario {
   name: string
   status: number
   code: string | null
-  /** What Anthropic's API calls it. */
   type?: string
   ask(door: Door): Promise<Response>
   headers?: Record<string, string>
@@ -26,7 +25,6 @@ interface Scenario {
 const keyed = (authorization: string, more: Record<string, string> = {}) => ({ headers: { authorization, ...more } })
 const unauthorized = { status: 401, type: 'authentication_error', headers: { 'www-authenticate': 'Bearer' } }
 const withModel = (door: Door, model: string) => JSON.stringify({ model, ...door.client.body({}) })
-/** One that does the other thing. */
 const otherModel = ({ client }: Door) =>
   client.endpoint === 'embeddings' ? 'chat-chat/one' : 'embeddings-embeddings/one'
 

@@ -1,4 +1,4 @@
-/** Through every door: a stream that is long silent lives, in the words of its format, and is honest about how it ends. */
+/** On every endpoint: keep-alives of an idle stream, and an honest end. */
 import { expect, test } from 'bun:test'
 import { toEvent } from '../support/anthropic-answers.ts'
 import { hear } from '../support/door-clients.ts'
@@ -7,11 +7,10 @@ import { costOf, STREAMING, startDoors } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import type { StreamStep } from '../support/upstream-answers.ts'
 
-/** One whose upstreams have little time for their first word. */
 const gateway = forAllTests(() => startDoors({ config: { heartbeatMs: 20 } }))
 const strict = forAllTests(() => startDoors({ settings: ', deadlines: { first_token: 500ms, idle: 500ms }' }))
 
-/** Gives what reads on until what came says so, or until the end. */
+/** Reads until the predicate holds for what arrived, or until the end. */
 function createReading({ body }: Response): (isThere?: (text: string) => boolean) => Promise<string> {
   const reader = body?.getReader()
   const decoder = new TextDecoder()
@@ -49,7 +48,7 @@ test.each(STREAMING)(
     await readOn((text) => hear(client, text).beats.before > 1)
     first.resolve()
     const soFar = await readOn((text) => hear(client, text).beats.after > 1)
-    // What tells of the end is not said before that is on record, though most of it has come.
+    // The end is sent only once it is recorded.
     expect(hear(client, soFar)).toMatchObject({ text: WORDS.join(''), looksWhole: false })
     second.resolve()
     const text = await readOn()
@@ -80,7 +79,6 @@ test.each(STREAMING)('a silence of $name may end in a failure, which costs nothi
   })
 })
 
-/** Events without content, one every 20 ms. */
 function* idling({ idle }: StreamFormat, times = Number.POSITIVE_INFINITY): Generator<StreamStep> {
   for (let number = 0; number < times; number++) {
     yield idle(number)

@@ -1,7 +1,4 @@
-/**
- * Through every door: a stream that breaks off is told as one and billed as far as it came, a failure before the first word has its
- * own status, and nobody who stops reading holds anything for ever.
- */
+/** On every endpoint: interrupted streams, failures before the first word, and readers that stop reading. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { checkHeaders } from '../support/contract.ts'
@@ -15,7 +12,7 @@ let gateway: DoorGateway
 beforeAll(async () => {
   const settings = ', deadlines: { idle: 300ms }'
   gateway = await startDoors({ settings, config: { slowReaderMs: 300 } })
-  // The thread that counts takes its time to start beside other work, and what it is late for is estimated.
+  // The counting thread starts slowly under load, and late counts are estimated.
   const [first] = STREAMING
   if (!first) throw new Error('no door streams')
   gateway.calm(first)
@@ -26,7 +23,7 @@ afterAll(() => gateway.stop())
 
 type Streaming = (typeof STREAMING)[number]
 
-/** The pause lets the words through: what a broken connection still held is lost with it. */
+/** The pause lets the words through: a broken connection loses what it still holds. */
 const upToHere = ({ stream }: Streaming): StreamStep[] => [
   ...stream.head(COUNTS),
   ...WORDS.map(stream.word),
@@ -90,7 +87,6 @@ function* endless(head: StreamStep[], piece: StreamStep): Generator<StreamStep> 
   for (;;) yield piece
 }
 
-/** Asks for a stream on a socket of its own, and stops reading once something came. */
 async function askAndStop(door: Door) {
   const { hostname, port } = new URL(gateway.app.origin)
   const socket = connect(Number(port), hostname)

@@ -1,4 +1,4 @@
-/** An upstream that says back what it was sent: no client, no log line and no row of the ledger has our credential then. */
+/** An upstream that echoes its request: no client, log line or ledger row may contain the credential. */
 import { beforeEach, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -8,7 +8,7 @@ import { reading } from '../support/several-upstreams.ts'
 const GOOGLE_KEY = 'AIzaSyA0123456789abcdefghijABCDEFGHIJKLMN'
 
 const gateway = forAllTests(startGateway)
-// Whatever was held against the upstream has passed.
+// Clears penalties of the upstream.
 beforeEach(() => gateway.app.pass(60_000))
 
 const ECHOES: [string, string][] = [
@@ -21,7 +21,7 @@ const ECHOES: [string, string][] = [
 ]
 
 test.each(ECHOES)('that it was sent our credential, %s', async (_, echo) => {
-  // Of each form a piece that no mask leaves.
+  // A piece of each form that masking must not leave.
   const pieces = [echo.slice(0, 16), echo.slice(-16)]
   for (const status of [400, 401, 500]) {
     gateway.upstream.script({

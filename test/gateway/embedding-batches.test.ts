@@ -1,4 +1,4 @@
-/** Embeddings of more inputs than an upstream takes in one call: how they are split, joined, recorded and paid for. */
+/** Embeddings with more inputs than an upstream takes per call: split, joined, recorded and billed. */
 import { beforeEach, expect, test } from 'bun:test'
 import { EmbeddingsRequest } from '../../src/domain/task.ts'
 import { toBatches } from '../../src/gateway/embedding-batches.ts'
@@ -37,7 +37,7 @@ test('a long list becomes several calls, and one answer in the order of the inpu
   expect(response.headers.get('x-tollgate-attempts')).toBe('3')
   const row = lastRow()
   expect(row).toMatchObject({ attempts: 3, prompt_tokens: 35, cost_nano_usd: 35 * NANO_USD_PER_TOKEN })
-  // What the first call reads: three bytes, and two marks an input.
+  // The first call: three bytes, and two marks per input.
   expect(row?.reserved_prompt_tokens).toBe(1 + 6)
 })
 
@@ -75,7 +75,7 @@ test('calls whose vectors have several lengths make no answer', async () => {
 })
 
 test('a budget that has room for the request has room for all of its calls', async () => {
-  // Seven bytes and fourteen marks at most.
+  // At most seven bytes and fourteen marks.
   const key = gateway.app.key({ budget: { nanoUsd: 21 * NANO_USD_PER_TOKEN, period: 'total' } })
   gateway.openai.script(openAiEmbeddings({ tokensPerInput: 1 }))
   expect((await ask({ input: SEVEN }, key)).status).toBe(200)

@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings` before upstreams of each format: what they are sent, what the client reads, what it costs, what is refused. */
+/** `POST /v1/embeddings` on upstreams of each format: requests, answers, cost and refusals. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { fromBase64, geminiEmbeddings, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
@@ -201,7 +201,7 @@ test('a key pays for them out of its budget, and is stopped by its rate of token
   const poor = gateway.app.key({ budget: { nanoUsd: 110, period: 'total' } })
   const ask = (key: string, input = 'Hello') => gateway.post({ model: 'acme/embed', input }, { key })
   expect((await ask(poor)).status).toBe(200)
-  // It was reckoned with one token, and cost five: 100 are spent, and another one may cost 20.
+  // One token was reserved and five were billed: 100 are spent, and the next may cost 20.
   const second = await ask(poor)
   expect([second.status, (await read(second)).error.code]).toEqual([429, 'insufficient_quota'])
   const slow = gateway.app.key({ tpm: 5 })

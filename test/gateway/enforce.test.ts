@@ -1,4 +1,4 @@
-/** Structured output on targets that cannot do it, over scripted calls and the real checking thread. */
+/** Structured output on targets without it, over scripted calls and the real checking thread. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
@@ -12,7 +12,7 @@ import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { toExpected } from '../support/transcript.ts'
 
-// Slow checks take their time beside other work.
+// Slow checks take longer under load.
 setDefaultTimeout(60_000)
 
 const SCHEMA = {
@@ -31,7 +31,6 @@ const toFormat = (strict: boolean, schema: Record<string, unknown> = SCHEMA): Fo
 const ANN = '{"name":"Ann","age":3}'
 const NEARLY = '{"name":"Ann","age":"three"}'
 
-/** What one call gives: a text, a choice's own fields, or a failure. */
 type Scripted = string | { finish_reason?: string; message: Record<string, unknown> } | Error
 
 function toAnswer(scripted: Exclude<Scripted, Error>): Answer {
@@ -41,7 +40,7 @@ function toAnswer(scripted: Exclude<Scripted, Error>): Answer {
   return { events, rest: null, upstreamRequestId: 'up-1' }
 }
 
-/** The same, marked as one that does not meet its schema. */
+/** Marks an answer that doesn't match its schema. */
 function unmet(scripted: Exclude<Scripted, Error>): Answer {
   const answer = toAnswer(scripted)
   return { ...answer, events: answer.events.toSpliced(-1, 0, { kind: 'unmet', choice: 0 }) }
@@ -51,11 +50,10 @@ interface Options {
   format?: Format
   features?: Feature[]
   body?: Partial<CanonicalRequest>
-  /** Is told the number of each call, before it is answered. */
+  /** Gets the number of each call before its answer. */
   onCall?(call: number, controller: AbortController): void
 }
 
-/** Runs one request over scripted calls. */
 type ChatCall = PlannedCall & { body: CanonicalRequest }
 
 async function run(calls: Scripted[], { format = toFormat(true), features = [], body = {}, onCall }: Options = {}) {
@@ -268,7 +266,7 @@ describe('a schema that is none is refused before any call', () => {
 })
 
 describe('a hostile schema', () => {
-  /** Every pair of the list's items is compared. */
+  /** Compares every pair of items. */
   const schema = { type: 'array', uniqueItems: true }
   const list = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))
 

@@ -1,4 +1,4 @@
-/** A model server of one's own that fails in its own words: who learns of it, who is spared, and what is tried again. */
+/** Failures of a self-hosted model server in its own words: who gets them, and what is retried. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { ENGINE_ERRORS } from '../fixtures/engines/errors.ts'
 import { answering, endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
@@ -37,7 +37,6 @@ test('two bad requests of two keys leave the server to a third', async () => {
       expect(error?.message).toContain('Failed to parse tool call arguments')
     }
   }
-  // None of them was asked twice, or anywhere else.
   expect(first.requests.length).toBe(16)
   expect(several.here.requests.length).toBe(0)
   expect(await ask('a question', several.app.key({ name: 'third' }))).toMatchObject({ status: 200, upstream: 'first' })
@@ -85,7 +84,7 @@ test('a key whose prompts fill the context has its turns, and others are answere
   const { here } = several
   const isUnderWay = ({ answeredAtMs, abortedAtMs }: Seen) => answeredAtMs === null && abortedAtMs === null
   const isLarge = ({ body }: Seen) => body.includes('large')
-  /** How many were under way together that were answered. */
+  /** The maximum of answered requests in flight. */
   let most = 0
   here.script((seen) => {
     const all = here.requests.filter(isUnderWay)
@@ -113,7 +112,7 @@ test('a key whose prompts fill the context has its turns, and others are answere
   const smaller = await Promise.all(small.map(askSmall))
   isOver = true
   expect(most).toBeGreaterThan(2)
-  // Whoever has bad luck three times in a row is told so.
+  // Three failures in a row are reported to the client.
   expect(Math.min(...smaller)).toBeGreaterThan(4)
   expect(Math.min(...(await Promise.all(larger)))).toBeGreaterThan(1)
 })

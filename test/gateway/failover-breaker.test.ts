@@ -1,7 +1,4 @@
-/**
- * What requests and lists see of a target's breaker and of an upstream that is down, and who is asked first among
- * several that are well. The rules themselves are in test/routing; here they go over the wire.
- */
+/** Breakers and unavailable upstreams as clients and lists see them; test/routing tests the rules. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { CREDENTIAL } from '../support/app.ts'
@@ -90,7 +87,7 @@ describe('a target that has failed five times in a row', () => {
     expect(known).toContain('status 500: you said …')
     expect(known).not.toContain(CREDENTIAL)
 
-    // At its time the one that comes first is the trial, and the others are told to wait for it.
+    // The first one due is the trial; the others wait for it.
     app.pass(OPEN_MS - 2_500)
     expect(await readyModels()).toContain('acme/only')
     first.script({ ...errorAnswer(500), delayMs: 100 })
@@ -157,7 +154,7 @@ describe('an upstream that is found down', () => {
     expect(await get('/readyz')).toEqual({ status: 'ok' })
     await first.stop()
     expect(await upstreamOf(chat())).toBe('second')
-    // The look that the failed call has asked for.
+    // The health check that the failed call triggered.
     await until('a look', async () => (await get('/readyz')).status === 'degraded')
     expect(await readyModels()).toEqual(expect.arrayContaining(['acme/both', 'acme/mixed']))
     expect(await readyModels()).not.toContain('acme/only')
@@ -196,7 +193,7 @@ test('conversations are shared out by weight, and each stays where it began', as
     upstreamOf(chat({ model: 'acme/shared', messages: [{ role: 'user', content: `question ${i}` }, ...more] }))
   const begun: (string | null)[] = []
   for (let i = 0; i < 100; i++) begun.push(await ask(i))
-  // Which of them go where is up to a hash of the key, which is another one in each run: one in a million is not so.
+  // The distribution depends on a random hash of the key: one run in a million fails.
   expect(first.requests.length).toBeGreaterThan(0)
   expect(second.requests.length).toBeGreaterThan(first.requests.length)
   const on = [

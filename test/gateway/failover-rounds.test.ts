@@ -1,6 +1,6 @@
 /**
- * What happens when no upstream answers at first: the list is tried again after a pause, behind heartbeats if it takes
- * long, and no longer once the client has left. Each of the calls is on record, and paid for if it was answered.
+ * Retry rounds if no upstream answers: after a pause, behind keep-alives, and not after a disconnect. Every call is
+ * recorded.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
@@ -19,17 +19,16 @@ import type { Script, Seen } from '../support/upstream.ts'
 import { type Behaviour, errorAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
 const BEAT = ': keep-alive\n\n'
-/** Longer than a few heartbeats. */
 const SILENCE = 200
 
 let several: Several
-// One each: what a test brings upon its upstreams would be held against them in the next.
+// A gateway per test: penalties would carry over.
 beforeEach(async () => {
   several = await startSeveral({ config: { retries: 2, heartbeatMs: 50 } })
 })
 afterEach(() => endWell(several))
 
-/** Fails so many times, each in its own way, and then answers. */
+/** Fails in each of these ways, then answers. */
 function failing(failures: Behaviour[], then: Script): Script {
   const left = [...failures]
   return (seen) => left.shift() ?? (typeof then === 'function' ? then(seen) : then)
@@ -112,19 +111,18 @@ describe('behind heartbeats', () => {
 })
 
 describe('a client that leaves', () => {
-  /** The statuses that a client who is gone would have seen. */
   test.each([
     [false, 499],
     [true, 200],
   ])('in the pause between two rounds ends it there, stream: %p', async (stream, httpStatus) => {
     const { first, chat } = several
-    // A pause that the upstream asks for.
+    // A pause that the upstream requests.
     first.script(errorAnswer(429, 'slow down', { 'retry-after': '8' }))
     const client = new AbortController()
     const answered = chat({ model: 'acme/only', stream }, { signal: client.signal })
     const asked = answered.then((response) => response.text())
     await first.waitFor((all) => all.length === 1 && isOver(all), 'the first call')
-    // A stream has its status with the first heartbeat.
+    // A stream has its status with the first keep-alive.
     if (stream) await answered
     client.abort()
     await expect(asked).rejects.toThrow()
@@ -150,7 +148,7 @@ describe('a client that leaves', () => {
     await second.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'its end')
     const row = await onlyRow()
     expect(row).toMatchObject({ status: 'cut', upstream: 'second', attempts: 2, http_status: httpStatus, estimated: 1 })
-    // The first one failed and costs nothing; the second may charge for what it was asked.
+    // The first failed and is free; the second may bill its prompt.
     expect(row).toMatchObject({ prompt_tokens: HELLO_COUNTED, cost_nano_usd: costAt('second', HELLO_COUNTED, 0) })
     expect(calls(row?.id ?? '')).toMatchObject([{ status: 'cut', error_code: 'aborted', reason: 'fallback' }])
     expect([first.requests.length, second.requests.length]).toEqual([1, 1])
@@ -169,7 +167,7 @@ describe('a request of many calls', () => {
     expect(answer.choices.map(({ message }) => message.content)).toEqual(Array(4).fill('this is second'))
     expect(response.headers.get('x-tollgate-attempts')).toBe('8')
     expect(second.requests.map(({ json }) => [json?.user, json?.n])).toEqual(Array(4).fill(['ann', undefined]))
-    // Three choices of the first were written, and are charged for whether they are used or not.
+    // The first wrote three choices, which it bills even if they are unused.
     const cost = 3 * answerCost('first') + 4 * answerCost('second')
     expect(answer.usage).toMatchObject({ prompt_tokens: 70, completion_tokens: 21, cost_nano_usd: cost })
     const row = await onlyRow()
@@ -195,7 +193,7 @@ describe('a request of many calls', () => {
       const own = said.filter((choice) => choice.index === index)
       expect(own.map(({ delta }) => delta.content ?? '').join('')).toBe('this is second')
     }
-    // Three calls of the first were given up in the middle: it may charge for what they asked.
+    // Three calls of the first were abandoned midway: it may bill their prompts.
     const cost = 3 * costAt('first', HELLO_COUNTED, 0) + 4 * answerCost('second')
     expect(frames.at(-1)?.usage).toMatchObject({ completion_tokens: 12, cost_nano_usd: cost })
     const row = await onlyRow()

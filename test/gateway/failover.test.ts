@@ -1,7 +1,4 @@
-/**
- * One model, two upstreams: whatever the first one does before its first word, the second answers, and nothing of the
- * first is seen or paid for; after the first word nothing is tried again.
- */
+/** One model, two upstreams: the second takes over from any failure before the first word, and never after it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
@@ -42,7 +39,7 @@ interface Failure {
   script: Script
   /** Default: both ways. */
   stream?: boolean
-  /** We stopped waiting while it may have worked, which is billed: the prompt. Default: its failure costs nothing. */
+  /** An upstream that timed out may have worked, so its prompt is billed. Default: failures are free. */
   isGivenUp?: boolean
 }
 
@@ -126,7 +123,7 @@ test.each([
   ['has a name that does not resolve', 'acme/nowhere', true],
   ['has a name that does not resolve', 'acme/nowhere', false],
 ])('so is one that %s (%s, stream: %p)', async (_, model, stream) => {
-  // One of its own: what is found out about such an upstream keeps the next request from it.
+  // Its own gateway: penalties of such an upstream would carry over.
   const { app, chat, stop } = await startSeveral()
   const response = await chat({ model, stream })
   expect(response.status).toBe(200)

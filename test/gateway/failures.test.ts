@@ -1,4 +1,4 @@
-/** Upstreams that fail before the first word: each with the status that the table of errors gives it, streamed or not. */
+/** Upstreams that fail before the first word: the status by the table of errors, streamed or not. */
 import { describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { costOf, HELLO_COUNTED, HELLO_TOKENS, startGateway } from '../support/gateway.ts'
@@ -22,7 +22,7 @@ interface Failure {
   headers?: Record<string, string>
   /** Default: both ways. */
   stream?: boolean
-  /** What is billed: the prompt, where we stopped waiting for an upstream that may have worked. Default: nothing. */
+  /** If an upstream timed out and may have worked, its prompt is billed. Default: nothing. */
   tokens?: number
 }
 
@@ -176,7 +176,7 @@ describe('before the first word', () => {
   test.each(BOTH)('$name answers $status, stream: $stream', async (row) => {
     const { app, upstream, chat } = gateway
     upstream.script(row.script)
-    // Whatever the row before it has brought upon the upstream is over.
+    // Clears penalties from the previous row.
     app.pass(60_000)
     const before = await app.count()
     const response = await chat({ stream: row.stream })

@@ -1,4 +1,4 @@
-/** Several choices, from upstreams that write them in one call and from those that do not. */
+/** Several choices, from upstreams that write them in one call and from those that don't. */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { PlannedCall } from '../../src/accounting/call.ts'
 import { UpstreamError } from '../../src/domain/error.ts'
@@ -14,12 +14,11 @@ import type { Seen } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 import { type Bench, createGate, startBench } from './limiting.ts'
 
-// The thread that counts takes its time to start beside other work.
+// The counting thread starts slowly under load.
 setDefaultTimeout(60_000)
 
 const gateway = forAllTests(startGateway)
 
-/** The number of the call, as the upstream is told. */
 const numberOf = ({ headers }: Seen) => Number(headers['x-client-request-id']?.split('-')[1])
 
 const usage = { prompt_tokens: 10, completion_tokens: 2 }
@@ -127,7 +126,7 @@ describe('an upstream that writes one choice', () => {
   test('that answers one after the other streams from the first word of the first', async () => {
     const { upstream } = gateway
     const seen = upstream.requests.length
-    // The others get their headers only once the first has said its first word, to a client that has read it.
+    // The others get headers only once the client has read the first one's first word.
     const free = Promise.withResolvers<void>()
     upstream.script((call) =>
       numberOf(call) === 1
@@ -159,7 +158,7 @@ describe('an upstream that writes one choice', () => {
     expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_failed' })
     const row = (await app.settled(rows + 1)).at(-1)
     expect(row).toMatchObject({ status: 'cut', attempts: 3, estimated: 1 })
-    // Two calls wrote "tok0 " to "tok4 " each; the one that was refused costs nothing.
+    // Two calls wrote "tok0 " to "tok4 "; the refused one is free.
     expect(row?.completion_tokens).toBe(2 * 11)
     expect(callsOf(String(row?.id)).map(({ status, error_code: code }) => [status, code])).toEqual([
       ['failed', 'status'],
@@ -265,7 +264,6 @@ describe('an upstream whose own limits leave places for some of them', () => {
         }
         free()
         await (await other).text()
-        // Each of them was made once, and none was cut.
         expect(near.requests.map(({ abortedAtMs }) => abortedAtMs)).toEqual(Array(5).fill(null))
         expect((await app.settled(2)).at(-1)).toMatchObject({ attempts: 4, estimated: 0, cost_nano_usd: costOf(40, 8) })
       }),
@@ -273,7 +271,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
 
   test('is called once more for each place that the others give back', () =>
     withBench('tpm: 130', async ({ app, near, ask }, key) => {
-      // 11 tokens read and 50 to write: two at a time are within 130, and 12 each is what they come to.
+      // 11 tokens in and 50 out: two at a time fit in 130, and each costs 12 in the end.
       const response = await ask(key, { ...tight(6, false), max_tokens: 50 })
       expect((await read(response)).choices).toHaveLength(6)
       expect(near.requests).toHaveLength(6)
@@ -294,7 +292,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
       const { done, error } = toFrames(await (await ask(key, tight(2, true))).text())
       expect({ done, code: error?.code }).toEqual({ done: false, code: 'upstream_rate_limited' })
       expect(near.requests).toHaveLength(4)
-      // What was answered is paid for, and nothing else.
+      // Only what was answered is billed.
       const [one, nothing] = [costOf(10, 2), 0]
       expect((await app.settled(5)).map((row) => row.cost_nano_usd)).toEqual([one, one, nothing, one, one])
     }))

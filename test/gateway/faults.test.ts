@@ -1,6 +1,6 @@
 /**
- * Upstreams at their worst: bytes that are no HTTP, no JSON and no gzip, connections that end at any point, an answer that
- * never does. Each is told as a failure in plain words, with the ledger exact.
+ * Broken upstreams: bytes that aren't HTTP, JSON or gzip, and cut or endless answers. Errors are plain and the ledger
+ * exact.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
@@ -26,7 +26,7 @@ afterAll(() => endWell(several))
 const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
 const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)
 
-/** The same noise in each run: numbers of a linear congruential generator. */
+/** A linear congruential generator, so each run has the same noise. */
 function toNoise(bytes: number): Buffer {
   let state = 1
   const next = () => {
@@ -44,7 +44,7 @@ const raw = (end: 'close' | 'reset' | 'hang', ...pieces: (string | Uint8Array)[]
   end,
 })
 
-/** More levels than can be written again. */
+/** More levels than can be written back. */
 const DEEP = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
 const message = `{"role":"assistant","content":"hi","reasoning_details":[{"deep":${DEEP}}]}`
 
@@ -126,11 +126,11 @@ describe('an upstream that', () => {
     const code = status === 504 ? 'upstream_timeout' : 'upstream_failed'
     expect({ status: response.status, text }).toMatchObject({ status: status ?? 502 })
     expectEnvelope(response, text, { type: 'server_error', code, param: null })
-    // Its noise stays where it is, in the answer as in the log.
+    // No noise reaches the answer or the log.
     expect(text).toMatch(/^[ -~]+$/)
     const row = await lastRow()
     expect(row).toMatchObject({ status: 'failed', http_status: status ?? 502, error_code: code, attempts: 1 })
-    // Of an upstream that we stopped waiting for, the prompt is billed: it may have worked.
+    // An upstream that timed out may have worked, so its prompt is billed.
     const tokens = status === 504 ? HELLO_COUNTED : 0
     expect(row).toMatchObject({ prompt_tokens: tokens, completion_tokens: 0, estimated: tokens > 0 ? 1 : 0 })
   })

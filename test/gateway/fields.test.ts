@@ -1,7 +1,4 @@
-/**
- * Fields by which a receiver would choose otherwise than this server did, over HTTP: the upstream here is another gateway,
- * which obeys them. What it is not sent it cannot obey; what would be billed wrongly is refused.
- */
+/** Fields that would make an upstream gateway route or bill differently: not sent, or refused. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { HELLO } from '../support/gateway.ts'
@@ -12,10 +9,10 @@ let app: TestApp
 let upstream: ScriptedUpstream
 let key: string
 
-/** What a call of ten tokens and five costs on the model that is asked for; the other one costs 1,000 times as much. */
+/** Ten tokens in and five out; the other model costs 1,000 times as much. */
 const CHEAP_NANO_USD = 20_000
 
-/** What the other gateway is charged: as LiteLLM does, it calls the model of `fallbacks` where it is told that the first one failed. */
+/** Charged by the other gateway, which calls `fallbacks` on failure, as LiteLLM does. */
 let chargedNanoUsd = 0
 const obeying = ({ json }: Seen) => {
   const isDear = Boolean(json?.fallbacks) && json?.mock_testing_fallbacks === true
@@ -65,7 +62,7 @@ afterAll(async () => {
   await app.stop()
 })
 
-/** Posts a body, as text where JSON.stringify could not have written it. Returns the answer and what the upstream was sent. */
+/** Text if JSON.stringify can't write the body; returns the answer and what the upstream got. */
 async function ask(body: object | string) {
   const before = upstream.requests.length
   const response = await fetch(`${app.baseUrl}/chat/completions`, {
@@ -145,9 +142,9 @@ describe('another gateway behind this one', () => {
     ],
     // A second body, merged into the first one
     'extra_body',
-    // Receivers that fold case, or names that they have for the same
+    // Receivers that ignore case, or have other names for the same field
     ...['Fallbacks', 'FALLBACKS', 'fallback\u017f', 'apiBase', 'api-base', 'API_BASE', 'baseURL'],
-    // What is ours to set, under a name that a receiver may take for it
+    // Fields that Tollgate sets, under names that a receiver may confuse with them
     ...['Model', 'MODEL', 'Max_Tokens', 'maxTokens', 'Messages', 'Stream', 'Service_Tier', 'stream-options'],
   ])('is not sent %s', async (name) => {
     for (const value of ['dear', { model: 'dear' }, ['dear']]) {

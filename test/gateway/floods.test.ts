@@ -1,7 +1,4 @@
-/**
- * Too much for one process to hold: events and answers without end, packed small or not, and readers that do not read.
- * Each is given up in bounded memory, with the ledger exact.
- */
+/** Endless events and answers, compressed or not, and readers that don't read: bounded memory and an exact ledger. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { hear } from '../support/door-clients.ts'
@@ -28,7 +25,6 @@ const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
 const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)
 
 describe('what is too much', () => {
-  /** As many bytes as there are, in pieces that a socket takes. */
   function* flood(bytes: number, begin: string): Generator<string> {
     yield begin
     for (let sent = 0; sent < bytes; sent += 65_536) yield 'x'.repeat(65_536)
@@ -43,7 +39,7 @@ describe('what is too much', () => {
     const text = await response.text()
     expect(text).toContain('sent an event of more than 4 MiB')
     await several.first.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
-    // Four that are read, and what fits between the two.
+    // The four that are read, and what the buffers between hold.
     expect(several.first.requests.at(-1)?.bytesSent).toBeLessThan(20 * MIB)
     expect(response.status).toBe(steps.length === 0 ? 502 : 200)
     expect(await lastRow()).toMatchObject({
@@ -70,7 +66,6 @@ describe('what is too much', () => {
       doors.near.script({ kind: 'stream', steps, end: 'hang' })
       const calls = doors.near.requests.length
       const response = await doors.ask(door, { stream: true, route: 'both' })
-      // Another one may do better.
       expect(hear(door.client, await response.text())).toMatchObject({ end: 'whole', text: WORDS.join('') })
       const call = doors.near.requests[calls]
       expect(call?.bytesSent).toBeLessThan(40 * MIB)
@@ -134,14 +129,13 @@ describe('what is too much', () => {
 })
 
 describe('a client that does not read', () => {
-  /** Waits for a client for longer than any test lasts. */
+  /** Waits for a client longer than any test runs. */
   let patient: Several
   beforeAll(async () => {
     patient = await startSeveral({ config: { slowReaderMs: 600_000 } })
   })
   afterAll(() => endWell(patient))
 
-  /** Asks for a stream on a socket of its own, and stops reading once something came. */
   async function askAndStop({ app, key }: Several) {
     const { hostname, port } = new URL(app.origin)
     const socket = connect(Number(port), hostname)
@@ -155,14 +149,14 @@ describe('a client that does not read', () => {
     return socket
   }
 
-  /** Has a client stop reading, lets `leave` end it once the upstream stands still, and checks what that has cost. */
+  /** Stops reading, runs `leave` once the upstream is blocked, and checks the cost. */
   async function expectBounded(at: Several, leave: (socket: Socket) => void, code: string) {
     at.first.script(() => endlessAnswer(1_024))
     const [calls, before] = [at.first.requests.length, await at.app.count()]
     const socket = await askAndStop(at)
     const call = at.first.requests[calls]
     let sent = -1
-    // The upstream stands still as soon as everything between is full.
+    // The upstream blocks once every buffer is full.
     while (sent !== call?.bytesSent) {
       sent = call?.bytesSent ?? 0
       await Bun.sleep(50)

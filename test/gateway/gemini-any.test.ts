@@ -1,4 +1,4 @@
-/** Whatever a client may ask, a Gemini upstream is sent what it takes, or the client is told which field has no place there. */
+/** Any request is either valid for Gemini, or refused with the name of the field. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { checkError, checkStream, checkWhole } from '../support/contract.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-/** Conversations that Gemini does not go on with, and OpenAI would: nobody can say them otherwise. */
+/** Conversations that Gemini refuses and OpenAI accepts: they can't be expressed otherwise. */
 const OF_ORDER = [
   'Please ensure that multiturn requests end with a user role.',
   'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
@@ -23,7 +23,7 @@ const OF_ORDER = [
 
 type Fields = Record<string, unknown>
 
-/** The same without what has no place there, so that more of it is seen. */
+/** Without invalid fields, so that more is tested. */
 function toPlausible(request: Fields): Fields {
   const { logit_bias: _, moderation: __, audio: ___, modalities: ____, messages, ...rest } = request
   const text = JSON.stringify(rest.tools ?? null)

@@ -1,4 +1,4 @@
-/** What Gemini models of before Gemini 3 refuse beside tools, and later ones take: JSON, and searches of the web. */
+/** Models before Gemini 3 refuse JSON output and web search with tools; later ones accept them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createGemini, type Gemini } from '../support/gemini-upstream.ts'
 import { type GeminiGateway, KEY, startGemini } from './gemini-gateway.ts'

@@ -1,11 +1,11 @@
-/** What conversations cost by Google's published prices, worked out by hand. */
+/** Conversation costs by Google's published prices, worked out by hand. */
 import { expect, test } from 'bun:test'
 import { createGemini, type GeminiTurn } from '../support/gemini-upstream.ts'
 import { KEY, startGemini } from './gemini-gateway.ts'
 
 const user = (content: string) => ({ messages: [{ role: 'user', content }] })
 
-/** What each turn costs, in nano-dollars, by the ledger. */
+/** Each turn's cost in the ledger, nano-dollars. */
 async function play(pricing: string, usages: Record<string, unknown>[]): Promise<number[]> {
   let turn: GeminiTurn = {}
   const gateway = await startGemini(
@@ -28,7 +28,8 @@ async function play(pricing: string, usages: Record<string, unknown>[]): Promise
 }
 
 test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dearer above 200,000 tokens', async () => {
-  // USD a million: 1.25 read, 0.125 cached, 10 written; above 200,000 tokens of a prompt 2.50, 0.25 and 15; flex half of it.
+  // USD per million: 1.25 read, 0.125 cached, 10 written; above 200,000 prompt tokens 2.50, 0.25 and 15; flex costs
+  // half.
   const pricing = `[
     { prompt: "0.00000125", completion: "0.00001", input_cache_read: "0.000000125" },
     { prompt: "0.0000025", completion: "0.000015", input_cache_read: "0.00000025", min_prompt_tokens: 200000 },
@@ -69,7 +70,7 @@ test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dear
 })
 
 test('Gemini 2.5 Flash: audio is dearer than text, and what the details leave out is text', async () => {
-  // USD a million: 0.30 text, 1.00 audio, 0.03 cached, 2.50 written.
+  // USD per million: 0.30 text, 1.00 audio, 0.03 cached, 2.50 written.
   const pricing =
     '[{ prompt: "0.0000003", completion: "0.0000025", input_cache_read: "0.00000003", audio: "0.000001" }]'
   const costs = await play(pricing, [

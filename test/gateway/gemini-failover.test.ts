@@ -1,4 +1,4 @@
-/** A conversation that goes on elsewhere: signatures stay with whom they are of. */
+/** A conversation that moves to another upstream: signatures go only to their issuer. */
 import { expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { createGemini, googleError } from '../support/gemini-upstream.ts'
@@ -37,7 +37,7 @@ test('what one upstream has signed is not sent to the next one, which has its ow
     return message
   }
   await ask()
-  // From now on the first one is out for the day, and the second goes on with what it has not signed.
+  // The first is out of quota, and the second continues without its signatures.
   upstreams[0]?.script(googleError(429, 'RESOURCE_EXHAUSTED', 'Quota.'))
   await ask()
   expect((await ask()).content).toBe('Noon.')

@@ -1,4 +1,4 @@
-/** What a Gemini upstream answers instead of an answer, and what becomes of streams that break off. */
+/** Failures of a Gemini upstream, and interrupted streams. */
 import { describe, expect, test } from 'bun:test'
 import { checkError, checkStream } from '../support/contract.ts'
 import { inPieces } from '../support/cuts.ts'
@@ -18,7 +18,6 @@ const badKey = googleError(400, 'INVALID_ARGUMENT', 'API key not valid. Please p
   { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID', domain: 'googleapis.com' },
 ])
 
-/** Asks once, as if nothing had happened before. */
 async function fail(behaviour: Behaviour, body: Record<string, unknown> = {}) {
   gateway.app.pass(24 * 60 * 60_000)
   gateway.upstream.script(behaviour)
@@ -174,7 +173,7 @@ describe('a stream', () => {
         gateway.upstream.script({ kind: 'stream', steps: [head], end: 'eof' })
         const response = await gateway.post({ ...hello, stream: true })
         const text = await response.text()
-        // Before its first word there is time for a status.
+        // Before the first word a status can still be sent.
         if (response.status !== 200) checkError(response.status, response.headers, text)
         else expect(checkStream(text).error).toMatchObject({ code: 'upstream_failed' })
       }

@@ -1,4 +1,4 @@
-/** A gateway in front of a scripted Gemini upstream, with the contract checked on every answer. */
+/** A gateway in front of a scripted Gemini upstream; every answer is checked against the contract. */
 
 import { startApp, type TestApp } from '../support/app.ts'
 import {
@@ -20,17 +20,15 @@ export const KEY = 'the-key-of-google-0123456789'
 export interface GeminiGateway {
   app: TestApp
   upstream: ScriptedUpstream
-  /** Posts a chat request as it is. */
   post(body: Record<string, unknown>): Promise<Response>
-  /** Posts it, whole or streamed, and holds the answer to the contract. Throws where it is an error. */
+  /** Checks the answer against the contract; throws on an error. */
   ask(body: Record<string, unknown>): Promise<Answered>
-  /** Posts one that is refused. */
   fail(body: Record<string, unknown>): Promise<ErrorFields & { status: number; headers: Headers }>
   stop(): Promise<void>
 }
 
 export type Answered = (Report | StreamReport) & {
-  /** The message of the first choice as a client sends it back, with all that it does not understand. */
+  /** The first choice's message as a client sends it back, unknown fields included. */
   message: Record<string, unknown>
 }
 
@@ -40,7 +38,6 @@ export interface GeminiPlace {
   features?: string
   pricing?: string
   credential?: string
-  /** More of the route, or of the upstream. */
   route?: string
   upstream?: string
 }
@@ -100,7 +97,7 @@ models:
   }
 }
 
-/** What a client has put together that keeps every field. */
+/** The message of a client that keeps every field. */
 function toMessage({ choices: [choice] }: Report, frames: readonly Frame[]): Record<string, unknown> {
   const gather = (name: string) =>
     frames.flatMap(({ choices = [] }) =>

@@ -1,4 +1,4 @@
-/** Searches of the web, which Google charges for: only where the catalogue lets them through. */
+/** Web searches, which Google bills: only if the catalog passes them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createGemini } from '../support/gemini-upstream.ts'
 import { type GeminiGateway, KEY, startGemini } from './gemini-gateway.ts'
@@ -38,7 +38,7 @@ test('a whole answer says where it has what, and costs its searches', async () =
   expect(message.annotations).toEqual(CITED)
   expect(gateway.upstream.requests.at(-1)?.json?.tools).toEqual([{ googleSearch: {} }])
   expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({
-    // As 32 read, 8 cached and 12 written, and two searches.
+    // 32 read, 8 cached and 12 written, and two searches.
     cost_nano_usd: 32_000 + 800 + 24_000 + 2 * 14_000_000,
   })
 })

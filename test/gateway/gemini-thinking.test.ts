@@ -1,4 +1,4 @@
-/** How much a Gemini model is to think, by what its route says of it, of an upstream that refuses what the model cannot. */
+/** Thinking levels and budgets by route, on an upstream that refuses what the model can't do. */
 import { expect, test } from 'bun:test'
 import { createGemini, type GeminiOptions } from '../support/gemini-upstream.ts'
 import { checkMessage, checkMessageStream } from '../support/messages-contract.ts'
@@ -97,7 +97,7 @@ test.each(ROWS)('where a route says $name, that is what is sent', async ({ route
     const config = gateway.upstream.requests.at(-1)?.json?.generationConfig
     expect(config).toEqual(sent && { thinkingConfig: sent })
   }
-  // Only models that are told a level want signatures, and the sentinel in the place of one.
+  // Only models with thinking levels need signatures, or the sentinel instead.
   const called = { id: 'call_1', type: 'function', function: { name: 'clock', arguments: '{}' } }
   const messages = [
     { role: 'user', content: 'Go' },
@@ -171,7 +171,7 @@ test.each([
     const second = await ask()
     expect(second.content).toMatchObject([{ type: 'text', text: 'Noon.' }])
     expect(second.content).toHaveLength(1)
-    // Its own signature came back, and not the sentinel.
+    // The model's own signature came back, not the sentinel.
     const sent = gateway.upstream.requests.at(-1)
     expect([...gemini.issued].some((signature) => sent?.body.includes(signature))).toBe(true)
     expect(sent?.body).not.toContain('skip_thought_signature_validator')

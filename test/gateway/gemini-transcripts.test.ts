@@ -1,7 +1,6 @@
 /**
- * What Google's servers really said, over HTTP, whole, byte by byte and cut anywhere; and what a recorded client had sent for
- * it, compared with what Tollgate sends for the same turn. The recordings lie beside the repository; without them the file
- * has nothing to test.
+ * Recorded Gemini traffic: whole, byte by byte and cut anywhere; Tollgate's requests are compared with the recorded
+ * ones. Skipped without the recordings next to the repository.
  */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -26,11 +25,10 @@ interface Recording {
   /** By name and arguments. */
   calls?: [name: string, args: object][]
   usage: { prompt: number; cached?: number; completion: number; reasoning: number }
-  /** Whether something of it carries a signature. */
   signed: boolean
 }
 
-/** At 1,000 nano-dollars a token read, 100 a cached one and 2,000 one written. */
+/** Nano-dollars per token: 1,000 read, 100 cached, 2,000 written. */
 const RECORDINGS: Recording[] = [
   {
     file: 'tool-call-signature-stream-0.sse',
@@ -116,7 +114,7 @@ const RECORDINGS: Recording[] = [
   },
 ]
 
-/** The bytes of a stream: payloads that were recorded without their framing get it back. */
+/** Restores the framing of payloads recorded without it. */
 function toBytes(file: string): Buffer {
   const text = read(file)
   if (!file.endsWith('.jsonl')) return Buffer.from(text)
@@ -193,7 +191,7 @@ describe.skipIf(!has)('what Google sent', () => {
     const answers = manifest
       .filter(({ file, kind }) => file.startsWith('gemini/') && kind === 'recorded' && !file.endsWith('.request.json'))
       .map(({ file }) => file.slice('gemini/'.length))
-      // It holds the answer of Google's token endpoint, and none of a model.
+      // It holds an answer of Google's token endpoint, not of a model.
       .filter((file) => file !== 'prompt-blocked.json')
     expect(answers.toSorted()).toEqual(RECORDINGS.map(({ file }) => file).toSorted())
   })
@@ -224,7 +222,6 @@ describe.skipIf(!has)('what Google sent', () => {
     response_format: { type: 'json_schema', json_schema: { name: 'CityLocation', schema: CityLocation } },
   }
 
-  /** Whatever stands in every one of them. */
   const ALWAYS = {
     'generationConfig.responseModalities': 'text is what the model answers by itself',
     'generationConfig.thinkingConfig': 'thoughts are shown to clients, which costs nothing more',
@@ -299,7 +296,7 @@ describe.skipIf(!has)('what Google sent', () => {
   )
 })
 
-/** The two alphabets of base64 are one to a server. */
+/** A server treats both base64 alphabets alike. */
 function toPlain(value: Json): Json {
   if (typeof value === 'string') return value.length > 100 ? value.replaceAll('-', '+').replaceAll('_', '/') : value
   if (Array.isArray(value)) return value.map(toPlain)

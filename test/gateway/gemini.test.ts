@@ -1,4 +1,4 @@
-/** Conversations with a Gemini upstream that refuses what the real one would refuse. */
+/** Conversations with a Gemini upstream as strict as the real one. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { JsonObject } from '../support/contract-parts.ts'
 import { SENTINEL } from '../support/gemini-strict.ts'
@@ -79,7 +79,7 @@ describe.each(ways)('%p', (way) => {
         expect(calls).toHaveLength(count)
         ids.push(...calls.map(({ id }) => id))
         const { reasoning_details: _, ...without } = message
-        // In another order than they were called.
+        // Results in another order than the calls.
         const results = calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: `of ${id}` })).reverse()
         messages.push(keeps ? message : without, ...results)
       }

@@ -1,4 +1,4 @@
-/** Requests whose bodies never end, as a hostile or a broken client sends them. It asserts nothing. */
+/** Requests whose bodies never end, as a hostile or broken client sends them. */
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Status } from '../../src/server/protocol.ts'
@@ -6,12 +6,10 @@ import type { TestApp } from '../support/app.ts'
 
 export interface HalfSent {
   socket: Socket
-  /** What it was answered so far. */
   answer: string
   isClosed: boolean
 }
 
-/** Opens a request and sends its headers and this much of its body. */
 export function sendHalf(app: TestApp, key: string, framing = 'content-length: 1000', body = '{'): HalfSent {
   const { hostname, port } = new URL(app.origin)
   const socket = connect(Number(port), hostname)
@@ -29,7 +27,6 @@ export function sendHalf(app: TestApp, key: string, framing = 'content-length: 1
   return half
 }
 
-/** What the control socket tells of a server. */
 export async function statusOf({ dataFolder }: TestApp): Promise<Status> {
   const answer = await fetch('http://localhost/status', { unix: join(dataFolder, 'control.sock') })
   return JSON.parse(await answer.text())

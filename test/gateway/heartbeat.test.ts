@@ -1,4 +1,4 @@
-/** A stream that is long silent: alive to whoever waits, and honest about how it ends. */
+/** A long idle stream: keep-alives, and an honest end. */
 import { describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -6,7 +6,6 @@ import { forAllTests } from '../support/lifetime.ts'
 import { errorAnswer, streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
 const BEAT = ': keep-alive\n\n'
-/** Longer than a few heartbeats. */
 const SILENCE = 400
 
 const gateway = forAllTests(() => startGateway({ config: { heartbeatMs: 50 } }))

@@ -1,4 +1,4 @@
-/** What upstreams report as usage and how their bytes arrive: billed alike and told alike, streamed or not. */
+/** Any form of usage and any cut of the bytes is billed and reported alike, streamed or not. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'
 import { costOf, HELLO_COUNTED, startGateway, usageOf } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** Keys that change under a running server: what they have spent and asked for stays, what comes next goes by the new rules. */
+/** Keys edited on a running server: spend and requests in flight stay, new requests follow the new rules. */
 import { expect, test } from 'bun:test'
 import type { KeyChanges } from '../../src/keys/definition.ts'
 import { editKey, rotateKey } from '../../src/keys/service.ts'
@@ -10,13 +10,13 @@ import { billing, createGate } from './limiting.ts'
 
 const gateway = forEachTest(startGateway)
 
-/** Changes what is stored, as another process does; the server has taken it in before a request can reach it. */
+/** Changes the store as another process does; the server reads it before the next request. */
 async function change<T>(work: (store: ConfigStore, by: { actor: string; nowMs: number }) => Promise<T>): Promise<T> {
   const { app } = gateway
   const { sqlite, store } = openForCommand(app.dataFolder)
   const done = await work(store, { actor: 'test', nowMs: app.clock.nowMs })
   sqlite.close()
-  // Whenever a key is made here, the server reads all of them again.
+  // Creating a key makes the server read all keys again.
   app.key({ name: crypto.randomUUID() })
   return done
 }
@@ -36,7 +36,7 @@ async function ask(secret: string, body: object = {}): Promise<{ status: number;
 const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
 
 test('a larger budget lets the next request in, a smaller one refuses it, and what is spent stays spent', async () => {
-  // The upstream bills 10 and 5 tokens; a request without a cap may cost a thousand written ones.
+  // The upstream bills 10 and 5 tokens; without a cap, a request may write 1,000.
   const [spent, most] = [costOf(10, 5), costOf(0, 1_000)]
   const key = gateway.app.key(budget(most))
   expect((await ask(key)).status).toBe(429)
@@ -46,7 +46,7 @@ test('a larger budget lets the next request in, a smaller one refuses it, and wh
   const refused = await ask(key)
   expect([refused.status, refused.text]).toEqual([429, expect.stringContaining(`0.00002 USD spent`)])
   expect(spent).toBe(20_000)
-  // Without one nothing is refused; with one again, what was spent meanwhile counts.
+  // Without a budget nothing is refused, but spend still counts once there is one.
   await edit(key, { budget: null })
   expect((await ask(key)).status).toBe(200)
   await gateway.app.settled(2)
@@ -63,7 +63,7 @@ test('what is under way when a key gets a budget counts in it at the most that i
   await upstream.waitFor((seen) => seen.length === 1, 'the call')
   await edit(key, budget(most))
   expect((await ask(key)).text).toContain(`${most / 1e9} USD spent`)
-  // Another period is another budget: what the first has reserved is in the second.
+  // Another period is another budget: reservations of the first carry over.
   await edit(key, { budget: { nanoUsd: most, period: 'day' } })
   expect((await ask(key)).text).toContain(`${most / 1e9} USD spent`)
   gate.free()

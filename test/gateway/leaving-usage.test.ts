@@ -1,6 +1,5 @@
 /**
- * What a client that leaves pays: its upstreams are read on for a while to hear what they used, and what is not heard is
- * billed by what was seen, or by the time that it took where nobody could see it.
+ * Cost of disconnected calls: upstreams are read on for their usage; otherwise Tollgate bills what it saw, or the time.
  */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
@@ -22,7 +21,7 @@ beforeEach(async () => {
   calls = upstream.requests.length
 })
 
-/** Models that think and one that does not, on an upstream that is read on and on one that is not for long. */
+/** Reasoning and plain models, with a long and a short disconnect grace. */
 function toCatalogue(url: string): string {
   const facts = 'context_length: 100000, max_output_length: 30000, input_modalities: [text], output_modalities: [text]'
   const pricing = 'pricing: [{ prompt: "0.000001", completion: "0.000002" }]'
@@ -47,7 +46,7 @@ models:
 `
 }
 
-/** Asks, and gives what hangs up. */
+/** Sends a request and returns how to hang up. */
 function ask(body: Record<string, unknown>, key = app.key()) {
   const client = new AbortController()
   const response = fetch(`${app.baseUrl}/chat/completions`, {
@@ -60,7 +59,6 @@ function ask(body: Record<string, unknown>, key = app.key()) {
   return { response, leave: () => client.abort() }
 }
 
-/** Reads a stream up to these words, and leaves. */
 async function leaveAfter(words: string, body: Record<string, unknown>, key?: string): Promise<void> {
   const { response, leave } = ask({ ...body, stream: true }, key)
   const reader = (await response).body?.getReader()
@@ -69,18 +67,17 @@ async function leaveAfter(words: string, body: Record<string, unknown>, key?: st
   leave()
 }
 
-/** What the upstream does, but for what only finds out whether a key's one slot is free. */
+/** Applies the script to everything but slot probes. */
 const play = (script: Script) =>
   upstream.script((seen) => {
     if (seen.json?.model === 'probe') return wholeAnswer()
     return typeof script === 'function' ? script(seen) : script
   })
 
-/** Waits until the gateway knows that the client of a key with one slot has left. */
+/** Waits until the gateway notices the disconnect of a key with one slot. */
 const noticed = (key: string) =>
   until('the free slot', async () => (await ask({ model: 'acme/probe' }, key).response).status === 200)
 
-/** The rows of a test, once there are so many and all are settled, but for those of probes. */
 const settled = async (count: number) => {
   await until('the rows', async () => rowsOf().length === count && rowsOf().every(({ status }) => status !== 'open'))
   return rowsOf()

@@ -1,6 +1,6 @@
 /**
- * Clients that leave: whenever they do, the upstream is let go, the row is settled as cut with what it may cost, and
- * the server goes on. On raw sockets, because that is how clients leave.
+ * Client disconnects at any point: the upstream is released and the row settled with its possible cost. On raw sockets,
+ * because clients disconnect that way.
  */
 import { describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
@@ -12,7 +12,6 @@ import { endlessAnswer, streamAnswer, toDelta } from '../support/upstream-answer
 
 const gateway = forAllTests(startGateway)
 
-/** Sends a chat request and returns its socket with what has come so far. */
 function ask(body: object): { socket: Socket; text(): string } {
   const { origin } = gateway.app
   const { hostname, port } = new URL(origin)
@@ -33,13 +32,12 @@ interface Leaving {
   name: string
   script: Script
   stream: boolean
-  /** What the client waits for before it leaves. */
   after: string | null
   httpStatus: number
 }
 
 const FLOOD = 'x'.repeat(1024)
-/** Characters of one letter that the tokenizer takes together. */
+/** Characters of one letter that make one token. */
 const LONGEST_TOKEN = 8
 const words = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps]
 const LEAVINGS: Leaving[] = [
@@ -82,7 +80,7 @@ describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s',
     if (after === 'two ') expect(row?.cost_nano_usd).toBe(costOf(HELLO_COUNTED, 3))
     const written = row?.completion_tokens ?? -1
     if (after === 'xxx') {
-      // Between what the client got, at what a long run of one letter takes at least, and what the upstream sent.
+      // Between the lowest count of what the client got and what the upstream sent.
       const got = text().split(FLOOD).length - 1
       expect(written).toBeGreaterThanOrEqual(Math.max(got, 1) * (FLOOD.length / LONGEST_TOKEN))
       expect(written).toBeLessThanOrEqual((upstream.requests.at(-1)?.bytesSent ?? 0) / 4)

@@ -1,7 +1,4 @@
-/**
- * A gateway for the tests of limits and budgets: cheap and dear upstreams, answers that wait for the test's word, keys and
- * teams. Prices are those of `gateway.ts`; on `far` they are ten times as high. It asserts nothing.
- */
+/** A gateway for tests of limits and budgets: prices as in `gateway.ts`, ten times as high on `far`. */
 import type { ServeConfig } from '../../src/config.ts'
 import { createTeam, type TeamOptions } from '../../src/keys/service.ts'
 import { type LedgerRow, startApp, type TestApp } from '../support/app.ts'
@@ -11,11 +8,9 @@ import { type Stream, type Whole, wholeAnswer } from '../support/upstream-answer
 
 export interface Bench {
   app: TestApp
-  /** Behind the upstreams `near`, `tight` and `single`. */
   near: ScriptedUpstream
   /** Behind `far` and `single-far`. */
   far: ScriptedUpstream
-  /** Posts the usual request, changed by `body`. */
   ask(key: string, body?: Record<string, unknown>, signal?: AbortSignal): Promise<Response>
   /** Makes a team. */
   team(options: TeamOptions): void
@@ -23,7 +18,6 @@ export interface Bench {
 }
 
 export interface BenchOptions {
-  /** Settings of the upstream `tight`, such as `rpm: 2`. */
   tight?: string
   config?: Partial<ServeConfig>
 }
@@ -82,12 +76,12 @@ models:
 `
 }
 
-/** Answers that nobody gets before `free` is called. */
+/** Answers held back until `free` is called. */
 export function createGate() {
   const { promise: after, resolve: free } = Promise.withResolvers<void>()
   return {
     free,
-    /** A whole answer is sent as a stream of one piece: only those wait. */
+    /** Whole answers are sent as one-piece streams: only streams can wait. */
     held: (answer: Whole | Stream): Stream =>
       answer.kind === 'stream'
         ? { ...answer, after }
@@ -102,7 +96,6 @@ export function createGate() {
   }
 }
 
-/** What an upstream answers that bills exactly this. */
 export const billing = (prompt: number, completion: number, more: Partial<Omit<Whole, 'kind' | 'body'>> = {}) =>
   wholeAnswer({ usage: { prompt_tokens: prompt, completion_tokens: completion }, ...more })
 
@@ -114,18 +107,16 @@ export interface Refusal {
   headers: Headers
 }
 
-/** Reads the error that a response is. */
 export async function toRefusal(response: Response): Promise<Refusal> {
   const { error } = JSON.parse(await response.text())
   return { status: response.status, headers: response.headers, ...error }
 }
 
-/** The headers of a response that begin so, by their names. */
 export const headersFrom = (response: { headers: Headers }, ...beginnings: string[]): Record<string, string> =>
   Object.fromEntries(
     [...response.headers].filter(([name]) => beginnings.some((beginning) => name.startsWith(beginning))),
   )
 
-/** The ledger's row of an answered request; undefined where it has none. */
+/** Undefined if the request has no ledger row. */
 export const rowOf = ({ app }: Bench, { headers }: { headers: Headers }): LedgerRow | undefined =>
   app.rows().find(({ id }) => `req_${id}` === headers.get('x-request-id'))

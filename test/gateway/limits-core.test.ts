@@ -1,4 +1,4 @@
-/** What becomes of a key's limits where no scripted upstream leads: a ledger that refuses, a count that never ends. */
+/** A key's limits if the ledger refuses or a count never ends. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { endedBy, GatewayError } from '../../src/domain/error.ts'
@@ -53,7 +53,7 @@ interface Fakes {
   call?: Backend['call']
 }
 
-/** Builds the core for a key with one place, 5 requests and 10,000 tokens a minute, and returns how it is asked. */
+/** The core for a key with one slot, 5 requests and 10,000 tokens per minute. */
 function createAsking(fakes: Fakes) {
   const token = mintToken()
   const limits = { ...NO_LIMITS, rpm: 5, tpm: 10_000, concurrency: 1 }
@@ -83,7 +83,7 @@ function createAsking(fakes: Fakes) {
     retry: { retries: 0, backoffMs: 0 },
     backends: onEvery({ call }),
   }
-  /** Gives the status, and what is left of the rates. */
+  /** Returns the status, and what remains of the rates. */
   return async (signal?: AbortSignal) => {
     const init = { method: 'POST', body: JSON.stringify(HELLO), ...(signal ? { signal } : {}) }
     const request = new Request('http://localhost/', init)

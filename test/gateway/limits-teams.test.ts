@@ -1,4 +1,4 @@
-/** The limits of a team, as its keys' clients see them: a stampede of all of its keys at once. */
+/** Limits of a team under a stampede of all its keys. */
 
 import { expect, test } from 'bun:test'
 import type { TeamOptions } from '../../src/keys/service.ts'
@@ -8,7 +8,6 @@ import { billing, createGate, headersFrom, startBench, toRefusal } from './limit
 
 const KEYS = 10
 const CROWD = 100
-/** Of them, so many have room. */
 const ROOM = 7
 const CAP = 500
 
@@ -41,7 +40,7 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
     if (response.status !== 200) refused++
     return response
   })
-  // Nobody is answered before everybody is refused or asked for.
+  // Nobody gets an answer until all requests are refused or sent.
   while (refused + near.requests.length < CROWD) await Bun.sleep(2)
   gate.free()
   const responses = await Promise.all(asked)
@@ -51,7 +50,7 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
     expect(refusal).toMatchObject({ status: 429, code })
     expect(refusal.message).toContain(sentence)
   }
-  // What the team refused was given back to the keys.
+  // A key gets back what the team refused.
   const left = await Promise.all(
     keys.map(async (key) => {
       const { headers } = await ask(key, { model: 'acme/none' })

@@ -1,4 +1,4 @@
-/** Rates and concurrency of keys and of upstreams, as clients and upstreams see them. */
+/** Rates and concurrency of keys and upstreams, as clients and upstreams see them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { costOf, HELLO_TOKENS } from '../support/gateway.ts'
 import { obliging } from '../support/upstream.ts'
@@ -37,7 +37,6 @@ describe('the rates of a key', () => {
       })
     }
     expect([await app.count(), near.requests.length]).toEqual([rows, calls])
-    // Another key has its own.
     expect((await ask(app.key({ rpm: 2 }))).status).toBe(200)
     app.pass(49_999)
     expect((await toRefusal(await ask(key))).headers.get('retry-after-ms')).toBe('1')
@@ -67,7 +66,7 @@ describe('the rates of a key', () => {
     gate.free()
     await (await first).text()
     near.script(errorAnswer(500))
-    // 50 were used; what fails uses none.
+    // 50 are used; failures use none.
     for (let again = 0; again < 2; again++) {
       expect((await ask(key, body)).headers.get('x-ratelimit-remaining-tokens')).toBe(String(600 - 50 - 511))
     }
@@ -120,11 +119,10 @@ describe('the rates of a key', () => {
       const { status, headers } = await asked
       return [status, headers.get('x-ratelimit-remaining-requests'), headers.get('x-ratelimit-remaining-tokens')]
     }
-    // What need not be read, and what may come again as it is.
+    // Bodies that need no reading may be retried unchanged.
     expect(await heard(post('hello', 'text/plain'))).toEqual([400, '4', '200'])
     expect(await heard(post(' '.repeat(33 * 1024 ** 2)))).toEqual([413, '4', '200'])
     expect(await heard(ask(key, { max_tokens: 500 }))).toEqual([429, '4', '200'])
-    // What was read for nothing.
     expect(await heard(post('{"model":'))).toEqual([400, '3', '200'])
     expect(await heard(ask(key, { messages: [] }))).toEqual([400, '2', '200'])
     expect(await heard(ask(key, { model: 'acme/none' }))).toEqual([404, '1', '200'])
@@ -144,7 +142,7 @@ interface Ending {
   name: string
   stream: boolean
   script: (held: ReturnType<typeof createGate>['held']) => Behaviour
-  /** What the client waits for before it leaves; null = only for its own request to arrive. */
+  /** The text the client waits for before it leaves; null = only for its request to arrive. */
   leaves?: { after: string | null }
 }
 
@@ -180,7 +178,6 @@ const ENDINGS: Ending[] = [
   },
 ]
 
-/** Reads until the text has come. */
 async function readUntil(response: Response, text: string): Promise<void> {
   let read = ''
   const reader = response.body?.getReader()
@@ -213,7 +210,7 @@ describe.each(['key', 'upstream'] as const)('the one place of a %s', (whose) => 
     expect(refusal.message).toContain('Limit 1, Used 1, Requested 1')
     expect(refusal.headers.get('retry-after')).toBe('1')
     expect(near.requests.length).toBe(calls + 1)
-    // Another key has a place of its own; at the upstream there is but one for all.
+    // Another key has its own slot; the upstream has one for all.
     expect((await ask(app.key({ concurrency: 1 }), { model })).status).toBe(isKey ? 200 : 429)
 
     if (leaves) {
@@ -298,7 +295,7 @@ describe('an upstream at its limit', () => {
     near.script(billing(HELLO_TOKENS, 500))
     const body = { model: 'acme/spare', max_tokens: 500 }
     await ask(app.key(), body)
-    // The first choice takes the last call of the minute; both on the dear route are all that the budget has.
+    // The first choice takes the minute's last call; both on the expensive route use the whole budget.
     const most = 10 * costOf(HELLO_TOKENS, 2 * 500)
     const key = app.key({ budget: { nanoUsd: most, period: 'total' } })
     const refusal = await toRefusal(await ask(key, { ...body, n: 2 }))
@@ -331,7 +328,7 @@ describe('an upstream at its limit', () => {
     const key = app.key()
     expect((await ask(key, { model: 'acme/tight', n: 3 })).status).toBe(200)
     expect((await toRefusal(await ask(key, { model: 'acme/tight' }))).message).toContain('Limit 3, Used 3')
-    // More choices than a minute has calls would never all be made: none is.
+    // More choices than calls per minute can never all be made, so none is.
     app.pass(60_000)
     expect(await toRefusal(await ask(key, { model: 'acme/tight', n: 4 }))).toMatchObject({ status: 400, param: 'n' })
     expect(near.requests.length).toBe(3)

@@ -1,4 +1,4 @@
-/** Upstreams that lead back to a server that the request has passed, over a relay that knows the key of whoever is behind it. */
+/** Upstreams that lead back to the server, over a relay with the next server's key. */
 import { afterEach, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { startUpstream } from '../support/upstream.ts'
@@ -10,10 +10,10 @@ afterEach(async () => {
   opened = new AsyncDisposableStack()
 })
 
-/** So many requests in a loop are proof enough. */
+/** So many looped requests are proof of a loop. */
 const ENDLESS = 20
 
-/** An address for an upstream before the server is there that it leads to. */
+/** A URL that exists before the server behind it. */
 function startRelay() {
   const relay = { url: '', to: '', key: '', count: 0, hops: '' }
   const server = Bun.serve({
@@ -36,7 +36,7 @@ function startRelay() {
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-/** A server with the model `m/m` at these upstreams, first to last, and the relay led to it. */
+/** A server with `m/m` on these upstreams in order; the relay points to it. */
 async function startServer(
   upstreams: Record<string, string>,
   relay?: ReturnType<typeof startRelay>,
@@ -99,7 +99,7 @@ test('a loop over two servers ends where it began, and each is asked once', asyn
   const response = await ask(a)
   expect([response.status, toA.count, toB.count]).toEqual([508, 1, 1])
   expect(await response.json()).toMatchObject({ error: { code: 'loop_detected', type: 'server_error' } })
-  // No breaker opens, whose words would hide the cause.
+  // No breaker opens: its error would hide the cause.
   for (let again = 0; again < 6; again++) expect((await ask(a)).status).toBe(508)
 })
 

@@ -1,4 +1,4 @@
-/** Models whose servers are started here, as clients meet them: real processes behind a real gateway. */
+/** Managed model servers as clients see them: real processes behind a real gateway. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { modelServer } from '../support/model-server.ts'
@@ -6,7 +6,6 @@ import { until } from '../support/until.ts'
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-/** A model `local/<id>` at an upstream `<id>` of its own. */
 interface Managed {
   options?: string[]
   command?: string[]
@@ -263,7 +262,7 @@ describe('a model whose server is started here', () => {
   })
 })
 
-/** The text of the first answer that is 200: a breaker may have to be closed first. */
+/** Waits for a 200, since a breaker may have to close first. */
 async function until2(ask: () => Promise<Response>): Promise<string> {
   let text = ''
   await until('an answer', async () => {

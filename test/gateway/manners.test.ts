@@ -1,4 +1,4 @@
-/** What real clients send along and expect back, beside the answer itself: headers, types, retries. */
+/** Headers, types and retries of real clients. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { checkHeaders, checkStream } from '../support/contract.ts'
 import { startGateway } from '../support/gateway.ts'

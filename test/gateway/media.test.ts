@@ -1,4 +1,4 @@
-/** Audio and images: a token of them costs what it does, where an upstream counts them and where it does not. */
+/** Audio and image tokens are billed at their own rates, whether the upstream counts them or not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 const AUDIO = { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'pcm16' } }
-/** A second of it, as base64 of MP3: ten tokens. */
+/** One second of MP3 as base64: ten tokens. */
 const heard = { type: 'input_audio', input_audio: { data: 'A'.repeat((8_000 * 4) / 3 + 1), format: 'mp3' } }
 
 async function ask(body: Record<string, unknown>, behaviour: Behaviour, secret = key) {
@@ -49,7 +49,7 @@ const usage = {
   prompt_tokens_details: { audio_tokens: 800, image_tokens: 100, text_tokens: 100 },
   completion_tokens_details: { audio_tokens: 300, image_tokens: 50, text_tokens: 150 },
 }
-/** 100 of text, 800 of audio, 100 of images; 150 of text, 300 of audio, 50 of images. */
+/** In: 100 text, 800 audio, 100 image; out: 150 text, 300 audio, 50 image. */
 const COST = 100 * 1_000 + 800 * 40_000 + 100 * 5_000 + 150 * 2_000 + 300 * 80_000 + 50 * 30_000
 
 test.each([
@@ -74,7 +74,7 @@ test.each([
 })
 
 test('an answer in audio that breaks off is charged for the seconds of it that came', async () => {
-  // Two seconds of 24 kHz, 16-bit mono: forty tokens.
+  // Two seconds of 24 kHz 16-bit mono: forty tokens.
   const data = Buffer.alloc(48_000).toString('base64')
   const { row } = await ask(
     { ...AUDIO, stream: true },
@@ -85,7 +85,7 @@ test('an answer in audio that breaks off is charged for the seconds of it that c
     },
   )
   const { prompt_tokens: prompt = 0, ...rest } = (await row()) ?? {}
-  // Seven tokens frame the message; the rest of its prompt is audio.
+  // Seven tokens frame the message; the rest is audio.
   expect({ prompt, ...rest }).toMatchObject({
     status: 'cut',
     audio_prompt_tokens: prompt - 7,
@@ -105,7 +105,7 @@ test('usage that audio follows is not final', async () => {
 })
 
 test('a budget has room for them at their own price, and for text at that of text', async () => {
-  // A hundred tokens written cost 0.0002 USD as text and 0.008 USD as audio.
+  // 100 output tokens cost 0.0002 USD as text and 0.008 USD as audio.
   const limited = app.key({ name: 'limited', budget: { nanoUsd: 4_000_000, period: 'day' } })
   const words = { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 }
   expect((await ask({ ...words, ...AUDIO }, wholeAnswer(), limited)).response.status).toBe(429)

@@ -1,4 +1,6 @@
-/** Whatever a client of Anthropic's API asks, valid or not: every vendor takes what it is sent, and nothing is a fault of ours. */
+/**
+ * Any request to Anthropic's API, valid or not: every vendor accepts what it gets, and no error is Tollgate's fault.
+ */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { encodeState } from '../../src/upstreams/dialects/reasoning-state.ts'
@@ -44,7 +46,7 @@ const thought = fc.oneof(
       ),
     ),
   }),
-  // As Claude has signed it, outside of this server.
+  // Signed by Claude, outside this server.
   text.map((thinking) => ({ type: 'thinking', thinking, signature: toSignature(thinking) })),
   block('redacted_thinking', {
     data: fc.oneof(
@@ -55,7 +57,6 @@ const thought = fc.oneof(
 )
 const input = fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 2 })
 
-/** An assistant's turn with so many calls, and the user's that answers them. */
 const tooled = (from: number, count: number) =>
   fc
     .record({
@@ -195,7 +196,6 @@ describe.each(VENDORS)('before %s', (vendor) => {
   })
 })
 
-/** A value within a request, and what stands there instead. */
 const spoiled = fc
   .tuple(request, fc.infiniteStream(fc.nat(1_000)), fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.constant(undefined)))
   .map(([asked, chance, value]) => {

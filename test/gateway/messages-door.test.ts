@@ -1,4 +1,4 @@
-/** The door of Anthropic's API: who is let in, how failures are told, what a long silence looks like, what counting costs. */
+/** The Messages endpoint: access, errors, keep-alives and token counting. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { costOf, startGateway } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'

@@ -1,4 +1,4 @@
-/** Clients of Anthropic's API before upstreams of three vendors, each of which refuses what the real one would. */
+/** Clients of Anthropic's API on strict upstreams of three vendors. */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
 import { googleError } from '../support/gemini-upstream.ts'
@@ -29,7 +29,7 @@ const post = (body: object, path = '/messages?beta=true') =>
     body: JSON.stringify(body),
   })
 
-/** Asks, and holds the answer to what SDKs hold it to. */
+/** Checks the answer as SDKs do. */
 async function ask(
   body: { stream?: boolean } & Record<string, unknown>,
 ): Promise<{ message: Message; by: string | null }> {
@@ -42,7 +42,7 @@ async function ask(
   return { message, by: response.headers.get('x-tollgate-upstream') }
 }
 
-/** As an agent asks: with much that no other vendor knows. */
+/** An agent's request, with fields that no other vendor knows. */
 const toRequest = (model: string, stream: boolean, messages: object[]) => ({
   model,
   stream,
@@ -100,7 +100,7 @@ describe.each(VENDORS.flatMap((vendor) => [true, false].map((stream) => [vendor,
         if (results.length > 0) messages.push({ role: 'user', content: [...results, { type: 'text', text: 'Go on.' }] })
       }
       expect(reasons).toEqual(['tool_use', 'tool_use', 'end_turn'])
-      // Claude Code takes what comes last for the answer; Gemini signs its last words behind them.
+      // Claude Code takes the last block for the answer; Gemini puts its signature behind the text.
       expect(last).toMatchObject({ type: 'text', text: 'Sunny.' })
       expect(vendors.refused).toMatchObject({ [`${vendor}-1`]: [] })
       const sent = JSON.stringify(vendors.upstreams[`${vendor}-1`]?.requests.at(-1)?.json)
@@ -116,7 +116,7 @@ describe.each(VENDORS.flatMap((vendor) => [true, false].map((stream) => [vendor,
   },
 )
 
-/** How each says that it cannot now, before its first word. */
+/** A temporary failure before the first word, per vendor. */
 const FAILURES: Record<Vendor, Behaviour> = {
   openai: errorAnswer(503, 'Busy'),
   anthropic: errorMessage(529, 'overloaded_error', 'Overloaded'),
@@ -143,7 +143,7 @@ describe.each(VENDORS.flatMap((from) => VENDORS.filter((to) => to !== from).map(
       vendors.resume(`${from}-1`)
       expect(await step(`${from}-1`, true)).toBe(0)
       expect(vendors.refused).toMatchObject({ [`${from}-1`]: [], [`${to}-2`]: [] })
-      // What one has signed comes back to it, and to nobody else.
+      // A signature returns only to its issuer.
       const own = JSON.stringify(vendors.upstreams[`${from}-1`]?.requests.at(-1)?.json)
       if (from === 'anthropic') expect(own).toContain(toSignature('Hm of anthropic-1'))
       if (from === 'gemini') expect(own).toMatch(/"thoughtSignature":"(?!skip)/)

@@ -1,6 +1,6 @@
 /**
- * What a call costs at providers of the OpenAI format, by their published rules: each worked out here by hand, and on record to the
- * nano-dollar, whole and streamed. Where a provider says what it charges, that is what counts.
+ * Costs at providers of the OpenAI format by their published rules, worked out by hand; a cost the provider states
+ * wins.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -65,7 +65,7 @@ afterAll(async () => {
   await app.stop()
 })
 
-/** An answer with this beside its choices, as text: digits stay as they are written. */
+/** As text, so that digits stay as written. */
 const whole = (more: string): Behaviour => ({
   kind: 'whole',
   body: `{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],${more}}`,
@@ -82,7 +82,6 @@ const streamed = (more: string): Stream => ({
   ],
 })
 
-/** A piece of an answer that is served as was asked for, as far as its upstream knows. */
 const PRIORITY = { choices: [{ index: 0, delta: { content: 'H' } }], service_tier: 'priority' }
 
 async function ask(model: string, behaviour: Behaviour | (() => Behaviour), stream = false) {
@@ -278,7 +277,7 @@ describe('what an upstream charges by its own word', () => {
     let calls = 0
     const answers = [errorAnswer(503), whole(`"service_tier":"flex","usage":{${USAGE},"cost":0.5}`)]
     const { row } = await ask('router/any', () => answers[calls++] ?? errorAnswer(500))
-    // The second one went to an upstream whose own word does not count.
+    // The second upstream's own cost doesn't count.
     expect(row).toMatchObject({ attempts: 2, upstream: 'spare', mode: 'flex', unpriced: 1, reported_nano_usd: null })
     expect(row).toMatchObject({ cost_nano_usd: 100 * 1_000 + 10 * 2_000 })
   })

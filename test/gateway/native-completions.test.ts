@@ -1,4 +1,4 @@
-/** Legacy completions: as they came, there and back, or not at all. */
+/** Legacy completions: passed through, or refused. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'

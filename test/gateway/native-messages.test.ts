@@ -1,4 +1,4 @@
-/** Clients of Anthropic's API before Anthropic: their words go on as they came, and come back as they are. */
+/** Clients of Anthropic's API in front of Anthropic: passthrough both ways. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -381,7 +381,7 @@ test('ids and models of anybody break nothing', async () => {
 })
 
 describe('what nobody here has read of a request', () => {
-  /** A block of a kind that is not known: 40,000 bytes are 10,000 tokens by the estimate, and 40,000 at most. */
+  /** An unknown block: 40,000 bytes are estimated at 10,000 tokens, and at most 40,000. */
   const long = HELLO.replace('"Hi"', `[{"type":"text","text":"Hi"},{"type":"new","words":"${'word '.repeat(8_000)}"}]`)
 
   test('is reserved for by its bytes', async () => {

@@ -1,4 +1,4 @@
-/** A gateway before an Anthropic that is asked as its clients ask, by a second way that is written anew, and before an OpenAI. */
+/** A gateway in front of an Anthropic with passthrough, one that is translated, and an OpenAI. */
 import { startApp, type TestApp } from '../support/app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
@@ -10,13 +10,12 @@ const PRICING =
 export interface NativeGateway {
   app: TestApp
   upstream: ScriptedUpstream
-  /** Answers after the first has failed. */
   other: ScriptedUpstream
   post(body: string, headers?: Record<string, string>, key?: string): Promise<Response>
   stop(): Promise<void>
 }
 
-/** @param settings of the upstream, behind a comma. */
+/** @param settings of the upstream, after a comma. */
 export async function startNative(settings = ''): Promise<NativeGateway> {
   const [upstream, other] = await Promise.all([startUpstream(), startUpstream()])
   const app = await startApp({
@@ -53,10 +52,8 @@ models:
   }
 }
 
-/** Of a response: 32 hex digits. */
 export const idOf = (response: Response) => String(response.headers.get('x-request-id')).slice(4)
 
-/** Events with these data, named as the API names them. */
 export const toFrames = (datas: readonly string[]) =>
   datas.map((data) => `event: ${JSON.parse(data).type}\ndata: ${data}\n\n`)
 
@@ -65,7 +62,6 @@ export const toStream = (datas: readonly string[]): Script => ({ kind: 'stream',
 export const START =
   '{"type":"message_start","message":{"model":"claude-up","id":"msg_up","type":"message","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}       }'
 
-/** The events of an answer in these words. */
 export const toAnswer = (...texts: string[]): string[] => [
   START,
   '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',

@@ -1,4 +1,4 @@
-/** Clients of OpenAI's Responses API before an upstream that speaks it: their words go on as they came, and come back as they are. */
+/** Clients of OpenAI's Responses API on an upstream that offers it: passthrough both ways. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -422,7 +422,6 @@ describe.skipIf(!hasRecordings)('what OpenAI really sent comes back byte for byt
     'azure/azure-reasoning-encrypted-content.1.chunks.jsonl',
   ])('%s', async (file) => {
     const all = readRecording(file).split('\n')
-    // One of them has several answers.
     const datas = all.slice(0, all.findIndex((data) => data.includes('"type":"response.completed"')) + 1)
     upstream.script({ kind: 'stream', steps: toFrames(datas), end: 'eof', bytesPerWrite: 1009 })
     const response = await post(HELLO)

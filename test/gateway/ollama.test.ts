@@ -1,4 +1,4 @@
-/** Ollama by its own API: what it is sent, what clients read of it, and that it never shortens a history without a word. */
+/** Ollama by its own API: requests, answers, and no silently truncated history. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { createOllama, type OllamaTurn, ollamaError } from '../support/ollama-upstream.ts'
@@ -47,7 +47,6 @@ const ask = (body: object) =>
     body: JSON.stringify({ model: 'local/tiny', messages: [{ role: 'user', content: 'Hi' }], ...body }),
   })
 
-/** The answer to a request, and what Ollama was sent. */
 async function read(body: object) {
   const response = await ask(body)
   const answer = (await response.json()) as {
@@ -129,7 +128,7 @@ test('a stream of lines has its text, its calls and its usage', async () => {
 
 test('a history that would be cut is refused, and goes to the larger route where there is one', async () => {
   play({ text: 'I have read all of it.' })
-  // Fewer of our tokens than fit, so that Ollama itself is asked.
+  // Fewer tokens than fit by Tollgate's count, so that Ollama itself has to refuse.
   const messages = Array.from({ length: 41 }, (_, at) => ({
     role: at % 2 === 0 ? 'user' : 'assistant',
     content: 'aaaa aaaa '.repeat(5),

@@ -1,7 +1,6 @@
 /**
- * The cases of the Open Responses compliance suite (github.com/openresponses/openresponses, by their ids there), built from its
- * description, with upstreams of three dialects and the built-in model. Two of them need answers that are kept, and two that are
- * optional tools of a provider's: those are refused, as the last tests say.
+ * The Open Responses compliance suite (github.com/openresponses/openresponses, by its case IDs) with three dialects and
+ * the built-in model. Cases that need stored answers or a provider's tools are refused.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { strictly } from '../support/anthropic-upstream.ts'
@@ -13,7 +12,7 @@ import { toDelta } from '../support/upstream-answers.ts'
 import { type Asker, createAsker } from './responses.ts'
 
 const CALL = { name: 'get_weather', input: { location: 'San Francisco, CA' } }
-/** Whether it is to call the tool: it is given one, and nothing has answered yet. */
+/** True if it has a tool and no result yet. */
 const isToCall = (json: unknown) => {
   const text = JSON.stringify(json)
   return text.includes('get_weather') && !text.includes('21 degrees')
@@ -92,7 +91,7 @@ interface Case {
   id: string
   body: object
   stream?: true
-  /** The type of an item that its output has to have. */
+  /** The type of a required output item. */
   item: string
 }
 
@@ -167,7 +166,7 @@ describe.each(MODELS)('%s', (model) => {
   })
 })
 
-/** What the suite asks of a server that keeps answers, or has tools of its own. */
+/** Cases that need stored answers, or the server's own tools. */
 const LEFT_OUT: [id: string, body: object, param: string][] = [
   ['previous-response-id', { previous_response_id: 'resp_1', input: 'Which word?' }, 'previous_response_id'],
   [

@@ -1,4 +1,4 @@
-/** A conversation that is too long for the target that is asked first: in its own words, whatever it speaks, it is the larger one's. */
+/** A conversation too long for the first target moves to a larger one, whatever words the refusal has. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { errorMessage, wholeMessage } from '../support/anthropic-answers.ts'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
@@ -30,7 +30,7 @@ const LLAMA = {
   n_prompt_tokens: 5123,
   n_ctx: 4096,
 }
-/** Who says it, in which dialect, how, and how much of it is told. */
+/** Provider, dialect, refusal, and how much of it is reported. */
 const SAID: [who: string, dialect: Name, said: Behaviour, most: number, asked: number][] = [
   ['llama-server', 'openai', refusal(400, LLAMA), 4096, 5123],
   [

@@ -1,6 +1,6 @@
 /**
- * The bounds on what is under way and on what is held in memory for it: beyond them 503 at once and no row, and whatever
- * becomes of a request, what it took up is free again, no less and no more.
+ * Limits on requests in flight and their memory: beyond them 503 without a row, and all capacity is released in the
+ * end.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
@@ -22,7 +22,7 @@ async function expectOverloaded(response: Response, says: string): Promise<void>
   expect(response.headers.get('retry-after')).toBe('1')
 }
 
-/** A connection that sends what it is told, as raw as that. */
+/** A connection that sends raw bytes. */
 function open({ app }: Gateway): Socket {
   const { hostname, port } = new URL(app.origin)
   const socket = connect(Number(port), hostname)
@@ -52,7 +52,7 @@ describe('of three requests at once', () => {
     await gateway.stop()
   })
 
-  /** That exactly so many find room now, streamed and whole, and that the next one is told at once. */
+  /** Checks that exactly so many fit, streamed and whole, and the next gets 503 at once. */
   async function expectExactly(count: number): Promise<void> {
     const { app, upstream, chat } = gateway
     const gate = Promise.withResolvers<void>()
@@ -79,14 +79,13 @@ describe('of three requests at once', () => {
     client.abort()
     await asked.then((response) => response.text()).catch(() => {})
     await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the abort')
-    // What it wrote is counted before it is settled, and only then its place is free.
+    // The slot is released only once the answer is counted and settled.
     await app.settled(rows + 1)
   }
   const answered = async (script: Script, body: object = {}, headers = {}) => {
     gateway.upstream.script(script)
     await (await gateway.chat({ ...body }, { headers })).text()
   }
-  /** Sends the head of a request and a part of its body, and leaves. */
   const breakOff = async (framing: string, part: string) => {
     const socket = open(gateway)
     socket.write(toHead(gateway, framing) + part)
@@ -124,7 +123,7 @@ describe('of three requests at once', () => {
     for (let i = 0; i < MAX + 1; i++) await end()
     gateway.app.pass(60_000)
     gateway.upstream.script(obliging)
-    // Closes the breaker that failures have opened.
+    // Closes the breaker that the failures opened.
     await (await gateway.chat()).text()
     await expectExactly(MAX)
   })
@@ -150,7 +149,6 @@ describe('of three requests at once', () => {
     await upstream.waitFor((all) => all.length === calls + MAX, 'three calls')
     expect((await chat({}, { headers: { authorization: 'Bearer sk-tg-wrong' } })).status).toBe(401)
     await expectOverloaded(await chat(), 'in flight')
-    // One that has not even sent its body.
     const socket = open(gateway)
     const said = new Promise<string>((resolve) => socket.on('data', (bytes) => resolve(bytes.toString())))
     socket.write(toHead(gateway, 'content-length: 100'))
@@ -162,7 +160,7 @@ describe('of three requests at once', () => {
   })
 })
 
-// Bodies that are read in one go, and bodies that are counted as they arrive.
+// Bodies read in one go, and bodies counted on arrival.
 describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
   let gateway: Gateway
   beforeAll(async () => {
@@ -175,7 +173,6 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     await gateway.stop()
   })
 
-  /** A request of about so many bytes. */
   const sized = (bytes: number) => ({ ...HELLO, metadata: { padding: 'x'.repeat(500) }, padding: 'x'.repeat(bytes) })
 
   async function* inPieces(text: string) {
@@ -238,7 +235,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     const rows = await app.count()
     await expectOverloaded(await gateway.chat(), 'requests in flight hold')
     await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the connection')
-    // The upstream has written an answer, and will charge for it.
+    // The upstream wrote an answer, and will bill it.
     const row = (await app.settled(rows + 1)).at(-1)
     expect(row).toMatchObject({ status: 'failed', http_status: 503, error_code: 'server_is_overloaded', estimated: 1 })
     expect(row?.cost_nano_usd).toBeGreaterThan(0)

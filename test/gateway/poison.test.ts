@@ -1,7 +1,4 @@
-/**
- * One key's requests that an upstream cannot stand must not take the upstream away from other keys; an upstream that fails
- * for several keys is left alone for all. Over the wire: two keys and more, two upstreams.
- */
+/** Requests of one key that break an upstream must not take it from other keys; failures of several keys may. */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -51,7 +48,7 @@ test('eight parallel requests of one key that end in 500 leave the upstream to o
   for (const { status, upstream } of await poison()) expect([status, upstream]).toEqual([200, 'second'])
   for (let each = 0; each < 10; each++) {
     expect(await ask(bystander, `question ${each}`)).toEqual({ status: 200, upstream: 'first' })
-    // Failed over without a call: its breaker is open.
+    // Fallback without a call: the breaker is open.
     const before = first.requests.length
     expect(await ask(poisoner, 'poison')).toEqual({ status: 200, upstream: 'second' })
     expect(first.requests.length).toBe(before)
@@ -66,7 +63,7 @@ test.each([403, 404, 405])('a %d that one key gets moves only that key to the ot
   expect(await ask(poisoner, 'question')).toEqual({ status: 200, upstream: 'second' })
 })
 
-/** While eight of the poisoner's are under way, and afterwards. */
+/** While eight bad requests are in flight, and afterwards. */
 async function expectServed(words: string, only: Record<string, unknown> = {}) {
   const asked = Array.from({ length: 4 }, (_, each) => ask(bystander, `${words} ${each}`, only))
   for (const { status, upstream } of await Promise.all(asked)) expect([status, upstream]).toEqual([200, 'first'])

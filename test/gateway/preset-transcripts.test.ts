@@ -1,7 +1,6 @@
 /**
- * What providers of the OpenAI format really sent, with their presets on: over HTTP, whole, byte by byte and cut anywhere; and what
- * a recorded client had sent for it, compared with what Tollgate sends. The recordings lie beside the repository; without them the
- * file has nothing to test.
+ * Recorded traffic of OpenAI-format providers with their presets: whole, byte by byte and cut anywhere; Tollgate's
+ * requests are compared with the recorded ones. Skipped without the recordings next to the repository.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { parseJson } from '../../src/domain/json.ts'
@@ -18,9 +17,9 @@ interface Recording {
   content?: string | RegExp
   reasoning?: RegExp
   calls?: [name: string, args: object][]
-  /** Each part is within what it is a part of, however the provider counts. */
+  /** Parts are included in their total, however the provider counts. */
   usage: { prompt: number; cached?: number; completion: number; reasoning?: number }
-  /** The provider's own word for what it costs. Else a token costs 1,000 nano-dollars read, 100 cached and 2,000 written. */
+  /** The provider's own cost. Otherwise nano-dollars per token: 1,000 read, 100 cached, 2,000 written. */
   nanoUsd?: number
 }
 
@@ -80,7 +79,7 @@ const RECORDINGS: Recording[] = [
     calls: [['weather', { location: 'San Francisco' }]],
     usage: { prompt: 295, completion: 22 },
   },
-  // Its reasoning is beside the completion: 12 + 1 + 228 = 241.
+  // Reasoning is not part of the completion here: 12 + 1 + 228 = 241.
   {
     file: 'xai/xai-text.json',
     content: 'Hello',
@@ -109,10 +108,10 @@ const RECORDINGS: Recording[] = [
   },
 ]
 
-/** Refusals, in the middle of a stream or at once. */
+/** Refusals, at once or mid-stream. */
 const FAILURES = ['groq/tool-use-failed.json', 'openrouter/stream-error.sse']
 
-/** Of another format than chat completions. */
+/** Formats other than chat completions. */
 const OTHERS = /^(anthropic|gemini|responses|bedrock|bedrock-mantle|azure|cohere)\/|\.request\.json$/
 
 const PRESETS = ['openai', 'groq', 'mistral', 'cerebras', 'moonshot', 'qwen', 'xai', 'openrouter']

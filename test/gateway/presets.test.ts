@@ -1,6 +1,6 @@
 /**
- * Providers that are settings and not code: what each preset sends for one rich request, and for each effort, compared whole; what
- * strict ones refuse; and one provider more, from YAML alone.
+ * Provider presets: the request each sends for one rich request and for each effort, strict providers, and a provider
+ * from YAML only.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { allPresets } from '../../src/store/presets.ts'
@@ -48,12 +48,10 @@ const RICH = {
   stream_options: { include_usage: true, include_obfuscation: false },
 }
 
-/** What is sent of it. */
 interface Sent {
-  /** Of the assistant's message, beyond its content and calls. */
+  /** Fields of the assistant's message beyond content and calls. */
   thoughts: object
   instructions?: 'developer'
-  /** Whether users keep their names. */
   names?: false
   path?: string
   auth?: object
@@ -137,7 +135,7 @@ const SENT: Record<string, Sent> = {
   huggingface: { thoughts: EVERY_THOUGHT, fields: { ...ALL, ...EFFORT, ...MAX } },
 }
 
-/** What clients may say beyond OpenAI's format, each alone. */
+/** Client extensions of OpenAI's format, one at a time. */
 const MARK = { cache_control: { type: 'ephemeral' } }
 const PICTURE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
 const EXTRA = { extra_content: { google: { thought_signature: 'AA==' } } }
@@ -175,7 +173,7 @@ const KNOWN: Record<string, string[]> = {
   ...{ groq: ['a thought'], cerebras: ['a thought'] },
 }
 
-/** The words of an effort, where they are other than those of the client: from none to max. */
+/** Effort names that differ from the client's, from none to max. */
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 const of = (...words: (string | object)[]) =>
   words.map((word) => (typeof word === 'string' ? { reasoning_effort: word } : word))
@@ -202,7 +200,7 @@ const EFFORTS_SENT: Record<string, object[]> = {
 
 const NAMES = Object.keys(SENT)
 
-/** Which preset a request was for: the first part of its path. */
+/** The path's first part names the preset. */
 const presetOf = ({ path }: { path: string }) => path.split('/')[2] ?? ''
 
 const refusing: Script = (seen) => {

@@ -1,7 +1,4 @@
-/**
- * Quirks of the corpus over real sockets: a gateway, an upstream that sends the transcript at once or byte by byte, and
- * a client whose every byte is held to the contract.
- */
+/** The quirks corpus over real sockets, at once or byte by byte; every byte a client gets is checked. */
 import { describe, expect, test } from 'bun:test'
 import { QUIRKS, readTranscript } from '../fixtures/quirks/index.ts'
 import type { Quirk } from '../fixtures/quirks/quirk.ts'
@@ -15,7 +12,7 @@ const gateway = forAllTests(startGateway)
 const pick = (...names: string[]): Quirk[] =>
   names.map((name) => QUIRKS.find((quirk) => quirk.name === name) ?? { name: `no ${name}`, shows: '' })
 
-/** The local model's upstream thinks in tags; it writes one choice a call. */
+/** The local upstream thinks in tags, and writes one choice per call. */
 const toRequest = ({ asked = {}, answers = [] }: Quirk) => ({
   model: asked.thinkTags ? 'local/tiny' : 'acme/large',
   ...(answers.some(({ logprobs }) => logprobs) ? { logprobs: true } : {}),

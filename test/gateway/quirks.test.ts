@@ -1,6 +1,5 @@
 /**
- * The corpus of sloppy upstreams, played through dialect and normaliser: whole, byte by byte, in random pieces, and cut
- * off. Every frame is held to the contract, and every answer to what the corpus says of it.
+ * The corpus of sloppy upstreams through dialect and normalizer: whole, byte by byte, in random pieces, and cut off.
  */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
@@ -22,7 +21,6 @@ const play = (quirk: Quirk, pieces: Uint8Array[], includeUsage = true) =>
 const check = (quirk: Quirk, played: Played, includeUsage = true) =>
   checkStream(played.text, askedOf(quirk, includeUsage))
 
-/** Holds an answer that was read to its end to what the corpus says of it. */
 function expectQuirk(quirk: Quirk, { failure, usage }: Played, { choices }: Pick<Report, 'choices'>): void {
   expectAnswers(choices, quirk)
   if (!quirk.error) expect(failure).toBeNull()
@@ -33,7 +31,7 @@ function expectQuirk(quirk: Quirk, { failure, usage }: Played, { choices }: Pick
   expect(usage).toMatchObject({ prompt, completion, cacheRead, reasoning })
 }
 
-/** Random cuts, the same in every run. */
+/** Random cuts, the same in each run. */
 function toCuts(bytes: Uint8Array, seed: number): number[] {
   const pick = createPicker(seed)
   return Array.from({ length: 1 + pick(40) }, () => pick(bytes.length + 1))
@@ -75,7 +73,7 @@ describe('a stream of an upstream that', () => {
   })
 })
 
-/** Where the upstream first says, in whatever way, that something of the answer has ended. */
+/** Where the upstream first ends any part of the answer. */
 function toFirstFinish(bytes: Uint8Array): number {
   const found = /"finish_reason": ?"(?!"|null"|error")|\[DONE\]/.exec(Buffer.from(bytes).toString('latin1'))
   return found ? found.index + found[0].length : Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-/** Chat requests that are refused before anything is dispatched: in which words, in which order, and without a trace. */
+/** Chat requests refused before dispatch: words, order, and no trace. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_BODY_BYTES } from '../../src/gateway/read.ts'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'

@@ -1,6 +1,6 @@
 /**
- * What providers really charged, recorded by others and read from beside the repository where it is there: what Tollgate works out
- * by their published prices is the same, to the nano-dollar; and where their word counts, that is on record.
+ * Recorded provider charges equal Tollgate's costs to the nano-dollar. Skipped without the recordings next to the
+ * repository.
  */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -16,10 +16,10 @@ const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8')
 interface Recorded {
   file: string
   cost: string
-  /** USD a token, as the provider publishes it. */
+  /** Published price, USD per token. */
   pricing: string
   nanoUsd: number
-  /** What it comes to by the prices, where those do not know all that was charged. */
+  /** The cost by the prices, if they don't cover everything. */
   byPrices?: number
 }
 
@@ -34,7 +34,7 @@ const RECORDED: Recorded[] = [
     pricing: '[{ prompt: "0.0000004", completion: "0.0000016", web_search: "0.01" }]',
     nanoUsd: 13_317_600,
   },
-  // Another model, of which it says nothing but what it charges, was asked within the call.
+  // The call used another model, of which only the charge is known.
   {
     file: 'openrouter/advisor-stream.sse',
     cost: OPENROUTER,

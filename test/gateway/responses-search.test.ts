@@ -1,4 +1,4 @@
-/** A search of the web, which agents ask of any model: done where the model and its upstream do it, and left out else. */
+/** Web search: done if model and upstream support it, otherwise dropped. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'

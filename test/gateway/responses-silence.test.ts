@@ -1,4 +1,4 @@
-/** A stream of the Responses API that is long silent, that fails, or whose client leaves: alive until then, and honest about its end. */
+/** Responses API streams that are idle, fail, or lose their client. */
 import { expect, test } from 'bun:test'
 import { forAllTests } from '../support/lifetime.ts'
 import { checkResponseStream } from '../support/responses-contract.ts'
@@ -6,7 +6,6 @@ import { errorAnswer, streamAnswer, type Whole } from '../support/upstream-answe
 import { startResponses } from './responses.ts'
 
 const BEAT = ': keep-alive\n\n'
-/** Longer than a few heartbeats. */
 const SILENCE = 400
 
 const gateway = forAllTests(() => startResponses({ config: { heartbeatMs: 50 } }))

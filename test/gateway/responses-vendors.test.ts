@@ -1,7 +1,4 @@
-/**
- * The work of an agent over the Responses API, with strict upstreams of three vendors: each refuses what the real one would refuse.
- * What one has begun another one goes on with.
- */
+/** Agent work over the Responses API on strict upstreams of three vendors; each continues what another began. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
@@ -11,7 +8,7 @@ import { toDelta } from '../support/upstream-answers.ts'
 import { type Asker, createAsker } from './responses.ts'
 
 const PATCH = '*** Begin Patch'
-/** As the model knows them: it looks, then looks and patches at once. */
+/** Tools under the models' names: look, then look and patch at once. */
 const LOOK = { name: 'files__look', input: { path: 'a.py' } }
 const APPLY = { name: 'apply_patch', input: { input: PATCH } }
 const STEPS = [[LOOK], [LOOK, APPLY]]
@@ -122,7 +119,7 @@ const ASK = {
   ],
 }
 
-/** The work from its beginning to its end, each step with the model that is next; returns what all of them said. */
+/** Runs all steps, each with the next model; returns all outputs. */
 async function work(models: readonly string[], isStream: boolean): Promise<Item[]> {
   const input: object[] = [{ role: 'user', content: 'Make a.py say hello' }]
   const said: Item[] = []
@@ -158,7 +155,7 @@ const SAID = [
   'message All done.',
 ]
 
-/** A signature that comes behind what it signs is an item of its own, which says nothing. */
+/** A signature after its content is an item of its own, without text. */
 const said = (items: readonly Item[]) => items.map(summaryOf).filter((text) => text !== 'reasoning')
 
 describe.each(VENDORS)('the work of an agent with %s', (vendor) => {

@@ -1,4 +1,4 @@
-/** The Responses API over HTTP: what its clients read, what upstreams are sent for it, and what the ledger has of it. */
+/** The Responses API over HTTP: answers, upstream requests, and ledger rows. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { costOf } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -20,7 +20,6 @@ const call = (index: number, name: string, args: string, id = `call_${index}`) =
 })
 const more = (index: number, args: string) => ({ tool_calls: [{ index, function: { arguments: args } }] })
 
-/** A stream of these deltas. */
 const say = (deltas: readonly Record<string, unknown>[], finish = 'stop'): Stream => ({
   ...streamAnswer({ tokens: 0 }),
   steps: [

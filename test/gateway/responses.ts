@@ -1,4 +1,4 @@
-/** Asking a gateway by the Responses API, each answer held to its contract. */
+/** Calls a gateway by the Responses API, and checks each answer against its contract. */
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import {
   checkResponse,

@@ -1,4 +1,4 @@
-/** Local servers that come to serve something else than the catalogue has it: what clients are told, and what they may ask. */
+/** Local servers whose model differs from the catalog. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -74,7 +74,7 @@ test('a server that is started here with less context than declared is offered w
     'context_length_exceeded',
     expect.stringContaining("This model's maximum context length is 4096 tokens."),
   ])
-  // Each change of the configuration has it laid over anew.
+  // Each change of the configuration applies it again.
   app.key()
   expect(await differences()).toMatchObject([
     { model: 'local/a', upstream: 'box', catalog: 'context_length 8192', server: '4096 tokens' },
@@ -111,7 +111,7 @@ test('a local upstream that comes back is asked again, and what was found out of
   context = 16_384
   server = serve(port)
   await lengthIs(16_384)
-  // Started anew, or with another model, between two probes.
+  // Restarted, or with another model, between two health checks.
   context = 2_048
   app.pass(120_000)
   await lengthIs(2_048)

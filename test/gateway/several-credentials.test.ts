@@ -1,4 +1,4 @@
-/** An upstream with several credentials: who is sent which, what becomes of one that is refused, and what is told of it. */
+/** An upstream with several credentials: which is sent, and what happens to a refused one. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,6 @@ const COUNTED = { prompt_tokens: 10, completion_tokens: 3 }
 let folder: string
 let upstream: ScriptedUpstream
 let app: TestApp
-/** What the upstream says to whom. */
 let refused: Map<string, Behaviour>
 beforeEach(async () => {
   refused = new Map()
@@ -59,7 +58,6 @@ function key(): string {
   return made.key
 }
 
-/** By what the upstream was asked since, in order. */
 const sentSince = (count: number) => upstream.requests.slice(count).map(credentialOf)
 
 async function sentFor(about: string): Promise<string[]> {
@@ -68,10 +66,9 @@ async function sentFor(about: string): Promise<string[]> {
   return sentSince(before)
 }
 
-/** What a conversation is sent with, as long as nothing is wrong. */
+/** The credential of a conversation if nothing is wrong. */
 const ownOf = async (about: string) => (await sentFor(about))[0] ?? ''
 
-/** The same of so many conversations, one after the other. */
 async function ownOfMany(count: number): Promise<string[]> {
   const found: string[] = []
   for (let index = 0; index < count; index++) found.push(await ownOf(`About ${index}`))
@@ -101,7 +98,7 @@ test('one that is refused is left out, its conversations go on by another one, a
       )
       .all(id.replace(/^req_/, '')),
   )
-  // Of each call it is on record which one it went by.
+  // Each call records its credential.
   const number = KEYS.indexOf(mine as never) + 1
   expect(JSON.parse(row?.first ?? '')).toMatchObject({ credential: number, http_status: 401 })
   const instead = KEYS.indexOf((await sentFor('Mine'))[0] as never) + 1
@@ -175,7 +172,7 @@ test('where all are refused the client is told so once, in words that hold none 
   expect(response.status).toBe(502)
   for (const one of KEYS) expect(text).not.toContain(one)
   expect(new Set(sentSince(before))).toEqual(new Set(KEYS))
-  // Then one call is enough to find out.
+  // Then one call is enough to detect it.
   expect(await sentFor('Mine')).toHaveLength(1)
   refused.clear()
   expect((await ask('Mine')).status).toBe(200)

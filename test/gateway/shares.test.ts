@@ -1,4 +1,4 @@
-/** What one key may hold of a server while others are there: places, and memory. */
+/** Fair-share limit of one key: slots and memory. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { type AdmissionSlot, Load, OverloadState } from '../../src/gateway/admission.ts'
@@ -14,14 +14,13 @@ const [ann, bob] = ['ann', 'bob'].map((name) => toKey({ id: name, name })) as [
   ReturnType<typeof toKey>,
 ]
 
-/** A load of 8 places and 80 MiB, of which a key holds a quarter. */
+/** 8 slots and 80 MiB, a quarter of them per key. */
 function createLoad(share = 0.25) {
   const clock = { nowMs: 0 }
   const load = new Load({ maxInFlight: 8, maxBufferedBytes: 80 * MIB, share, nowMs: () => clock.nowMs })
   return { load, clock }
 }
 
-/** Takes places until one is refused. */
 function fill(load: Load, key = ann) {
   const places: AdmissionSlot[] = []
   for (;;) {

@@ -1,4 +1,4 @@
-/** The writing end of a stream: it waits only where the client must read first, and not for ever. */
+/** The writing end of a stream: it waits only for the client to read, and not forever. */
 
 import { describe, expect, test } from 'bun:test'
 import { Sink, type SinkOptions } from '../../src/gateway/stream.ts'
@@ -57,7 +57,7 @@ test('a server that stops waits for no reader, and still says its last words', a
   const waiting = sink.write('text')
   client.abort('stopped')
   await expect(waiting ?? Promise.resolve()).rejects.toMatchObject({ end: 'stopped' })
-  // The tail of an answer that was settled as whole by then.
+  // The tail of an answer already settled as whole.
   await expect(sink.write('tail') ?? Promise.resolve()).rejects.toMatchObject({ end: 'stopped' })
   sink.end('the reason')
   expect(written).toEqual(['text', 'tail', 'the reason'])

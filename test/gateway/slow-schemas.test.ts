@@ -1,10 +1,10 @@
-/** Schemas that take long to check, over the wire: they cost the key that sends them time, and no other key. */
+/** Schemas that are slow to check delay only their own key. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import { wholeAnswer } from '../support/upstream-answers.ts'
 
 const PARALLEL = 16
-/** The pattern is tried on it in more ways than there are seconds. */
+/** The pattern has more ways to match than there are seconds. */
 const ENDLESS = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
 const ANSWER = `{"a":"${'a'.repeat(40)}!"}`
 const ORDINARY = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
@@ -39,10 +39,10 @@ test('one key’s many endless patterns keep another key’s structured requests
       body: { choices: [{ message: { content: ANSWER } }] },
     })
   }
-  // Nearly all of them still wait for the check of their answer.
+  // Nearly all of them still wait for their check.
   expect(over).toBeLessThan(3)
   leaving.abort()
   await Promise.all(all)
-  // What they have cost is on record a little later.
+  // Their cost is recorded a little later.
   await several.app.settled(PARALLEL + 3)
 })

@@ -1,6 +1,6 @@
 /**
- * Through every door: what still runs when a stop waits no longer is told so in its format, is on record as the server's doing, and is
- * billed as any other cut. What becomes of the process is in `e2e/drain.test.ts`.
+ * On every endpoint: a request interrupted by a shutdown gets an error in its format, is recorded as the server's
+ * doing, and is billed as interrupted. `e2e/drain.test.ts` tests the process.
  */
 import { expect, test } from 'bun:test'
 import { CLIENT_FORMATS, hear } from '../support/door-clients.ts'
@@ -15,7 +15,7 @@ const [FIRST] = WORDS
 
 const FORMATS = ['chat', 'messages', 'responses', 'completions'] as const
 
-/** How an upstream streams that is asked at this path. */
+/** The stream format of an upstream path. */
 function streamAt({ path }: Seen): StreamFormat {
   const name = FORMATS.find((each) => path === `/v1${CLIENT_FORMATS[each].path}`)
   const stream = name && UPSTREAM_FORMATS[name].stream
@@ -23,7 +23,6 @@ function streamAt({ path }: Seen): StreamFormat {
   return stream
 }
 
-/** Says the first word, and then this. */
 const beginning =
   (more: (format: StreamFormat) => StreamStep[], end?: 'hang') =>
   (seen: Seen): Behaviour => {
@@ -36,9 +35,7 @@ interface Amid {
   script: Script
   config?: DoorOptions['config']
   stream: boolean
-  /** What each client has read before the stop. */
   read: string | null
-  /** Goes on while it stops. */
   during?(): Promise<void>
 }
 
@@ -46,11 +43,11 @@ interface Told {
   status: number
   headers: Headers
   text: string
-  /** Of its line in the log, which says what its row does. */
+  /** The log line, which matches its row. */
   row: Record<string, unknown> | undefined
 }
 
-/** Asks at every door, has the server stop amid the answers without a wait, and returns what became of each. */
+/** Stops the server without a grace period amid answers on each endpoint. */
 async function stopAmid(doors: readonly Door[], amid: Amid): Promise<Told[]> {
   const { script, config = {}, stream, read, during } = amid
   const { app, near, far, ask }: DoorGateway = await startDoors({ config: { drainMs: 0, ...config } })
@@ -71,7 +68,6 @@ async function stopAmid(doors: readonly Door[], amid: Amid): Promise<Told[]> {
   })
 }
 
-/** A client that reads what it gets. */
 function listen(asked: Promise<Response>) {
   const client = { text: '', ended: read() }
   async function read(): Promise<Response> {

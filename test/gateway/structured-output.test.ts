@@ -1,4 +1,4 @@
-/** Structured output from a model that knows nothing of it, as a client sees it, and as the ledger does. */
+/** Structured output from a model without it, as clients and the ledger see it. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { startGateway, usageOf } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
   rows = await gateway.app.count()
 })
 
-/** Answers with these texts, one a call, and then with the last again. Returns how many calls there were. */
+/** One text per call, the last one repeated. Returns the number of calls. */
 function script(...texts: string[]): () => number {
   let calls = 0
   gateway.upstream.script(() => wholeAnswer({ tokens: [texts[Math.min(calls++, texts.length - 1)] ?? ''] }))
@@ -28,7 +28,7 @@ function script(...texts: string[]): () => number {
 
 const lastRow = async () => (await gateway.app.settled(rows + 1)).at(-1)
 
-/** The data of a stream's frames, and the text that its deltas make. */
+/** Returns a stream's data and its text. */
 function read(stream: string) {
   const frames = stream.split('\n\n').flatMap((frame) => (frame.startsWith('data: ') ? [frame.slice(6)] : []))
   const chunks = frames.filter((frame) => frame !== '[DONE]').map((frame) => JSON.parse(frame))
@@ -130,7 +130,7 @@ describe('an answer of a hosted model that promises to keep to schemas is delive
       begun.resolve()
       const body = await response.text()
       expect(stream ? read(body).text : JSON.parse(body).choices[0].message.content).toBe(text)
-      // The header of a stream has left before its end is known.
+      // A stream's header is sent before its end is known.
       expect(response.headers.get('x-tollgate-schema')).toBe(isMarked && !stream ? 'unmet' : null)
       const code = isMarked ? 'schema_not_met' : null
       expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({

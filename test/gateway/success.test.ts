@@ -1,4 +1,4 @@
-/** Answers that went well: the bytes a client gets, what the upstream was sent, and what the ledger says it cost. */
+/** Successful answers: bytes to the client, the upstream's request, and the cost. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
@@ -14,7 +14,7 @@ beforeEach(async () => {
   rows = await gateway.app.count()
 })
 
-/** The row of the request that a test has just made, and what the upstream saw of it. */
+/** The test's own row, and the upstream's view of it. */
 async function recorded() {
   const row = (await gateway.app.settled(rows + 1)).at(-1)
   const seen = gateway.upstream.requests.at(-1)

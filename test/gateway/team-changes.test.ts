@@ -1,4 +1,4 @@
-/** Teams that change under a running server, and keys that change their team: what was spent stays where it was. */
+/** Teams edited on a running server, and keys that change teams: spend stays where it was. */
 
 import { expect, test } from 'bun:test'
 import type { TeamChanges } from '../../src/keys/definition.ts'
@@ -23,7 +23,7 @@ async function ask(secret: string, body: object = {}) {
 }
 
 const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
-/** A request without a cap may cost a thousand written tokens; it does cost ten read and five written. */
+/** Without a cap a request may write 1,000 tokens; it reads ten and writes five. */
 const [MAX, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
 const spent = (requests: number) =>
   `Budget exceeded for team \`crew\`: 0.002 USD per month limit, ${(requests * SPENT) / 1e9} USD spent`
@@ -36,7 +36,7 @@ test('a larger budget lets its keys in, a smaller one refuses them, and what is 
   expect([(await ask(ann)).status, (await ask(bob)).status]).toEqual([200, 200])
   edit('crew', budget(MAX))
   expect((await ask(ann)).text).toContain(spent(2))
-  // Without one nothing is refused; with one again, what was spent meanwhile counts.
+  // Without a budget nothing is refused, but spend still counts once there is one.
   edit('crew', { budget: null })
   expect((await ask(bob)).status).toBe(200)
   await gateway.app.settled(3)

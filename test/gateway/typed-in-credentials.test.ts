@@ -1,4 +1,4 @@
-/** A credential that was typed in: it reaches its upstream, costs no request anything more, and reaches nobody else. */
+/** A stored credential reaches only its upstream, and adds no cost to requests. */
 import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const SECRET = 'not-like-any-key~0123456789'
 
 const gateway = forEachTest(startGateway)
 
-/** As another process beside the server does it. */
+/** As another process does it. */
 async function edit(changes: UpstreamChanges): Promise<void> {
   const { dataFolder } = gateway.app
   const { sqlite, store } = openForCommand(dataFolder, {})

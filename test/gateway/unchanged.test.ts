@@ -1,4 +1,4 @@
-/** A long conversation reaches its upstream as it was written, and only where that says the same to every reader. */
+/** A long conversation reaches its upstream byte for byte, if every reader would read it alike. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -25,11 +25,10 @@ afterAll(async () => {
   await app.stop()
 })
 
-/** Long enough to be worth it. */
+/** Long enough to be passed unchanged. */
 const LONG = 'tell me\\n\\u0061gain, é '.repeat(1_000)
 const MESSAGES = `[ {"role" : "user","content":"${LONG}", "name":"a"} ]`
 
-/** What the upstream was sent for a body. */
 async function send(text: string) {
   const response = await fetch(`${app.baseUrl}/chat/completions`, {
     method: 'POST',
@@ -83,7 +82,7 @@ test.each([
     model: 'large-v1',
     ...(metadata ? { metadata } : {}),
   }
-  // Key by key, so that one that stands twice would show.
+  // Key by key, so that a duplicate would show.
   expect(sent.length).toBe(JSON.stringify(read).length)
   expect(JSON.parse(sent)).toEqual(read)
 })

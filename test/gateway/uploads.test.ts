@@ -1,4 +1,4 @@
-/** Bodies that do not arrive: each has so long, however it drips, and no longer than until the server stops. */
+/** Request bodies that never arrive: a total time limit, and none after a stop. */
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { readBody, Uploads } from '../../src/gateway/read.ts'

@@ -1,4 +1,4 @@
-/** A conversation goes on with another vendor, and back: every strict upstream takes what it is sent, and nothing is lost but signatures. */
+/** A conversation moves to another vendor and back: strict upstreams accept it, and only signatures are lost. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { errorMessage, toSignature } from '../support/anthropic-answers.ts'
 import { toFrames } from '../support/frames.ts'
@@ -15,7 +15,7 @@ const parameters = { type: 'object', properties: { city: { type: 'string' } }, r
 const tools = ['weather', 'clock'].map((name) => ({ type: 'function', function: { name, parameters } }))
 const mark = { cache_control: { type: 'ephemeral' } }
 
-/** How each says that it cannot now, before its first word. */
+/** A temporary failure before the first word, per vendor. */
 const FAILURES: Record<Vendor, Behaviour[]> = {
   openai: [errorAnswer(503, 'Busy'), { kind: 'reset' }],
   anthropic: [errorMessage(529, 'overloaded_error', 'Overloaded'), { kind: 'reset' }],
@@ -24,7 +24,7 @@ const FAILURES: Record<Vendor, Behaviour[]> = {
 
 const PICTURE = 'iVBORw0KGgo='
 
-/** The second tool has a picture to show. */
+/** The second tool returns an image. */
 const toResult = (text: string, at: number) =>
   at === 0
     ? text
@@ -33,7 +33,7 @@ const toResult = (text: string, at: number) =>
         { type: 'image_url', image_url: { url: `data:image/png;base64,${PICTURE}` } },
       ]
 
-/** Plays one conversation: a turn of two calls each with both, then the answer with the first again. */
+/** A turn of two calls with each vendor, then the answer with the first again. */
 async function converse(model: string, stream: boolean, failure: Behaviour): Promise<void> {
   const [from = '', to = ''] = model.split('/')
   const second = to === 'mistral' ? to : `${to}-2`
@@ -61,7 +61,7 @@ async function converse(model: string, stream: boolean, failure: Behaviour): Pro
   expect(await ask(second)).toBe(2)
   expect(await ask(second)).toBe(0)
   expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Sunny.' })
-  // The first one is there again, and reads what it has signed itself.
+  // The first is back, and reads its own signature.
   vendors.resume(`${from}-1`)
   messages.push({ role: 'user', content: 'Thanks. And?' })
   expect(await ask(`${from}-1`)).toBe(0)
@@ -97,7 +97,7 @@ describe.each(VENDORS)('what %s has begun', (from) => {
   })
 })
 
-/** What the strict upstreams count, as their clients are told: read, of it from the cache, written. */
+/** Reported to clients: read, of it from the cache, written. */
 const COUNTED: Record<Vendor, [prompt: number, cached: number, completion: number]> = {
   openai: [20, 0, 4],
   anthropic: [10, 0, 5],
