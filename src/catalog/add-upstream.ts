@@ -1,5 +1,6 @@
 /**
- * Adds a provider. Its models, routes, and prices are `discovered`, so files override them and refreshes update them.
+ * Adds a provider: its upstream becomes the administrator's, its models, routes, and prices are `discovered`, so files
+ * override them and refreshes update them.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'

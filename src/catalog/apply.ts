@@ -38,7 +38,7 @@ import type { CatalogSource } from './source.ts'
 export interface DestructiveOptions {
   /** Deletes undeclared entries; `managed`: only of local model servers. */
   prune?: boolean | 'managed'
-  /** Discards manual changes to declared entries. */
+  /** Discards manual changes to entries that the catalog declares. */
   discardEdits?: boolean
 }
 
@@ -265,8 +265,8 @@ async function readVersion(store: ConfigStore, number: number): Promise<KeptCata
 export type Reverted = Edited & { revision: string }
 
 /**
- * Restores all layers, as a new version. The catalog file stays and applies again at the next apply. Entries get their
- * prices back. Throws `version_not_found`.
+ * Restores all layers to a version, or plans that, as a new version. The catalog file is not changed and applies again
+ * at the next apply. Entries get their prices back. Throws `version_not_found`.
  */
 export async function revertCatalog(
   store: ConfigStore,

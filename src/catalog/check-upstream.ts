@@ -35,6 +35,7 @@ export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {
       `must reference an environment variable, such as \${${example}}, or a file by its full path, such as file:/run/secrets/${id}. Don't write the key itself.`,
     )
   }
+  // Passed-through requests are limited to listed fields.
   const isListed =
     toItems(findDialect(dialect)?.defaults.remote.passthrough).length > 0 ||
     toItems(entry.passthrough ?? preset?.settings?.passthrough).length > 0
@@ -115,7 +116,7 @@ const FIELDS = /^[A-Za-z][\w.:-]*\*?$/
 
 /**
  * A field that is never held back is probably a mistake.
- * @param isListed whether only listed unknown fields are sent.
+ * @param isListed whether the upstream receives only listed fields that its format doesn't define.
  */
 function explainPass(name: string, isListed: boolean): string | null {
   if (!FIELDS.test(name))

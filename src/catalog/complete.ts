@@ -153,7 +153,7 @@ export function lacksPrice(entry: Entry, upstreams: Entry): boolean {
   return entry.pricing === undefined && toItems(entry.routes).map(toEntry).some(isPaid)
 }
 
-/** Of the first route; free if all are local. */
+/** The price of the first route; free if all routes are local. */
 function toFallbackPrice(routes: DeclaredRoute[]): PricingItem[] {
   const first = routes.filter((route) => route.pricing).sort((a, b) => a.priority - b.priority)[0]
   return first?.pricing ?? FREE

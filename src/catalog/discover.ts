@@ -47,7 +47,7 @@ export interface Discovered {
   notes: string[]
 }
 
-/** If unknown; the provider then rejects too long prompts. */
+/** If unknown; the provider then rejects prompts that are too long. */
 const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
@@ -108,7 +108,7 @@ const toCount = (count: number) => `${count} of its models ${count === 1 ? 'is' 
 
 const MAX_CHARS = 60
 
-/** Used if neither the provider nor known facts say what they do. */
+/** Names of models that don't chat, used if neither the provider nor known facts say so. */
 const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
@@ -131,7 +131,7 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   const found = provider === null ? undefined : findAt(known, provider, model.id)
   if (!found) return !OTHER_NAMES.test(model.id)
   const { input = 0, output = 0 } = found.cost ?? {}
-  // Charging only for input means embeddings.
+  // Models that charge only for input make embeddings.
   return found.modalities.output.includes('text') && (output > 0 || input === 0)
 }
 

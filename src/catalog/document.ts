@@ -24,7 +24,7 @@ export interface CatalogDocument {
   errors: { line: number; message: string }[]
   /** True if the values can be checked anyway. */
   readable: boolean
-  /** From 1, of a field or its nearest existing parent. */
+  /** The line, from 1, of a field, or of its nearest existing parent. */
   lineOf(segments: readonly (string | number)[]): number
 }
 

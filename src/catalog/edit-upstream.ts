@@ -235,7 +235,7 @@ function requireCredentials(upstream: UpstreamRow, given: readonly string[] = []
   }
 }
 
-/** Shown for a stored credential. */
+/** Shown in place of a stored credential; references are shown as they are. */
 export const STORED = 'stored'
 
 export const toStoredLabel = ({ length }: readonly unknown[]) => (length === 1 ? STORED : `${length} ${STORED}`)

@@ -137,8 +137,8 @@ function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
 }
 
 /**
- * Before layers existed, a manual change replaced the whole row, so nothing is below it. Unpacks versions one at a
- * time.
+ * The newest version without manual settings of a model. Before layers existed, a manual change replaced the whole row,
+ * so nothing is below it. Versions are unpacked one at a time.
  */
 async function findEarlier(store: ConfigStore, slug: string): Promise<Pick<CatalogLayers, 'models' | 'routes'> | null> {
   for (const { number } of (await store.readVersions()).toReversed()) {

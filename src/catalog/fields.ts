@@ -1,6 +1,6 @@
 /**
- * Defines every field of upstreams, models, routes, and aliases once: shape, description, column, default, and manual
- * settability. Files, plans, exports, and the admin API follow from it.
+ * Defines every field of upstreams, models, routes, and aliases once: shape, description, column, default, and whether
+ * it can be set manually. Files, plans, exports, and the admin API follow from it; the checks say how fields relate.
  */
 import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } from '@sinclair/typebox'
 import type { Fields } from '../domain/changes.ts'
@@ -144,7 +144,7 @@ export const Upstream = closed({
     description: 'Base URL, such as `https://api.openai.com/v1`.',
     byHand: { none: "the preset's" },
   }),
-  /** References. The admin API takes credentials. */
+  /** One or several references. The admin API takes the credential itself. */
   api_key: upstream('apiKeyRef', Type.Union([text(), Type.Array(text(), { minItems: 1, maxItems: 50 })])),
   local: upstream('local', flag(), { default: false, description: 'True if it is free.', byHand: true }),
   enabled: upstream('enabled', flag(), { default: true, description: ENABLED, byHand: true }),
@@ -242,7 +242,7 @@ export type ModelEntry = Static<typeof Model>
 export type RouteEntry = Static<typeof Route>
 export type PricingEntry = Static<typeof Pricing>
 
-/** Facts that every model needs. */
+/** Facts that every model needs, from its entry or known facts. Prices have their own rules. */
 export const FACT_FIELDS = [
   ['name', 'name'],
   ['contextLength', 'context_length'],
@@ -265,7 +265,7 @@ export const saysOf = <Fields extends TProperties>({ properties }: { properties:
   description: `${properties[field]?.description}`,
 })
 
-/** Besides `process` and `deadlines.start`. */
+/** Fields that configure a model server, besides `process` and `deadlines.start`. */
 export const PROCESS_FIELDS = namedOf(Upstream).flatMap(([field, { process }]) => (process ? field : []))
 
 /** Valid field names at a path. */

@@ -33,7 +33,7 @@ export interface ParseOptions {
 export interface ParsedCatalog {
   catalog: Catalog
   memory: MemoryBudgets
-  /** Null if not set. */
+  /** Devices of local model servers; null if not set. */
   devices: [upstream: string, device: string | null][]
   /** Each wildcard and its number of models. */
   wildcards: { wildcard: string; models: number }[]
@@ -297,7 +297,9 @@ function leaveOut(rows: CatalogRows, problems: readonly Problem[], leftOut: Expo
   return { upstreams, models, routes: rows.routes.filter((row) => routes.has(row) && slugs.has(row.model)), aliases }
 }
 
-/** Or below it. Names may contain dots, so only field names count as below. */
+/**
+ * The first problem at a path or below it; null if none. Names may contain dots, so only field names count as below.
+ */
 function explainAt(problems: readonly Problem[], at: string): string | null {
   const found = problems.find(
     ({ path }) => path === at || (path.startsWith(at) && /^(\.[a-z_]+|\[\d+\])+$/.test(path.slice(at.length))),

@@ -44,7 +44,7 @@ export interface KnownProvider {
   name?: string
   /** Base URL, unless the library's default or customer-specific. */
   api?: string
-  /** Environment variables. */
+  /** Environment variables of its libraries. */
   env?: string[]
   /** Its client library, which tells its API format. */
   npm?: string
@@ -65,7 +65,7 @@ export function findFacts(known: KnownProviders, slug: string, routes: Named[]):
   return model ? toFacts(model) : {}
 }
 
-/** By model ID (`<vendor>/<name>`), else by the first known route. */
+/** By model ID (`<vendor>/<name>`), else by the first route with a known upstream and model. */
 function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownModel | null {
   const slash = slug.indexOf('/')
   const places = [
@@ -79,7 +79,10 @@ function findKnown(known: KnownProviders, slug: string, routes: Named[]): KnownM
   return null
 }
 
-/** For Anthropic's format. A model that accepts a token budget uses that even if it accepts efforts. */
+/**
+ * Reasoning settings for Anthropic's format. A model that accepts a token budget uses that even if it accepts efforts
+ * too.
+ */
 export function findRouteSettings(known: KnownProviders, slug: string, route: Named): RouteSettings {
   const model = findKnown(known, slug, [route])
   return model ? toRouteSettings(model) : {}
@@ -110,7 +113,7 @@ export function toRouteSettings(model: KnownModel): RouteSettings {
   }
 }
 
-/** For OpenAI's format: efforts, or none if the model would reject any. */
+/** Reasoning settings for OpenAI's format: efforts, or none if the model would reject any. */
 export function toEffortSettings({ reasoning, reasoning_options: options, temperature }: KnownModel): RouteSettings {
   const sampling = temperature === false ? { sampling: false } : {}
   if (!reasoning || options?.length === 0) return { thinking: 'none', ...sampling }
@@ -146,7 +149,7 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   }
 }
 
-/** models.dev lists them as text models, so names decide. */
+/** models.dev lists embedding models as text models, so their names decide. */
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
 
@@ -179,9 +182,9 @@ const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
   /\bclaude\b/i.test(name) && write !== undefined && Math.abs(write - 1.25 * input) < 1e-9
 
 /**
- * A higher price of reasoning means Qwen's thinking mode, where all output costs that
+ * If the list prices reasoning above output, it is Qwen's thinking mode, where all output costs the higher price
  * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). Responses don't tell the mode, so all output costs
- * it: too much without thinking, never too little.
+ * the higher price: too much without thinking, but never too little.
  */
 function toOutputPrices(output: number, reasoning: number | undefined): { written: number; thoughts?: number } {
   if (reasoning === undefined) return { written: output }

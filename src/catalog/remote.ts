@@ -168,9 +168,9 @@ const WHY_NOT_FOUND = {
 }
 
 /**
- * Null if allowed.
+ * Why an address is not allowed; null if it is.
  * @param local whether the upstream is declared local
- * @param found result of the lookup; ignored for IP addresses
+ * @param found result of looking up the host; ignored for IP addresses
  */
 export function explainAddress(baseUrl: string, local: boolean, found: Found): string | null {
   const host = hostOf(baseUrl)

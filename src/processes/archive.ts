@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted `.tar.gz` with the system's `tar`, limited in size, without permissions, owners, or times, and
- * with nothing that points outside the folder.
+ * Unpacks an untrusted `.tar.gz` with the system's `tar` into an empty folder: without permissions, owners, or times,
+ * limited in size, and with nothing that points outside the folder.
  */
 import { chmodSync, createReadStream, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
@@ -59,7 +59,6 @@ async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise
   }
 }
 
-/** Some versions of tar only warn when they strip unsafe parts of a name. */
 function requireTaken(code: number, said: string): void {
   if (/removing leading|member name contains|path contains/i.test(said))
     throw new BadArchive('has an entry outside its folder')

@@ -214,7 +214,7 @@ function toReason(needBytes: number | null, mostBytes: number, device: string | 
 /** The measured memory of a process says nothing about a GPU's. */
 const isMeasurable = ({ device }: ProcessSpec) => device === null || device === CPU
 
-/** A server without a device may be on any. */
+/** Without a device, it may be on any. */
 const mayShare = (one: string | null, other: string | null) => one === other || one === null || other === null
 
 /** Times are monotonic, ms. */
@@ -233,7 +233,7 @@ export interface Resident {
 /** A model with queued requests that is not loaded. */
 export interface Wanted {
   id: string
-  /** If null, it gets all memory that pinned models leave. */
+  /** If null, it gets all memory but that of pinned models. */
   needBytes: number | null
   sinceMs: number
 }
@@ -256,8 +256,9 @@ export type LoadStep =
   | { kind: 'never'; mostBytes: number }
 
 /**
- * Evicts the least recently used models first, never one with requests in flight. A loaded model stays for a while, so
- * that two models called in turn don't spend all time loading.
+ * Evicts the least recently used models first, never one with requests in flight. Requests for a loaded model go first,
+ * but only for `patienceMs`. A loaded model stays for a while, so that two models called in turn don't spend all time
+ * loading.
  */
 export function planLoad(wanted: Wanted, residents: readonly Resident[], machine: Machine): LoadStep {
   const { budgetBytes, nowMs, patienceMs } = machine
@@ -281,7 +282,6 @@ export function planLoad(wanted: Wanted, residents: readonly Resident[], machine
   const soon = loaded.flatMap(({ keptUntilMs }) => (keptUntilMs > nowMs ? keptUntilMs : []))
   const times = isImpatient ? soon : [...soon, impatientMs]
   const atMs = times.length === 0 ? null : Math.min(...times)
-  // Models within their minimum stay keep serving the requests they were loaded for.
   const held = loaded.filter(({ keptUntilMs }) => keptUntilMs <= nowMs)
   return { kind: 'wait', atMs, hold: isImpatient ? (choose(held, lackBytes) ?? []) : [] }
 }

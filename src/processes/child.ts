@@ -22,7 +22,7 @@ interface LaunchOptions {
   environment: Readonly<Record<string, string | undefined>>
   /** See `toServerEnvironment`. */
   owner: string | null
-  /** Gets its output, with the key redacted. */
+  /** Its output, with the key redacted. */
   write(text: string): void
 }
 
@@ -80,10 +80,10 @@ export async function runStopCommand(spec: ProcessSpec, filling: Filling, option
   }
 }
 
-/** Redacts a secret from streamed text, also across pieces. */
+/** Redacts a secret, also across pieces of text. */
 export class Redactor {
   readonly #secret: string
-  /** A possible start of the secret. */
+  /** A possible start of the secret, not shown yet. */
   #held = ''
 
   constructor(secret: string) {
@@ -102,7 +102,7 @@ export class Redactor {
     return this.#held.length < TELLING ? this.#held : HIDDEN
   }
 
-  /** How many of the secret's first characters the text ends with. */
+  /** How much of the secret's start the text ends with. */
   #begun(text: string): number {
     let count = Math.min(this.#secret.length - 1, text.length)
     while (count > 0 && !text.endsWith(this.#secret.slice(0, count))) count--
@@ -132,7 +132,7 @@ interface GuardedOptions {
 const SCRIPT =
   'exec 3<&0; (trap "" TERM INT HUP; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" </dev/null 3<&-'
 
-/** Limit for reading its last output, since a process that left the group may hold the pipes open. */
+/** A process that left the group may hold the pipes open. */
 const LAST_WORDS_MS = 1_000
 
 /** The program must exist. */

@@ -55,7 +55,7 @@ export function explainProgram(program: string, path: string): string | null {
     : `program ${program} is not on the server's PATH; install it or use its full path in \`process\``
 }
 
-/** Nothing else is passed on, since our environment contains credentials. */
+/** Our environment contains credentials, so nothing else is passed on. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|NVIDIA_\w+|HIP_\w+|ROCR_\w+|HSA_\w+|GGML_\w+|LLAMA_\w+|VK_\w+|HF_HOME|HF_HUB_\w+|VLLM_\w+|OMP_\w+|DOCKER_\w+)$/
 
@@ -82,7 +82,7 @@ export function toServerEnvironment(
   }
 }
 
-/** Looked up on the server's PATH, which starts with the data folder's `engines/`. */
+/** The server's PATH starts with the data folder's `engines/`. */
 export const LLAMA_SERVER = 'llama-server'
 
 interface Serving {
@@ -96,7 +96,7 @@ interface Serving {
   device: string | null
 }
 
-/** Prompt tokens between checks for disconnected clients. */
+/** Prompt tokens between two checks for disconnected clients, so that a canceled long prompt ends soon. */
 const BATCH = 512
 
 /**

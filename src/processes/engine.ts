@@ -61,8 +61,8 @@ const LOG_BYTES = 4 * 1024 * 1024
 const MAX_WAITING = 1024 * 1024
 
 /**
- * A bounded log file, rotated to `<file>.1`. Never throws or blocks the server: output that the disk can't take is
- * dropped.
+ * A log file of bounded size, rotated to `<file>.1`. Never throws and never blocks the server: output that the disk
+ * can't take is dropped.
  */
 export class LogFile {
   readonly #path: string
@@ -130,7 +130,7 @@ interface Question {
   signal: AbortSignal
 }
 
-/** Bypasses proxies, unlike `fetch`. Rejects on connection errors, too large responses, and timeouts. */
+/** Bypasses proxies, unlike `fetch`. Rejects also on too large responses and timeouts. */
 export async function askDirectly(url: URL, { headers, body, mostBytes, signal }: Question): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const all = {

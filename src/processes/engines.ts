@@ -122,7 +122,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     )
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
-  // Even if installed, because its files may have changed.
+  // Its files may have changed.
   const { program, version } = await unpackNew(name, options)
   const notes: Note = {
     version,
@@ -207,7 +207,7 @@ function findProgram(folder: string): string | null {
 }
 
 const VERSION_MS = 30_000
-/** Characters of output kept, and shown in an error. */
+/** Characters of output, kept and in errors. */
 const [MAX_KEPT, MAX_SAID] = [10_000, 300]
 
 /** Runs `--version`, which loads all its libraries. */

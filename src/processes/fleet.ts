@@ -1,4 +1,4 @@
-/** All managed model servers: commands, queues, status, manual start and stop. `arrange.ts` decides which run. */
+/** All managed model servers: commands, queues, status. `arrange.ts` decides which run. */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endOfUnsent, queuedTooLong, type UpstreamError } from '../domain/error.ts'
 import type { ProcessSpec, ProcessSpecs, ServerState, ServerStatus } from '../domain/model-server.ts'
@@ -41,7 +41,7 @@ export interface Ask {
   signal: EndSignal
   /** Maximum wait. */
   patienceMs: number
-  /** Gets a description of its place in the queue; null once it no longer waits. */
+  /** Describes its place in the queue; null once it no longer waits. */
   onWaiting?(note: (() => string) | null): void
 }
 
@@ -124,7 +124,7 @@ export class Fleet {
     return supervisor
   }
 
-  /** Resolves when the server is ready and it is the request's turn. Rejects with an UpstreamError. */
+  /** Resolves when it is the request's turn on a ready server. Rejects with an UpstreamError. */
   lease(ask: Ask): Promise<Lease> {
     const { promise, resolve, reject } = Promise.withResolvers<Lease>()
     try {
@@ -185,7 +185,7 @@ export class Fleet {
     const { supervisor, spec } = model
     const { server, failure, phase, state } = supervisor
     const now = { nowMs: this.#deps.clock.nowMs(), isDraining: this.#arrangement.isDraining }
-    // If requests would wait for a restart, the upstream must not count as down.
+    // An upstream whose requests wait for a restart must not count as down.
     if (state === 'failed' && failure && toFailed(failure, model, now)) return toFailedReadiness(failure)
     if (this.#arrangement.isTooLarge(model)) return { state: 'down', reason: `it ${TOO_LARGE}` }
     // The next request starts it.
@@ -247,11 +247,11 @@ export class Fleet {
     return true
   }
 
-  /** Resolves once the server neither loads nor stops, nor waits to. */
+  /** Resolves once it neither loads nor stops, nor waits to. */
   settled = (id: string): Promise<ServerStatus | null> =>
     this.#until(id, ({ supervisor: { phase }, wanted }) => phase !== 'loading' && wanted === null)
 
-  /** Resolves once the server has stopped; it may be loading again for queued requests. */
+  /** Resolves once it has stopped; it may be loading again for queued requests. */
   stopped = (id: string): Promise<ServerStatus | null> => this.#until(id, () => true)
 
   async #until(id: string, isSo: (model: ManagedModel) => boolean): Promise<ServerStatus | null> {

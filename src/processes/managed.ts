@@ -1,6 +1,4 @@
-/**
- * Connects the fleet to a server: logs and measured memory in the data folder, and the backend of managed upstreams.
- */
+/** The fleet of a server: logs and measured memory in the data folder, and the backend of managed upstreams. */
 
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -37,7 +35,7 @@ async function callManaged(inner: Backend, fleet: Pick<Fleet, 'lease'>, call: Ba
   // Total timeouts include the time in the queue.
   const leftOf = (ms: number) => Math.max(1, Math.round(ms - (performance.now() - beganMs)))
   try {
-    // An aborted signal fires no more events.
+    // It may have been aborted in the queue; an aborted signal fires no more events.
     if (signal.aborted) throw endOfUnsent(signal)
     const answer = await inner.call({
       ...call,

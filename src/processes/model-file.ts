@@ -42,7 +42,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   ...{ 36: 'TQ1_0', 37: 'TQ2_0', 38: 'MXFP4' },
 }
 
-/** Larger numbers would make estimates useless. */
+/** Larger ones would make estimates useless. */
 const MAX = 2 ** 31
 
 /** @throws a DamagedModel if a mandatory key is missing. */
@@ -99,7 +99,7 @@ function toKind(architecture: string, type: string | null, pooling: number | nul
   return (pooling ?? 0) > 0 || ENCODERS.test(architecture) ? 'embeddings' : 'chat'
 }
 
-/** Heads may be listed by layer; layers without attention have 0. */
+/** Heads may be listed by layer; layers without attention have 0 and no cache. */
 function toValuesPerToken(
   architecture: string,
   values: GgufHeader['values'],
@@ -149,7 +149,7 @@ export function estimateMemory(facts: GgufFacts, { fileBytes, context, slots }: 
 
 /** In this order, since agents need large contexts. */
 const CONTEXTS = [32_768, 16_384, 8_192, 4_096]
-/** If the trained context is not stated. */
+/** If not stated. */
 const UNSAID = 4_096
 
 /** The largest usual context that fits into `most` bytes and the trained context; else the smallest. */

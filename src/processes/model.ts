@@ -26,9 +26,7 @@ export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 export interface Lease {
   /** With the server's URL and key. */
   upstream: Upstream
-  /** Reports that part of a response arrived. */
   heard(): void
-  /** Returns the slot. Idempotent. */
   over(outcome: Outcome): void
 }
 
@@ -36,7 +34,7 @@ const MAX_WAITING = 256
 const SLOTS = 4
 /** Failures in a row that make a server unhealthy; if all are of one owner, only without successes of others. */
 const SICK = 3
-/** Limits for how long a server stays loaded, which is as long as loading took. */
+/** A server stays loaded at least as long as loading took, within these limits. */
 const MIN_KEPT_MS = 1_000
 const MAX_KEPT_MS = 30_000
 /** Assumed until measured. */
@@ -46,7 +44,7 @@ export class ManagedModel {
   readonly line = new FairQueue<Ticket>(MAX_WAITING)
   answering = 0
   lastUsedMs = 0
-  /** Should run without queued requests; `preload` only if memory is free. */
+  /** Should run without requests; `preload` only if memory is free. */
   wanted: 'preload' | 'ordered' | null = null
   wantedSinceMs = 0
   /** Requests for the other model go first after this. */
@@ -123,7 +121,6 @@ export class ManagedModel {
         this.answering--
         this.lastUsedMs = nowMs()
         if (outcome === 'ok') this.#measure(this.lastUsedMs - startedMs)
-        // Failures of a previous server don't count.
         if (this.supervisor.server === server) this.#take(outcome, ticket.owner)
         onOver(outcome)
       }

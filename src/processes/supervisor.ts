@@ -84,14 +84,13 @@ export class Supervisor {
     })
   }
 
-  /** Forgets failures, to start immediately. */
+  /** Forgets failures. */
   forgive(): void {
     this.#failures = 0
     this.retryAtMs = 0
     if (this.phase === 'failed') this.#to('stopped')
   }
 
-  /** After a successful request. */
   proved(): void {
     this.#failures = 0
   }
@@ -272,7 +271,7 @@ interface WatchDeps {
   isOver(): boolean
 }
 
-/** Often at first, since small models load fast. */
+/** Small models load fast. */
 const FIRST_LOOK_MS = 25
 const LAST_LOOK_MS = 500
 /** A server whose port was taken has exited by then (llama-server: 0.1 s). */
@@ -280,7 +279,7 @@ const UNSURE_MS = 500
 const DOUBT_LOOKS = 8
 const DOUBT_MS = 250
 
-/** Resolves to null if no longer needed. */
+/** Null if no longer needed. */
 async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' | 'sleeping' | 'foreign' | null> {
   let unsureSinceMs: number | null = null
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
