@@ -50,10 +50,10 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
   await Bun.sleep(0)
   if (!document.readable) throw toError(document, [], options.name)
   if (!isObject(document.raw)) throw toError(document, [document.raw === null ? EMPTY : OTHER], options.name)
-  const renamed: string[] = []
+  const renamed: Issue[] = []
   const raw = withNewNames(document.raw, (id, was) => {
-    const at = `${options.name}:${document.lineOf(['upstreams', id, was])}: upstreams.${id}.${was}`
-    renamed.push(`${at} is now ${RENAMED_SETTINGS[was]}. The next release drops the old name.`)
+    const message = `renamed to ${RENAMED_SETTINGS[was]}. The next release drops the old name.`
+    renamed.push({ segments: ['upstreams', id, was], message })
   })
   const root = toEntry(raw)
   const [upstreams, aliases] = [toEntry(root.upstreams), toEntry(root.aliases)]
@@ -67,16 +67,18 @@ export async function parseCatalog(text: string, options: ParseOptions): Promise
     ...explain(CatalogSchema, raw, { all: true }).map((problem) => toIssue(problem)),
     ...checkCatalog(raw, known, expansion),
   ]
-  if (document.errors.length > 0 || issues.length > 0) throw toError(document, issues, options.name)
+  // Problems name the new settings, which the file may not have.
+  if (document.errors.length > 0 || issues.length > 0) throw toError(document, [...issues, ...renamed], options.name)
   // The schema has accepted it.
   const file = raw as CatalogFile
+  const notes = renamed.map((issue) => toLine(options.name, toProblem(document, issue)))
   return {
     catalog: toCatalog(file, expansion.models, known),
     memory: toMemoryBudgets(file.memory),
     devices: toDevices(upstreams),
     wildcards: countWildcards(models, expansion.models),
-    warnings: [...renamed, ...toWarnings(file, document, options)],
-    renamed,
+    warnings: [...notes, ...toWarnings(file, document, options)],
+    renamed: notes,
   }
 }
 
@@ -136,16 +138,26 @@ function toWarnings(file: CatalogFile, document: CatalogDocument, options: Parse
 function toError(document: CatalogDocument, issues: Issue[], name: string): ServiceError {
   const problems = [
     ...document.errors.map((error) => ({ ...error, path: '' })),
-    ...issues.map(({ segments, message }) => {
-      const path = toPath(segments)
-      return { line: document.lineOf(segments), path, message }
-    }),
+    ...issues.map((issue) => toProblem(document, issue)),
   ].sort((a, b) => a.line - b.line)
-  const lines = problems.map(({ line, path, message }) => `${name}:${line}: ${path && `${path}: `}${message}`)
-  return toInvalid(name, problems, lines)
+  return toInvalid(
+    name,
+    problems,
+    problems.map((problem) => toLine(name, problem)),
+  )
 }
 
-const toInvalid = (name: string, problems: { line: number; path: string; message: string }[], lines: string[]) =>
+type AtLine = Problem & { line: number }
+
+const toProblem = (document: CatalogDocument, { segments, message }: Issue): AtLine => ({
+  line: document.lineOf(segments),
+  path: toPath(segments),
+  message,
+})
+
+const toLine = (name: string, { line, path, message }: AtLine) => `${name}:${line}: ${path && `${path}: `}${message}`
+
+const toInvalid = (name: string, problems: AtLine[], lines: string[]) =>
   new ServiceError(
     { kind: 'catalog_invalid', name, problems },
     [`The catalog has ${count(problems.length, 'problem')}:`, ...lines].join('\n'),

@@ -158,7 +158,8 @@ function toClient(send: Send, found: ServerLookup, behind: AdminClient['behind']
 }
 
 export function toBehindNote({ waiting, isServed }: Behind): string {
-  if (waiting === 0) return ''
+  // A server of another version may not report it.
+  if (!waiting) return ''
   const how = isServed ? 'the server is applying' : 'the next server start applies'
   return `note: ${count(waiting, 'ledger record')} pending in the journal; ${how} ${waiting === 1 ? 'it' : 'them'}.\n`
 }

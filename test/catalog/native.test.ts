@@ -35,10 +35,11 @@ test('an upstream may have the names of 0.1.0, each of which gets a warning with
   const { catalog, warnings, renamed } = await parse(upstream)
   expect(catalog.upstreams[0]?.options).toMatchObject({ passthrough: ['responses'], disconnect_grace: '5s' })
   expect(warnings.slice(0, 2)).toEqual([
-    'test:2: upstreams.it.native is now passthrough. The next release drops the old name.',
-    'test:2: upstreams.it.leave is now disconnect_grace. The next release drops the old name.',
+    'test:2: upstreams.it.native: renamed to passthrough. The next release drops the old name.',
+    'test:2: upstreams.it.leave: renamed to disconnect_grace. The next release drops the old name.',
   ])
   expect(renamed).toEqual(warnings.slice(0, 2))
+  await expect(parse(upstream.replace('[responses]', '[chat]'))).rejects.toThrow('it.native: renamed to passthrough.')
   await expect(parse(upstream.replace('{', '{ passthrough: false, '))).rejects.toThrow('native')
 })
 

@@ -140,7 +140,7 @@ models:
   )
   const environment = { TOLLGATE_KEEP: '80d' }
   const server = await place.serve(['--catalog', catalog, '--leave', '7s'], { environment })
-  await server.logged('upstreams.old.leave is now disconnect_grace.')
+  await server.logged('upstreams.old.leave: renamed to disconnect_grace.')
   expect(server.stderr()).toContain('"event":"catalog_deprecated"')
   expect(server.stderr()).toContain('note: --leave is now --disconnect-grace.')
   expect(server.stderr()).toContain('note: TOLLGATE_KEEP is now TOLLGATE_RETENTION.')
