@@ -66,7 +66,7 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
   const { requests, next, scanned: stoppedAfter } = page
   if (io.json) return printJson(io, page)
   if (requests.length > 0) io.stdout(toRequestTable(requests, nowMs, io.paint))
-  if (stoppedAfter !== null) io.stderr(`Stopped after scanning ${count(stoppedAfter, 'request')}. `)
+  if (stoppedAfter) io.stderr(`Stopped after scanning ${count(stoppedAfter, 'request')}. `)
   if (next !== null) io.stderr(`For older requests: --before ${next}\n`)
   else if (requests.length === 0) io.stderr(NONE)
 }
