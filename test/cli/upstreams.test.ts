@@ -104,7 +104,7 @@ describe('upstreams list', () => {
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
 
     const document = json((await bench.run('upstreams', 'list', '--json')).stdout)
-    expect(document.server).toMatchObject({ version: '0.1.0', pid: 4242, readiness: 'ok' })
+    expect(document.server).toMatchObject({ version: '0.2.0', pid: 4242, readiness: 'ok' })
     expect(document.server.upstreams).toBeUndefined()
     expect(document.upstreams).toMatchObject([
       { id: 'paid', state: 'healthy', enabled: true, credential: { variable: 'PAID_KEY', status: 'set' } },

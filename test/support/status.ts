@@ -12,7 +12,7 @@ import { openStore, toStoreUrl } from '../../src/store/open.ts'
 import { createVault, type VaultState } from '../../src/store/vault.ts'
 
 export const toStatus = (fields: Partial<Status> = {}): Status => ({
-  version: '0.1.0',
+  version: '0.2.0',
   instance: '0193',
   pid: 4242,
   url: 'http://127.0.0.1:4000/v1',
