@@ -68,8 +68,7 @@ const headers = {
   'x-tollgate-upstream': { description: 'Upstream that responded.', ...text },
   'x-tollgate-attempts': { description: 'Number of calls made.', schema: { type: 'integer' } },
   'x-tollgate-passthrough': {
-    description:
-      "Whether the response is the upstream's own, passed through (`true`), or was translated from another API format (`false`).",
+    description: "`true`: the upstream's own response, passed through. `false`: translated from another API format.",
     schema: { type: 'string', enum: ['true', 'false'] },
   },
   'x-tollgate-output-cap': {
