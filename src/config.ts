@@ -184,7 +184,7 @@ export const SETTINGS = {
   }),
   corsOrigins: setting<string[]>('cors-origin', 'Addresses', '<origin>', null, {
     description: 'Allow browser calls from this origin, or *',
-    defaultText: 'none: keep keys on servers',
+    defaultText: 'none',
     none: [],
     isList: true,
     read: toOrigins,
@@ -259,7 +259,8 @@ export const SETTINGS = {
   }),
   /** Null = warn on a terminal, info elsewhere. */
   logLevel: setting<LogLevel | null>('log-level', 'Server', '<level>', null, {
-    description: 'Log level: info, warn, or error; if not set, warn on a terminal and info elsewhere',
+    description: 'Log level: info, warn, or error',
+    defaultText: 'warn on a terminal, info elsewhere',
     none: null,
     read: oneOf(['info', 'warn', 'error'] as const),
     expected: 'info, warn, or error',

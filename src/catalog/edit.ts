@@ -232,7 +232,7 @@ export function requireOwn(entries: readonly { origin: ModelRow['origin'] }[], w
   const { origin } = below
   throw new ServiceError(
     { kind: 'declared_elsewhere', origin },
-    `${what} is declared elsewhere (${origin}) and would come back. Disable it instead.`,
+    `${what} is declared elsewhere (${origin}) and would be re-created. Disable it instead.`,
   )
 }
 

@@ -44,8 +44,8 @@ import {
 import { toCatalogFile } from './serve/serve.ts'
 
 const CATALOG_FILE = 'catalog (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)'
-const PRUNE = 'delete entries that a file declared and this one no longer does'
-const DISCARD_EDITS = 'discard manual edits of entries that it declares'
+const PRUNE = 'delete entries that an earlier file declared and this one omits'
+const DISCARD_EDITS = 'discard manual edits of entries that the file declares'
 
 export function addCatalog(group: Command, context: Context): void {
   const fileOf = (name: string | undefined, flags: { catalog?: string }) =>

@@ -14,7 +14,7 @@ export function addEngines(group: Command, context: Context): void {
     .command('install')
     .description('install a llama.cpp build in the data folder, test it, and use it; keeps the previous one')
     .option('--from <file>', 'downloaded .tar.gz')
-    .option('--sha256 <hex>', 'SHA-256 checksum given by the publisher')
+    .option('--sha256 <hex>', "the publisher's SHA-256 checksum")
     .addHelpText(
       'after',
       toExamples(
@@ -46,7 +46,7 @@ async function installEngine({ from, sha256 }: InstallFlags, io: Context): Promi
       `--from and --sha256 are required. Download a build for ${process.platform}-${process.arch} (https://github.com/ggml-org/llama.cpp/releases), or put ${LLAMA_SERVER} on the PATH.`,
     )
   if (sha256 === undefined || !/^[0-9a-f]{64}$/i.test(sha256))
-    throw usageError('--sha256 must be the 64 hex digits given by the publisher of the file.')
+    throw usageError("--sha256 must be the publisher's checksum of the file: 64 hex digits.")
   const { dataFolder, environment, nowMs } = io
   prepareDataFolder(dataFolder)
   const mostBytes = Math.min(MAX_BYTES, freeBytesOf(dataFolder) - MIN_FREE_BYTES)

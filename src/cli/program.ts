@@ -116,7 +116,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: 'completions',
-    summary: 'print the shell completion script',
+    summary: 'print a shell completion script',
     load: async () => (await import('./completions.ts')).addCompletions,
   },
 ]

@@ -43,7 +43,7 @@ export const REPORT_PARAMETERS = {
   upstream: {
     title: 'Upstream',
     argument: '<id>',
-    description: 'Upstream ID; of a request, the upstream called last',
+    description: 'Upstream ID; requests count for the upstream called last',
   },
   endpoint: { title: 'Endpoint', argument: '<name>', description: 'Endpoint, such as chat' },
   user: { title: 'User', argument: '<user>', description: 'User, as reported by the client' },
@@ -59,7 +59,7 @@ export const REPORT_PARAMETERS = {
     argument: '<dimensions>',
     description: `One or two of ${DIMENSIONS.join(', ')}, separated by a comma, such as key,model`,
   },
-  before: { argument: '<id>', description: 'Only rows older than this ID: next of the previous page' },
+  before: { argument: '<id>', description: 'Only rows older than this ID, which the previous page ends with' },
   limit: { argument: '<n>', description: 'Maximum number of rows' },
   actor: { argument: '<name>', description: 'Actor: cli, server, or the name or ID of a user or token' },
   action: { argument: '<action>', description: 'Action such as keys.edit, or a group such as keys' },

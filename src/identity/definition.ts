@@ -51,7 +51,7 @@ export const ADMIN_FIELDS: InputFieldsOf<AdminOptions> = {
   team: {
     kind: 'team',
     says: 'Team of a member: ID, part of it, or name; null: none.',
-    option: { flag: '--team <team>', help: 'team of a member, which their own keys belong to', read: once(String) },
+    option: { flag: '--team <team>', help: 'team of a member and of their keys', read: once(String) },
     none: null,
     title: 'Team',
     hint: 'Their keys share its limits, budget, and allowed models.',
@@ -79,7 +79,7 @@ export const ADMIN_CHANGES: InputFieldsOf<AdminChanges> = {
 export const TOKEN_FIELDS: InputFieldsOf<TokenOptions> = {
   name: {
     ...KEY_FIELDS.name,
-    option: { flag: '<name>', help: 'what uses the token', read: once(String) },
+    option: { flag: '<name>', help: 'token name, e.g. the script that uses it', read: once(String) },
     hint: 'The script that uses it. Shown in the audit log.',
   },
   scope: {

@@ -158,7 +158,7 @@ test('each route says whether it is ready and what it costs, and every price tha
   expect(shown.prices.map(toPrice).sort()).toEqual([' 0.0000025 false', ' 0.000005 true', 'paid 0.000001 true'])
   const { stdout } = await bench.run('models', 'show', 'acme/large')
   expect(stdout).toContain('  route         here: large, priority 2, weight 1; not ready: nobody listens\n')
-  expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+, current, only for paid: USD per million$/m)
+  expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+, current, only for paid; USD per million$/m)
 })
 
 test('the price of a second of a local server is shown beside those of its tokens', async () => {

@@ -46,7 +46,7 @@ export function addModels(group: Command, context: Context): void {
     .option('--memory <size>', 'memory to reserve, e.g. 4G (default: estimated)')
     .option('--device <name>', 'device to run on, e.g. CUDA0 or cpu, if the catalog sets memory per device')
     .option('--mmproj <file>', 'projector for image or audio input')
-    .option('--catalog <file>', "the server's catalog, if not a default one, to check for duplicates")
+    .option('--catalog <file>', 'catalog of the server, if not the default, to check for duplicates')
     .addHelpText(
       'after',
       toExamples(
@@ -164,10 +164,10 @@ function toServedText({ served }: ShownRoute): string {
   return said.length === 0 ? '' : `server: ${said.join(', ')}`
 }
 
-/** Such as `set 2026-11-21 12:00, current, only for paid: USD per …`. */
+/** Such as `set 2026-11-21 12:00, current, only for paid; USD per …`. */
 function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: PriceOfModel): string {
   const when = `set ${toTime(ms)}${inForce ? ', current' : ''}${upstream === null ? '' : `, only for ${upstream}`}`
-  return `${when}: ${toPrices(pricing)}`
+  return `${when}; ${toPrices(pricing)}`
 }
 
 /** Such as `mode flex, above 200000 prompt tokens`; '' for the default. */

@@ -40,9 +40,9 @@ const addForServe = async (path: string, catalogFile: string | undefined, contex
 
 export function addServe(command: Command, context: Context): void {
   command
-    .argument('[model]', '.gguf file, or folder with one, to serve; added first, as by models add')
+    .argument('[model]', '.gguf file (or folder with one) to add, like models add, and serve')
     .option('--catalog <file>', 'catalog to apply (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)')
-    .option('--first-key', 'create and print a first key even without a terminal')
+    .option('--first-key', 'create and print the first key even without a terminal')
   for (const setting of Object.values(SETTINGS)) command.addOption(toOption(setting))
   for (const { was, name, argument } of RENAMED) addOldName(command, `--${was} ${argument}`, name, context)
   command

@@ -48,7 +48,7 @@ export function addUpstreams(group: Command, context: Context): void {
     )
   const discovering = group
     .command('discover')
-    .description('find local model servers and provider keys in the environment; read-only')
+    .description('find local model servers and provider keys in the environment')
     .option('--enable', 'add the servers that are found')
     .option('--url <url>', 'check this URL instead of the default ports (repeatable)', collect)
     .addHelpText('after', toExamples('upstreams discover', 'upstreams discover --enable'))
@@ -60,12 +60,10 @@ export function addUpstreams(group: Command, context: Context): void {
     .addHelpText('after', toExamples('upstreams list', 'upstreams list --json'))
     .action(() => list(context))
   const editing = withCredential(group.command('edit'))
-    .description(
-      'edit an upstream; it is then managed manually, not by a file. Changing its URL requires its key again',
-    )
+    .description('edit an upstream; edits override catalog files. If you change its URL, enter its key again')
     .argument('<id>', 'upstream ID')
     .option('--base-url <url>', 'new URL')
-    .option('--models <pattern>', 'list its models again and add these, as in add (repeatable)', collect)
+    .option('--models <pattern>', "list the provider's models again and add these (repeatable)", collect)
     .option('--enable', 'enable the upstream')
     .option('--disable', 'disable the upstream: send no requests')
   for (const [name, what] of Object.entries(LIMITED)) editing.option(`--${name} <n>`, `max ${what}; or none`)
