@@ -133,7 +133,7 @@ describe('engines install', () => {
     const wrong = await install(from, name, '--sha256', '0'.repeat(64))
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Checksum mismatch for ')])
     expect(existsSync(join(bench.folder, 'engines'))).toBe(false)
-    expect((await install(from, name)).stderr).toContain('--sha256 must be the publisher's checksum')
+    expect((await install(from, name)).stderr).toContain("--sha256 must be the publisher's checksum")
     expect((await install(from, name, '--sha256', 'abc')).code).toBe(2)
     expect((await install('--from', 'none.tar.gz', '--sha256', '0'.repeat(64))).stderr).toContain('File not found: ')
   })
