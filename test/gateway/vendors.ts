@@ -1,6 +1,6 @@
 /**
- * A gateway between strict upstreams of three vendors, two of each: a conversation that begins with one goes on with another, and
- * each refuses what the real one would refuse. A model `FROM/TO` asks the first of FROM, and the second of TO where that fails.
+ * A gateway between strict upstreams of three vendors, two each. Model `FROM/TO` calls the first of FROM, and on
+ * failure the second of TO.
  */
 import { expect } from 'bun:test'
 import { findRefusal } from '../support/anthropic-rules.ts'
@@ -16,12 +16,12 @@ import { errorAnswer, toDelta } from '../support/upstream-answers.ts'
 export const VENDORS = ['openai', 'anthropic', 'gemini'] as const
 export type Vendor = (typeof VENDORS)[number]
 
-/** Of every call that a strict upstream of OpenAI takes; Mistral's older models take another kind. */
+/** Call IDs a strict OpenAI accepts; Mistral's older models need another form. */
 export const IDS = { openai: /^.{1,40}$/, mistral: /^[a-zA-Z0-9]{9}$/ } as const
 
 const TOKENS = { prompt_tokens: 20, completion_tokens: 4 }
 
-/** Answers with two calls at once until there were so many results, then with a text. */
+/** Two calls at once until there are so many results, then a text. */
 const isDone = (json: unknown, results: RegExp) => [...JSON.stringify(json).matchAll(results)].length >= 4
 
 export const openaiScript =
@@ -59,7 +59,7 @@ export const openaiScript =
     return { kind: 'whole', body: { id: 'x', object: 'chat.completion', created: 1, model: 'o', choices, usage } }
   }
 
-/** What is wrong with the ids of calls: of a shape that is not taken, there twice, or answered nowhere. */
+/** IDs with a wrong shape, duplicates, or without a result. */
 export function findWrongIds(json: Record<string, unknown> | null, taken: RegExp): string | null {
   const messages = (json?.messages ?? []) as { tool_calls?: { id: string }[]; tool_call_id?: string }[]
   const ids = messages.flatMap(({ tool_calls: calls }) => (calls ?? []).map(({ id }) => id))
@@ -72,15 +72,12 @@ export function findWrongIds(json: Record<string, unknown> | null, taken: RegExp
 
 export interface Vendors {
   app: TestApp
-  /** By `openai-1` and so on. */
   upstreams: Record<string, ScriptedUpstream>
   /** What each has refused. */
   refused: Record<string, string[]>
-  /** Has all of them play their parts. */
   play(): void
-  /** Has one that was told to fail go on with its part. */
   resume(name: string): void
-  /** Asks, holds the answer to the contract; returns its message as a client sends it back, and who answered. */
+  /** Checks the answer; returns its message as a client sends it back, and who answered. */
   ask(body: Record<string, unknown>): Promise<{ message: Record<string, unknown>; upstream: string | null }>
   stop(): Promise<void>
 }
@@ -96,7 +93,7 @@ export async function startVendors(calls: readonly string[] = ['weather', 'clock
     const { url } = upstreams[name] as ScriptedUpstream
     const vendor = name.split('-')[0] as string
     const preset = vendor === 'gemini' ? 'google' : vendor
-    // The OpenAI here knows chats alone.
+    // The OpenAI here offers chat completions only.
     const settings = vendor === 'openai' ? 'passthrough: false' : vendor === 'anthropic' ? anthropic : ''
     const more = settings === '' ? '' : `, ${settings}`
     return `  ${name}: { preset: ${preset}, base_url: "${vendor === 'gemini' ? `${url}beta` : url}", api_key: \${KEY}${more} }`
@@ -200,7 +197,7 @@ const ABLE = {
   maxTokens: 64_000,
 } as const
 
-/** What a client has put together that keeps every field. */
+/** The message of a client that keeps every field. */
 function gather(frames: readonly Frame[], choice: { content: string; toolCalls: unknown[] } | undefined) {
   const details = frames.flatMap(({ choices = [] }) => choices.flatMap(({ delta }) => delta.reasoning_details ?? []))
   return {

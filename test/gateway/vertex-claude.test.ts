@@ -1,4 +1,4 @@
-/** Claude on Vertex: the same format, with the model in its path and a token in the place of a key. */
+/** Claude on Vertex: the same format, with the model in the path and a token instead of a key. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { startApp, type TestApp } from '../support/app.ts'
@@ -14,7 +14,7 @@ let key: string
 beforeAll(async () => {
   endpoint = await startTokenEndpoint(() => app.clock.nowMs)
   const play = inTurn({ blocks: [{ thought: 'Hm.' }, { call: 'clock', input: {} }] }, { blocks: [{ text: 'Noon.' }] })
-  // What Vertex takes otherwise is taken back, so that the rest can be held to the same rules.
+  // Undoes Vertex's differences, so that the same rules apply.
   upstream = await startUpstream((seen: Seen) => {
     const { anthropic_version: version, ...json } = seen.json ?? {}
     const isAsked =

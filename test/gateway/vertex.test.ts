@@ -1,4 +1,4 @@
-/** Gemini on Vertex: its addresses, its manners, and tokens in the place of keys. */
+/** Gemini on Vertex: URLs, differences, and tokens instead of keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAllBackends } from '../../src/server/backends.ts'
 import { testUpstream } from '../../src/server/outward/questions.ts'
@@ -16,7 +16,6 @@ let gateway: GeminiGateway
 beforeAll(async () => {
   endpoint = await startTokenEndpoint(() => gateway.app.clock.nowMs)
   gemini = createGemini((step) => (step === 0 ? { calls: [{ name: 'clock' }] } : { text: 'Noon.' }), { ids: false })
-  // Whatever token it is, the endpoint has given it out.
   const script = (seen: Seen) => {
     const [, number] = /^Bearer token-number-(\d+)$/.exec(seen.headers.authorization ?? '') ?? []
     const isGood = Number(number) >= 1 && Number(number) <= endpoint.claims.length
@@ -98,7 +97,6 @@ test('a test of the upstream asks with a token, too, and says why there is none'
   expect(await ask()).toMatchObject({ state: 'refused', reason: expect.stringContaining('invalid_grant') })
 })
 
-/** A token endpoint that answers once it is let. */
 function holdTokens() {
   const { promise, resolve } = Promise.withResolvers<void>()
   const held = { asked: 0, answer: resolve }

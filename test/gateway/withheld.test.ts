@@ -1,4 +1,4 @@
-/** A stream whose outcome could not be put on record: its end is withheld, whichever format it is in, and whichever way it went. */
+/** If a stream's outcome can't be recorded, its end is withheld, in every format. */
 import { expect, test } from 'bun:test'
 import type { Settlement } from '../../src/accounting/settle.ts'
 import { GatewayError } from '../../src/domain/error.ts'

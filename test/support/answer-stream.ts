@@ -1,8 +1,8 @@
-/** What holds of every stream of an answer, whoever reads it from wherever: run by the tests of each kind. */
+/** Shared tests of every kind of answer stream. */
 import { describe, expect, test } from 'bun:test'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
 
-/** Opens a stream that says these texts, each in a batch of its own unless the reader is slow, and is then complete. */
+/** Each text is its own batch unless the reader is slow. */
 export type OpenStream = (texts: readonly string[]) => Promise<AnswerStream> | AnswerStream
 
 const WORDS = Array.from({ length: 12 }, (_, at) => `word ${at} `)

@@ -1,18 +1,17 @@
-/** Answers that a test makes up: whole ones, and streams of given batches. */
+/** Made-up answers: whole ones, and streams of batches. */
 import type { Answer, AnswerEvent, AnswerStream, Take } from '../../src/domain/events.ts'
 
 export const text = (said: string, choice = 0): AnswerEvent => ({ kind: 'text', choice, text: said })
 export const stop = (choice = 0): AnswerEvent => ({ kind: 'finish', choice, reason: 'stop' })
 export const DONE: AnswerEvent = { kind: 'done' }
 
-/** An answer that says this and is complete. */
 export const toWhole = (...events: AnswerEvent[]): Answer => ({
   events: [...events, stop(), DONE],
   rest: null,
   upstreamRequestId: null,
 })
 
-/** An answer that comes batch by batch; in the place of an error its stream throws it. */
+/** A stream of batches; it throws an error given as a batch. */
 export const toStreamed = (...batches: (AnswerEvent[] | Error)[]): Answer => ({
   events: [],
   rest: new ScriptedStream(batches),

@@ -1,7 +1,6 @@
-/** Answers of the Messages API as plain data, whole and with the framing of a real stream: pings anywhere, padded JSON. */
+/** Answers of the Messages API as data, framed like a real stream: pings anywhere, padded JSON. */
 import type { Behaviour, Stream, StreamStep, Whole } from './upstream-answers.ts'
 
-/** What a model says in one turn, in this order. */
 export interface Message {
   id?: string
   blocks: Said[]
@@ -14,13 +13,11 @@ export type Said =
   | { thought: string }
   | { redacted: string }
   | { call: string; input: object; id?: string }
-  /** Any other block, as it is. */
   | { raw: object }
 
-/** The signature of a thought: another thought has another one. */
+/** Differs for each thought. */
 export const toSignature = (thought: string) => Buffer.from(`sig:${Bun.hash(thought)}`).toString('base64')
 
-/** The counts that a message has where it says none. */
 export const USAGE = {
   input_tokens: 10,
   cache_creation_input_tokens: 0,
@@ -58,7 +55,7 @@ export function wholeMessage(message: Message, model: unknown = 'claude'): Whole
   }
 }
 
-/** Writes an event as the service does, with the blanks that it puts inside of the JSON. */
+/** An event with the blanks that the service puts inside its JSON. */
 export function toEvent(payload: { type: string } & Record<string, unknown>, pad = 0): string {
   const json = JSON.stringify(payload)
   return `event: ${payload.type}\ndata: ${json.slice(0, -1)}${' '.repeat(pad)}}\n\n`
@@ -80,7 +77,6 @@ export function streamMessage(
   }
 }
 
-/** The events of a message, each with its text. */
 export function toSteps(message: Message, model: unknown = 'claude'): string[] {
   const { usage } = message
   const { output_tokens: written, ...all } = { ...USAGE, ...usage }
@@ -133,7 +129,7 @@ function toDeltas(said: Said, block: Record<string, unknown>): [empty: object, d
   return [block, []]
 }
 
-/** Cuts a text in three, by UTF-16 units as the service does not: halves of characters are the hardest case. */
+/** By UTF-16 units, unlike the service: halves of characters are the hardest case. */
 function pieces(text: string): string[] {
   const size = Math.ceil(text.length / 3) || 1
   return [text.slice(0, size), text.slice(size, 2 * size), text.slice(2 * size)].filter((piece) => piece !== '')
@@ -157,7 +153,6 @@ export const errorMessage = (
   body: toErrorBody(type, message),
 })
 
-/** A stream that says an error, after these events. */
 export const failingStream = (type: string, message: string, before: StreamStep[] = []): Behaviour => ({
   kind: 'stream',
   steps: [...before, toEvent(toErrorBody(type, message))],

@@ -1,4 +1,4 @@
-/** The scripted Anthropic is strict: each of these it refuses, in words like those of the real one. */
+/** The scripted Anthropic refuses these, in words like the real one's. */
 import { expect, test } from 'bun:test'
 import { toSignature } from './anthropic-answers.ts'
 import { ABLE, type Ability, findRefusal } from './anthropic-rules.ts'

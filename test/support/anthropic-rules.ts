@@ -1,11 +1,9 @@
-/** What the real service refuses beyond a wrong shape, in its own sentences: between turns, of thinking, of the cache, of schemas. */
+/** What the real service refuses beyond shapes, in its own sentences. */
 import { toSignature } from './anthropic-answers.ts'
 import { MessagesBody } from './anthropic-shape.ts'
 
-/** What a model can do; the service has one for each. */
 export interface Ability {
   thinking: 'adaptive' | 'budget' | 'none'
-  /** Whether it can be told not to think. */
   off: boolean
   sampling: boolean
   efforts: readonly string[]
@@ -20,7 +18,7 @@ export const ABLE: Ability = {
   maxTokens: 64_000,
 }
 
-/** The sentence with which a request is refused; null where it is answered. */
+/** The refusal; null if accepted. */
 export function findRefusal(json: unknown, ability: Ability, version: string): string | null {
   const read = MessagesBody.safeParse(json)
   if (!read.success) {
@@ -75,7 +73,7 @@ function checkTools({ tools = [], tool_choice: choice, messages }: MessagesBody)
   if (choice?.type === 'tool' && !names.includes(choice.name))
     return `Tool '${choice.name}' not found in provided tools.`
   const used = messages.flatMap(blocksOf).some(({ type }) => type === 'tool_use' || type === 'tool_result')
-  // Some hosts refuse it; the service itself takes it.
+  // Some hosts refuse it; the service itself accepts it.
   return used && names.length === 0 && choice ? 'tools: Requests which include tool blocks must define tools' : null
 }
 
@@ -114,7 +112,7 @@ function checkCache({ tools = [], system, messages, cache_control: own }: Messag
     : null
 }
 
-/** What stands in a result or in a document is counted, too, before it. */
+/** The contents of a result or document count before it. */
 const within = (block: Block): object[] => {
   const inner: object = block.type === 'document' ? block.source : block
   const content: unknown = Reflect.get(inner, 'content')

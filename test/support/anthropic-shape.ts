@@ -1,4 +1,4 @@
-/** The shape of a Messages request: what is not named here is refused, as the real service refuses it. */
+/** The shape of a Messages request: unknown fields are refused, as by the real service. */
 import { z } from 'zod'
 
 const cache_control = z.strictObject({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).optional() }).optional()
@@ -119,7 +119,7 @@ export const MessagesBody = z.strictObject({
   stream: z.boolean().optional(),
   metadata: z.strictObject({ user_id: z.string().max(256) }).optional(),
   service_tier: z.enum(['auto', 'standard_only']).optional(),
-  /** Taken by those alone who ask for its beta. */
+  /** Only accepted with its beta header. */
   context_management: z.looseObject({ edits: z.array(z.looseObject({ type: z.string() })).optional() }).optional(),
   cache_control,
 })

@@ -1,20 +1,16 @@
-/** A scripted Anthropic: it refuses what the real service would refuse, and plays a conversation otherwise. */
+/** A scripted Anthropic that refuses what the real service refuses. */
 import { errorMessage, type Message, streamMessage, wholeMessage } from './anthropic-answers.ts'
 import { ABLE, type Ability, findRefusal } from './anthropic-rules.ts'
 import type { Script, Seen } from './upstream.ts'
 import type { Behaviour } from './upstream-answers.ts'
 
-/** What it says to a request that is right. */
 export type Play = Message | ((seen: Seen) => Message | Behaviour)
 
 export interface Strictness {
-  /** The one credential that it lets in. */
   key?: string
-  /** What its model can do. */
   ability?: Partial<Ability>
 }
 
-/** Refuses or answers, whole or streamed as it is asked. */
 export const strictly =
   (play: Play, { key, ability }: Strictness = {}): Script =>
   (seen) => {
@@ -25,7 +21,7 @@ export const strictly =
     return seen.json?.stream === true ? streamMessage(said, seen.json.model) : wholeMessage(said, seen.json?.model)
   }
 
-/** Plays a conversation: its first message until a tool has answered, its second until the next has, and so on. */
+/** Plays the next message after each tool result. */
 export const inTurn =
   (...turns: Message[]): Play =>
   ({ json }) => {

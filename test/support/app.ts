@@ -1,6 +1,6 @@
 /**
- * A whole gateway in this process, for tests: the real server on a free port, with a data folder of its own, a
- * catalogue that points at scripted upstreams, a clock that the test turns, and a log that is kept. It asserts nothing.
+ * A whole gateway in this process: the real server with its own data folder, scripted upstreams, a settable clock and a
+ * recorded log.
  */
 import { Database } from 'bun:sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,19 +18,17 @@ import { startServer } from '../../src/server/server.ts'
 import type { Actor, ConfigStore } from '../../src/store/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 
-/** What the upstreams of a test know and no client may ever see. Of no shape that a redacting log would mask. */
+/** Upstream secrets that no client may see, in no shape that log redaction would mask. */
 import { expectCharges } from './charges.ts'
 import { putMigrated } from './migrated.ts'
 
 export const CREDENTIAL = 'the upstream credential 0123456789'
 
 export interface AppOptions {
-  /** The catalogue's text; see `gateway.ts`. */
   catalog: string
-  /** Where its rows are from; a file, unless it says otherwise. */
   origin?: Origin
   environment?: Record<string, string>
-  /** Settings of the server other than their defaults. Nothing is retried and no upstream is probed unless it says so. */
+  /** Overrides of the defaults. By default without retries and health checks. */
   config?: Partial<ServeConfig>
 }
 
@@ -40,33 +38,32 @@ export interface TestApp {
   /** Without `/v1`. */
   origin: string
   dataFolder: string
-  /** The server's clocks: they stand still unless the test moves them, together with `pass`. */
+  /** The server's clocks move only through `pass`. */
   clock: { nowMs: number; monotonicMs: number }
-  /** Every secret that was made or configured here, for a test that looks for them. */
+  /** Every secret created or configured here. */
   secrets: string[]
   key(options?: Partial<KeyOptions>): string
-  /** Lets time go by, on both clocks. */
   pass(ms: number): void
   revoke(secret: string): void
-  /** Makes a change of configuration, which any request that follows is subject to. */
+  /** Changes the configuration; every later request sees it. */
   change(work: (store: ConfigStore, by: Actor) => Promise<unknown>): void
-  /** Has the database take what the journal holds: at once, unless it is at it already. */
+  /** Applies the journal to the database at once, unless that is in progress. */
   apply(): void
   /** Resolves once it has. */
   flushed(): Promise<void>
-  /** Rows of the ledger, oldest first, read as another process would. */
+  /** Ledger rows, oldest first, as another process reads them. */
   rows(): LedgerRow[]
-  /** How many requests were recorded so far, also those that the database has yet to hear of. */
+  /** Includes requests that are only in the journal yet. */
   count(): Promise<number>
-  /** Waits until exactly `count` rows are there and none is open. */
+  /** Waits until there are exactly `count` rows and none is open. */
   settled(count: number): Promise<LedgerRow[]>
   logText(): Promise<string>
   logLines(): Promise<Record<string, unknown>[]>
-  /** Drains and closes. True if nothing was cut. Throws where a charge of its ledger cannot be worked out again. */
+  /** Drains and closes. True if nothing was interrupted. Throws if a charge can't be recalculated. */
   stop(): Promise<boolean>
 }
 
-/** One row of `requests`, by its column names. */
+/** A row of `requests`, by column names. */
 export interface LedgerRow {
   id: string
   key_id: string
@@ -108,7 +105,6 @@ export async function startApp({
   const log = createLog({ now, write: async (text) => void written.push(text.toString()) })
   const known = { UPSTREAM_KEY: CREDENTIAL, ...environment }
   const parsed = await parseCatalog(catalog, { name: 'test', environment: known })
-  // As a file that was named.
   const source = { name: 'test', path: 'test', origin: 'file' as const, text: catalog, modelFiles: [] }
   const { specs } = await loadProcesses(source, true)
   const server = await startServer({
@@ -137,7 +133,7 @@ export async function startApp({
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)
   const actor = () => ({ actor: 'test', nowMs: now() })
-  // This store decides at once, and the server has read it again before any request can reach it.
+  // The store decides at once, and the server rereads it before the next request.
   const change: TestApp['change'] = (work) =>
     void server.reload(async (store) => {
       await work(store, actor())

@@ -1,4 +1,4 @@
-/** Makes archives by hand, for entries that no archiver would write. */
+/** Archives by hand, with entries that no archiver writes. */
 import { gzipSync } from 'node:zlib'
 
 export interface Packed {
@@ -9,7 +9,7 @@ export interface Packed {
   target?: string
   /** Of tar: '0' file, '2' link, '5' folder. */
   type?: string
-  /** What it says that its size is. */
+  /** The declared size. */
   size?: number
 }
 

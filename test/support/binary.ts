@@ -1,6 +1,5 @@
 /**
- * The built executable as a process, for the tests of what a user downloads: `dist/tollgate`, or whatever
- * TOLLGATE_BINARY names. Each process gets a folder of its own and an environment without a word of ours.
+ * The built executable as a process: `dist/tollgate`, or TOLLGATE_BINARY, with its own folder and a clean environment.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,28 +16,25 @@ export interface Ran {
 export interface RunOptions {
   cwd?: string
   environment?: Record<string, string>
-  /** The words of a shell's `ulimit` that the process is held to, such as `-n 256`. */
+  /** Options of the shell's `ulimit`, such as `-n 256`. */
   ulimit?: string
 }
 
 export interface RunningBinary {
   /** Ends in `/v1`. */
   baseUrl: string
-  /** What `--first-key` printed, if it did. */
   key: string | null
   pid: number
   stdout(): string
   stderr(): string
   signal(name: NodeJS.Signals): void
-  /** Resolves to the exit code. */
   exited: Promise<number>
-  /** Waits until standard error holds the text. */
   logged(text: string): Promise<void>
   /** Resident memory in bytes. */
   rss(): Promise<number>
 }
 
-/** What else runs on the machine that tests run on is none of their business. */
+/** Hides whatever else runs on the machine. */
 const environmentOf = ({ environment = {} }: RunOptions) => ({
   ...{ PATH: process.env.PATH ?? '', TOLLGATE_DISCOVER: 'off' },
   ...environment,
@@ -52,7 +48,6 @@ function requireBinary(): void {
   throw new Error(`There is no ${BINARY}. These tests drive the built executable: make it with \`bun run build\`.`)
 }
 
-/** Runs a command to its end. */
 export async function runBinary(args: string[], options: RunOptions = {}): Promise<Ran> {
   requireBinary()
   const child = Bun.spawn([BINARY, ...args], {
@@ -67,7 +62,7 @@ export async function runBinary(args: string[], options: RunOptions = {}): Promi
   return { code: child.exitCode, stdout, stderr }
 }
 
-/** Starts `serve` on a free port and waits until it answers. Throws with its standard error where it ends before. */
+/** Starts `serve` on a free port and waits for it. Throws its standard error if it ends first. */
 export async function startBinary(args: string[], options: RunOptions = {}): Promise<RunningBinary> {
   requireBinary()
   const child = Bun.spawn(commandOf(['serve', '--port', '0', ...args], options), {
@@ -105,7 +100,7 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
   }
 }
 
-/** Has the server of a data folder bring its database up to date, for a test that reads it. */
+/** Makes the server apply its journal, for tests that read the database. */
 export async function applyJournal(dataFolder: string): Promise<void> {
   const response = await fetch('http://localhost/ledger/flush', {
     unix: join(dataFolder, 'control.sock'),
@@ -116,7 +111,6 @@ export async function applyJournal(dataFolder: string): Promise<void> {
   throw new Error(`the server did not apply its journal: ${JSON.stringify(flushed)}`)
 }
 
-/** Gathers what a process writes. */
 function keep(stream: ReadableStream<Uint8Array>): () => string {
   let text = ''
   const utf8 = new TextDecoder()
@@ -129,15 +123,13 @@ function keep(stream: ReadableStream<Uint8Array>): () => string {
 export interface Workplace {
   /** An empty folder. */
   folder: string
-  /** Writes a file into it and returns its path. */
   write(name: string, text: string): Promise<string>
   serve(args?: string[], options?: RunOptions): Promise<RunningBinary>
   run(...args: string[]): Promise<Ran>
-  /** Ends every server that was started here, and removes the folder. */
   close(): Promise<void>
 }
 
-/** A folder for one test, and servers and commands that use `<folder>/data`. */
+/** A folder for one test; servers and commands use `<folder>/data`. */
 export function createWorkplace(): Workplace {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-e2e-'))
   const data = join(folder, 'data')

@@ -1,9 +1,8 @@
-/** Holds a ledger to this: every charge can be worked out again from what is on record. */
+/** Checks that every charge in a ledger can be recalculated from its record. */
 import { Database } from 'bun:sqlite'
 import { type RequestCharge, readCharge } from '../../src/ledger/charge.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 
-/** Those that cannot be, with all that is on record of them. */
 export async function findWrongCharges(path: string): Promise<RequestCharge[]> {
   const sqlite = new Database(path, { readonly: true })
   try {
@@ -16,7 +15,6 @@ export async function findWrongCharges(path: string): Promise<RequestCharge[]> {
   }
 }
 
-/** Throws where there are any. */
 export async function expectCharges(path: string): Promise<void> {
   const wrong = await findWrongCharges(path)
   if (wrong.length === 0) return

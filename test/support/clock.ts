@@ -1,4 +1,4 @@
-/** A clock that all processes of a machine share, for loads that measure how long something takes from one to the other. */
+/** A clock shared by all processes of the machine. */
 import { dlopen, ptr } from 'bun:ffi'
 
 const CLOCK_MONOTONIC = 1
@@ -8,7 +8,7 @@ const fields = new DataView(time)
 const address = ptr(new Uint8Array(time))
 const { symbols } = dlopen('libc.so.6', { clock_gettime: { args: ['i32', 'ptr'], returns: 'i32' } })
 
-/** Microseconds since the machine was started. Linux with glibc; `process.hrtime` counts from the start of its process. */
+/** Microseconds since boot (Linux with glibc); `process.hrtime` counts from the start of its process. */
 export function machineMicros(): number {
   symbols.clock_gettime(CLOCK_MONOTONIC, address)
   return Number(fields.getBigInt64(0, true)) * 1e6 + Number(fields.getBigInt64(8, true)) / 1e3

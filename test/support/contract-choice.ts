@@ -1,4 +1,4 @@
-/** What a client accumulates of one streamed choice, with the rules that every delta has to keep. */
+/** What a client accumulates of one streamed choice, and the rules of each delta. */
 import type { Logprobs } from '../../src/domain/events.ts'
 import type { FunctionCall, ToolCall } from '../../src/formats/chat/answer.ts'
 import {
@@ -14,7 +14,7 @@ import {
   SAID_KEYS,
 } from './contract-parts.ts'
 
-/** One choice, the same whole and streamed. Texts that were not said are empty. */
+/** The same whole and streamed; missing texts are empty. */
 export interface ChoiceReport {
   index: number
   content: string
@@ -22,7 +22,7 @@ export interface ChoiceReport {
   refusal: string
   toolCalls: ToolCall[]
   functionCall: FunctionCall | null
-  /** Null only where the stream broke off. */
+  /** Null only if the stream was interrupted. */
   finish: string | null
   logprobs: Logprobs | null
 }
@@ -40,7 +40,7 @@ export const emptyChoice = (index: number): ChoiceReport => ({
 
 const CHOICE_KEYS = ['index', 'delta', 'finish_reason', 'logprobs']
 
-/** Adds a choice of one chunk to what came before it; `first` says that nothing did. */
+/** Adds a chunk's choice; `first` if it is the choice's first. */
 export function takeChoice(report: ChoiceReport, choice: JsonObject, first: boolean): void {
   checkKeys(choice, 'a chunk', CHOICE_KEYS, ['finish_reason', 'logprobs'])
   const { delta, finish_reason: finish } = choice

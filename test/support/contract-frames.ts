@@ -1,7 +1,6 @@
 /**
- * Reads a streamed body as strictly as clients may: one `data: {json}` line and a blank line an
- * event, `: keep-alive` comments between events, `[DONE]` or an error frame as the very last one. Parses the raw text
- * itself, since a lenient reader would hide what it is here to find.
+ * Reads a stream as strictly as clients may: one `data: {json}` line and a blank line per event, `: keep-alive`
+ * comments, and `[DONE]` or an error last. Parses raw text, since a lenient reader would hide bugs.
  */
 import { isObject, type Json, type JsonObject, must } from './contract-parts.ts'
 
@@ -13,19 +12,17 @@ export interface ErrorFields {
 }
 
 export interface RawFrames {
-  /** Chunks in their order, without the error frame. */
+  /** In order, without the error frame. */
   chunks: JsonObject[]
-  /** True where `[DONE]` ended the stream. */
   done: boolean
   error: ErrorFields | null
-  /** How many `: keep-alive` comments there were. */
   heartbeats: number
 }
 
-/** What some clients take for the end of a line. */
+/** Characters that some clients treat as line ends. */
 const LINE_ENDS = /[\u0085\u2028\u2029]/
 
-/** Parses a streamed body that has ended. Throws the check that it breaks. */
+/** Parses a complete stream; throws the failed check. */
 export function readFrames(text: string): RawFrames {
   must(8, !/\r/.test(text), 'lines end in LF alone')
   must(25, !LINE_ENDS.test(text), 'U+2028, U+2029 and U+0085 are escaped')
@@ -73,7 +70,7 @@ function toError(frame: JsonObject): ErrorFields {
   return checkErrorFields(frame.error)
 }
 
-/** Checks the four fields of an error, wherever it stands. */
+/** Checks the four fields of an error. */
 export function checkErrorFields(error: Json | undefined): ErrorFields {
   must(6, isObject(error), 'an error is an object, never null')
   const { message, type, param, code } = error

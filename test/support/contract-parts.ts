@@ -1,4 +1,4 @@
-/** Pieces of an answer that look the same whole and streamed, each with the checks that it has to pass. */
+/** Parts of an answer that are the same whole and streamed, with their checks. */
 import type { Logprobs } from '../../src/domain/events.ts'
 
 export type Json = null | boolean | number | string | Json[] | JsonObject
@@ -6,7 +6,7 @@ export interface JsonObject {
   [key: string]: Json | undefined
 }
 
-/** Throws an Error that names the check (a rule of test/README.md by its number, or what is looked at) unless `holds`. */
+/** Throws an Error that names the check (a rule number of test/README.md, or the subject) unless `holds`. */
 export function must(check: number | string, holds: boolean, rule: string): asserts holds {
   if (!holds) throw new Error(`${typeof check === 'number' ? `check ${check}` : check}: ${rule}`)
 }
@@ -16,7 +16,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 export const isCount = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0
 
-/** Checks that `value` has no key but these, and that none of the optional ones is null. */
+/** Only these keys, and no optional one null. */
 export function checkKeys(value: JsonObject, section: string, allowed: readonly string[], nullable: readonly string[]) {
   for (const [key, held] of Object.entries(value)) {
     must(6, key !== 'error', 'no chunk, choice or message has a key "error"')
@@ -25,7 +25,7 @@ export function checkKeys(value: JsonObject, section: string, allowed: readonly 
   }
 }
 
-/** Checks that no text of a value holds half of a character. */
+/** Throws on a lone surrogate. */
 export function checkText(value: Json | undefined): void {
   if (typeof value === 'string')
     must(25, value.isWellFormed(), `no text holds half of a character: ${JSON.stringify(value)}`)
@@ -33,7 +33,7 @@ export function checkText(value: Json | undefined): void {
   else if (isObject(value)) for (const item of Object.values(value)) checkText(item)
 }
 
-/** What identifies an answer; the same in all of its frames. */
+/** The same in all frames of an answer. */
 export interface Identity {
   id: string
   created: number
@@ -50,7 +50,6 @@ export function checkIdentity(value: JsonObject, object: string, model: string |
   return { id, created, model: value.model }
 }
 
-/** The counts of a `usage` object that a client can rely on. */
 export interface UsageReport {
   prompt: number
   completion: number
@@ -76,7 +75,7 @@ export function checkUsage(usage: Json | undefined): UsageReport {
   return { prompt, completion, cached, reasoning }
 }
 
-/** Checks `logprobs` of a choice: null, or complete. */
+/** Null, or complete. */
 export function checkLogprobs(value: Json | undefined): Logprobs | null {
   if (value === null || value === undefined) return null
   must(22, isObject(value), 'logprobs are an object or null')
@@ -101,7 +100,7 @@ function checkToken(token: Json): asserts token is JsonObject {
   must(22, bytes === null || (Array.isArray(bytes) && bytes.every(isCount)), 'bytes are an array of integers or null')
 }
 
-/** Checks that reasoning stands under both of its names, and returns it. */
+/** Reasoning must be under both of its names. */
 export function checkReasoning(value: JsonObject, streamed: boolean): string {
   const { reasoning, reasoning_content: content, reasoning_details: details } = value
   must(10, reasoning === content, 'reasoning and reasoning_content are equal')
@@ -115,7 +114,7 @@ export function checkReasoning(value: JsonObject, streamed: boolean): string {
 
 export const FINISH_REASONS: readonly unknown[] = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
 
-/** Calls end in their own finish reason, unless the answer was cut short on purpose. */
+/** Calls have their own finish reason, unless the answer was truncated on purpose. */
 export function checkFinish(finish: Json | undefined, report: { toolCalls: unknown[]; functionCall: unknown }): string {
   must(
     4,
@@ -136,7 +135,6 @@ export function checkFinish(finish: Json | undefined, report: { toolCalls: unkno
   return finish
 }
 
-/** What a message may say, and a delta of it. */
 export const SAID_KEYS = [
   'role',
   'content',

@@ -1,4 +1,4 @@
-/** The checker of whole answers, errors and headers can fail: for each rule there is one that breaks it. */
+/** Each rule of whole answers, errors and headers has a case that breaks it. */
 import { describe, expect, test } from 'bun:test'
 import { checkError, checkHeaders, checkWhole } from './contract.ts'
 

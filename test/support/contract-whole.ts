@@ -1,4 +1,4 @@
-/** The rules of a whole choice, read into what a client of the stream would have accumulated. */
+/** The rules of a whole choice, as a client of the stream would accumulate it. */
 import type { ToolCall } from '../../src/formats/chat/answer.ts'
 import { type ChoiceReport, emptyChoice } from './contract-choice.ts'
 import {

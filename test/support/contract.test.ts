@@ -1,4 +1,4 @@
-/** The checker of streams can fail: for each rule there is a stream that breaks it, and the check that it names. */
+/** Each rule has a stream that breaks it. */
 import { describe, expect, test } from 'bun:test'
 import { checkStream } from './contract.ts'
 

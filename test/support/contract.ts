@@ -1,7 +1,6 @@
 /**
- * The one checker of what clients receive: the 25 rules of test/README.md, as far as an answer shows them. Each
- * function throws an Error that begins with the number of the check that was broken (`check 2: …`), and returns what a
- * client would have accumulated, in one shape for whole and streamed answers.
+ * Checks what clients receive: the 25 rules of test/README.md. Throws an Error that begins with the rule (`check 2:
+ * …`); returns the same shape for whole and streamed answers.
  */
 import { type ChoiceReport, emptyChoice, takeChoice } from './contract-choice.ts'
 import { checkErrorFields, type ErrorFields, readFrames } from './contract-frames.ts'
@@ -20,37 +19,33 @@ import {
 } from './contract-parts.ts'
 import { toWholeChoice } from './contract-whole.ts'
 
-/** What the client asked for; an answer is judged by it. */
+/** The request, which decides what the answer must hold. */
 export interface Asked {
   /** The client's `stream_options.include_usage`. */
   includeUsage?: boolean
   /** The client's `n`; default 1. */
   choices?: number
-  /** The slug that the answer has to carry; any where it is left out. */
+  /** The required model ID; any if omitted. */
   model?: string
-  /** Where false, there may be no logprobs; where left out, it does not matter. */
+  /** False: logprobs are forbidden; omitted: they don't matter. */
   logprobs?: boolean
 }
 
-/** A whole or streamed answer as a client has it in the end. */
 export interface Report {
   identity: Identity | null
   choices: ChoiceReport[]
-  /** Null where none was sent. */
   usage: UsageReport | null
 }
 
 export interface StreamReport extends Report {
-  /** The error frame that ended the stream. */
   error: ErrorFields | null
-  /** Frames with a chunk in them. */
   frames: number
   heartbeats: number
 }
 
 const ANSWER_KEYS = ['id', 'object', 'created', 'model', 'choices', 'usage', 'service_tier', 'system_fingerprint']
 
-/** Checks a streamed body that has ended, in `[DONE]` or in an error frame. */
+/** Checks a stream that ended with `[DONE]` or an error frame. */
 export function checkStream(text: string, asked: Asked = {}): StreamReport {
   const { chunks, done, error, heartbeats } = readFrames(text)
   const report: StreamReport = { identity: null, choices: [], usage: null, error, frames: chunks.length, heartbeats }
@@ -102,7 +97,7 @@ function takeChoices(report: StreamReport, chunk: JsonObject, asked: Asked): voi
   }
 }
 
-/** Checks a whole answer: its text, or its parsed JSON. */
+/** Takes its text, or its parsed JSON. */
 export function checkWhole(answer: unknown, asked: Asked = {}): Report {
   const whole = (typeof answer === 'string' ? JSON.parse(answer) : answer) as Json
   must(17, isObject(whole), 'an answer is an object')
@@ -117,7 +112,7 @@ export function checkWhole(answer: unknown, asked: Asked = {}): Report {
   return { identity, choices, usage: checkUsage(whole.usage) }
 }
 
-/** Checks an answer that is not 2xx, by its status, its headers and its body. */
+/** Checks a non-2xx response. */
 export function checkError(status: number, headers: Headers, body: string): ErrorFields {
   must(11, status >= 400 && status <= 599, `${status} is the status of an error`)
   checkHeaders('error', headers)
@@ -158,7 +153,7 @@ function checkLimit(headers: Headers, { type, code }: ErrorFields): void {
   must(13, headers.has('retry-after'), 'a limit says when to try again')
 }
 
-/** Checks the headers of an answer by what it is. */
+/** Checks headers for the kind of answer. */
 export function checkHeaders(kind: 'stream' | 'whole' | 'error', headers: Headers): void {
   must(19, /^req_[0-9a-f]{32}$/.test(headers.get('x-request-id') ?? ''), 'every answer has an x-request-id')
   const type = headers.get('content-type')

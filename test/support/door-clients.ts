@@ -1,15 +1,15 @@
 /**
- * What clients of each door send and read, as the table of doors has it. Whatever is read is held to that format's contract where
- * Tollgate wrote it, and read as a client would where it passed as an upstream said it.
+ * What clients of each endpoint send and read. Translated answers are checked against the contract; passthrough ones
+ * are read as a client would.
  */
 import { checkError, checkHeaders, checkStream, checkWhole } from './contract.ts'
 import { checkMessage, checkError as checkMessageError, checkMessageStream } from './messages-contract.ts'
 import { checkResponse, checkResponseStream } from './responses-contract.ts'
 
 export interface Asked {
-  /** Of what is asked; default `HELLO_TEXT`. */
+  /** Of the request; default `HELLO_TEXT`. */
   text?: string
-  /** The most tokens that may be written; embeddings write none. */
+  /** Max output tokens; embeddings write none. */
   cap?: number
   stream?: boolean
   /** On whose behalf. */
@@ -18,26 +18,24 @@ export interface Asked {
 
 export interface Failure {
   type: string
-  /** Null where the format has none. */
   code: string | null
   message: string
 }
 
-/** What a client has of an answer in the end. */
 export interface Heard {
   /** Null of a vector. */
   text: string | null
-  /** What it was told that this cost; null where it is not told. */
+  /** The reported cost; null if none is. */
   costNanoUsd: number | null
 }
 
 export interface HeardStream extends Heard {
-  /** By what it ended: what says that all was said, a failure, or nothing. */
+  /** How it ended: complete, a failure, or nothing. */
   end: 'whole' | 'failure' | 'silence'
   failure: Failure | null
-  /** Whether anything in it could be taken for the end of a whole answer. */
+  /** True if a client could take it for a complete answer. */
   looksWhole: boolean
-  /** Comments before its first frame, and what says that it lives after that. */
+  /** Comments before the first frame, and keep-alives after it. */
   beats: { before: number; after: number }
 }
 
@@ -47,13 +45,12 @@ export interface ClientFormat {
   path: string
   body(asked: Asked): Record<string, unknown>
   whole(json: string): Heard
-  /** Throws where a translated one breaks its contract. */
+  /** Throws if a translated answer breaks its contract. */
   check: { whole(json: string): unknown; stream(text: string): unknown }
-  /** Reads one frame's data into what is known so far. */
   frame(data: Json, heard: HeardStream): void
-  /** What says that a stream lives once it has begun. */
+  /** The keep-alive of a stream once it has begun. */
   keepAlive: string
-  /** Reads a refusal, held to the contract. */
+  /** Checks a refusal against the contract. */
   refusal(response: Response, text: string): Failure
 }
 
@@ -115,7 +112,7 @@ const messages: ClientFormat = {
   check: { whole: checkMessage, stream: checkMessageStream },
   frame(data, heard) {
     if (data.type === 'error') return fail(heard, data.error)
-    // Why it stopped is no end to the SDKs: they wait for this one.
+    // SDKs wait for this event, not for the stop reason.
     if (data.type === 'message_stop') {
       heard.end = 'whole'
       heard.looksWhole = true
@@ -181,7 +178,6 @@ const embeddings: ClientFormat = {
 
 export const CLIENT_FORMATS = { chat, messages, responses, completions, embeddings }
 
-/** Reads a stream that has ended. */
 export function hear(format: ClientFormat, text: string): HeardStream {
   const beats = { before: 0, after: 0 }
   const heard: HeardStream = {

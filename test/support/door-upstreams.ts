@@ -1,6 +1,6 @@
 /**
- * How upstreams of each format talk, as the table of doors has it: an answer in given words, whole or as the steps of its stream,
- * told apart into what comes before the first word, each word, and what comes behind the last. Nothing here does I/O.
+ * How upstreams of each format answer in given words: whole, or as the steps of a stream before, within and after the
+ * words. No I/O.
  */
 import { toEvent } from './anthropic-answers.ts'
 import type { Script, Seen } from './upstream.ts'
@@ -23,24 +23,23 @@ export interface Counts {
 }
 
 export interface UpstreamFormat {
-  /** Of an upstream in the catalogue, beside its address. */
+  /** Catalog settings besides the URL. */
   settings: string
   whole(words: readonly string[], counts: Counts): Whole
-  /** Null where it answers whole requests alone. */
+  /** Null if it only answers whole requests. */
   stream: StreamFormat | null
 }
 
 export interface StreamFormat {
   /** No word yet. */
   head(counts: Counts): StreamStep[]
-  /** An event without content, before the first word; `padding` makes it long. */
+  /** An event without content before the first word; `padding` makes it long. */
   idle(number: number, padding?: string): StreamStep
   word(text: string): StreamStep
   tail(words: readonly string[], counts: Counts): StreamStep[]
   end: 'done' | 'eof'
-  /** Says in the stream that it has failed. */
   failure(message: string): StreamStep
-  /** Whether the head has how long the prompt is. */
+  /** True if the first event states the prompt's tokens. */
   countsFirst: boolean
 }
 
@@ -51,7 +50,7 @@ const chatUsage = ({ prompt, cached = 0, completion }: Counts) => ({
 })
 
 const chat: UpstreamFormat = {
-  // One choice a call: several are several calls.
+  // One choice per call: several are several calls.
   settings: 'dialect: openai, n: false',
   whole: (tokens, counts) => wholeAnswer({ tokens, usage: chatUsage(counts) }),
   stream: {
@@ -206,7 +205,6 @@ export const UPSTREAM_FORMATS = { chat, messages, responses, completions, embedd
 export const WORDS = ['one ', 'two '] as const
 export const COUNTS: Counts = { prompt: 50, completion: 7 }
 
-/** Answers as it is asked, in these words. */
 export const answering =
   (format: UpstreamFormat, words: readonly string[] = WORDS, counts = COUNTS): ((seen: Seen) => Behaviour) =>
   ({ json }) =>
@@ -218,7 +216,6 @@ export const streamOf = (format: StreamFormat, words: readonly string[] = WORDS,
   end: format.end,
 })
 
-/** Answers the same once the gate is open. */
 export const answeringAfter =
   (gate: Promise<void>, script: (seen: Seen) => Behaviour): Script =>
   (seen) => {

@@ -1,7 +1,6 @@
 /**
- * The table of doors: each way by which a client's words reach an upstream, with the format that the client speaks, the one that its
- * upstream does, and the lane that this makes. What is promised of every request is tested for each of its rows:
- * `test/gateway/doors-*.test.ts`; the kills and the chaos of `test/e2e` go through them, too. And a gateway that has them all.
+ * The table of endpoints: each way from a client's format to an upstream's, and a gateway with all of them.
+ * `test/gateway/doors-*.test.ts` test each promise for each row.
  */
 import type { ServeConfig } from '../../src/config.ts'
 import { type LedgerRow, startApp, type TestApp } from './app.ts'
@@ -12,12 +11,12 @@ import { type ScriptedUpstream, startUpstream } from './upstream.ts'
 
 export interface Door {
   name: string
-  /** Begins the names of its models and of its upstreams. */
+  /** Prefix of its models and upstreams. */
   id: string
   client: ClientFormat
   upstream: UpstreamFormat
   lane: 'native' | 'translated'
-  /** The door of the same client whose upstream is asked next where its own fails and another format is to be spoken. */
+  /** The client's route of another format, called when this one's upstream fails. */
   across: string | null
 }
 
@@ -49,7 +48,6 @@ export const DOORS: readonly Door[] = [
   toDoor('embeddings', 'embeddings'),
 ]
 
-/** Those that can stream, with how. */
 export const STREAMING = DOORS.flatMap((door) => {
   const { stream } = door.upstream
   return stream ? [{ ...door, stream }] : []
@@ -61,25 +59,24 @@ const doorOf = (id: string): Door => {
   return found
 }
 
-/** Whose upstream answers in whose place. */
+/** The route that takes over. */
 export const acrossOf = ({ across }: Door): Door | null => (across === null ? null : doorOf(across))
 
-/** What a call costs, in nano-dollars. */
+/** Nano-dollars. */
 export const costOf = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000
 
-/** Which of a door's models is asked: of one upstream, of two, or of two of which the second speaks another format. */
+/** One upstream, two, or two of which the second has another format. */
 export type Route = 'one' | 'both' | 'across'
 
 export interface DoorGateway {
   app: TestApp
-  /** Asked first, of all doors. */
   near: ScriptedUpstream
   /** Asked second. */
   far: ScriptedUpstream
   ask(door: Door, asked?: Asked & Asking): Promise<Response>
-  /** The rows that were written since `near` and `far` were set to answer well, once there are so many and all are settled. */
+  /** Rows since `near` and `far` were set to answer well, once there are so many and all are settled. */
   rows(count: number): Promise<DoorRow[]>
-  /** Has both upstreams answer this door well, and whatever was held against them passed. */
+  /** Makes both upstreams answer well, and clears penalties. */
   calm(door: Door): Promise<void>
   stop(): Promise<void>
 }
@@ -94,19 +91,19 @@ export interface Asking {
   key?: string
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** In place of what is asked. */
+  /** Replaces the whole request. */
   body?: string
 }
 
 export interface DoorOptions {
   config?: Partial<ServeConfig>
-  /** Settings of every first upstream, behind a comma. */
+  /** Settings of every first upstream, after a comma. */
   settings?: string
-  /** What every first route costs, where that is not what its model does. */
+  /** Price of every first route, if it differs from its model's. */
   firstPrice?: string
-  /** How many tokens every model may write; default 1,000. */
+  /** Max output tokens of every model; default 1,000. */
   most?: number
-  /** What every model can, such as `[reasoning]`; default nothing. */
+  /** Capabilities of every model, such as `[reasoning]`; default none. */
   features?: string
 }
 
@@ -168,9 +165,8 @@ export interface Places {
   /** Base URLs. */
   near: string
   far: string
-  /** Of every first upstream, behind a comma. */
+  /** Of every first upstream, after a comma. */
   settings?: string
-  /** Of every model. */
   price?: string
   /** Of every first route. */
   firstPrice?: string
@@ -178,7 +174,7 @@ export interface Places {
   features?: string | undefined
 }
 
-/** A catalogue with the models of all doors. */
+/** A catalog with the models of all endpoints. */
 export function toDoorCatalogue({
   near,
   far,

@@ -1,8 +1,8 @@
-/** What a scripted upstream answers that makes embeddings: for each input a vector of its own, written as it was asked for. */
+/** Scripted embeddings: a distinct vector per input, in the requested encoding. */
 import type { Script } from './upstream.ts'
 import type { Whole } from './upstream-answers.ts'
 
-/** Numbers that a 32-bit float holds exactly, one of them different for each input. */
+/** Exact as 32-bit floats, one of them different for each input. */
 export const vectorOf = (input: unknown, dimensions = 4): number[] =>
   Array.from({ length: dimensions }, (_, at) => (at === 0 ? hashOf(input) : at / 8))
 
@@ -21,12 +21,12 @@ export function fromBase64(text: string): number[] {
 }
 
 export interface OpenAiEmbeddings {
-  /** How vectors are written whatever was asked for. */
+  /** Encoding used whatever was requested. */
   always?: 'float' | 'base64'
   tokensPerInput?: number
 }
 
-/** Like OpenAI's: `prompt_tokens` are so many for each input. */
+/** Like OpenAI's, with so many `prompt_tokens` per input. */
 export const openAiEmbeddings =
   ({ always, tokensPerInput = 5 }: OpenAiEmbeddings = {}): Script =>
   ({ json }) => {

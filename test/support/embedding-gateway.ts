@@ -1,4 +1,4 @@
-/** A gateway whose models make embeddings, on scripted upstreams of each format. */
+/** A gateway with embedding models on upstreams of each format. */
 import { startApp, type TestApp } from './app.ts'
 import { geminiEmbeddings, openAiEmbeddings } from './embedding-answers.ts'
 import { type ScriptedUpstream, startUpstream } from './upstream.ts'
@@ -7,7 +7,7 @@ export interface EmbeddingGateway {
   app: TestApp
   openai: ScriptedUpstream
   google: ScriptedUpstream
-  /** Posts a request as it is, with a key that may do anything unless another one is given. */
+  /** The default key may do anything. */
   post(body: Record<string, unknown>, options?: { key?: string; path?: string }): Promise<Response>
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Holds what a client accumulated against what the corpus of quirks expects of it. */
+/** Compares a client's result with the quirks corpus. */
 import { expect } from 'bun:test'
 import type { ToolCall } from '../../src/formats/chat/answer.ts'
 import type { Answer, Quirk } from '../fixtures/quirks/quirk.ts'
@@ -6,7 +6,7 @@ import type { ChoiceReport } from './contract-choice.ts'
 
 const HELLO: readonly Answer[] = [{ content: 'Hello there!' }]
 
-/** Expects these choices. A failed answer has no finish, whatever was said before. */
+/** A failed answer has no finish, whatever was sent before. */
 export function expectAnswers(choices: readonly ChoiceReport[], { answers = HELLO, trimmed, error }: Quirk): void {
   const tidy = (text: string) => (trimmed ? text.trim() : text)
   const read = choices.map((choice) => ({
@@ -31,7 +31,7 @@ export function expectAnswers(choices: readonly ChoiceReport[], { answers = HELL
   )
 }
 
-/** The id only where the upstream gave one. */
+/** The ID only if the upstream sent one. */
 function toTuple(call: ToolCall, withId: boolean): string[] {
   const said =
     call.type === 'custom' ? [call.custom.name, call.custom.input] : [call.function.name, call.function.arguments]

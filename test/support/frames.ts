@@ -1,4 +1,4 @@
-/** Reads what a client of a stream reads: its frames, whether `[DONE]` came, and nothing else but those. */
+/** Reads a stream's frames and `[DONE]`, and accepts nothing else. */
 import { expect } from 'bun:test'
 
 export interface Frame {
@@ -16,11 +16,11 @@ export interface Frames {
   done: boolean
   /** All `delta.content`, joined. */
   content: string
-  /** The error frame, which must be the last one. */
+  /** Must be the last frame. */
   error: Frame['error'] | null
 }
 
-/** Parses a whole streamed body. Fails on anything that is no frame of a chat completion. */
+/** Fails on anything but chat completion frames. */
 export function toFrames(text: string): Frames {
   expect(text).toEndWith('\n\n')
   const events = text.slice(0, -2).split('\n\n')

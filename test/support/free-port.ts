@@ -1,4 +1,4 @@
-/** Finds a port of 127.0.0.1 where nobody listens now. For servers that are told theirs on the command line. */
+/** A free port of 127.0.0.1, for servers that get theirs on the command line. */
 import { startTcpServer } from './tcp-server.ts'
 
 export async function findFreePort(): Promise<number> {

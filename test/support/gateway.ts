@@ -1,16 +1,12 @@
-/**
- * The catalogue that most tests use, with prices that make every cost easy to check by hand: 1,000 nano-dollars for a
- * token read, 100 for a cached one, 2,000 for one written. Plain text, as an operator would write it.
- */
+/** The default catalog, in nano-dollars per token: 1,000 read, 100 cached, 2,000 written. */
 import type { ServeConfig } from '../../src/config.ts'
 import { startApp, type TestApp } from './app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from './upstream.ts'
 
-/** What a call on `acme/large` costs. */
+/** Cost of a call to `acme/large`. */
 export const costOf = (prompt: number, completion: number, cached = 0) =>
   (prompt - cached) * 1_000 + cached * 100 + completion * 2_000
 
-/** The `usage` that its client is told. */
 export const usageOf = (prompt: number, completion: number, cached = 0) => ({
   prompt_tokens: prompt,
   completion_tokens: completion,
@@ -22,13 +18,12 @@ export const usageOf = (prompt: number, completion: number, cached = 0) => ({
 })
 
 export interface CatalogueOptions {
-  /** Base URL of the scripted upstream. */
   url: string
   /** `headers: 50ms` and the like, for the paid upstream. */
   deadlines?: string
 }
 
-/** Paid models, one of them on an upstream of few words, a free local one, one without a credential, and aliases. */
+/** Paid models, one on an upstream with few features, a free local one, one without a credential, and aliases. */
 export function toCatalogue({ url, deadlines = '' }: CatalogueOptions): string {
   const facts =
     'context_length: 8192, max_output_length: 1000, input_modalities: [text, image, audio, video], output_modalities: [text]'
@@ -56,7 +51,6 @@ export interface Gateway {
   app: TestApp
   upstream: ScriptedUpstream
   key: string
-  /** Posts a chat request: the usual one, changed by `body`. */
   chat(body?: Record<string, unknown>, options?: ChatOptions): Promise<Response>
   stop(): Promise<void>
 }
@@ -68,16 +62,15 @@ export interface ChatOptions {
 
 export const HELLO = { model: 'acme/large', messages: [{ role: 'user', content: 'Hello there!' }] }
 
-/** What `HELLO` is estimated at: ceil(12 / 4) + 8. */
+/** The estimate of `HELLO`: ceil(12 / 4) + 8. */
 export const HELLO_TOKENS = 11
 
-/** What it is counted at, where an upstream reports nothing: three tokens of text, four of the message, three of the answer. */
+/** The count if the upstream reports nothing: three for text, four for the message, three for the answer. */
 export const HELLO_COUNTED = 10
 
-/** What a nearly spent budget holds for it, once it was counted: eight of the message, and its text by whichever vocabulary. */
+/** Reserved on a nearly spent budget after counting: eight for the message, and its text by any vocabulary. */
 export const HELLO_BOUND = 5 + 8
 
-/** Starts a gateway with one upstream and one key that may use everything. */
 export async function startGateway({
   script,
   deadlines,

@@ -1,8 +1,4 @@
-/**
- * What the Gemini API refuses of a request, in its own words: fields that it does not know, turns out of order, calls and answers
- * that do not belong together, thought signatures that are missing or foreign, controls that exclude each other. By the
- * types of Google's client library, by which the lists of fields here are checked, and its published rules.
- */
+/** What the Gemini API refuses, in its own words, by its published rules and the types of Google's client library. */
 import type {
   Blob as BlobPart,
   Content,
@@ -20,17 +16,17 @@ import type {
 } from '@google/genai'
 import { isObject, type Json, type JsonObject } from './contract-parts.ts'
 
-/** The sentinel that Google documents for a call whose signature is not to hand. */
+/** Google's documented sentinel for a call without its signature. */
 export const SENTINEL = 'skip_thought_signature_validator'
 
 export interface Rules {
   /** Whether calls of the current turn need a signature: since Gemini 3. */
   signs: boolean
-  /** How the model is told how much to think. */
+  /** How thinking is set. */
   thinks: 'level' | 'budget' | 'budget-or-off' | 'no'
   /** Vertex has no ids. */
   ids: boolean
-  /** Signatures that this upstream has given out. */
+  /** Signatures this upstream issued. */
   issued: ReadonlySet<string>
 }
 
@@ -40,7 +36,7 @@ function refuseUnless(holds: boolean, why: string): asserts holds {
   if (!holds) throw new Refused(why)
 }
 
-/** Returns what is wrong with a request; null where nothing is. */
+/** The refusal; null if none. */
 export function findWrong(body: unknown, rules: Rules): string | null {
   try {
     checkRequest(body as Json, rules)
@@ -51,7 +47,7 @@ export function findWrong(body: unknown, rules: Rules): string | null {
   }
 }
 
-/** Fields of an object, as far as anybody is sent them, of those that Google's library knows. */
+/** Fields known to Google's library. */
 const of = <Known>(...fields: (keyof Known & string)[]): readonly string[] => fields
 
 function closed(value: Json | undefined, at: string, known: readonly string[]): JsonObject {
@@ -174,7 +170,7 @@ const held = ({ parts }: Turn, name: 'functionCall' | 'functionResponse'): JsonO
 const callsOf = (turn: Turn) => held(turn, 'functionCall')
 const responsesOf = (turn: Turn) => held(turn, 'functionResponse')
 
-/** As many answers as calls, each of its call and in their order, right behind them. */
+/** One result per call, in order, right after the calls. */
 function checkCalls(turns: readonly Turn[], { ids }: Rules): void {
   for (const [at, turn] of turns.entries()) {
     const before = turns[at - 1]
@@ -196,7 +192,7 @@ function checkCalls(turns: readonly Turn[], { ids }: Rules): void {
   }
 }
 
-/** The current turn begins with what the user said last. */
+/** The current turn begins with the last user message. */
 function checkSigned(turns: readonly Turn[]): void {
   const start = turns.findLastIndex((turn) => turn.role === 'user' && responsesOf(turn).length < turn.parts.length)
   for (const { parts } of turns.slice(start + 1)) {
@@ -226,7 +222,6 @@ function checkTools(value: Json | undefined): string[] {
   })
 }
 
-/** What stands beside functions and searches. */
 function checkBeside(
   { tools, toolConfig, generationConfig }: JsonObject,
   names: string[],

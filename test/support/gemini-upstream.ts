@@ -1,13 +1,12 @@
 /**
- * A Gemini upstream as a script: strict about what it is sent (`gemini-strict.ts`), and its answers framed as the real ones are:
- * CRLF, no names, no `[DONE]`, usage in each chunk, calls whole, the end in a last chunk with an empty text.
+ * A scripted, strict Gemini upstream with the real framing: CRLF, no names, no `[DONE]`, usage in each chunk, whole
+ * calls, and a last chunk with an empty text.
  */
 import { isObject, type JsonObject } from './contract-parts.ts'
 import { findWrong, type Rules } from './gemini-strict.ts'
 import type { Script, Seen } from './upstream.ts'
 import type { Behaviour, StreamStep, Whole } from './upstream-answers.ts'
 
-/** What it means to say. */
 export interface GeminiTurn {
   reasoning?: string
   text?: string
@@ -32,20 +31,18 @@ export const GEMINI_USAGE = {
 
 export interface Gemini {
   script: Script
-  /** What it has refused, in its own words. */
   refused: string[]
-  /** Signatures that it has given out. */
   issued: Set<string>
 }
 
 export interface GeminiOptions extends Partial<Omit<Rules, 'issued'>> {
   key?: string
-  /** The text is sent in pieces of so many characters. */
+  /** Characters per piece of text. */
   pieceChars?: number
   bytesPerWrite?: number
 }
 
-/** @param toTurn says what it answers to a request that it does not refuse: how many turns of calls there were, and the request. */
+/** @param toTurn the answer to a valid request, by the number of earlier call turns. */
 export function createGemini(
   toTurn: (step: number, body: JsonObject) => GeminiTurn | Behaviour,
   { key = 'x', pieceChars = 8, bytesPerWrite, signs = true, thinks = 'level', ids = true }: GeminiOptions = {},
@@ -86,12 +83,11 @@ function toMethod({ method, path }: Seen): { model: string; isStream: boolean } 
 const isSigned = ({ headers }: Seen, key: string) =>
   headers['x-goog-api-key'] === key || headers.authorization === `Bearer ${key}`
 
-/** How often the model has called in this conversation. */
+/** Number of call turns so far. */
 const countSteps = ({ contents }: JsonObject) =>
   (Array.isArray(contents) ? contents : []).filter((content) => JSON.stringify(content).includes('"functionCall"'))
     .length
 
-/** An error as Google writes it. */
 export const googleError = (code: number, status: string, message: string, details: readonly object[] = []): Whole => ({
   kind: 'whole',
   status: code,
@@ -100,7 +96,7 @@ export const googleError = (code: number, status: string, message: string, detai
 
 type GeminiPart = Record<string, unknown>
 
-/** The signature stands on the first call, or else on an empty text at the end. */
+/** The signature is on the first call, or else on an empty text at the end. */
 function toParts({ reasoning, text, calls = [], images = [] }: GeminiTurn, signature: string | null): GeminiPart[] {
   const signed = signature === null ? {} : { thoughtSignature: signature }
   return [
@@ -138,7 +134,6 @@ function toStream(turn: GeminiTurn, parts: GeminiPart[], pieceChars: number, byt
   return { kind: 'stream', steps, end: 'eof', ...(bytesPerWrite ? { bytesPerWrite } : {}) }
 }
 
-/** One event of a stream. */
 export const toEvent = (response: object): StreamStep => `data: ${JSON.stringify(response)}\r\n\r\n`
 
 function toPieces(part: GeminiPart, chars: number): GeminiPart[] {
@@ -151,6 +146,5 @@ function toPieces(part: GeminiPart, chars: number): GeminiPart[] {
   }))
 }
 
-/** The contents of a request that it was sent. */
 export const contentsOf = (seen: Seen | undefined): JsonObject[] =>
   (Array.isArray(seen?.json?.contents) ? seen.json.contents : []).filter(isObject)

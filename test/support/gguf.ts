@@ -1,17 +1,16 @@
-/** Makes small GGUF files: headers as models have them, and a few bytes in the place of weights. No engine would write a word with one. */
+/** Small GGUF files: real headers and a few bytes of weights. */
 
 type Value = string | number | boolean | readonly string[] | readonly number[]
 
 export interface GgufParts {
   version?: number
   values?: Record<string, Value>
-  /** Names of tensors, of 32 bytes each. */
+  /** Names of tensors, 32 bytes each. */
   tensors?: readonly string[]
 }
 
 const ALIGNMENT = 32
 
-/** What a chat model of `llama` says of itself, to be changed. */
 export const CHAT: Record<string, Value> = {
   'general.architecture': 'llama',
   'general.name': 'Tiny Chat',
@@ -26,7 +25,6 @@ export const CHAT: Record<string, Value> = {
   'tokenizer.chat_template': '{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}{{ tools }}{% endif %}',
 }
 
-/** What a projector for pictures says of itself. */
 export const PROJECTOR: Record<string, Value> = {
   'general.architecture': 'clip',
   'general.type': 'mmproj',

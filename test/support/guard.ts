@@ -1,4 +1,4 @@
-/** Preloaded into every test run: an unhandled rejection anywhere is a bug, so it fails the run. */
+/** Preloaded into every run: an unhandled rejection fails it. */
 process.on('unhandledRejection', (reason) => {
   console.error('Unhandled rejection during the tests:', reason)
   process.exitCode = 1

@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider with a key of its own (RFC 7519, RFC 7636, OpenID Connect Core 1.0), which says whatever a test wants and
- * signs whoever comes in at once. That ours fits one that others have made, `e2e/oidc.test.ts` shows.
+ * A scripted OpenID Connect provider (RFC 7519, RFC 7636, OpenID Connect Core 1.0). `e2e/oidc.test.ts` uses one made by
+ * others.
  */
 import { findFreePort } from './free-port.ts'
 
@@ -10,22 +10,20 @@ type Claims = Record<string, unknown>
 
 export interface IdentityProvider {
   issuer: string
-  /** What the ID token says of whoever signs in, beside what it must. */
+  /** ID token claims besides the required ones. */
   claims: Claims
-  /** Where given, what the userinfo endpoint says. */
+  /** The userinfo answer, if set. */
   userinfo: Claims | null
-  /** How the next ID tokens are spoilt. */
   spoil(claims: Claims): Claims
-  /** What answers in place of it, where given; a promise that never ends is a provider that is silent. */
+  /** Replaces the answer if set; a promise that never resolves is a silent provider. */
   interrupt: ((path: string) => Response | Promise<Response> | null) | null
-  /** The paths that were asked for, and the words of the last authorisation request. */
+  /** Requested paths, and parameters of the last authorization request. */
   asked: string[]
   words: URLSearchParams
-  /** Every token that it has given. */
   tokens: string[]
-  /** Signs with another key from now on, which it does not publish. */
+  /** Signs with an unpublished key from now on. */
   forge(): Promise<void>
-  /** Does what a browser does that is sent here: returns where it is sent back to. */
+  /** Acts as a browser; returns where it is redirected. */
   visit(location: string | null): Promise<URL>
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** What tests need anew: made before them, ended after them, without a hook for either in every file. */
+/** Creates fixtures before tests and ends them afterwards. */
 import { afterAll, afterEach, beforeAll, beforeEach } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,13 +9,10 @@ interface Ends {
   stop?(): unknown
 }
 
-/** Makes one before each test. What is returned stands for that of the test that runs. */
 export const forEachTest = <T extends Ends>(make: () => T | Promise<T>): T => provide(make, beforeEach, afterEach)
 
-/** Makes one for all tests of the file or the `describe`. */
 export const forAllTests = <T extends Ends>(make: () => T | Promise<T>): T => provide(make, beforeAll, afterAll)
 
-/** An empty folder that ends with all that is in it. */
 export function createTestFolder() {
   const path = mkdtempSync(join(tmpdir(), 'tollgate-test-'))
   return { path, close: () => rmSync(path, { recursive: true, force: true }) }
@@ -37,7 +34,7 @@ function provide<T extends Ends>(make: () => T | Promise<T>, before: Hook, after
     if (made === null) throw new Error('it is made before a test, and there is no test yet')
     return made
   }
-  // Nobody sees the object below: all goes to the one that was made.
+  // Forwards everything to the current fixture.
   return new Proxy({} as T, {
     get: (_, name) => Reflect.get(current(), name),
     set: (_, name, value) => Reflect.set(current(), name, value),

@@ -1,15 +1,15 @@
 /**
- * A llama-server as a program of its own, for the tests of what writes commands for one: it takes the options that the real one takes
- * and no other, refuses what is no model, has its key from the environment, and then behaves as [a model server](model-server.ts).
+ * A llama-server as a program: accepts only real options, refuses invalid models, reads its key from the environment,
+ * and then behaves as [a model server](model-server.ts).
  */
 import { chmodSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serve } from './model-server.ts'
 
-/** The line of a shell that runs it. */
+/** A shell line that runs it. */
 export const RUN_LLAMA_SERVER = `exec '${process.execPath}' '${join(import.meta.dir, 'llama-server.ts')}' "$@"`
 
-/** Puts a program of that name into a folder, which may be on a PATH. */
+/** Installs a program of that name into a folder for the PATH. */
 export function installLlamaServer(folder: string): string {
   const path = join(folder, 'llama-server')
   mkdirSync(folder, { recursive: true })

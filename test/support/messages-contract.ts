@@ -1,7 +1,6 @@
 /**
- * The checker of what clients of Anthropic's API receive, by what its SDKs hold answers to: the order of events, one open block
- * at a time, numbered from 0, each delta of its block's kind; every field that typed clients need. Each function throws where a
- * rule is broken, and returns the message that a client would have.
+ * Checks what clients of Anthropic's API receive, as its SDKs need it: order of events, one open block at a time
+ * numbered from 0, matching deltas, required fields. Throws, or returns the client's message.
  */
 import { expect } from 'bun:test'
 
@@ -26,9 +25,7 @@ export interface Message {
 
 export interface MessageStream {
   message: Message
-  /** The error event that ended it. */
   error: { type: string; message: string } | null
-  /** Names of its events, in order. */
   events: string[]
   /** Comments before the first event. */
   comments: number
@@ -101,7 +98,6 @@ export function checkMessage(text: string): Message {
   return message
 }
 
-/** Checks the body of a failure. */
 export function checkError(text: string): { type: string; message: string } {
   const body = JSON.parse(text)
   expect(Object.keys(body)).toEqual(['type', 'error', 'request_id'])
@@ -112,7 +108,7 @@ export function checkError(text: string): { type: string; message: string } {
   return body.error
 }
 
-/** Checks a streamed body that has ended, in `message_stop` or in an error event. */
+/** Checks a stream that ended with `message_stop` or an error event. */
 export function checkMessageStream(text: string): MessageStream {
   must(text.endsWith('\n\n'), 'a stream ends with its last event')
   const message: Message = { id: '', model: '', content: [], stop_reason: null, usage: {} }

@@ -1,4 +1,4 @@
-/** Lists of models as providers send them, and providers that send something else, for the tests of adding them. */
+/** Providers' model lists, good and broken. */
 import type { Seen } from './upstream.ts'
 import type { Behaviour } from './upstream-answers.ts'
 
@@ -15,7 +15,7 @@ export const openaiList = (...models: (string | object)[]): Behaviour =>
 const yes = { supported: true }
 const no = { supported: false }
 
-/** One of Anthropic's, as `/v1/models` tells it (`ModelInfo` of @anthropic-ai/sdk). */
+/** As in `/v1/models` of Anthropic (`ModelInfo` of @anthropic-ai/sdk). */
 export const claude = (id: string, more: object = {}) => ({
   type: 'model',
   id,
@@ -50,7 +50,7 @@ export const gemini = (name: string, more: object = {}) => ({
   ...more,
 })
 
-/** Refuses whoever has another key than this one, as the provider does. */
+/** Refuses any other key. */
 export const onlyFor =
   (header: string, value: string, answer: Behaviour, refusal: Behaviour) =>
   ({ headers }: Seen): Behaviour =>

@@ -1,14 +1,13 @@
 /**
- * A model server as a program of its own, for the tests of what starts such servers: it behaves as llama-server was seen to (503 at
- * `/health` while it loads, `/props`, a key, chats whole and streamed, an end by TERM), and goes wrong where it is told to.
- *
- * Options: --port --alias --api-key as llama-server; --props FILE (what it says of itself beside that, as JSON); --load MS; --ill (never healthy); --die (ends at its start); --deaf (no TERM);
- * --child (starts a process itself). A last message of `crash`, `hang` or `fail` is obeyed, `wait MS` takes so long, `much` is answered with as many tokens as tell how fast it is.
+ * A model server as a program that behaves as llama-server (503 at `/health` while loading, `/props`, a key, chats,
+ * TERM). Options: --port --alias --api-key; --props FILE (extra properties, JSON); --load MS; --ill (never healthy);
+ * --die (exits at start); --deaf (ignores TERM); --child (spawns a process). A last message of `crash`, `hang` or
+ * `fail` is obeyed, `wait MS` delays, `much` returns enough tokens to measure speed.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The words of a command that runs it, as a catalogue has them. */
+/** Its command line, as in a catalog. */
 export const modelServer = (...options: string[]): string[] => [
   process.execPath,
   join(import.meta.dir, 'model-server.ts'),

@@ -1,19 +1,19 @@
-/** A provider that others have made (`oidc-provider`), with its own pages for signing in, and whoever a test wants in it. */
+/** A third-party provider (`oidc-provider`) with its own sign-in pages. */
 import Provider from 'oidc-provider'
 import { findFreePort } from './free-port.ts'
 
 export interface OidcProviderOptions {
   clientId: string
   clientSecret: string
-  /** Where it sends browsers back to. */
+  /** Redirect target. */
   redirectUri: string
-  /** What it says of whoever signs in under that name; of others, their name alone. */
+  /** Claims by user name; of others, only their name. */
   people: Record<string, Record<string, unknown>>
 }
 
 export async function startOidcProvider({ clientId, clientSecret, redirectUri, people }: OidcProviderOptions) {
   const port = await findFreePort()
-  // Another site than a server at 127.0.0.1, for browsers.
+  // A different site from 127.0.0.1, for browsers.
   const issuer = `http://localhost:${port}`
   const provider = new Provider(issuer, {
     clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
@@ -34,7 +34,7 @@ export async function startOidcProvider({ clientId, clientSecret, redirectUri, p
   }
 }
 
-/** Goes through its pages as somebody would, with cookies, until they are sent elsewhere; returns where. */
+/** Goes through its pages with cookies; returns the final redirect. */
 export async function signInThere(location: string, name: string, issuer: string): Promise<URL> {
   const cookies = new Map<string, string>()
   let url = new URL(location)

@@ -1,7 +1,6 @@
 /**
- * An Ollama as a script: strict about what it is sent, as the real one is by its Go types, and stricter where that would pass over
- * something in silence; its answers are whole, or lines of JSON. A history that does not fit is refused where it must not be cut, and
- * cut without a word where it may.
+ * A scripted Ollama: strict by its Go types, and where the real one ignores errors. A history that doesn't fit is
+ * refused, or silently truncated if the request allows it.
  */
 import { isObject } from './contract-parts.ts'
 import type { Script } from './upstream.ts'
@@ -9,7 +8,6 @@ import type { Behaviour, Whole } from './upstream-answers.ts'
 
 type JsonObject = Record<string, unknown>
 
-/** What it means to say. */
 export interface OllamaTurn {
   reasoning?: string
   text?: string
@@ -19,13 +17,12 @@ export interface OllamaTurn {
 
 export interface Ollama {
   script: Script
-  /** What it has refused, in its own words. */
   refused: string[]
 }
 
 export const OLLAMA_USAGE = { prompt_eval_count: 40, eval_count: 12 }
 
-/** @param toTurn says what it answers to a request that it does not refuse: how often its model had called, and the request. */
+/** @param toTurn the answer to a valid request, by the number of earlier calls. */
 export function createOllama(toTurn: (step: number, body: JsonObject) => OllamaTurn | Behaviour): Ollama {
   const refused: string[] = []
   const script: Script = ({ method, path, json }) => {
@@ -47,7 +44,6 @@ export function createOllama(toTurn: (step: number, body: JsonObject) => OllamaT
   return { script, refused }
 }
 
-/** What its engine says, as a text. */
 const tooLong = (n_prompt_tokens: number, n_ctx: number) =>
   JSON.stringify({
     error: {

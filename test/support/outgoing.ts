@@ -1,11 +1,10 @@
-/** A request as a transport takes it: only what a test names is out of the ordinary. */
+/** An ordinary outgoing request, with overrides. */
 import type { Outgoing } from '../../src/upstreams/transport.ts'
 import { toTarget } from './snapshot.ts'
 
 /**
- * Transports keep what they know by the upstream, which is a new one each time: further requests to the same are copies.
- *
- * @param baseUrl of its upstream.
+ * Transports keep state per upstream object, new each time: copy it for further requests to the same. @param baseUrl of
+ * its upstream.
  */
 export const toOutgoing = (baseUrl: string, fields: Partial<Outgoing> = {}): Outgoing => ({
   upstream: toTarget({ baseUrl }).upstream,

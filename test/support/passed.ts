@@ -1,19 +1,19 @@
-/** Reads streams that pass as they came, in pieces, as `SseStream` does; and what of them passes. */
+/** Reads passthrough streams in pieces, as `SseStream` does. */
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import type { Decoder } from '../../src/upstreams/dialects/dialect.ts'
 import { SseReader } from '../../src/upstreams/framing.ts'
 
-/** An event, or whole events that pass as they came, with what they say. */
+/** An event, or whole passthrough frames. */
 export type ReadEvent = AnswerEvent | { kind: 'frames'; frames: string; text: string }
 
-/** Reads all of it at once, and nothing by the quick way. */
+/** Reads all at once, without the fast path. */
 export function readWhole(decoder: Decoder, text: string): AnswerEvent[] {
   const out: AnswerEvent[] = []
   for (const event of new SseReader(1_000_000).feed(text)) decoder.event(event, out)
   return out
 }
 
-/** @param below picks where it is cut: mostly behind an event or a few, as it arrives, and else anywhere. */
+/** @param below picks the cuts: mostly after one or a few events, otherwise anywhere. */
 export function readPieces(decoder: Decoder, text: string, below: (n: number) => number): ReadEvent[] {
   const out: ReadEvent[] = []
   const sse = new SseReader(1_000_000)
@@ -42,7 +42,6 @@ function behind(text: string, at: number): number {
   return end === -1 ? text.length : end + 2
 }
 
-/** The events of the stream that pass, as text. */
 export const toPassed = (events: readonly ReadEvent[]): string =>
   events
     .map((event) => {
@@ -51,7 +50,7 @@ export const toPassed = (events: readonly ReadEvent[]): string =>
     })
     .join('')
 
-/** What was read beside them, with pieces of text as one: where they are parted is no matter. */
+/** The other events, with adjacent texts joined: cuts don't matter. */
 export function toRead(events: readonly ReadEvent[]): AnswerEvent[] {
   const joined: AnswerEvent[] = []
   for (const event of events) {
@@ -64,7 +63,7 @@ export function toRead(events: readonly ReadEvent[]): AnswerEvent[] {
   return joined
 }
 
-/** Pieces of texts that are hard to cut and to quote. */
+/** Texts that are hard to cut and quote. */
 export const WORDS = [
   ...['Hello', ' "quoted"', '\n\n', '\\', ' \u2028 ', '😀', '\u0000', '"}}\n\n', 'event: x', ' ', 'a\\"', 'é\r'],
   ...['data: ', '","delta":"', '\\u0041', '\ufeff', '\ud83e', '/'],

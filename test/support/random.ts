@@ -1,6 +1,6 @@
-/** Chance that a seed decides: whoever knows the seed of a failure draws the same again. The generator is mulberry32. */
+/** Seeded, reproducible random numbers (mulberry32). */
 
-/** Creates a source of numbers from 0 up to 1, without 1. */
+/** Numbers in [0, 1). */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -11,7 +11,7 @@ export function createRandom(seed: number): () => number {
   }
 }
 
-/** Creates a source of whole numbers from 0 up to a bound, without it. */
+/** Whole numbers in [0, bound). */
 export function createPicker(seed: number): (below: number) => number {
   const random = createRandom(seed)
   return (below) => Math.floor(random() * below)

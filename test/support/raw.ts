@@ -1,4 +1,4 @@
-/** A request over a socket of its own, with nothing that a client would mend: the path goes as it is, dots and all. */
+/** A request over a raw socket, without a client's normalization: the path keeps its dots. */
 
 export interface RawAnswer {
   status: number
@@ -8,7 +8,7 @@ export interface RawAnswer {
 
 export interface RawRequest {
   method?: string
-  /** As lines; a host of its own takes the place of the server's. */
+  /** As lines; a host here replaces the server's. */
   headers?: readonly (readonly [name: string, value: string])[]
   body?: string
 }

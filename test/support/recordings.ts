@@ -1,4 +1,4 @@
-/** What providers really sent, recorded by others, which lies beside the repository where it is there; and how two requests differ. */
+/** Recorded provider traffic, if it is next to the repository, and request comparison. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, type Json } from './contract-parts.ts'
@@ -9,13 +9,13 @@ export const hasRecordings = existsSync(FOLDER)
 
 export const readRecording = (file: string): string => readFileSync(join(FOLDER, file), 'utf8')
 
-/** Which were taken from real traffic, and of whom: their first folder. */
+/** Recordings of real traffic, by provider folder. */
 export const listRecorded = (): string[] =>
   JSON.parse(readRecording('MANIFEST.json')).flatMap(({ file, kind }: { file: string; kind: string }) =>
     kind === 'recorded' ? file : [],
   )
 
-/** The bytes of a stream: payloads that were recorded without their framing get it back, and OpenAI's mark of the end. */
+/** Restores missing framing, and OpenAI's end marker. */
 export function toStreamBytes(file: string): Buffer {
   const text = readRecording(file)
   if (!file.endsWith('.jsonl')) return Buffer.from(text)
@@ -23,7 +23,7 @@ export function toStreamBytes(file: string): Buffer {
   return Buffer.from(`${frames.join('')}data: [DONE]\n\n`)
 }
 
-/** The paths of what only one of two values has, or has otherwise. */
+/** Paths that only one value has, or that differ. */
 export function* differ(one: Json | undefined, other: Json | undefined, at = ''): Generator<string> {
   if (Bun.deepEquals(one, other)) return
   const isBoth = (isObject(one ?? null) && isObject(other ?? null)) || (Array.isArray(one) && Array.isArray(other))

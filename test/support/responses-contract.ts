@@ -1,6 +1,6 @@
 /**
- * What every answer of the Responses API is held to: its objects by their schemas, and of a stream the numbers, the order and the
- * ids of its events. Each function throws an Error that says what was broken, and returns what a client has in the end.
+ * Checks answers of the Responses API: schemas, and a stream's numbers, order and IDs. Throws, or returns the client's
+ * result.
  */
 import { Value } from '@sinclair/typebox/value'
 import { EVENTS, ResponseObject } from './responses-schema.ts'
@@ -12,14 +12,13 @@ export interface ResponseEvent extends Json {
 }
 
 export interface Options {
-  /** Types of items that the specification does not have: what is said of them is not looked at. */
+  /** Item types outside the specification, whose content isn't checked. */
   beyond?: readonly string[]
 }
 
 export interface ResponseReport {
   events: ResponseEvent[]
   response: Json
-  /** How many comments kept it alive. */
   heartbeats: number
 }
 
@@ -47,7 +46,6 @@ export function checkResponse(response: Json, { beyond = [] }: Options = {}): Js
   return response
 }
 
-/** Checks a stream that has ended. */
 export function checkResponseStream(body: string, options: Options = {}): ResponseReport {
   const { events, heartbeats } = readEvents(body)
   events.forEach((event, index) => {
@@ -69,7 +67,7 @@ export function checkResponseStream(body: string, options: Options = {}): Respon
   return { events, response, heartbeats }
 }
 
-/** Every frame is an event with its name, a line of JSON and nothing else; comments stand between them. */
+/** Each frame is a named event with one line of JSON; comments come between. */
 function readEvents(body: string): { events: ResponseEvent[]; heartbeats: number } {
   must(!body.includes('\r'), 'it has carriage returns')
   must(body.endsWith('\n\n'), 'it ends within a frame')
@@ -117,7 +115,7 @@ function checkId(item: Json, index: number, response: Json): void {
   must(item.id === own, `item ${index} is called ${item.id}, and not ${own}`)
 }
 
-/** The items of a stream: one is open at a time, and what ends it says what its pieces said. */
+/** One item is open at a time, and its end repeats its pieces. */
 class Items {
   readonly done: Json[] = []
   #item: Json | null = null

@@ -1,6 +1,6 @@
 /**
- * The response object and the 24 events of a stream as the Open Responses specification describes them (openresponses.org), written
- * from that description. Fields that are not named may be there; types of events and items that are not may not.
+ * The response object and 24 stream events of the Open Responses specification (openresponses.org). Unknown fields are
+ * allowed; unknown event and item types are not.
  */
 import { type TSchema, Type } from '@sinclair/typebox'
 

@@ -1,31 +1,26 @@
-/**
- * HTTP scenarios as plain data: one request each, and what must and must not be in its answer. Whatever the row says,
- * the rules that hold for every answer are checked too: the error envelope, the request id, no secret anywhere.
- */
+/** HTTP scenarios as data. Every answer is also checked for the error envelope, the request ID, and secrets. */
 import { expect } from 'bun:test'
 import type { TestApp } from './app.ts'
 
 export interface Scenario {
   name: string
   method?: string
-  /** A path, or a whole URL. */
   url: string
-  /** A null takes a default header away. */
+  /** Null removes a default header. */
   headers?: Record<string, string | null>
-  /** Text and bytes go out as they are; anything else as JSON. */
+  /** Text and bytes are sent unchanged, anything else as JSON. */
   body?: unknown
   status: number
-  /** What the error object must hold, beside a message. */
   error?: { type?: string; code?: string | null; param?: string | null }
   contains?: string[]
   notContains?: string[]
   /** Null = must be absent. */
   expectedHeaders?: Record<string, string | RegExp | null>
-  /** How many rows the ledger must have more afterwards. Default 0. */
+  /** New ledger rows. Default 0. */
   ledgerRows?: number
 }
 
-/** Plays one scenario with a bearer token (null: without any). Returns the body's text. */
+/** Plays a scenario with a bearer token (null: without one); returns the body. */
 export async function play(app: TestApp, scenario: Scenario, token: string | null = null): Promise<string> {
   const before = await app.count()
   const response = await fetch(new URL(scenario.url, app.origin), toInit(scenario, token))
@@ -48,7 +43,7 @@ export async function play(app: TestApp, scenario: Scenario, token: string | nul
   return text
 }
 
-/** Checks the contract's error body: JSON, four keys and no more. */
+/** Checks the error body: JSON with exactly four keys. */
 export function expectEnvelope(response: Response, text: string, error: NonNullable<Scenario['error']>): void {
   expect(response.headers.get('content-type')).toStartWith('application/json')
   const body: { error: Record<string, unknown> } = JSON.parse(text)

@@ -1,4 +1,4 @@
-/** The types of the official client libraries that `sdk-types.ts` looks into: what clients send, and what they read. */
+/** Types of the official client libraries that `sdk-types.ts` inspects. */
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
 

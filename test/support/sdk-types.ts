@@ -1,26 +1,24 @@
 /**
- * Looks into the types of the official client libraries, by TypeScript's own checker: which fields and `type` words a request may
- * have, and which fields an answer must have. `Requests` and `Answers` in `sdk-shapes.ts` name the types.
+ * Inspects the official clients' types with TypeScript's checker: a request's fields and `type` values, an answer's
+ * required fields.
  */
 import { join } from 'node:path'
 import { API, type Checker, type Symbol as Property, SymbolFlags, type Type } from 'typescript/unstable/async'
 
 const ROOT = join(import.meta.dir, '../..')
 
-/** Names, each with the path of one place where it stands. */
+/** Names, each with one path where it occurs. */
 export interface Reached {
-  /** Of fields of the request itself. */
   fields: string[]
-  /** Of fields at any depth below. */
+  /** Fields at any depth below. */
   within: ReadonlyMap<string, string>
-  /** What `type` may say at any depth, with the paths of what says it. */
+  /** `type` values at any depth, with their paths. */
   types: ReadonlyMap<string, readonly string[]>
 }
 
 export interface SdkTypes {
-  /** The fields of a request, and all that is within them. */
   reach(request: string): Promise<Reached>
-  /** Paths of required fields that an answer lacks, or that are null where their type has no null. */
+  /** Paths of required fields that are missing, or null against their type. */
   lacks(answer: string, value: unknown): Promise<string[]>
   close(): Promise<void>
 }
@@ -76,7 +74,6 @@ class Reader {
     return { name: property.name, type, isOptional: (property.flags & SymbolFlags.Optional) !== 0 }
   }
 
-  /** A type, or those that it is one of. */
   async #kindsOf(type: Type): Promise<readonly Type[]> {
     return type.isUnionType() ? ((await type.getTypes()) ?? []) : [type]
   }
@@ -113,7 +110,7 @@ class Reader {
       return kinds.some((kind) => isNamed(kind, 'null') || isNamed(kind, 'unknown')) ? [] : [`${path} is null`]
     if (typeof value !== 'object') return []
     const objects = kinds.filter((kind) => kind.isObjectType())
-    // Of several, it is meant for the one that it fits best.
+    // A union counts as the member that fits best.
     let fewest: string[] | null = null
     for (const kind of objects) {
       const lacking = await this.#lacksOne(kind, value, path)
@@ -122,7 +119,7 @@ class Reader {
     return fewest ?? (objects.length === 0 ? [] : [`${path} is of no known kind`])
   }
 
-  /** Null where the value says that it is of another kind. */
+  /** Null if the value declares another kind. */
   async #lacksOne(kind: Type, value: object, path: string): Promise<string[] | null> {
     if (await this.#checker.isArrayType(kind)) {
       if (!Array.isArray(value)) return null

@@ -1,8 +1,4 @@
-/**
- * A gateway whose models have several scripted upstreams behind them: two paid ones and a local one, and one that nobody
- * listens for. Each answers in its own words and at its own price, so that a test sees who answered. The catalogue alone
- * is for tests of the binary.
- */
+/** A gateway with two paid upstreams, a local one, and a closed port. Words and price show which one answered. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import type { ServeConfig } from '../../src/config.ts'
@@ -14,16 +10,15 @@ import { type ChatOptions, HELLO } from './gateway.ts'
 import { type ScriptedUpstream, type Seen, startUpstream } from './upstream.ts'
 import { type Behaviour, streamAnswer, wholeAnswer } from './upstream-answers.ts'
 
-/** What a call costs, by who answers it. */
+/** Cost of a call, by upstream. */
 export const PRICES = { first: [1_000, 2_000], second: [3_000, 5_000], here: [0, 0] } as const
 
 export const costAt = (upstream: keyof typeof PRICES, prompt: number, completion: number) =>
   prompt * PRICES[upstream][0] + completion * PRICES[upstream][1]
 
-/** What each upstream counts for an answer of its own. */
+/** Usage each upstream reports. */
 export const COUNTED = { prompt_tokens: 10, completion_tokens: 3 }
 
-/** Answers as a good upstream does, whole or streamed, in words that name it. */
 export const answering =
   (name: string) =>
   ({ json }: Seen): Behaviour => {
@@ -72,7 +67,6 @@ ${[
 `
 }
 
-/** One row of `calls`, by its column names. */
 export interface CallRow {
   number: number
   reason: string
@@ -92,10 +86,10 @@ export interface Several {
   second: ScriptedUpstream
   here: ScriptedUpstream
   key: string
-  /** Posts a chat request; to `acme/both`, unless `body` says otherwise. */
+  /** To `acme/both`, unless `body` says otherwise. */
   chat(body?: Record<string, unknown>, options?: ChatOptions & { key?: string }): Promise<Response>
   calls(requestId: string): CallRow[]
-  /** Has all upstreams answer well, and whatever was held against them passed. */
+  /** Makes all upstreams answer well, and clears penalties. */
   calm(): void
   stop(): Promise<void>
 }
@@ -151,7 +145,7 @@ export async function expectHonest(app: TestApp): Promise<void> {
   expect(app.rows().filter(({ status }) => status === 'open')).toEqual([])
 }
 
-/** Stops them. Fails unless every call has come to its end, the ledger is honest, and the log knows of no mistake and no secret. */
+/** Stops them. Fails unless every call ended, the ledger is honest, and the log has no bug and no secret. */
 export async function endWell(several: Several): Promise<void> {
   for (const { waitFor } of [several.first, several.second]) await waitFor(isOver, 'the end of every call')
   const log = await several.app.logText()
@@ -161,7 +155,7 @@ export async function endWell(several: Several): Promise<void> {
   await several.stop()
 }
 
-/** Reads the database as another process would, once it has what the journal holds. */
+/** Reads the database as another process, after the journal is applied. */
 export function reading<T>(app: TestApp, read: (sqlite: Database) => T): T {
   app.apply()
   const sqlite = new Database(databasePath(app.dataFolder), { readonly: true })
@@ -172,6 +166,6 @@ export function reading<T>(app: TestApp, read: (sqlite: Database) => T): T {
   }
 }
 
-/** Whether nothing is under way any more at an upstream, whoever ended it. */
+/** True if nothing is in flight at an upstream. */
 export const isOver = (seen: readonly Seen[]) =>
   seen.every(({ answeredAtMs, abortedAtMs }) => answeredAtMs !== null || abortedAtMs !== null)

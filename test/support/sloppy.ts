@@ -1,7 +1,4 @@
-/**
- * Writes any answer down as some upstream would: with its manner of numbering tool calls, ending lines, naming
- * reasoning, counting and finishing. For properties over generated answers; what it writes always has one true reading.
- */
+/** Writes any answer as some sloppy upstream would; it always has exactly one true reading. */
 
 export interface SaidCall {
   name: string
@@ -16,12 +13,11 @@ export interface Said {
   finish: 'stop' | 'length' | 'content_filter'
 }
 
-/** What an upstream does in its own way. */
 export interface Manners {
   lineEnd: '\n' | '\r\n' | '\r'
-  /** A comment or a blank line between events, an event line before them. */
+  /** A comment or blank line between events, or an event line before them. */
   noise: 'none' | 'comments' | 'blank lines' | 'event lines' | 'data lines'
-  /** Where texts are cut, in UTF-16 code units: between the halves of a character too. */
+  /** Piece size in UTF-16 units, which may split a character. */
   pieceUnits: number
   role: 'once' | 'always' | 'null' | 'never'
   reasoning: 'reasoning' | 'reasoning_content' | 'both' | 'tags'
@@ -42,7 +38,7 @@ interface Step {
   finish?: string
 }
 
-/** Writes the answer's choices as one stream, a piece of each in turn. */
+/** One stream, with a piece of each choice in turn. */
 export function toTranscript(said: readonly Said[], manners: Manners): Uint8Array {
   const lanes = said.map((each, index) => toSteps(each, index, manners))
   const longest = Math.max(...lanes.map((lane) => lane.length))
@@ -98,7 +94,7 @@ function toIndex(at: number, order: number, { index }: Manners): Delta {
   if (index === 'none') return {}
   if (index === 'zero') return { index: 0 }
   if (index === 'from seven') return { index: 7 + 2 * at }
-  // The head of a call under the number of the one before it.
+  // A call's head under the previous call's number.
   if (index === 'drifting') return { index: order === 0 ? Math.max(0, at - 1) : at }
   return { index: at }
 }
@@ -128,7 +124,6 @@ function toData(chunk: object, { noise, escaped }: Manners): string {
 const toAscii = (json: string) =>
   json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Writes the same answer as a whole one. */
 export function toWholeAnswer(said: readonly Said[], { finish, reasoning, usage }: Manners): Uint8Array {
   const choices = said.map((each, index) => {
     const tags = reasoning === 'tags' && each.reasoning !== ''

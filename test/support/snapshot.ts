@@ -1,4 +1,4 @@
-/** Small snapshots for unit tests: only what a test names is out of the ordinary. */
+/** Small snapshots for unit tests, with overrides. */
 
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
@@ -31,7 +31,6 @@ export const toTeam = (fields: Partial<Team> = {}): Team => ({
   ...fields,
 })
 
-/** A target on an upstream with these fields. */
 export function toTarget(fields: Partial<Upstream> = {}): Target {
   const upstream: Upstream = {
     id: 'paid',

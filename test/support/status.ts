@@ -1,4 +1,4 @@
-/** A server's status as the control socket tells it: only what a test names is out of the ordinary. */
+/** A server's status from its control socket, with overrides. */
 
 import type { UpstreamStatus, UpstreamTest } from '../../src/documents/upstream.ts'
 import { once } from '../../src/domain/once.ts'
@@ -61,7 +61,7 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
 
 const NOTHING_SEALED: VaultState = { where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }
 
-/** Stands in for a running server: holds the folder's lock and answers on its socket. Returns how it is ended. */
+/** Stands in for a running server: holds the folder's lock and answers on its socket. Returns how to end it. */
 export function pretendServer(
   dataFolder: string,
   status: Status,

@@ -1,15 +1,13 @@
 /**
- * What OpenAI, Groq, Mistral, Cerebras and Cohere refuse of a chat request: fields that they do not know, wherever they stand, and
- * roles. By the request types of their own client libraries (openai 7, groq-python, mistralai, cerebras-cloud-sdk) and the pages that
- * `presets.yaml` names.
+ * Fields and roles that OpenAI, Groq, Mistral, Cerebras and Cohere refuse, by their client libraries (openai 7,
+ * groq-python, mistralai, cerebras-cloud-sdk) and the pages that `presets.yaml` names.
  */
 import { isObject, type Json, type JsonObject } from './contract-parts.ts'
 
 interface Rules {
   fields: string
-  /** Fields of a message, by its role. */
   messages: Record<string, string>
-  /** Fields of parts beyond those that all have. */
+  /** Fields of parts beyond the common ones. */
   parts?: string
 }
 
@@ -77,7 +75,7 @@ export const STRICT: Readonly<Record<string, Rules>> = {
   },
 }
 
-/** What a provider would say is wrong with a request; null where it is taken. */
+/** The provider's refusal; null if accepted. */
 export function findUnknown(body: unknown, { fields, messages, parts = '' }: Rules): string | null {
   if (!isObject(body as Json)) return 'no object'
   const request = body as Record<string, Json>

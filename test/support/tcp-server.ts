@@ -1,17 +1,16 @@
-/** A server on a raw socket, for what has to misbehave below HTTP. Whoever starts one says what it does, and `stop()`s it. */
+/** A raw socket server that can misbehave below HTTP. */
 import { createServer, type Socket } from 'node:net'
 
 export interface TcpServer {
   readonly port: number
   /** Connections open now. */
   readonly sockets: ReadonlySet<Socket>
-  /** Breaks what is open, and listens no more. */
   stop(): Promise<void>
 }
 
 /**
- * Starts one on 127.0.0.1, on a free port unless told one; throws where that is taken. What is written leaves at once, and
- * a client that breaks its connection is no error.
+ * On 127.0.0.1, at a free port by default; throws if the port is taken. Writes leave at once, and broken connections
+ * are not errors.
  */
 export async function startTcpServer(accept: (socket: Socket) => void, port = 0): Promise<TcpServer> {
   const sockets = new Set<Socket>()

@@ -1,11 +1,11 @@
-/** A model of 200 kB that llama-server loads and answers with. */
+/** A 200 kB model that llama-server can run. */
 const WIDTH = 64
 const ALIGNMENT = 32
 const [F32, U32, I32, TEXT, LIST] = [6, 4, 5, 8, 9]
 /** Kinds of tokens. */
 const [NORMAL, CONTROL] = [1, 3]
 
-/** The 256 bytes as the characters that stand for them, as GPT-2 has them, one pair of them, and an end. */
+/** The 256 bytes as GPT-2's characters, one merged pair, and an end token. */
 function toTokens(): string[] {
   let next = 256
   const bytes = Array.from({ length: 256 }, (_, byte) => {

@@ -1,6 +1,6 @@
-/** Google's token endpoint, scripted: it checks the assertion that it is sent as the real one does, and counts its tokens. */
+/** Google's token endpoint, scripted: checks assertions as the real one does. */
 
-/** A service account's key file, with a key that was made for the test. */
+/** A service account's key file, with a test key. */
 export interface Account {
   email: string
   /** The file's JSON. */
@@ -10,9 +10,9 @@ export interface Account {
 export interface TokenEndpoint {
   uri: string
   account: Account
-  /** Claims of the assertions that it took. */
+  /** Claims of accepted assertions. */
   claims: Record<string, unknown>[]
-  /** Changes what it answers from now on; null: a token, where nothing is wrong. */
+  /** Replaces the answer; null: a token, if the request is valid. */
   script(answer: (() => Response | Promise<Response>) | null): void
   stop(): Promise<void>
 }
@@ -20,7 +20,7 @@ export interface TokenEndpoint {
 const RSA = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
-/** @param now its clock, ms: an assertion is good for an hour, and not before its time. */
+/** @param now its clock, ms: an assertion is valid for an hour. */
 export async function startTokenEndpoint(now: () => number): Promise<TokenEndpoint> {
   const pair = await crypto.subtle.generateKey(
     { ...RSA, modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) },

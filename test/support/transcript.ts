@@ -1,7 +1,4 @@
-/**
- * Carries an upstream's bytes to what a client reads, without a socket: dialect and writer as a call and its delivery put
- * them together. Bytes may come in any pieces.
- */
+/** Carries an upstream's bytes, in any pieces, through dialect and writer without a socket. */
 
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
@@ -18,7 +15,6 @@ import { toTarget } from './snapshot.ts'
 
 export const MODEL = 'acme/large'
 
-/** What was asked for, of whom. */
 export interface Shape {
   /** The client's `stream_options.include_usage`. */
   includeUsage: boolean
@@ -46,7 +42,6 @@ export const toExpected = ({ choices, logprobs, thinkTags }: Shape = toShape()):
 
 const IDENTITY = { id: '0199', created: 1_763_726_400, model: MODEL }
 
-/** The JSON of a whole answer. */
 export const writeWhole = (events: readonly AnswerEvent[], receipt: Receipt) =>
   chat.whole(toTask({ model: 'a/b', messages: [] }), IDENTITY, events, receipt)
 
@@ -61,14 +56,13 @@ export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toS
   )
 
 export interface Played {
-  /** All that the client reads, with its tail or its error frame. */
+  /** All that the client reads, with the end or the error frame. */
   text: string
   failure: UpstreamError | null
   /** What the upstream reported. */
   usage: Usage | null
 }
 
-/** The events of a stream that arrives in these pieces and then ends. */
 export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect: WireFormat = openai): AnswerEvent[] {
   const decoder = dialect.decoder(toExpected(shape))
   const sse = new SseReader(1_000_000)
@@ -85,16 +79,14 @@ export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect
   return events
 }
 
-/** The events of a whole answer. Throws an UpstreamError where it is none. */
+/** Throws an UpstreamError if there is none. */
 export function decodeWhole(body: Uint8Array, shape: Shape): AnswerEvent[] {
   return openai.whole(readJson(body), toExpected(shape))
 }
 
-/** Plays a stream that arrives in these pieces and then ends. */
 export const playStream = (pieces: Iterable<Uint8Array>, shape: Shape, dialect: WireFormat = openai): Played =>
   playEvents(decodeStream(pieces, shape, dialect), shape)
 
-/** Plays a whole answer to a client that did not ask for a stream. */
 export const playWhole = (body: Uint8Array, shape: Shape): Played =>
   withWhole(body, shape, (events) => {
     const usage = usageOf(events)
@@ -102,7 +94,6 @@ export const playWhole = (body: Uint8Array, shape: Shape): Played =>
     return { text, failure: null, usage }
   })
 
-/** Plays a whole answer to a client that asked for a stream. */
 export const playWholeAsStream = (body: Uint8Array, shape: Shape): Played =>
   withWhole(body, shape, (events) => playEvents(events, shape))
 

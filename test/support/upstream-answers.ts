@@ -1,14 +1,10 @@
-/**
- * What a scripted upstream can do, as plain data, and short ways to write the usual cases down. Tests compose these;
- * `upstream.ts` plays them. Nothing here does I/O.
- */
+/** What a scripted upstream can do, as data; `upstream.ts` plays it. No I/O. */
 
-/** Answers with one body and a `content-length`. */
 export interface Whole {
   kind: 'whole'
   status?: number
   headers?: Record<string, string>
-  /** A string or bytes go out as they are; anything else as JSON. */
+  /** A string or bytes are sent unchanged; anything else as JSON. */
   body: unknown
   /** Silence before the headers. */
   delayMs?: number
@@ -16,42 +12,40 @@ export interface Whole {
 }
 
 /**
- * One step of a stream: a string or bytes go out as they are, `{ waitMs }` and `{ until }` are silence, any other object
- * becomes a `data:` frame.
+ * A string or bytes are sent unchanged, `{ waitMs }` and `{ until }` are silence, any other object becomes a `data:`
+ * frame.
  */
 export type StreamStep = string | Uint8Array | { waitMs: number } | { until: Promise<void> } | Record<string, unknown>
 
 /**
- * How a stream ends: `done` = `[DONE]`; `eof` = a proper end of the body without it; `cut` = half a frame, then the
- * socket closes; `reset` = a TCP reset; `hang` = it never does.
+ * `done` = `[DONE]`; `eof` = a proper end without it; `cut` = half a frame, then close; `reset` = TCP reset; `hang` =
+ * never.
  */
 export type StreamEnd = 'done' | 'eof' | 'cut' | 'reset' | 'hang'
 
-/** Answers with a chunked body, step by step, as fast as the reader takes it or slower. */
+/** A chunked body, as fast as the reader takes it or slower. */
 export interface Stream {
   kind: 'stream'
   status?: number
   headers?: Record<string, string>
   steps: Iterable<StreamStep>
   end?: StreamEnd
-  /** Nothing is said before this. */
+  /** Nothing is sent before this. */
   after?: Promise<void>
   /** Silence before the headers. */
   delayMs?: number
   /** Pause after each step. */
   paceMs?: number
-  /** Splits what is written, down to one byte a chunk. */
+  /** Splits writes, down to one byte per chunk. */
   bytesPerWrite?: number
   /** Compresses everything into one piece; pauses are skipped. */
   gzip?: boolean
 }
 
-/** Takes the request and never answers. */
 export interface Silent {
   kind: 'silent'
 }
 
-/** Closes the connection without an answer. */
 export interface Reset {
   kind: 'reset'
 }
@@ -74,16 +68,15 @@ export interface WireUsageNumbers {
 }
 
 export interface ChatAnswer {
-  /** The pieces of the answer, or how many of them: `tok0 tok1 …`. Default 5. */
+  /** Pieces of the answer, or their number: `tok0 tok1 …`. Default 5. */
   tokens?: number | readonly string[]
   finish?: string | null
-  /** The upstream's own count, true or not; null = none. Default: 10 read, one written for each token. */
+  /** The reported usage, true or not; null = none. Default: 10 read, one written per token. */
   usage?: WireUsageNumbers | null
 }
 
 export const ENVELOPE = { id: 'chatcmpl-upstream', created: 1_700_000_000, model: 'upstream-model' }
 
-/** Builds a whole chat completion. */
 export function wholeAnswer(answer: ChatAnswer & Partial<Omit<Whole, 'kind' | 'body'>> = {}): Whole {
   const { tokens, finish, usage, ...rest } = answer
   const pieces = toPieces(tokens)
@@ -106,7 +99,7 @@ export function wholeAnswer(answer: ChatAnswer & Partial<Omit<Whole, 'kind' | 'b
   }
 }
 
-/** Builds a streamed chat completion: role, a chunk for each token, finish, usage. */
+/** Role, a chunk per token, finish, usage. */
 export function streamAnswer(answer: ChatAnswer & Partial<Omit<Stream, 'kind' | 'steps'>> = {}): Stream {
   const { tokens, finish, usage, ...rest } = answer
   const pieces = toPieces(tokens)
@@ -123,7 +116,7 @@ export function streamAnswer(answer: ChatAnswer & Partial<Omit<Stream, 'kind' | 
   }
 }
 
-/** Builds an endless stream, sent as fast as its reader takes it. `bytes` is the size of one delta. */
+/** As fast as the reader takes it; `bytes` is the size of one delta. */
 export function endlessAnswer(bytes = 1024): Stream {
   const content = 'x'.repeat(bytes)
   function* steps(): Generator<StreamStep> {
@@ -132,12 +125,10 @@ export function endlessAnswer(bytes = 1024): Stream {
   return { kind: 'stream', steps: steps(), end: 'hang' }
 }
 
-/** Builds an error answer in the usual shape. */
 export function errorAnswer(status: number, message = 'scripted failure', headers: Record<string, string> = {}): Whole {
   return { kind: 'whole', status, headers, body: { error: { message, type: 'scripted', param: null, code: null } } }
 }
 
-/** Builds one chunk of a stream around a delta. */
 export function toDelta(delta: Record<string, unknown>, finish: string | null = null, index = 0): StreamStep {
   return toChunk({ choices: [{ index, delta, finish_reason: finish, logprobs: null }] })
 }

@@ -1,8 +1,4 @@
-/**
- * Just enough of HTTP/1.1 to be an upstream in tests: frames requests on a raw socket and builds answers byte by byte,
- * because a server that behaves by design cannot cut a frame in the middle. Used by the scripted upstream and by the
- * benchmark's. Trusts its client; not for anything else.
- */
+/** Minimal HTTP/1.1 on a raw socket, because a proper server can't cut a frame in the middle. Trusts its client. */
 
 export interface RawRequest {
   /** Request line and headers, without the blank line. */
@@ -12,11 +8,11 @@ export interface RawRequest {
 
 const HEAD_END = '\r\n\r\n'
 
-/** Returns a function that takes bytes as they arrive and hands each complete request to `onRequest`. */
+/** Takes bytes as they arrive, and passes each complete request to `onRequest`. */
 export function createRequestReader(onRequest: (request: RawRequest) => void): (bytes: Buffer) => void {
   let pieces: Buffer[] = []
   let have = 0
-  // Joining only once enough has arrived keeps a body of many megabytes linear.
+  // Joining only once enough arrived keeps large bodies linear.
   let need = 0
   return (bytes) => {
     pieces.push(bytes)
@@ -36,7 +32,7 @@ export function createRequestReader(onRequest: (request: RawRequest) => void): (
 interface Framed {
   request: RawRequest | null
   rest: Buffer
-  /** Bytes that must be there before it is worth looking again. */
+  /** Bytes needed before parsing again is worthwhile. */
   need: number
 }
 
@@ -71,7 +67,7 @@ function frameChunked(head: string, bytes: Buffer, start: number): Framed {
   return { request: null, rest: bytes, need: bytes.length + 1 }
 }
 
-/** Converts the head of a request to its method, path and headers with lower-case names. */
+/** Header names become lower-case. */
 export function toRequestHead(head: string): { method: string; path: string; headers: Record<string, string> } {
   const [first = '', ...lines] = head.split('\r\n')
   const [method = '', path = ''] = first.split(' ')
@@ -86,13 +82,12 @@ export function toRequestHead(head: string): { method: string; path: string; hea
 
 const REASONS: Record<number, string> = { 200: 'OK', 400: 'Bad Request', 429: 'Too Many Requests' }
 
-/** Builds the head of an answer, blank line included. */
+/** Includes the blank line. */
 export function toResponseHead(status: number, headers: Record<string, string>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${REASONS[status] ?? 'Status'}\r\n${lines.join('')}\r\n`
 }
 
-/** Wraps bytes as one chunk of a chunked body. */
 export function toHttpChunk(bytes: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 }

@@ -1,10 +1,7 @@
-/**
- * One accepted connection of the scripted upstream, so that a script reads forward: writes wait for room, every wait
- * ends when the client goes, and whoever asked learns that it went. Knows nothing of HTTP.
- */
+/** One connection of the scripted upstream, so that a script reads forward. Knows nothing of HTTP. */
 import type { Socket } from 'node:net'
 
-/** One connection: writes wait for room, and every wait ends when the client goes. */
+/** Writes wait for room, and every wait ends when the client disconnects. */
 export interface Line {
   gone: boolean
   onGone: () => void
@@ -50,7 +47,7 @@ export function createLine(socket: Socket): Line {
     wake()
   }
   socket.on('drain', wake)
-  // A client that sends FIN in the middle of an answer has left: HTTP clients do not half-close.
+  // FIN in the middle of an answer is a disconnect: HTTP clients do not half-close.
   socket.on('end', leave)
   socket.on('close', leave)
   socket.on('error', leave)

@@ -1,10 +1,9 @@
 /**
- * The upstream as a process of its own, for load: `bun test/support/upstream-main.ts [--port N] [--tokens N] [--pace MS]`
- * prints its base URL. It answers every whole request with one prepared text and paces every stream from one shared
- * timer, so that a thousand streams cost it little. A request may choose its own stream with `max_tokens` and `pace_ms`.
- * Each token says when it was written, as `w<time> `, and the first one also when its request had come, as `w<time>a<time> `:
- * microseconds of `clock.ts`, always as many digits. What is asked at `/v1/messages` is answered with a stream of the Messages API.
- * Ends when its standard input does, so that it never outlives whoever started it.
+ * The upstream as a process for load tests: `bun test/support/upstream-main.ts [--port N] [--tokens N] [--pace MS]`
+ * prints its base URL. One shared timer paces all streams; a request may set `max_tokens` and `pace_ms`. Each token
+ * holds its write time as `w<time> `, the first also the request's as `w<time>a<time> `: microseconds of `clock.ts`,
+ * always as many digits. `/v1/messages` streams the Messages API. Ends with its standard input, so that it never
+ * outlives its parent.
  */
 import { parseArgs } from 'node:util'
 import { toEvent, toSteps } from './anthropic-answers.ts'
@@ -32,14 +31,14 @@ const STREAM_HEAD = Buffer.from(
 const DIGITS = 15
 const NO_TIME = '0'.repeat(DIGITS)
 
-/** How streams of a format are written. Frames of tokens have their times written over. */
+/** A format's stream; times are written over its frames. */
 interface Script {
   opening: Buffer
   first: Buffer
   /** In turn. */
   tokens: readonly Buffer[]
   tail(tokens: number): Buffer
-  /** What stands before the first time. */
+  /** Precedes the first time. */
   mark: string
 }
 
@@ -74,7 +73,7 @@ function toMessagesScript(): Script {
   return {
     opening: Buffer.concat(steps(1).slice(0, 3)),
     first: toDelta(FIRST, 0),
-    // The service pads its events, each one otherwise.
+    // The service pads each event differently.
     tokens: [0, 7, 3, 12, 1, 9].map((pad) => toDelta(TOKEN, pad)),
     tail: (tokens) => Buffer.concat([...steps(tokens).slice(-3), LAST_HTTP_CHUNK]),
     mark: '"text":"w',
@@ -84,7 +83,7 @@ function toMessagesScript(): Script {
 const CHAT = toChatScript()
 const MESSAGES = toMessagesScript()
 
-/** Writes a time over the first one of a frame, or over the one behind it. */
+/** Writes a time over a frame's first or second one. */
 function stamp(frame: Buffer, mark: string, micros: number, place: 0 | 1 = 0): Buffer {
   const at = frame.indexOf(mark) + mark.length + place * (DIGITS + 1)
   frame.write(String(Math.round(micros)).padStart(DIGITS, '0'), at, 'latin1')
@@ -93,7 +92,7 @@ function stamp(frame: Buffer, mark: string, micros: number, place: 0 | 1 = 0): B
 
 interface Connection {
   read: (bytes: Buffer) => void
-  /** Bytes that the kernel had no room for. */
+  /** Bytes the kernel had no room for. */
   unsent: Buffer
   closed: boolean
 }
@@ -113,14 +112,14 @@ function send(peer: Peer, bytes: Buffer): void {
 interface Paced {
   peer: Peer
   script: Script
-  /** When its request had come. */
+  /** When the request arrived. */
   cameMicros: number
   left: number
   total: number
   paceMs: number
 }
 
-/** A wheel of slots of TICK_MS: a stream sits in the slot of its next chunk. One timer turns it while streams exist. */
+/** A timer wheel with slots of TICK_MS: a stream sits in the slot of its next chunk. */
 const TICK_MS = 2
 const wheel: Paced[][] = Array.from({ length: 1024 }, () => [])
 let now = 0
@@ -183,7 +182,7 @@ function answer(peer: Peer, request: RawRequest): void {
     timer = setInterval(turn, TICK_MS)
   }
   streams += 1
-  // Spread over the pace: streams that all speak in the same millisecond would be batched as real ones never are.
+  // Spread over the pace: simultaneous chunks would be batched as real ones never are.
   nextSlot = (nextSlot + TICK_MS) % Math.max(paceMs, TICK_MS)
   schedule({ peer, script, cameMicros, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
 }

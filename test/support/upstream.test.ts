@@ -80,7 +80,7 @@ describe('the scripted upstream', () => {
     const reader = answer.body?.getReader()
     await reader?.read()
     const sent = () => upstream?.requests[0]?.bytesSent ?? 0
-    // The kernel's buffers fill at a pace of their own; an upstream that did not wait would never stand still.
+    // Kernel buffers fill at their own pace; an upstream that did not wait would never stop.
     let before = -1
     for (let tries = 0; sent() !== before && tries < 50; tries++) {
       before = sent()

@@ -1,7 +1,6 @@
 /**
- * A scripted upstream on a real socket. Tests tell it what to do (`upstream-answers.ts`), point a gateway at its `url`
- * and then ask what it saw: every request with its body, and whether its client gave up before the end. On raw
- * `node:net`, since it has to misbehave below HTTP. Start one a test, and `stop()` it.
+ * A scripted upstream on a raw `node:net` socket, so that it can misbehave below HTTP; it records requests and
+ * disconnects.
  */
 import { startTcpServer } from './tcp-server.ts'
 import {
@@ -23,19 +22,19 @@ import {
 } from './upstream-http.ts'
 import { createLine, type Line } from './upstream-line.ts'
 
-/** A request as it arrived. Times are `performance.now()`. */
+/** Times are `performance.now()`. */
 export interface Seen {
   index: number
   method: string
   path: string
   headers: Record<string, string>
   body: string
-  /** The parsed body; null where it is not a JSON object. */
+  /** Null if the body is not a JSON object. */
   json: Record<string, unknown> | null
   atMs: number
-  /** When the answer was complete, its end as the script wants it included. */
+  /** When the answer was complete, its scripted end included. */
   answeredAtMs: number | null
-  /** When the client closed the connection before the answer was complete. */
+  /** When the client closed before the answer was complete. */
   abortedAtMs: number | null
   bytesSent: number
 }
@@ -43,25 +42,24 @@ export interface Seen {
 export type Script = Behaviour | ((seen: Seen) => Behaviour)
 
 export interface ScriptedUpstream {
-  /** Base URL, ends in `/v1`. */
+  /** Ends in `/v1`. */
   readonly url: string
   readonly port: number
   /** But for probes. */
   readonly requests: Seen[]
-  /** Requests for the list of models, by which a gateway finds out for free how it is: they have a script of their own. */
+  /** Model list requests (health checks), which have their own script. */
   readonly probes: Seen[]
   /** Connections open now. */
   readonly connections: number
-  /** Changes the behaviour from the next request on. */
   script(next: Script): void
-  /** The same for probes; until then they are answered well. */
+  /** The same for health checks, which succeed by default. */
   scriptProbes(next: Script): void
-  /** Waits until `test` holds for what was seen. Throws after `timeoutMs` (5 s) with what it was waiting for. */
+  /** Throws after `timeoutMs` (5 s) with `what`. */
   waitFor(test: (requests: Seen[]) => boolean, what?: string, timeoutMs?: number): Promise<void>
   stop(): Promise<void>
 }
 
-/** Answers like a well-behaved upstream: a stream where one is asked for, usage where it is. */
+/** A well-behaved upstream: streams and usage if requested. */
 export const obliging: Script = ({ json }) => {
   if (json?.stream !== true) return wholeAnswer()
   const options = json.stream_options
@@ -74,7 +72,6 @@ const MODELS: Behaviour = {
   body: { object: 'list', data: [{ id: 'upstream-model', object: 'model' }] },
 }
 
-/** Starts an upstream on a free port of 127.0.0.1. */
 export async function startUpstream(script: Script = obliging, port = 0): Promise<ScriptedUpstream> {
   let current = script
   let probing: Script = MODELS
@@ -191,7 +188,7 @@ async function playStream(line: Line, seen: Seen, behaviour: Stream, finish: (en
       const piece = bytes.subarray(at, at + size)
       seen.bytesSent += piece.length
       await line.write(toHttpChunk(piece))
-      // Without a turn of the loop the kernel would join the pieces again.
+      // Without a turn of the loop the kernel would join the pieces.
       if (bytesPerWrite) await new Promise((resolve) => setImmediate(resolve))
     }
   }
