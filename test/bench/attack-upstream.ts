@@ -1,6 +1,6 @@
 /**
- * The upstream of `attack.ts`, as a process of its own, so that the measuring one does not wait while it reads hostile input:
- * `bun test/bench/attack-upstream.ts PORT`. A word in the request says what it answers; without one, ordinary JSON.
+ * The upstream of `attack.ts` in its own process, so that reading hostile input doesn't slow the measurement: `bun
+ * test/bench/attack-upstream.ts PORT`. A word in the request chooses the answer.
  */
 const toAnswer = (content: string, fields: Record<string, unknown> = {}) =>
   JSON.stringify({
@@ -14,7 +14,7 @@ const toAnswer = (content: string, fields: Record<string, unknown> = {}) =>
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** Events of each format that say nothing, to be repeated. */
+/** Events of each format without content, to be repeated. */
 const SILENCE: Readonly<Record<string, string>> = {
   '/v1/messages': 'event: ping\ndata: {"type":"ping"}\n\n',
   '/v1/responses':
@@ -41,7 +41,7 @@ function toSilence(path: string): Response {
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-/** Made once, in several shapes: names, log probabilities that a client may ask for, depth, numbers, escapes, a long text. */
+/** In several shapes: names, log probabilities, depth, numbers, escapes, a long text. */
 let large: readonly Uint8Array[] | null = null
 function toLarge(): readonly Uint8Array[] {
   const token = { token: 'x', logprob: -1, bytes: [120] }
@@ -60,7 +60,6 @@ function toLarge(): readonly Uint8Array[] {
 let turn = 0
 const ANSWERS: readonly [word: string, answer: (path: string) => Response][] = [
   ['poison', () => Response.json({ error: { message: 'broken' } }, { status: 500 })],
-  // What keeps a hostile pattern busy.
   ['hostile', () => new Response(toAnswer(JSON.stringify({ answer: `${'a'.repeat(40)}!` })), { headers: JSON_TYPE })],
   ['silent', toSilence],
   [

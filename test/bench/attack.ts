@@ -1,11 +1,8 @@
 /**
- * `bun test/bench/attack.ts`: how a bystander fares while another key does its worst. A bystander asks an ordinary question
- * at a steady pace, each over a connection of its own, whether or not the one before was answered: first alone, then while
- * an attack goes on. Prints how long the answers took, how many failed, how much the server wrote to its log, and how much memory
- * it had: its peak, and some seconds after the attack.
- *
- * `--only NAME,...` (see `attacks.ts`) · `--seconds 15` · TOLLGATE_BINARY names the build to measure
- * (dist/tollgate), TOLLGATE_BEFORE another one, `before`.
+ * `bun test/bench/attack.ts`: latency of one key while another attacks. Asks at a steady pace over new connections,
+ * first alone, then during an attack. Prints latency, failures, log size and memory (peak, and after the attack).
+ * `--only NAME,...` (see `attacks.ts`) · `--seconds 15` · TOLLGATE_BINARY names the build (dist/tollgate),
+ * TOLLGATE_BEFORE another one, `before`.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,12 +28,12 @@ const { values } = parseArgs({
   options: { only: { type: 'string' }, seconds: { type: 'string', default: '15' } },
 })
 const SECONDS = Number(values.seconds)
-/** 40 requests a second, which leave a core nearly idle. */
+/** 40 requests per second, which leave a core nearly idle. */
 const PACE_MS = 25
 const WARM_UP = 400
-/** What has not been answered by then has failed. */
+/** Later answers count as failed. */
 const PATIENCE_MS = 60_000
-/** How long after an attack its memory is looked at. */
+/** Memory is measured this long after an attack. */
 const AFTER_MS = 15_000
 
 interface Fared {
@@ -50,7 +47,7 @@ interface Fared {
   afterMegabytes: number
 }
 
-/** Asks at a steady pace, from when it was due. */
+/** Latency counts from when the request was due. */
 async function stand(origin: string, key: string, requests: number, question: unknown): Promise<number[]> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' }
   const body = JSON.stringify(question)
@@ -118,7 +115,7 @@ async function measure(build: Build, name: AttackName | null, folder: string, up
         join(folder, 'attacker.log'),
       )
     : null
-  // The attack is under way before the first question counts.
+  // The attack is in progress before the first request.
   await Bun.sleep(attacker ? 2_000 : 0)
   const began = performance.now()
   const logged = statSync(logFile).size

@@ -1,13 +1,10 @@
-/**
- * One attack, as a process of its own, until it is killed: `bun test/bench/attacker.ts ATTACK ORIGIN CREDENTIAL`.
- * Prints nothing: what counts is how others fare during it (`attack.ts`).
- */
+/** One attack as a process: `bun test/bench/attacker.ts ATTACK ORIGIN CREDENTIAL`. Runs until killed. */
 import { connect } from 'node:net'
 import { type Attacker, attackOf, isAttack, NAMES } from './attacks.ts'
 
 const [, , name = '', origin = '', credential = ''] = process.argv
 const OWN_HEADERS = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
-/** Without a pause a refusal that costs nothing would be asked for as fast as this machine can. */
+/** Without a pause, cheap refusals would be requested as fast as the machine can. */
 const PAUSE_MS = 5
 
 const attacker: Attacker = {
@@ -25,10 +22,8 @@ const attacker: Attacker = {
             ...(body === undefined ? {} : { body }),
             ...(leaveMs === undefined ? {} : { signal: AbortSignal.timeout(leaveMs) }),
           })
-          // Nothing of it is kept.
           for await (const _ of answer.body ?? []);
         } catch {
-          // Refused, cut off, or left.
         }
         await Bun.sleep(PAUSE_MS)
       }

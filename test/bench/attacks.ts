@@ -1,48 +1,38 @@
-/**
- * The attacks of `attack.ts`, each what one key, or whoever can connect, may do to the others. To add one, add it to the table;
- * where it needs an upstream of its own make, add a word to `attack-upstream.ts`.
- */
+/** The attacks of `attack.ts`. Add one to the table, and its answer to `attack-upstream.ts` if it needs one. */
 import { MODEL, NATIVE_MODEL } from './tollgate.ts'
 
-/** What the attacking process (`attacker.ts`) has at hand. */
 export interface Attacker {
   origin: string
-  /** The hostile key, or what `prepare` has returned. */
+  /** The hostile key, or what `prepare` returned. */
   credential: string
-  /** Sends requests over so many connections until the process is killed. Waits for each answer, then pauses. */
+  /** Floods until killed; each connection waits for its answer, then pauses. */
   flood(connections: number, ask: (turn: number) => Asked): void
-  /** Keeps so many connections open that have sent `words` and nothing more. */
+  /** Keeps connections open that sent only `words`. */
   hold(connections: number, words: string): void
 }
 
 export interface Asked {
-  /** Chat completions, if left out. */
   path?: string
-  /** JSON text; left out for a GET. */
   body?: string
-  /** POST or GET, if left out. */
   method?: string
   headers?: Record<string, string>
-  /** The attacker leaves after so long; left out, it waits for the end. */
+  /** Disconnects after this; omitted: waits for the end. */
   leaveMs?: number
 }
 
 /** The server under attack. */
 export interface Attacked {
   origin: string
-  /** The executable and the data folder, for commands. */
   binary: string
   data: string
 }
 
 export interface Attack {
-  /** Begins the attack. Runs in the attacker's process. */
   start(attacker: Attacker): void
-  /** Runs before the attack, and returns the credential that the attacker gets in place of the hostile key. */
+  /** Returns the credential that replaces the hostile key. */
   prepare?(attacked: Attacked): Promise<string>
-  /** Fields of the bystander's question beside the usual ones. */
   question?: Record<string, unknown>
-  /** How many files the server may open; left out, as many as its user. */
+  /** Limit of open files; omitted: the user's. */
   files?: number
 }
 
@@ -52,10 +42,7 @@ const toBody = (fields: Record<string, unknown>, content: unknown = 'hello') =>
 
 const messages = (count: number) => Array.from({ length: count }, () => ({ role: 'user', content: 'x' }))
 
-/**
- * A body that is refused, and the most that one may hold, in several shapes: values, names, names that are numbers, strings
- * that are all escapes, a long string, messages, and messages of which the last is wrong.
- */
+/** A refused body, and the largest accepted ones in several shapes. */
 const toBodies = () => [
   `[${repeat('[]', 11_000_000)}]`,
   toBody({ more: JSON.parse(`[${repeat('[]', 63_900)}]`) }),
@@ -83,7 +70,7 @@ const toFormat = (name: string, schema: Record<string, unknown>) => ({
   },
 })
 
-/** Requests for streams that the upstream never begins, one for each format whose events may have no content. */
+/** Streams that never begin, for each format with events without content. */
 const SILENT = 'silent'
 const SILENCES: readonly Asked[] = [
   {
@@ -101,7 +88,7 @@ const SILENCES: readonly Asked[] = [
 
 const PASSWORD = 'correct horse battery staple'
 
-/** Lets a member sign in, and returns the cookie of their session. */
+/** Returns the session cookie. */
 async function signInMember({ origin, binary, data }: Attacked): Promise<string> {
   const run = (...words: string[]) => Bun.spawnSync([binary, ...words, '--data', data, '--json']).stdout.toString()
   run('teams', 'create', '--name', 'members')
@@ -119,7 +106,6 @@ const askAdmin = (origin: string, cookie: string, path: string, body: object) =>
     body: JSON.stringify(body),
   })
 
-/** Creates keys and revokes them, for ever. */
 async function changeKeys({ origin, credential }: Attacker, name: string): Promise<void> {
   for (let turn = 0; ; turn++) {
     try {
@@ -149,13 +135,13 @@ export const ATTACKS = {
   },
   schemas: {
     question: toFormat('answer', {}),
-    // A pattern that a backtracking engine never comes to the end of, each time another one.
+    // A different endless pattern each time for a backtracking engine.
     start: ({ flood }) =>
       flood(60, (turn) => ({ body: toBody(toFormat('hostile', { pattern: `^(a+)+$|^never${turn}$` }), 'hostile') })),
   },
   poison: { start: ({ flood }) => flood(8, () => ({ body: toBody({}, 'poison') })) },
   connections: {
-    // Only few fit beside the server's own files.
+    // Leaves few beyond the server's own files.
     files: 256,
     start: ({ hold }) => hold(600, ''),
   },
@@ -172,7 +158,7 @@ export const ATTACKS = {
     start: ({ flood }) => flood(4, (turn) => ({ body: toBody({}, `large ${turn}`) })),
   },
   refusals: {
-    // Without a key. The path is about as long as a request line may be.
+    // Without a key; the path is about as long as allowed.
     prepare: async () => '',
     start: ({ flood }) => flood(64, (turn) => ({ path: `/${turn}/${'x'.repeat(12_000)}` })),
   },
@@ -180,6 +166,5 @@ export const ATTACKS = {
 
 export type AttackName = keyof typeof ATTACKS
 export const NAMES = Object.keys(ATTACKS) as AttackName[]
-/** Its entry, with all that an entry may have. */
 export const attackOf = (name: AttackName): Attack => ATTACKS[name]
 export const isAttack = (name: string): name is AttackName => Object.hasOwn(ATTACKS, name)

@@ -1,6 +1,6 @@
 /**
- * How soon the binary answers after it was started: its health check and a whole chat answer, over a folder that was
- * served before, over one whose server was killed and over an empty one. Medians over several runs.
+ * Time from start to a health check and a chat answer, on a used, a killed and an empty folder. Medians of several
+ * runs.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { rssMegabytes, startProcess, waitUntilUp } from './processes.ts'
 import { median } from './table.ts'
 import { type Build, binaryOf, MODEL, readFirstKey, toPlainCatalog, toServe } from './tollgate.ts'
 
-/** Medians, in ms from spawn to the first 200. */
+/** In ms from spawn to the first 200. */
 export interface ColdTimes {
   healthMs: number
   chatMs: number
@@ -18,15 +18,13 @@ export interface ColdTimes {
 
 export interface ColdResult {
   runs: number
-  /** Over a folder that a server left in order. */
   prepared: ColdTimes
-  /** Over a folder whose server was killed. */
   killed: ColdTimes
   empty: ColdTimes
   idleRssMegabytes: number
 }
 
-/** After it, memory is what an idle server has. */
+/** Then memory is that of an idle server. */
 const IDLE_MS = 1_000
 
 interface Run {
@@ -36,7 +34,7 @@ interface Run {
   key: string
 }
 
-/** Starts each build in turn, so that a busy machine is unfair to all alike. */
+/** In turn, so that a busy machine affects all alike. */
 export async function measureCold(
   builds: readonly Build[],
   root: string,
@@ -76,7 +74,7 @@ const toTimes = (all: readonly Run[]): ColdTimes => ({
   chatMs: median(all.map(({ chatMs }) => chatMs)),
 })
 
-/** Starts a server, asks once, lets it rest for `restMs` and ends it. */
+/** Rests `restMs` after one request. */
 async function startOnce(
   binary: string,
   folder: string,

@@ -1,8 +1,6 @@
 /**
- * What a request and a chunk cost each subject, in CPU, and how soon they are answered: whole answers over 1 and 32
- * connections, the same to conversations of 64 kB, 200 paced streams of chats and of Messages and, through a fresh process of each, 1,000. All
- * subjects run side by side: each is warmed up on its own, then they are measured in turn, round by round. Called by
- * `main.ts`.
+ * CPU and latency per request and chunk of each subject: whole answers, 64 kB conversations, 200 streams, and 1,000
+ * through a fresh process. Subjects are warmed up, then measured in turn.
  */
 import { join } from 'node:path'
 import { type JsonResult, loadJson, toLargeChatBody } from './json-load.ts'
@@ -13,29 +11,25 @@ import type { Subject } from './subjects.ts'
 import { medians } from './table.ts'
 import { type Slice, type WarmUp, warmUp } from './warm-up.ts'
 
-/** How long each load is, and how much of it. */
+/** Duration and amount of each load. */
 export type RoundShape = Record<JsonLoad, { seconds: number }> & { streams: StreamShape }
 
 export interface CostShape {
-  /** How many processes of each subject: one may cost a twentieth more than another of the same program, for all its life. */
+  /** One process may cost 5% more than another of the same program, for its whole life. */
   processes: number
   rounds: number
-  /** How often whole answers take turns within a round. */
+  /** Turns of whole answers per round. */
   jsonTurns: number
   round: RoundShape
   streams1000: StreamShape
-  /** How long one subject may take to be warm. */
+  /** Warm-up limit of a subject. */
   warmUpS: number
-  /** What warms it up, again and again. */
   slice: RoundShape
 }
 
-/** The loads that all subjects run side by side. */
 type RoundLoad = JsonLoad | StreamLoad
-/** Starts a subject in a folder below the one that is named, and waits until it passes a question on. */
 export type Start = (name: string, root: string) => Promise<Subject>
 
-/** Measures those of the loads that are asked for, and merges each result into its subject's report. */
 export async function measureCost(
   names: readonly string[],
   asked: readonly Load[],
@@ -52,7 +46,6 @@ export async function measureCost(
     const loud = new Set<string>()
     for (const subject of subjects) {
       const warm = await warmUpSubject(subject, loads, root, shape)
-      // Of several processes, one that is not warm is told.
       if (!loud.has(subject.name)) merge(subject.name, { warmUp: warm })
       if (!warm.quiet) loud.add(subject.name)
     }
@@ -96,7 +89,7 @@ async function warmUpSubject(
   return result
 }
 
-/** Load by load, and in each all subjects turn by turn, each round another one first: what a machine does beside moves within seconds. */
+/** By load, all subjects in turn, starting with another each round: the machine's other work changes within seconds. */
 async function measureRounds(
   subjects: readonly Subject[],
   loads: readonly RoundLoad[],
@@ -130,7 +123,7 @@ async function measureRounds(
   ])
 }
 
-/** A thousand streams through a fresh process, so that its memory is theirs; its CPU is that of a cold one. */
+/** A fresh process, so that memory is the streams'; its CPU is that of a cold one. */
 async function measureMany(name: string, root: string, start: Start, shape: StreamShape) {
   console.error(`${shape.streams} streams: ${name}`)
   const subject = await start(name, join(root, 'many'))

@@ -1,6 +1,6 @@
 /**
- * What the dashboard costs: how long its pages wait for the API on a long past, and what a chat request costs while pages of it are
- * open and live. In Chromium, and the build under test alone.
+ * Page load time on a long history, and a chat request's cost while live pages are open. In Chromium, only the build
+ * under test.
  */
 import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core'
 import { PASSWORD } from '../browser/browsing.ts'
@@ -13,19 +13,18 @@ import { median, medians } from './table.ts'
 import { BINARY, MODEL } from './tollgate.ts'
 
 export interface DashboardShape extends History {
-  /** How often each page is opened. */
   visits: number
   rounds: number
   seconds: number
 }
 
 export interface DashboardResult {
-  /** Of a page's questions to the API the one that took longest, and from the page's first byte until all were answered, ms. */
+  /** The slowest API call, and ms from the first byte until all were answered. */
   pages: { path: string; slowest: string; slowestMs: number; allMs: number }[]
   beside: { pages: string; load: Record<keyof JsonResult, number> }[]
 }
 
-/** Those that read something: forms to make things and the doors have nothing to wait for. */
+/** Pages that read data; forms have nothing to wait for. */
 const PAGES = [
   ...['/', '/?range=today', '/?range=30d', '/?range=30d&key=past%207', `/?range=30d&model=${MODEL}`],
   ...['/start', '/keys', '/keys?state=all&key=past%207', '/keys/new'],
@@ -34,7 +33,7 @@ const PAGES = [
   ...['/teams', '/people', '/account', '/audit', '/playground', '/reference'],
   ...['/settings', '/settings/server', '/settings/backups', '/settings/tokens'],
 ]
-/** They ask again by themselves; the second is told of every request as it ends. */
+/** Both refresh; the second gets an event per finished request. */
 const LIVE = ['/', '/requests']
 
 export async function measureDashboard(
@@ -57,7 +56,6 @@ export async function measureDashboard(
   }
 }
 
-/** A browser in which the first owner has signed in. */
 async function enter(browser: Browser, { origin }: Subject, data: string): Promise<BrowserContext> {
   const child = Bun.spawn([BINARY, 'admin', 'code', '--data', data], { stdout: 'pipe' })
   const code = (await child.stdout.text()).trim()
@@ -88,10 +86,10 @@ async function measurePage(context: BrowserContext, server: Subject, path: strin
   return { path, slowest: name, slowestMs, allMs: median(all) }
 }
 
-/** So long a page asks for nothing when it has all that it wants. */
+/** A page that is quiet this long is complete. */
 const QUIET_MS = 400
 
-/** Opens a page and waits until it asks for nothing more; what is sent live has no end. */
+/** Live events never end, so they don't count. */
 async function readPage(page: Page, url: string) {
   const answers: { name: string; ms: number }[] = []
   const open = new Set<Request>()
@@ -146,13 +144,10 @@ async function measureBeside(
   return beside.map(({ pages, loads }) => ({ pages, load: medians(loads) }))
 }
 
-/** Of what pages ask for when they are opened, and then every half minute. */
+/** Requested on open, and then every 30 s. */
 const ASKED = ['usage?by=day,model&since=7d', 'usage?by=day&since=7d', 'keys', 'status', 'requests?limit=50']
 
-/**
- * Has a server tell all that open pages are told, without a browser: drawing takes most of a core, and what else runs on the same two then
- * waits for its memory longer.
- */
+/** Without a browser: drawing uses most of a core, and slows what shares it. */
 async function follow(context: BrowserContext, { origin }: Subject): Promise<() => Promise<void>> {
   const headers = { cookie: (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ') }
   const gone = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * What a past costs: servers with few and many requests in their ledgers, and with few and many keys, side by side; and on the
- * largest of them what an operator's work costs. The build under test alone: others do not have these commands.
+ * Cost of history: servers with few and many requests and keys side by side, and operator commands on the largest. Only
+ * the build under test has these commands.
  */
 import type { History } from './history.ts'
 import { type JsonResult, loadJson } from './json-load.ts'
@@ -16,16 +16,15 @@ export interface DayTwoShape extends OperatorShape {
   starts: number
 }
 
-/** How much lies behind a server. */
 export interface PastResult extends History {
   /** From spawn to the first health answer, ms. */
   startMs: number
-  /** Of whole answers over 32 connections. */
+  /** Whole answers over 32 connections. */
   load: Record<keyof JsonResult, number>
 }
 
 export interface DayTwoResult {
-  /** What the database grew by for each request of the long past, its rollup with it. */
+  /** Database growth per request, rollup included. */
   bytesPerRequest: number
   pasts: PastResult[]
   operator: OperatorResult

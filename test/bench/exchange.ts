@@ -1,7 +1,4 @@
-/**
- * A counted number of requests over raw sockets, each answered whole: `wrk` counts seconds, and Bun's `fetch` has its
- * own bounds on what is under way. Used by the soak, where what matters is how much a server was made to hold.
- */
+/** A counted number of requests over raw sockets: `wrk` counts seconds, and Bun's `fetch` limits requests in flight. */
 import { createConnection, type Socket } from 'node:net'
 import type { Subject } from './subjects.ts'
 
@@ -11,8 +8,7 @@ export interface ExchangeShape {
   requests: number
   body: string
   /**
-   * Holds back the last byte of every first request until all the rest of all of them has been taken, so that the
-   * server has every body half read at the same time.
+   * Holds back the last byte of every first request until all are sent, so that the server holds every body half read.
    */
   together: boolean
 }
@@ -25,11 +21,10 @@ export interface ExchangeResult {
   firstError: string | null
 }
 
-/** New connections each millisecond: more at once would measure the listen queue. */
+/** New connections per ms: more would measure the listen queue. */
 const OPEN_PER_MS = 2
 const LIMIT_MS = 120_000
 
-/** Builds a chat request as it goes over the wire. */
 export function toRequest(subject: Subject, body: string): Buffer {
   const head = [
     'POST /v1/chat/completions HTTP/1.1',
@@ -41,7 +36,7 @@ export function toRequest(subject: Subject, body: string): Buffer {
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** Makes the requests. Never throws for what the server does; what was not answered with 200 is missing from `ok`. */
+/** Never throws for the server's failures; `ok` counts 200s. */
 export async function exchange(subject: Subject, shape: ExchangeShape): Promise<ExchangeResult> {
   const began = performance.now()
   const request = toRequest(subject, shape.body)
@@ -95,7 +90,7 @@ export async function exchange(subject: Subject, shape: ExchangeShape): Promise<
   return { ...result, wallMs: performance.now() - began }
 }
 
-/** One connection that is kept open. `answer()` resolves to the next answer's text, or to why there is none. */
+/** A kept connection. `answer()` resolves to the next answer's text, or to the failure. */
 function createClient(port: number) {
   const socket = createConnection({ host: '127.0.0.1', port, noDelay: true })
   let text = ''
@@ -123,7 +118,7 @@ function createClient(port: number) {
         if (ended !== null) return resolve(ended)
         waiting = resolve
       }),
-    /** Resolves once the kernel has taken it all, or cannot. */
+    /** Resolves once the kernel has it all, or fails. */
     write: (bytes: Uint8Array) => new Promise<void>((resolve) => socket.write(bytes, () => resolve())),
   }
 }

@@ -1,7 +1,6 @@
 /**
- * What a dead upstream costs: a model whose first route dies after it has served, beside the same model with only the
- * route that lives. First the requests right after the death, one by one; then, once the breaker or the prober has seen
- * it, both models under load, interleaved. Each way to die gets a gateway of its own.
+ * Cost of a dead upstream: a model whose first route dies, next to one with only the live route. First requests after
+ * the death, then both under load. A gateway for each way to die.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,30 +12,28 @@ import { type Subject, up } from './subjects.ts'
 import { median, medians } from './table.ts'
 import { type Build, startTollgate, toCatalog } from './tollgate.ts'
 
-/** Requests made one after another. */
 export interface FewResult {
   requests: number
   ok: number
   firstMs: number
   p50Ms: number
   slowestMs: number
-  /** Beyond what the gateway uses when idle, since a wait for a deadline is long; null where this kernel does not say. */
+  /** Beyond idle CPU, since a deadline is a long wait; null if the kernel doesn't report it. */
   cpuMicrosPerRequest: number | null
-  /** Answered by more than one try. */
+  /** Answered after more than one attempt. */
   fellBack: number
 }
 
 export interface FailoverResult {
-  /** From the first request after the death on. */
   first: FewResult
-  /** As many just before it, through only the route that lives: the same upstream answered both. */
+  /** Just before the death, through only the live route. */
   firstLive: FewResult
-  /** Only the route that lives, and both routes with the first one dead, in turn under the same load. */
+  /** Both models in turn under the same load. */
   live: Record<keyof JsonResult, number>
   dead: Record<keyof JsonResult, number>
   cpuToLive: number
   p50ToLive: number
-  /** Who came to the dead one while both were under load; null for a closed port. */
+  /** Arrivals at the dead upstream under load; null for a closed port. */
   visits: { connections: number; calls: number; seconds: number } | null
 }
 
@@ -50,12 +47,11 @@ const BOTH = 'bench/both'
 const FEW = 20
 const WARM_UP = 300
 const CONNECTIONS = 32
-/** The dead upstream's deadline for a first byte; its default would be a minute and more. */
+/** First-byte deadline of the dead upstream; the default is over a minute. */
 export const DEADLINE = '1s'
-/** One that could not be reached is probed every 2 s at least, with a limit of 2 s. */
+/** An unreachable upstream is checked every 2 s at least, with a limit of 2 s. */
 const SETTLE_MS = 5_000
 
-/** Takes one build through each way to die. */
 export async function measureFailover(
   name: Build,
   root: string,
@@ -120,7 +116,7 @@ function toRoutes(upstream: string, mortal: Mortal): string {
   )
 }
 
-/** Asks one after another. A failure is counted, never thrown. */
+/** Sequential; failures are counted, never thrown. */
 async function askFew(subject: Subject, requests: number): Promise<FewResult> {
   const headers = { authorization: `Bearer ${subject.key}`, 'content-type': 'application/json' }
   const body = toChatBody(subject.model)

@@ -1,4 +1,4 @@
-/** The gateway that `files.ts` asks, in this process. */
+/** The gateway of `files.ts`, in this process. */
 import { resolve } from 'node:path'
 import { startApp } from '../support/app.ts'
 import { startUpstream } from '../support/upstream.ts'
@@ -7,12 +7,12 @@ import { waitUntilUp } from './processes.ts'
 import { createLimitedKey, MODEL, toPlainCatalog, toRoutedCatalog } from './tollgate.ts'
 
 export interface CountedGateway {
-  /** Makes one request and resolves once its answer is read: its row is in the journal then. Throws where it is not 200. */
+  /** Resolves once the answer is read and its row is in the journal. Throws unless it is 200. */
   ask(kind: 'streamed' | 'whole'): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts it with routes and limits as in the benchmark; a plain one has a single route and a key without limits. */
+/** Routes and limits as in the benchmark; a plain one has a single route and no limits. */
 export async function startCountedGateway({ plain }: { plain: boolean }): Promise<CountedGateway> {
   const upstream = await startUpstream()
   const { origin } = new URL(upstream.url)

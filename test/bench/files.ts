@@ -1,21 +1,15 @@
 /**
- * `bun test/bench/files.ts`: how many source files one request runs through, and which: what a reader has to know to
- * follow it. A gateway in this process, its key with every limit and in a team with a budget, its model with several
- * routes, answers one request to get start-up and what is loaded on first use out of the way. Then the engine's precise
- * coverage tells which functions run from the start of one further request until its answer is read, with its row settled
- * in the journal. Those that run without a request too, on timers, are taken off, and so are the batches that carry rows
- * from the journal into the database, for whoever they are, a fifth of a second later.
- *
- * A file counts when one of its functions ran, or ran on. What only holds types, constants or tables was read at start-up
- * and does not count; neither do threads other than the main one. `--plain`: one route, and a key without limits or team.
- * `--functions` says how many ran in each file.
+ * `bun test/bench/files.ts`: source files that one request runs through. A first request covers start-up; then precise
+ * coverage of one more, until its row is in the journal. Timers and the later database batch are excluded, as are files
+ * with only types, constants or tables, and other threads. `--plain`: one route, and a key without limits or team.
+ * `--functions`: functions per file.
  */
 import { Session } from 'node:inspector/promises'
 import { parseArgs } from 'node:util'
 
 const SOURCE = new URL('../../src/', import.meta.url).href
 const KINDS = ['streamed', 'whole'] as const
-/** Longer than every timer of a server at rest. */
+/** Longer than every timer of an idle server. */
 const REST_MS = 1_500
 
 const flag = { type: 'boolean', default: false } as const
@@ -24,7 +18,7 @@ const session = new Session()
 session.connect()
 await session.post('Profiler.enable')
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
-// Only what is compiled from here on is counted, so nothing of src may have been loaded before.
+// Only code compiled from here on is counted, so src must not be loaded yet.
 const { startCountedGateway } = await import('./files-gateway.ts')
 const gateway = await startCountedGateway(values)
 for (const kind of KINDS) {
@@ -38,12 +32,11 @@ for (const kind of KINDS) {
 await gateway.stop()
 process.exit(0)
 
-/** Returns the functions that ran since it was last called, as `file#offset`: the engine then counts anew. */
+/** Functions run since the last call, as `file#offset`. */
 async function takeFunctions(): Promise<Set<string>> {
   const { result } = await session.post('Profiler.takePreciseCoverage')
   const found = new Set<string>()
-  // The first one is the module itself. A count within a function suffices: an asynchronous one that began earlier
-  // runs on without being called again.
+  // The first is the module. A count within a function suffices: an async one continues without being called again.
   for (const { url, functions } of result.filter((script) => script.url.startsWith(SOURCE)))
     for (const { ranges } of functions.slice(1))
       if (ranges.some(({ count }) => count > 0)) found.add(`${url.slice(SOURCE.length)}#${ranges[0]?.startOffset ?? 0}`)

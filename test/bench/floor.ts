@@ -1,8 +1,7 @@
 /**
- * The smallest Bun proxy that copies the same bytes: what Tollgate's cost is compared with. Started by `subjects.ts`
- * as `bun test/bench/floor.ts UPSTREAM_ORIGIN PORT`; keeps no keys, no ledger and no log. Two forms: `--piped` passes
- * both bodies on as streams, as a proxy that does not know how long they are must; without it the request is read
- * whole and fetch's own answer handed on, which no code of ours ever sees: the cheapest form found.
+ * The smallest Bun proxy, without keys, ledger or log: `bun test/bench/floor.ts UPSTREAM_ORIGIN PORT`. `--piped`
+ * streams both bodies, as needed for unknown lengths; otherwise the request is read whole and fetch's answer passed on,
+ * the cheapest form found.
  */
 const [origin = '', port = '0', ...flags] = process.argv.slice(2)
 const pipes = flags.includes('--piped')

@@ -1,7 +1,4 @@
-/**
- * A past for a data folder that nobody serves: keys in a store, and requests of the last thirty days in its ledger, all through the
- * code by which a server writes them. For `day-two.ts`.
- */
+/** Writes a history into an unserved data folder: keys, and thirty days of requests, through the server's own code. */
 
 import type { Database } from 'bun:sqlite'
 import { USUAL_TERMS } from '../../src/domain/call-counts.ts'
@@ -21,7 +18,7 @@ import { MODEL } from './tollgate.ts'
 
 export interface History {
   requests: number
-  /** In force, beside those that are there. */
+  /** Active, in addition to existing ones. */
   keys: number
 }
 
@@ -29,13 +26,10 @@ const DAYS_MS = 30 * 24 * 3_600_000
 /** As the server applies them. */
 const BATCH = 500
 const UPSTREAMS = ['heavy', 'light', 'spare']
-/** That of the benchmark, and four that the catalogue does not have any more. */
+/** The benchmark's model, and four no longer in the catalog. */
 const MODELS = [MODEL, 'gone/one', 'gone/two', 'gone/three', 'gone/four']
 
-/**
- * Writes the past of a folder that was served once.
- * @param nowMs when it ends.
- */
+/** @param nowMs when the history ends. */
 export async function writeHistory(dataFolder: string, { requests, keys }: History, nowMs = Date.now()): Promise<void> {
   const database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
   try {
@@ -48,7 +42,7 @@ export async function writeHistory(dataFolder: string, { requests, keys }: Histo
   }
 }
 
-/** Makes them in one change, which is one revision. */
+/** One change, so one revision. */
 function createKeys(database: Database, count: number, nowMs: number): Promise<string[]> {
   const by = { actor: 'bench', nowMs }
   return createConfigStore(database).changeKeys(by, (rows) => {
@@ -117,7 +111,7 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     ...USUAL_TERMS,
     estimated: 0,
     costNanoUsd: isFailed ? 0 : prompt * 150 + completion * 600,
-    // As the provider that most use names its answers.
+    // As the most used provider names its answers.
     upstreamRequestId: isFailed ? null : `req_${mintId(createdMs)}`,
     credential: null,
     attempts: 1,

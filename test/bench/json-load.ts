@@ -1,4 +1,4 @@
-/** Whole answers under `wrk`: requests a second and latency as wrk saw them, CPU and memory of the subject from /proc. */
+/** Whole answers under `wrk`: requests per second and latency from wrk, CPU and memory from /proc. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
@@ -9,7 +9,7 @@ export interface JsonResult {
   p50Ms: number
   p99Ms: number
   cpuMicrosPerRequest: number
-  /** Of it, what compiling took: near nothing, or the subject was not warm. */
+  /** Part used for compiling: near zero if warm. */
   jitMicrosPerRequest: number
   rssMegabytes: number
   errors: number
@@ -17,7 +17,7 @@ export interface JsonResult {
 
 const CONTENT = 'Summarise in one sentence what a gateway in front of language models is good for. '.repeat(4)
 
-/** The request that every load sends: a system line and some 330 characters of question. */
+/** The standard request: a system line and some 330 characters. */
 export const toChatBody = (model: string, more: Record<string, unknown> = {}): string =>
   JSON.stringify({
     model,
@@ -29,7 +29,7 @@ export const toChatBody = (model: string, more: Record<string, unknown> = {}): s
     ...more,
   })
 
-/** The same as a request of the Messages API. */
+/** The same for the Messages API. */
 export const toMessagesBody = (model: string, more: Record<string, unknown>): string =>
   JSON.stringify({
     model,
@@ -39,7 +39,7 @@ export const toMessagesBody = (model: string, more: Record<string, unknown>): st
     ...more,
   })
 
-/** A conversation of some 64 kB, as an agent sends it with each of its turns. */
+/** A conversation of about 64 kB, as an agent sends it each turn. */
 export const toLargeChatBody = (model: string): string =>
   toChatBody(model, {
     messages: Array.from({ length: 64 }, (_, turn) => ({
@@ -48,7 +48,7 @@ export const toLargeChatBody = (model: string): string =>
     })),
   })
 
-/** Loads a subject over `connections` for `seconds`. Throws where wrk cannot be run. */
+/** Throws if wrk can't be run. */
 export async function loadJson(
   subject: Subject,
   folder: string,

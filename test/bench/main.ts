@@ -1,12 +1,10 @@
 /**
- * `bun run bench`: the cost of Tollgate, limits and routing on, beside the smallest Bun proxy and nginx, in one run, on
- * one upstream, interleaved round by round so that a busy machine is unfair to all alike. Then what a server keeps of what
- * has passed (soak) and what a dead upstream costs (failover). Prints tables and writes the same as JSON.
- *
- * `--quick` shortens everything · `--only json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two,
- * dashboard` (`json` and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` (all that there are here) · `--peers
- * FILE` (other gateways, see `peers.ts`) · `--processes N` (of each subject, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the
- * build to measure (dist/tollgate), TOLLGATE_BEFORE another one, `before`. What the figures mean: README.md in this folder.
+ * `bun run bench`: Tollgate with limits and routing next to the smallest Bun proxy and nginx, on one upstream, round by
+ * round. Then soak and failover. Prints tables and writes JSON. `--quick` · `--only
+ * json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two, dashboard` (`json`
+ * and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` · `--peers FILE` (see
+ * `peers.ts`) · `--processes N` (per subject, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build
+ * (dist/tollgate), TOLLGATE_BEFORE another one. See README.md.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -41,7 +39,7 @@ const { values } = parseArgs({
 
 const { quick } = values
 if (!/^[1-9]$/.test(values.processes)) fail('--processes: from 1 to 9')
-// 200 x 50 chunks a second is some 10,000 chunks a second: well measurable, and no core is full.
+// About 10,000 chunks per second: well measurable without a full core.
 const BUSY = { streams: 200, paceMs: 20 }
 const COST: CostShape = {
   processes: Number(values.processes),
@@ -66,7 +64,7 @@ const COLD_RUNS = quick ? 3 : 9
 const SOAK = quick
   ? { requests: 5_000, burst: 300, watchS: 10, slowS: 6 }
   : { requests: 60_000, burst: 1_500, watchS: 45, slowS: 20 }
-// Long enough to see a breaker half open and try again.
+// Long enough for a breaker to half-open.
 const FAILOVER = { rounds: 3, seconds: quick ? 1 : 2 }
 const DAY_TWO = quick
   ? { requests: 100_000, keys: 1_000, rounds: 2, seconds: 1, starts: 3 }
@@ -108,7 +106,7 @@ function choosePeers(): Peer[] {
   }
 }
 
-/** Returns those of `known` that are asked for. Ends the benchmark where there is no such thing. */
+/** Ends the benchmark on an unknown name. */
 function choose<T extends string>(what: string, asked: readonly string[], known: readonly T[]): T[] {
   const unknown = asked.filter((name) => !known.some((one) => one === name))
   if (unknown.length > 0) fail(`unknown ${what}: ${unknown.join(', ')}; there are ${known.join(', ')}`)

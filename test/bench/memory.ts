@@ -1,4 +1,4 @@
-/** What a process holds over time: its idle memory, its peak, and whether and when it came back. From /proc. */
+/** A process's memory over time, from /proc: idle, peak, and return to idle. */
 import { exchange } from './exchange.ts'
 import { toChatBody } from './json-load.ts'
 import { rssMegabytes } from './processes.ts'
@@ -6,11 +6,11 @@ import type { Subject } from './subjects.ts'
 import { median } from './table.ts'
 import { MODEL } from './tollgate.ts'
 
-/** Back to what was idle, with room for what a runtime keeps for later. */
+/** Relative to idle, with room for what a runtime keeps. */
 export const RETURN_RATIO = 1.5
 const SAMPLE_MS = 100
 
-/** The median of five looks within a second, in MB. */
+/** Median of five samples within a second, in MB. */
 export async function settledRss(pid: number): Promise<number> {
   const seen: number[] = []
   for (let i = 0; i < 5; i += 1) {
@@ -20,14 +20,13 @@ export async function settledRss(pid: number): Promise<number> {
   return median(seen)
 }
 
-/** Sends what every lazily loaded part needs, once: 20 whole requests, one after another. Then waits for it to settle. */
+/** Loads every lazy part with 20 sequential requests, then waits for memory to settle. */
 export async function warmToIdle(subject: Subject): Promise<number> {
   await exchange(subject, { connections: 1, requests: 20, body: toChatBody(MODEL), together: false })
   await Bun.sleep(3_000)
   return settledRss(subject.process.pid)
 }
 
-/** Follows a process from now on. Call `stop` when enough was seen. */
 export function followRss(pid: number) {
   let peak = rssMegabytes(pid)
   const timer = setInterval(() => {
@@ -40,8 +39,8 @@ export function followRss(pid: number) {
 }
 
 /**
- * Watches for `seconds`. Resolves to the memory at the end, and to the seconds after which it stayed within the ratio to
- * `idle` until then; null where it did not.
+ * Resolves to the memory after `seconds`, and the seconds after which it stayed within the ratio to `idle`; null if
+ * never.
  */
 export async function watchReturn(
   pid: number,

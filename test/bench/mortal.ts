@@ -1,29 +1,23 @@
-/**
- * An upstream that answers well until it is told how to die, and then counts who still comes. For the failover part: what
- * is measured is a gateway that has used it, not one that never could.
- */
+/** An upstream that works until told how to die, and then counts visits. */
 import { startTcpServer } from '../support/tcp-server.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/**
- * `refuses`: nothing listens on its port any more. `resets`: it accepts and resets at the first byte. `silent`: it accepts
- * and never answers.
- */
+/** `refuses`: closed port. `resets`: accepts and resets at the first byte. `silent`: accepts and never answers. */
 export const DEATHS = ['refuses', 'resets', 'silent'] as const
 export type Death = (typeof DEATHS)[number]
 
-/** Since its death, or since they were last taken. A closed port counts nobody. */
+/** Since its death, or since last taken. A closed port counts nothing. */
 export interface Visits {
   connections: number
-  /** Those that brought a chat request. The others only looked. */
+  /** Visits with a chat request; the others are health checks. */
   calls: number
 }
 
 export interface Mortal {
   origin: string
-  /** Breaks what is open, and dies. */
+  /** Breaks open connections, too. */
   die(death: Death): Promise<void>
-  /** Returns the visits so far and begins to count anew. */
+  /** Returns and resets the counters. */
   take(): Visits
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** What an operator's work costs: reports on a long past, and requests while a report, a backup or retention goes on beside them. */
+/** Cost of operator work: reports on a long history, and requests during a report, a backup or retention. */
 import { Database } from 'bun:sqlite'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,20 +10,19 @@ import { median, medians } from './table.ts'
 import { BINARY } from './tollgate.ts'
 
 export interface WorkResult {
-  /** What went on meanwhile: `nothing`, a command again and again, or the server's own retention. */
+  /** `nothing`, a repeated command, or the server's retention. */
   work: string
-  /** How often a command was run through. */
   runs: number
-  /** Of one run; null where nothing was run. */
+  /** Per run; null if nothing ran. */
   commandMs: number | null
   load: Record<keyof JsonResult, number>
 }
 
 export interface OperatorResult {
-  /** Each report by itself, without other load, ms. */
+  /** Without other load, ms. */
   reports: { command: string; ms: number }[]
   work: WorkResult[]
-  /** Requests that retention took away while it was measured beside. */
+  /** Requests deleted by retention during the measurement. */
   taken: number
 }
 
@@ -46,7 +45,7 @@ const REPORTS: readonly (readonly string[])[] = [
   ['ledger', 'verify'],
 ]
 
-/** It looks for the first time a minute after its start. */
+/** Retention starts a minute after the server. */
 const BEGINS_MS = 120_000
 
 interface Work {
@@ -86,7 +85,7 @@ export async function measureOperator(
   return { reports, work, taken }
 }
 
-/** Starts a server that keeps half of its past, and resolves once it has begun to take the other half away. */
+/** Keeps half of its history; resolves once deleting has begun. */
 async function startKeeping(kept: PastFolder, upstream: string, shape: OperatorShape) {
   const left = () => countRequests(kept.folder)
   const before = left()
@@ -98,7 +97,7 @@ async function startKeeping(kept: PastFolder, upstream: string, shape: OperatorS
   return { keeping, left }
 }
 
-/** Those of the past: what was asked since stands behind them. */
+/** Excludes requests made since the history was written. */
 const SINCE = toFirstId(Date.now() - 20 * 24 * 3_600_000)
 
 function countRequests(folder: string): number {
@@ -147,7 +146,7 @@ async function repeat(work: () => Promise<number>, isOver: () => boolean): Promi
   return times
 }
 
-/** Runs a command of the build on a data folder and tells how long it took, ms. Throws what it said where it fails. */
+/** Returns ms; throws the output on failure. */
 async function run(command: readonly string[], data: string): Promise<number> {
   const began = performance.now()
   const child = Bun.spawn([BINARY, ...command, '--data', data], { stdout: 'ignore', stderr: 'pipe' })

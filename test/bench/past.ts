@@ -1,4 +1,4 @@
-/** Servers with a past: folders that were served, and what `history.ts` puts into them. */
+/** Served folders with a history from `history.ts`. */
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFreePort } from '../support/free-port.ts'
@@ -17,7 +17,6 @@ export interface PastFolder {
   key: string
 }
 
-/** Serves a new folder once, as its owner did, and gives it its past. */
 export async function writePast(
   history: History,
   root: string,
@@ -34,7 +33,7 @@ export async function writePast(
   return { history, folder, data, key, bytes: statSync(database).size - before }
 }
 
-/** Starts the server of a folder, and tells how long its first answer took. */
+/** Returns the time to the first answer, too. */
 export async function serve(
   { folder, key }: Pick<PastFolder, 'folder' | 'key'>,
   upstream: string,

@@ -1,6 +1,6 @@
 /**
- * Children of the benchmark and what Linux says about them: CPU time and memory of a process with its descendants,
- * from /proc. Every child runs in a group of its own and is killed with it, however the benchmark ends.
+ * Child processes, and their CPU time and memory with descendants from /proc. Each has its own process group, killed
+ * with the benchmark.
  */
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 
@@ -11,13 +11,13 @@ const running = new Set<Bun.Subprocess>()
 
 export interface Started {
   pid: number
-  /** Ends it with its group and waits until it is gone. */
+  /** Kills its group and waits. */
   stop(): Promise<void>
-  /** Asks it to end, as an administrator would, and waits. */
+  /** Ends it gracefully. */
   drain(): Promise<void>
 }
 
-/** Starts a command with its output in a file. Should it end unasked, that is the result: the benchmark says so and ends. */
+/** Output goes to a file. If it exits unasked, the benchmark fails. */
 export function startProcess(command: string[], logFile: string, env: Record<string, string> = {}): Started {
   const log = openSync(logFile, 'a')
   const child = Bun.spawn(command, {
@@ -25,7 +25,7 @@ export function startProcess(command: string[], logFile: string, env: Record<str
     stdout: log,
     stderr: log,
     env: { ...process.env, ...env },
-    // A group of its own: nginx leaves its worker behind when only the master is killed.
+    // Its own group: killing only nginx's master leaves its worker behind.
     detached: true,
   })
   closeSync(log)
@@ -61,7 +61,7 @@ function killGroup(child: Bun.Subprocess): void {
   }
 }
 
-/** Kills what is left when the benchmark ends, is interrupted or takes longer than `limitMs`. */
+/** On the benchmark's end, an interrupt, or after `limitMs`. */
 export function guardChildren(limitMs: number): void {
   const killAll = () => {
     for (const child of running) killGroup(child)
@@ -75,21 +75,20 @@ export function guardChildren(limitMs: number): void {
   timer.unref()
 }
 
-/** Sums user and system time of a process and its descendants, in microseconds, to 10 ms. */
+/** User and system time with descendants, in microseconds, to 10 ms. */
 export function cpuMicros(pid: number): number {
   return sumOver(pid, (id) => toMicros(readFileSync(`/proc/${id}/stat`, 'utf8')))
 }
 
-/** User and system time in a line of `stat`. */
 function toMicros(stat: string): number {
-  // The name in parentheses may hold blanks; fields are counted after it.
+  // The name in parentheses may hold blanks; fields count after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6
 }
 
 /**
- * Follows the threads of a process that compile its JavaScript. What is returned says what they have used since, in
- * microseconds, to 10 ms a thread; without those that have ended, which they only do when there is nothing to compile.
+ * Returns the CPU of compiler threads since, in microseconds, to 10 ms per thread; without ended threads, which end
+ * only when idle.
  */
 export function followJit(pid: number): () => number {
   const before = jitMicrosByThread(pid)
@@ -111,10 +110,7 @@ function jitMicrosByThread(pid: number): Map<string, number> {
   return found
 }
 
-/**
- * The same to the microsecond, for loads of a few requests. Leaves out threads that have ended, so it is for short
- * spans only; null where this kernel does not say.
- */
+/** The same to the microsecond, for short spans: ended threads are missing; null if the kernel doesn't report it. */
 export function fineCpuMicros(pid: number): number | null {
   const nanos = sumOver(pid, (id) =>
     readdirSync(`/proc/${id}/task`).reduce((sum, thread) => {
@@ -125,10 +121,10 @@ export function fineCpuMicros(pid: number): number | null {
   return nanos > 0 ? nanos / 1000 : null
 }
 
-/** Sums resident memory of a process and its descendants, in MB. */
+/** With descendants, in MB. */
 export const rssMegabytes = (pid: number): number => sumOver(pid, (id) => statusMegabytes(id, 'VmRSS'))
 
-/** Sums the most that each of them has had of it so far. */
+/** Sum of each one's peak. */
 export const peakMegabytes = (pid: number): number => sumOver(pid, (id) => statusMegabytes(id, 'VmHWM'))
 
 function statusMegabytes(pid: number, name: string): number {
@@ -159,7 +155,7 @@ function descendantsOf(pid: number): number[] {
   }
 }
 
-/** Asks again until `url` answers 2xx. Throws after `limitMs`. */
+/** Repeats until `url` answers 2xx. Throws after `limitMs`. */
 export async function waitUntilUp(
   url: string,
   init: RequestInit = {},

@@ -1,8 +1,6 @@
 /**
- * The paced reader: a process that opens many streams over raw sockets, counts their `data:` lines, reads the times that the
- * benchmark's upstream writes into its tokens, and prints one line of JSON. Parses as little as it can, so that it is not
- * what limits the benchmark; it reports its own CPU too.
- * Started by `stream-load.ts` with its options as JSON in argv.
+ * The paced reader: a process that opens many streams over raw sockets, counts `data:` lines, reads the upstream's
+ * times, and prints one line of JSON. Minimal parsing, so that it isn't the bottleneck. Options are JSON in argv.
  */
 import { machineMicros } from '../support/clock.ts'
 
@@ -11,9 +9,9 @@ export interface ReaderOptions {
   streams: number
   /** The whole HTTP request. */
   request: string
-  /** What stands in the last event of a stream. */
+  /** Contained in a stream's last event. */
   end: string
-  /** The streams are opened one after another in this time, ms: their first tokens then wait for nobody else's. */
+  /** Streams open one by one over this time, ms, so that first tokens don't wait for each other. */
   openMs: number
   limitMs: number
 }
@@ -21,14 +19,14 @@ export interface ReaderOptions {
 export interface ReaderResult {
   /** Ended with their last event. */
   complete: number
-  /** Ended without it, or still open at the limit. */
+  /** Ended without it, or open at the limit. */
   broken: number
   refused: number
   dataLines: number
-  /** What was added to the upstream's own time for the first token: the ways of the request and of the token, in ms. */
+  /** Added to the upstream's first token time: request and token transfer, ms. */
   firstP50Ms: number
   firstP99Ms: number
-  /** From the upstream's writing of a token to its reading here, in ms. */
+  /** From the upstream's write of a token to its read here, ms. */
   chunkP50Ms: number
   chunkP99Ms: number
   wallMs: number
@@ -38,17 +36,17 @@ export interface ReaderResult {
 
 interface Stream {
   beganMicros: number
-  /** When the last token that was read had been written; 0 before the first one. */
+  /** Write time of the last token read; 0 before the first. */
   writtenMicros: number
   answered: boolean
   lines: number
-  /** The end of what came last, for a marker that two pieces share. */
+  /** For a marker split across two pieces. */
   tail: string
   ended: boolean
 }
 
 const OK = 'HTTP/1.1 200'
-/** A token with its times, as `upstream-main.ts` writes it, whole. */
+/** A whole token with its times, as `upstream-main.ts` writes it. */
 const TOKEN = /"(?:content|text)":"w(\d{15})(?:a(\d{15}))? /g
 const DATA = 'data:'
 
@@ -98,7 +96,7 @@ async function main(options: ReaderOptions): Promise<void> {
       const nowMicros = machineMicros()
       for (const [, written, came] of text.matchAll(TOKEN)) {
         const writtenMicros = Number(written)
-        // What two pieces share is met twice.
+        // Text shared by two pieces is met twice.
         if (writtenMicros <= stream.writtenMicros) continue
         stream.writtenMicros = writtenMicros
         const lagMs = (nowMicros - writtenMicros) / 1_000
@@ -107,7 +105,7 @@ async function main(options: ReaderOptions): Promise<void> {
       }
       for (let at = text.indexOf(DATA); at !== -1; at = text.indexOf(DATA, at + DATA.length)) stream.lines += 1
       const done = text.includes(options.end)
-      // Counted markers must not be counted again: keep only what cannot hold a whole one, or the end of the text.
+      // Keep only what can't hold a whole marker, so that none counts twice.
       const last = text.lastIndexOf(DATA)
       const from = Math.max(last === -1 ? 0 : last + 1, text.length - options.end.length)
       stream.tail = text.slice(from)

@@ -1,7 +1,4 @@
-/**
- * A client that reads the head of an endless stream and then nothing: what a gateway without back-pressure drowns in. The
- * upstream writes as fast as it is read, so that everything that the gateway takes beyond its client stays with it.
- */
+/** A client that reads only the head of an endless stream: without back-pressure the gateway's memory grows. */
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { startUpstream } from '../support/upstream.ts'
@@ -19,13 +16,13 @@ export interface SlowResult {
   peak: number
   after: number
   afterToBefore: number
-  /** What the upstream could write in that time: the buffers of two kernels' sockets and what the gateway took. */
+  /** What the upstream could write: both kernels' buffers and the gateway's. */
   taken: number
-  /** Whether the stream was still open at the end, so that the figures say something. */
+  /** Still open at the end, so that the figures mean something. */
   open: boolean
 }
 
-/** Starts a build of its own, before such an upstream, and stops reading for `seconds`. */
+/** Stops reading for `seconds` on a separate build. */
 export async function readSlowly(name: Build, root: string, seconds: number): Promise<SlowResult> {
   const endless = await startUpstream(({ method, json }) => {
     if (method === 'GET') return { kind: 'whole', body: { object: 'list', data: [] } }

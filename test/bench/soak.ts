@@ -1,7 +1,6 @@
 /**
- * What a server keeps of what has passed: memory after many requests and after a burst of large ones, each watched for
- * its return to what it was when idle, and memory while a client does not read an endless stream. The smallest proxy runs
- * through the same, to tell what the runtime keeps from what Tollgate does.
+ * Memory a server keeps after many requests, after a burst of large ones, and with a reader that stalls. The smallest
+ * proxy shows the runtime's part.
  */
 import { join } from 'node:path'
 import { type ExchangeResult, type ExchangeShape, exchange } from './exchange.ts'
@@ -11,7 +10,7 @@ import { readSlowly, type SlowResult } from './slow-reader.ts'
 import { type Subject, type SubjectName, startSubject } from './subjects.ts'
 import { BUILDS, MODEL } from './tollgate.ts'
 
-/** MB. `returnedAfterS` is null where it never was, and 0 where it never left. */
+/** MB. `returnedAfterS` is null if it never returned, 0 if it never left. */
 export interface SoakPhase {
   idle: number
   peak: number
@@ -26,7 +25,7 @@ export interface SoakPhase {
 export interface SoakResult {
   requests: SoakPhase
   burst: SoakPhase
-  /** For builds of Tollgate only: the smallest proxy would keep the whole stream. */
+  /** Only builds of Tollgate: the smallest proxy would keep the whole stream. */
   slow?: SlowResult
 }
 
@@ -37,11 +36,10 @@ export interface SoakShape {
   slowS: number
 }
 
-/** Whose memory is worth watching. */
 const SOAKED: readonly SubjectName[] = ['floor', 'tollgate', 'before']
 const BURST_BYTES = 150_000
 
-/** Takes all subjects through each load in turn, and then watches them all at the same time. */
+/** All subjects through each load in turn, then watches them together. */
 export async function measureSoak(
   names: readonly SubjectName[],
   root: string,
@@ -66,7 +64,7 @@ export async function measureSoak(
   }
   const small = { connections: 32, requests: shape.requests, body: toChatBody(MODEL), together: false }
   const watched = await loadAll(`${shape.requests} requests`, small)
-  // Watching costs nothing, and so does not reading: they share the time.
+  // Watching and not reading are free, so they share the time.
   const slow = await readAllSlowly(names, root, shape.slowS)
   const requests = new Map(await Promise.all(watched))
   const large = { connections: shape.burst, requests: shape.burst, body: toLargeBody(), together: true }
@@ -96,7 +94,7 @@ async function readAllSlowly(
   return results
 }
 
-/** Resolves once the load is over; `watching` goes on by itself. */
+/** Resolves after the load; `watching` continues. */
 async function runPhase(
   subject: Subject,
   idle: number,

@@ -1,6 +1,6 @@
 /**
- * What is measured: both forms of the smallest proxy, Tollgate's binary with limits and routing on, and nginx where it is
- * installed; all in front of the same upstream process. Each is started from nothing in a folder of its own.
+ * Subjects: both forms of the smallest proxy, Tollgate with limits and routing, and nginx if installed, on the same
+ * upstream.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,7 +13,7 @@ export interface Subject {
   process: Started
   /** `http://host:port`; the chat URL is below `/v1`. */
   origin: string
-  /** Sent as a bearer token; the floor and nginx ignore it. */
+  /** A bearer token; the floor and nginx ignore it. */
   key: string
   model: string
 }
@@ -23,7 +23,7 @@ export type SubjectName = (typeof SUBJECTS)[number]
 
 const MANY_REQUESTS = { BUN_CONFIG_MAX_HTTP_REQUESTS: '16384' }
 
-/** Starts the benchmark's upstream and returns its origin. It answers a readiness probe as cheaply as a request. */
+/** Readiness checks cost it as little as requests. */
 export async function startBenchUpstream(folder: string): Promise<{ process: Started; origin: string }> {
   const port = await findFreePort()
   const main = resolve(import.meta.dir, '../support/upstream-main.ts')
@@ -33,7 +33,7 @@ export async function startBenchUpstream(folder: string): Promise<{ process: Sta
   return { process: started, origin }
 }
 
-/** Says why a subject cannot be measured here, or null. */
+/** Null if it can be measured. */
 export function whyMissing(name: SubjectName): string | null {
   if (name === 'nginx' && !Bun.which('nginx')) return 'nginx is not installed'
   if (name === 'before' && !BEFORE) return 'TOLLGATE_BEFORE names no other build to compare with'
@@ -41,7 +41,7 @@ export function whyMissing(name: SubjectName): string | null {
   return null
 }
 
-/** Starts a subject in front of `upstream`, and waits until it passes a question on. */
+/** Resolves once it passes a request on. */
 export async function startSubject(name: SubjectName, root: string, upstream: string): Promise<Subject> {
   const folder = join(root, name)
   mkdirSync(folder, { recursive: true })
@@ -60,14 +60,13 @@ export async function startSubject(name: SubjectName, root: string, upstream: st
   return up({ name, process: started, origin, key: 'none', model: MODEL })
 }
 
-/** Waits until a subject answers with its key. */
 export async function up<T extends Subject>(subject: T): Promise<T> {
   const headers = { authorization: `Bearer ${subject.key}` }
   await waitUntilUp(`${subject.origin}/v1/models`, { headers })
   return subject
 }
 
-/** One worker, no buffering and connections kept open, as one would set it up for streams. */
+/** One worker, no buffering, kept connections: as set up for streams. */
 function toNginxConfig(folder: string, port: number, upstream: string): string {
   const user = process.getuid?.() === 0 ? 'user root;' : ''
   return `${user} worker_processes 1; daemon off; pid ${folder}/pid; error_log ${folder}/log;

@@ -1,15 +1,14 @@
 /**
- * Tollgate's binary as something to measure: its catalogues, its keys, and how it is started. The build under test is
- * measured as a team would run it: three routes to choose from, and every limit there is on upstreams, key and team, all
- * far too large to refuse anything. A build to compare with gets the same, and no flag that it might not know.
+ * Tollgate's binary as a subject, as a team would run it: three routes, and all limits on upstreams, key and team, too
+ * large to refuse anything. The build to compare gets the same, without new flags.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Started, startProcess, waitUntilUp } from './processes.ts'
 
-/** The build under test, as in the end-to-end tests. */
+/** As in the end-to-end tests. */
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
-/** Another build to compare with, such as the last release. */
+/** Another build, such as the last release. */
 export const BEFORE = process.env.TOLLGATE_BEFORE
 
 export const BUILDS = ['tollgate', 'before'] as const
@@ -18,7 +17,7 @@ export type Build = (typeof BUILDS)[number]
 export const binaryOf = (name: Build): string => (name === 'before' ? (BEFORE ?? BINARY) : BINARY)
 
 export const MODEL = 'bench/model'
-/** One whose upstream speaks the Messages API. */
+/** Its upstream offers the Messages API. */
 export const NATIVE_MODEL = 'bench/native'
 
 export interface Running {
@@ -26,7 +25,6 @@ export interface Running {
   process: Started
   /** `http://host:port`; the chat URL is below `/v1`. */
   origin: string
-  /** Sent as a bearer token. */
   key: string
   model: string
 }
@@ -46,7 +44,7 @@ export interface UpstreamEntry {
   concurrency?: number
 }
 
-/** Builds a catalogue of models that differ in their routes only. JSON is valid YAML; paid, so that prices are worked out. */
+/** JSON is valid YAML; models have prices, so that costs are calculated. */
 export function toCatalog(upstreams: Record<string, UpstreamEntry>, models: Record<string, readonly Route[]>): string {
   return JSON.stringify({
     version: 1,
@@ -74,10 +72,7 @@ export const toPlainCatalog = (upstream: string): string =>
 
 const LARGE = { rpm: 1_000_000_000, tpm: 1_000_000_000, concurrency: 1_000_000 }
 
-/**
- * One model with two weighted routes of one priority and a third below them, all of which end at the same upstream, and one that
- * speaks Messages there.
- */
+/** Two weighted routes of one priority and a third below, all to one upstream, and a Messages model. */
 export function toRoutedCatalog(upstream: string): string {
   const entry = { base_url: `${upstream}/v1`, ...LARGE }
   return toCatalog(
@@ -93,7 +88,7 @@ export function toRoutedCatalog(upstream: string): string {
   )
 }
 
-/** Starts a build over an empty data folder below `folder`. Without a catalogue it gets the one with several routes. */
+/** On an empty data folder below `folder`; by default with several routes. */
 export async function startTollgate(
   name: Build,
   folder: string,
@@ -110,7 +105,7 @@ export async function startTollgate(
   return { name, process: started, origin, key, model: MODEL }
 }
 
-/** Writes a data folder with a catalogue and returns the command that serves it. */
+/** Returns the command that serves the new data folder. */
 export function toServe(
   folder: string,
   port: number,
@@ -124,7 +119,7 @@ export function toServe(
   return { command, logFile: join(folder, 'log'), data }
 }
 
-/** Reads the key that `serve --first-key` printed into its output. */
+/** From the output of `serve --first-key`. */
 export async function readFirstKey(logFile: string): Promise<string> {
   for (let i = 0; i < 500; i += 1) {
     const key = KEY.exec(readFileSync(logFile, 'utf8'))?.[0]
@@ -138,7 +133,7 @@ const KEY = /sk-tg-[A-Za-z0-9]{38}/
 const BUDGET = ['--budget', '1000000/month']
 const LIMITS = [...Object.entries(LARGE).flatMap(([name, limit]) => [`--${name}`, String(limit)]), ...BUDGET]
 
-/** Makes a key with every limit there is, in a team with a budget of its own. `program` is Tollgate without arguments. */
+/** With every limit, in a team with a budget. `program` is Tollgate without arguments. */
 export async function createLimitedKey(program: readonly string[], data: string): Promise<string> {
   await run([...program, 'teams', 'create', '--name', 'bench', ...BUDGET, '--data', data])
   const said = await run([

@@ -1,30 +1,29 @@
 /**
- * Loads a subject until its runtime has compiled what the loads need. Before that, threads that compile use up to half of
- * its CPU, and later rounds of a measurement look cheaper than earlier ones. The loads take turns, as they do when they are
- * measured: code that was compiled for one of them is compiled anew when another one comes. Called by `cost.ts`.
+ * Loads a subject until its runtime has compiled everything: compiling uses up to half of its CPU before. Loads take
+ * turns, as when measured, because a new load triggers recompiling.
  */
 
-/** What one slice of a load cost, in microseconds a request or a chunk. */
+/** Microseconds per request or chunk. */
 export interface Slice {
   cpuMicros: number
-  /** Of it, what the threads that compile used. */
+  /** Part used by compiler threads. */
   jitMicros: number
 }
 
 export interface WarmUp {
-  /** The first slice of each load: what a server costs just after its start. */
+  /** The first slice of each load, right after the start. */
   cold: Record<string, Slice>
   seconds: number
-  /** False if it was still compiling at the end of the time there was. */
+  /** False if still compiling at the limit. */
   quiet: boolean
 }
 
-/** Quiet is a subject that compiles with less than this share of its CPU. That CPU itself varies more on a shared machine. */
+/** Share of CPU for compiling below which a subject is warm; total CPU varies more on a shared machine. */
 const QUIET_SHARE = 0.03
-/** So many turns one after another: compiling comes in waves. */
+/** Consecutive turns: compiling comes in waves. */
 const QUIET_TURNS = 2
 
-/** Runs a slice of each load in turn until the subject is quiet in all of them, or `limitS` seconds are over. */
+/** Until warm in all loads, or for `limitS` seconds. */
 export async function warmUp(loads: Record<string, () => Promise<Slice>>, limitS: number): Promise<WarmUp> {
   const began = performance.now()
   let cold: Record<string, Slice> | null = null
