@@ -24,6 +24,7 @@ const attacker: Attacker = {
           })
           for await (const _ of answer.body ?? []);
         } catch {
+          // Refused or cut off.
         }
         await Bun.sleep(PAUSE_MS)
       }
