@@ -1,6 +1,6 @@
 /**
- * Backups under load, and kills: what was settled before one began is in it, right to the token; a backup that is killed is
- * whole or not there; a restore that is killed leaves the old ledger or the new one, and nothing of either is lost.
+ * Backups under load, and kills: a backup holds everything settled before it; a killed one is whole or missing; a
+ * killed restore leaves the old ledger or the new one.
  */
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
@@ -19,7 +19,7 @@ const run = async (...argv: string[]) => {
   return { code, stdout, stderr }
 }
 
-/** Runs a command and kills it after so many ms, unless it has ended. */
+/** Kills it after so many ms, unless it ended. */
 async function runAndKill(ms: number, ...argv: string[]): Promise<void> {
   const ran = Bun.spawn([BINARY, ...argv], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
   await Promise.race([ran.exited, Bun.sleep(ms)])
@@ -39,7 +39,7 @@ async function play(story: (bench: CrashBench, root: string) => Promise<void>): 
   }
 }
 
-/** Restores a backup into a folder of its own, and returns which of these answers it lacks, or has otherwise than they were. */
+/** Restores into its own folder; returns answers that are missing or differ. */
 async function lacking(file: string, root: string, answers: readonly Received[]): Promise<Received[]> {
   const data = mkdtempSync(join(root, 'restored-'))
   expect(await run('restore', file, '--data', data)).toMatchObject({ code: 0, stderr: '' })

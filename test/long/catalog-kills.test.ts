@@ -1,7 +1,4 @@
-/**
- * Applies and reverts whose command is killed at any moment: the server that makes them finishes them or never hears of them, and a
- * command that makes them itself leaves what one of them made, whole, with its version and its audit row, or what stood before.
- */
+/** Applies and reverts killed at any moment: each is complete, with version and audit row, or has changed nothing. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { mergeLayers, NAMES } from '../../src/store/catalog-layers.ts'
@@ -12,7 +9,7 @@ import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { BINARY, createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { createPicker } from '../support/random.ts'
 
-/** Of commands that write by themselves; a quarter as many ask a server, which no kill of theirs touches. */
+/** For commands that write directly; a quarter as many go through a server, which survives. */
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 40)
 const SERVED_ROUNDS = Math.ceil(ROUNDS / 4)
 const SEED = Number(process.env.CRASH_SEED ?? 7)
@@ -29,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-/** Every model differs between the two, and each has some that the other does not have. */
+/** Every model differs, and each version has some of its own. */
 function toText(version: string): string {
   const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
   const models = Array.from({ length: MODELS }, (_, index) => {
@@ -42,7 +39,7 @@ function toText(version: string): string {
 async function look() {
   const sqlite = openDatabase(databasePath(data), { busyMs: 5_000, readonly: true })
   const store = createConfigStore(sqlite)
-  // As of one moment: a server goes on with what a command that was killed has asked for.
+  // One snapshot: a server continues what a killed command requested.
   sqlite.run('BEGIN')
   const [rows, versions, audit] = await Promise.all([store.readCatalog(), store.readVersions(), store.readAudit()])
   const newest = await store.readVersion(versions.at(-1)?.number ?? 0)
@@ -51,7 +48,7 @@ async function look() {
   return { rows, versions, newest, numbers: made.map(({ detail }) => detail.version) }
 }
 
-/** Rows by their names: what is changed keeps its place in the database, whatever its place in a version. */
+/** By name: changed rows keep their place in the database. */
 function inOrder({ upstreams, models, routes, aliases }: CatalogRows): CatalogRows {
   const by = <Row>(rows: Row[], nameOf: (row: Row) => string) =>
     rows.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
@@ -77,7 +74,7 @@ async function killCommands(rounds: number): Promise<void> {
         : ['revert', String(1 + pick(last))]
     const child = Bun.spawn([BINARY, 'catalog', ...words, '--data', data], { stdout: 'ignore', stderr: 'ignore' })
     const begunMs = performance.now()
-    // The first shows how long one takes; of the others some end before they are killed.
+    // The first shows how long one takes; some others end before the kill.
     const timer = setTimeout(() => child.kill('SIGKILL'), round === 0 ? 60_000 : pick(1.5 * tookMs))
     await child.exited
     clearTimeout(timer)

@@ -1,6 +1,6 @@
 /**
- * Claude Code and Codex themselves, through `tollgate launch` and the built binary: tasks of several tool calls with upstreams of
- * every format, and what goes wrong in the middle of one.
+ * Claude Code and Codex through `tollgate launch` and the built binary: tasks with tool calls on upstreams of every
+ * format, and failures midway.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { AGENTS, installAgent } from './install.ts'
@@ -8,10 +8,8 @@ import { SPEAKERS, USED } from './speakers.ts'
 import { type AgentStage, DEMO, startAgentStage } from './stage.ts'
 import { expectDone, TASKS } from './tasks.ts'
 
-/** With which the built-in model begins. */
 const DEMO_SAYS = "This is Tollgate's demo model."
 
-/** What its key is charged for an answer, at the prices of the catalogue. */
 const COST =
   (USED.prompt_tokens - USED.cached_tokens) * 1_000 + USED.cached_tokens * 100 + USED.completion_tokens * 2_000
 
@@ -57,7 +55,7 @@ for (const agent of AGENTS) {
         const last = stage.upstream.requests.at(-1)
         if (!last) throw new Error('nothing was asked')
         expect(last.body).toContain('The word is heron.')
-        // Codex gives no cap of its own, and its budget adds none.
+        // Codex sets no cap, and its budget adds none.
         if (agent === 'codex' && lane === 'native') expect(last.body).not.toContain('max_output_tokens')
         expect(stateIn(last)).toEqual(turns.slice(0, -1).flatMap(toState))
       },

@@ -1,4 +1,4 @@
-/** The agents themselves, of these versions: hundreds of megabytes. */
+/** Pinned versions of the agents: hundreds of megabytes. */
 import { join } from 'node:path'
 import { installed } from '../npm.ts'
 
@@ -6,7 +6,7 @@ const PACKAGES = { claude: '@anthropic-ai/claude-code@2.1.197', codex: '@openai/
 export type RealAgent = keyof typeof PACKAGES
 export const AGENTS: readonly RealAgent[] = ['claude', 'codex']
 
-/** Resolves to the folder with its program in it; null where it cannot be had here. */
+/** The folder with its program; null if unavailable. */
 export async function installAgent(agent: RealAgent): Promise<string | null> {
   const modules = await installed([PACKAGES[agent]], agent)
   return modules && join(modules, '.bin')

@@ -1,4 +1,4 @@
-/** OpenAI, which keeps its thoughts, and OpenRouter, which has them come back; each refuses what the real one would refuse. */
+/** OpenAI, which keeps reasoning, and OpenRouter, which has it returned; both strict. */
 import { findWrongIds, IDS } from '../../gateway/vendors.ts'
 import { findUnknown, STRICT } from '../../support/strict-openai.ts'
 import type { Script } from '../../support/upstream.ts'
@@ -25,7 +25,6 @@ const USAGE = {
   completion_tokens_details: { reasoning_tokens: 5 },
 }
 
-/** Refuses, or plays the turn that is next, whole or streamed as it is asked. */
 const playing =
   (rules: typeof OPENAI) =>
   (turns: readonly Turn[]): Script =>
@@ -69,7 +68,7 @@ function toWhole(turn: Turn, at: number): Behaviour {
   return { kind: 'whole', body: { id: 'x', object: 'chat.completion', created: 1, model: 'o', choices, usage: USAGE } }
 }
 
-/** Calls that are made at once come piece by piece in turn. */
+/** Parallel calls are streamed piece by piece in turn. */
 function toStream(turn: Turn, at: number): Behaviour {
   const { reasoning, text = '', calls = [] } = turn
   const halves = calls.map(({ input }) => JSON.stringify(input).match(/^.{1,9}|.+$/gsu) ?? [])

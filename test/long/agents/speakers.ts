@@ -1,6 +1,6 @@
 /**
- * Strict upstreams of three formats behind real agents. Each plays the same turns in its own words, signs what it thinks, and knows
- * what of that has come back.
+ * Strict upstreams of three formats behind real agents; each plays the same turns, signs its reasoning, and checks what
+ * comes back.
  */
 import { type Message, type Said, toSignature } from '../../support/anthropic-answers.ts'
 import { inTurn, strictly } from '../../support/anthropic-upstream.ts'
@@ -11,31 +11,29 @@ import { playOpenai, playOpenrouter } from './openai-speaker.ts'
 
 export const UPSTREAM_KEY = 'sk-upstream-1234567890'
 
-/** What a model says until the next tools have answered. */
+/** Until the next tools have answered. */
 export interface Turn {
   reasoning?: string
   text?: string
   calls?: { name: string; input: Record<string, unknown> }[]
 }
 
-/** What each says that an answer has used, as the ledger has it. */
 export const USED = { prompt_tokens: 40, cached_tokens: 8, completion_tokens: 12, reasoning_tokens: 5 }
 
 export interface Speaker {
   model: string
-  /** Where its upstream speaks the client's own format. */
+  /** Set if its upstream has the client's format. */
   native?: string
-  /** How its upstream stands in the catalogue, at the scripted server with this base URL. */
   toUpstream(url: string): string
-  /** Plays a conversation: its first turn until tools have answered, its second until the next have, and so on. */
+  /** Plays the next turn after each round of tools. */
   play(turns: readonly Turn[]): Script
-  /** What of its own state a request brings back, in order: signatures, or what is encrypted. */
+  /** Signatures or encrypted state that a request returns, in order. */
   stateIn(seen: Seen): unknown[]
-  /** The state that it gives along with a turn, in its n-th answer. */
+  /** State sent with a turn, in the n-th answer. */
   toState(turn: Turn, at: number): unknown[]
 }
 
-/** What the service takes beyond its published shape, where the betas are named that bring it. */
+/** Accepted beyond the published shape if the beta is named. */
 function withoutBetas(seen: Seen): Seen {
   const betas = seen.headers['anthropic-beta'] ?? ''
   if (!betas.includes('context-management-2025-06-27')) return seen

@@ -1,6 +1,6 @@
 /**
- * The stage on which real agents work: the built binary with a model of each format, started through `tollgate launch` in a folder
- * with a file in it, with homes of their own, and what they and the ledger say afterwards.
+ * The built binary with a model of each format, started through `tollgate launch` in a folder with a file, with
+ * separate homes.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { SPEAKERS, UPSTREAM_KEY } from './speakers.ts'
 
 export const DEMO = 'tollgate/demo'
 
-/** A row of the ledger, as `requests list --json` has it. */
+/** As in `requests list --json`. */
 export interface Row {
   id: string
   key_id: string
@@ -35,26 +35,22 @@ export interface Work {
   code: number
   stdout: string
   stderr: string
-  /** The requests that it made, oldest first. */
   rows: Row[]
-  /** How the key that was made last stands now. */
   key: string
 }
 
 export interface AgentStage {
-  /** Behind all models but the built-in one. */
   upstream: ScriptedUpstream
-  /** How often the server refused a request before it asked anybody. */
+  /** Requests the server refused without a call. */
   refusals(): number
-  /** Kills the server and starts it again, at the same address. */
+  /** Kills and restarts the server at the same address. */
   restart(): Promise<void>
-  /** Revokes the key that was made last. */
   revoke(): Promise<void>
-  /** Where the next agent works: empty but for `notes.txt`. */
+  /** The next agent's folder: empty but for `notes.txt`. */
   renew(): string
-  /** Starts an agent and waits for its end. `flags` are of `launch`, `words` the agent's own. */
+  /** `flags` are `launch`'s, `words` the agent's own. */
   work(agent: RealAgent, flags: string[], words: string[]): Promise<Work>
-  /** Has a shell start it, by a script that is made for a new key. */
+  /** Starts it by a shell script made for a new key. */
   shell(toScript: (access: { baseUrl: string; secret: string }) => string, words: string[]): Promise<Work>
   stop(): Promise<void>
 }
@@ -98,7 +94,7 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
     return keys.at(-1)
   }
   async function run(command: string[]): Promise<Work> {
-    // Codex keeps programs for its commands at home, and not in a folder for temporary files.
+    // Codex refuses a home for its helper programs below the temporary folder.
     const home = mkdtempSync(join(bin, '../../home-'))
     homes.push(home)
     mkdirSync(join(home, '.codex'))
@@ -145,7 +141,7 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
   }
 }
 
-/** Nothing of this machine's owner's, and nothing that calls home. */
+/** Nothing of the machine's owner, and no telemetry. */
 const toEnvironment = (bin: string, home: string) => ({
   PATH: `${bin}:${process.env.PATH}`,
   HOME: home,

@@ -1,4 +1,4 @@
-/** A task for each agent, as what a model would call of its tools: reads a file twice at once, writes one, edits one, is done. */
+/** A task per agent as tool calls: two reads at once, a write, an edit, the end. */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,10 @@ import type { Work } from './stage.ts'
 
 export interface Task {
   endpoint: string
-  /** What it is started with. */
   words: string[]
-  /** The same, to be answered in words. */
   hello: string[]
-  /** @param folder where it works. */
   toTurns(folder: string): Turn[]
-  /** What the dashboard shows to start it with. */
+  /** The start script that the dashboard shows. */
   toScript(access: { baseUrl: string; secret: string; model: string }): string
 }
 
@@ -94,7 +91,7 @@ export const TASKS: Readonly<Record<RealAgent, Task>> = {
   },
 }
 
-/** Holds that the task was done, and that nobody can use its key any more. */
+/** Checks that the task is done, and its key no longer valid. */
 export function expectDone(folder: string, { code, stdout, stderr, key }: Work): void {
   expect({ code, stdout: stdout.trim(), stderr }).toMatchObject({ code: 0, stdout: DONE })
   expect(readFileSync(join(folder, 'answer.txt'), 'utf8')).toBe(ANSWER)

@@ -1,4 +1,4 @@
-/** What goes wrong while Claude Code and Codex are at work: they finish all the same, or say why not and stop. */
+/** Failures while Claude Code and Codex work: they finish anyway, or stop with the reason. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { errorMessage } from '../../support/anthropic-answers.ts'
 import { until } from '../../support/until.ts'
@@ -9,7 +9,7 @@ import { SPEAKERS, type Speaker } from './speakers.ts'
 import { type AgentStage, type Row, startAgentStage } from './stage.ts'
 import { expectDone, TASKS } from './tasks.ts'
 
-/** Another behaviour for some requests, counted from 0 on, up to `to`; it is told what would have been said. */
+/** Changes some answers, counted from 0, up to `to`. */
 const but =
   (script: Script, from: number, to: number, instead: (said: Behaviour) => Behaviour): Script =>
   (seen) => {
@@ -17,10 +17,10 @@ const but =
     return seen.index >= from && seen.index < to ? instead(said) : said
   }
 
-/** What the second turn begins with: of a thought, or of a call. */
+/** Start of the second turn: reasoning, or a call. */
 const BEGINNING = /Now|Write|exec_command/
 
-/** Breaks off within its first block. */
+/** Interrupted within its first block. */
 function cutShort(said: Behaviour): Behaviour {
   if (said.kind !== 'stream') return said
   const steps = [...said.steps]
@@ -28,10 +28,10 @@ function cutShort(said: Behaviour): Behaviour {
   return { ...said, steps: steps.slice(0, begun + 1), end: 'reset' }
 }
 
-/** How a task goes on that has lost one answer. */
+/** The rest of a task that lost one answer. */
 const REST = Array(3).fill('ok streamed')
 
-/** More than is left of the budget; not so much that Claude Code takes its context for full, and stops by itself. */
+/** Over the budget's rest, but not so much that Claude Code takes its context for full and stops. */
 const makeDear = (said: Behaviour): Behaviour =>
   JSON.parse(JSON.stringify(said).replaceAll('"completion_tokens":12', '"completion_tokens":100000'))
 
@@ -46,7 +46,7 @@ for (const agent of AGENTS) {
     })
     afterAll(() => stage.stop())
 
-    /** The log is written a little later than the answers are. */
+    /** The log is written after the answers. */
     async function refused(times: number): Promise<void> {
       await until('the refusals to be told', () => stage.refusals() >= times)
       expect(stage.refusals()).toBe(times)
@@ -62,7 +62,7 @@ for (const agent of AGENTS) {
         stage.upstream.script(but(play(toTurns(folder)), 1, 2, cutShort))
         const work = await stage.work(agent, ['--model', model], words)
         expectDone(folder, work)
-        // Claude Code asks for the whole of it, once.
+        // Claude Code retries once, without a stream.
         const again = agent === 'claude' ? 'ok whole' : 'ok streamed'
         expect(statusesOf(work.rows)).toEqual(['ok streamed', 'cut streamed', again, 'ok streamed', 'ok streamed'])
         expect(work.rows.every(({ cost_nano_usd: cost }) => cost > 0)).toBe(true)
@@ -99,7 +99,7 @@ for (const agent of AGENTS) {
       stage.upstream.script(but(play(toTurns(folder)), 1, 2, makeDear))
       const work = await stage.work(agent, ['--model', model, '--budget', '0.2/day'], words)
       expect(work).toMatchObject({ code: 1, key: 'revoked' })
-      // Codex has a sentence of its own.
+      // Codex has its own sentence.
       const sentence = agent === 'claude' ? 'The budget of key' : 'Quota exceeded.'
       expect(work.stdout + work.stderr).toContain(sentence)
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'ok streamed'])
@@ -117,7 +117,7 @@ for (const agent of AGENTS) {
       expect(code).toBe(1)
       expect(stdout + stderr).toMatch(/401.*key/)
       expect(statusesOf(rows)).toEqual(['ok streamed', 'ok streamed'])
-      // Codex tries five times again, whatever it is told.
+      // Codex retries five times, whatever the error says.
       await refused(before + (agent === 'claude' ? 1 : 6))
     })
   })

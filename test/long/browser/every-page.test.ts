@@ -1,7 +1,6 @@
 /**
- * Every page of `shell/pages.ts` and every drawer, as an owner, a viewer and a member see them, empty and over two months of a company, light
- * and dark, on a desk, on a phone, and zoomed in so far that 320 px are left: fit for everybody, with a title and one heading, nothing to
- * scroll sideways, nothing that the browser complains of.
+ * Every page and drawer for each role, empty and with two months of data, light and dark, desktop, phone, and zoomed to
+ * 320 px: accessible, titled, no sideways scrolling, no browser errors.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
@@ -24,12 +23,11 @@ interface SessionModule {
   session: { value: { state: 'in'; name: string; role: Role } }
 }
 
-// By names that are no literals: the dashboard is checked with types of its own.
+// Not literals: the dashboard is type-checked separately.
 const DASHBOARD = '../../../src/dashboard'
 const { PAGES }: PagesModule = await import(`${DASHBOARD}/shell/pages.ts`)
 const { session }: SessionModule = await import(`${DASHBOARD}/api/session.ts`)
 
-/** Paths of all pages of a role, `:id` and such in them as they are. */
 function pathsOf(role: Role): string[] {
   session.value = { state: 'in', name: 'somebody', role }
   return [...new Set(PAGES.filter((page) => page.isFor()).map(({ path }) => path))]
@@ -37,11 +35,9 @@ function pathsOf(role: Role): string[] {
 
 type State = Awaited<ReturnType<Visit['context']['storageState']>>
 
-/** Who has signed in, and what an address can be of. */
 interface Scene {
   browsing: Browsing
   states: Readonly<Record<'owner' | 'viewer' | 'member', State>>
-  /** What stands for `:id` and `{…}` in an address. */
   ids: Readonly<Record<string, string>>
 }
 
@@ -62,7 +58,6 @@ const DRAWERS = {
   member: ['/keys?key={own_key}', '/settings'],
 } as const
 
-/** Of the first of each. */
 const IDS = `(async () => {
   const read = async (path) => (await fetch('/admin/api/' + path)).json()
   const [keys, models, upstreams, teams, admins, tokens, requests] = await Promise.all(
@@ -113,7 +108,7 @@ async function setScene(browsing: Browsing, firstTitle: string, team: string): P
   return { browsing, states, ids }
 }
 
-/** What else is looked for: where colours and widths alone differ, only what hangs on them. */
+/** If only colors and widths differ, only the rules that depend on them. */
 const RULES = { all: undefined, looks: ['color-contrast', 'target-size'], none: [] } as const
 
 /** Dozens of pages. */
@@ -124,7 +119,7 @@ const SIDEWAYS = 'Math.max(0, document.documentElement.scrollWidth - document.do
 async function expectFit(page: Page, path: string, rules?: readonly string[]): Promise<void> {
   await page.getByRole('heading', { level: 1 }).first().waitFor({ state: 'attached' })
   await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
-  // What is drawn last of a page may be its title, or what makes room for the rest; what stays wrong is told below.
+  // Wait for whatever a page draws last; what stays wrong is reported below.
   await page.waitForFunction(`document.title.includes(' · ') && ${SIDEWAYS} === 0`).catch(() => {})
   const seen = {
     path,

@@ -1,7 +1,6 @@
 /**
- * Judges what the clients of a chaos story got: every answer is true to the contract and made of the words of its own
- * calls, every error is true to the contract and has a cause that the upstreams, the limits or the log show, and a
- * connection is lost around a kill and at the very end, and nowhere else.
+ * Judges what chaos clients got: answers keep the contract and hold their own calls' words, errors have a visible
+ * cause, and connections are lost only around kills and at the end.
  */
 import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../../support/contract.ts'
 import type { ErrorFields } from '../../support/contract-frames.ts'
@@ -12,7 +11,7 @@ import { complain, type Facts, mayAsk, stretchOf } from './facts.ts'
 import { checkResponseText, RESPONSE_END } from './responses.ts'
 import { whyNotOwnWords } from './words.ts'
 
-/** What a client holds in the end; `error` is that of a status, or of the frame that ended a stream. */
+/** `error` is that of a status, or of the frame that ended a stream. */
 export interface Held {
   outcome: Outcome
   /** Ledger id. */
@@ -41,7 +40,7 @@ export function judgeAnswers(facts: Facts): Answers {
   return answers
 }
 
-/** Throws what is wrong. Null for what no client holds. */
+/** Throws the failure. Null if the client has nothing. */
 function judge(facts: Facts, outcome: Outcome): Held | null {
   const { plan, status, headers, text, end } = outcome
   if (end === 'left') return null
@@ -72,12 +71,12 @@ function whenWrong(why: string | null): void {
   if (why !== null) throw new Error(why)
 }
 
-/** A stream that ended without saying so: what `fetch` takes for a complete body. */
+/** Ended without saying so: `fetch` takes it for complete. */
 const isTorn = ({ plan, status, text }: Outcome) => status === 200 && plan.stream && !END[plan.way].test(text)
 
 const END = { chat: /data: (\[DONE\]|\{"error":[^\n]*)\n\n$/, responses: RESPONSE_END }
 
-/** What is sent after the signal finds a server that is about to close its connections. */
+/** After the signal, the server may be closing connections. */
 function mayBeLost({ story, isKilled }: Facts, outcome: Outcome): boolean {
   const { drain } = story
   return isKilled(stretchOf(outcome)) || (outcome.sentMs >= drain.fromMs && outcome.status === 0)
@@ -96,7 +95,7 @@ function judgeAnswer({ plan, headers, text }: Outcome): Pick<Held, 'report' | 'e
   return { report: { ...report, costNanoUsd: plan.includeUsage && !error ? toReceipt(text) : null }, error }
 }
 
-/** The cost as the client reads it: an integer, and the same in dollars. */
+/** The cost as an integer and in dollars, which must agree. */
 function toReceipt(text: string): number {
   const [, nano = '', usd = ''] = /"cost_nano_usd":(\d+),"cost":([0-9.]+)[,}]/.exec(text) ?? []
   must(nano !== '', 'usage has cost_nano_usd and cost')
@@ -104,11 +103,11 @@ function toReceipt(text: string): number {
   return Number(nano)
 }
 
-/** Holds what is refused whoever looks at it, and who may see which model, against what was said. */
+/** Checks the refusals of invalid requests, and model access. */
 function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
   const { plan, status } = outcome
   const { refusal } = plan
-  // A server that stops says so first, whatever it is asked.
+  // A stopping server says so first.
   if (error?.code === 'server_is_overloaded' && status === 503 && stretchOf(outcome).toMs >= facts.story.drain.fromMs)
     return
   if (refusal) {
@@ -117,14 +116,14 @@ function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
     must(Bun.deepEquals(said, asked), `the refusal ${JSON.stringify(refusal)}`)
     return
   }
-  // A key that may not ask now hears that first, whatever it asks for.
+  // A key at its limit hears that first.
   if (error?.type === 'requests' && error.code === 'rate_limit_exceeded') return
   const seen = facts.versionsIn(stretchOf(outcome)).map((version) => mayAsk(version, plan.key, plan.model))
   const isFound = error?.code !== 'model_not_found'
   must(seen.includes(isFound), isFound ? 'a model that is not there for this key is a 404' : 'the model is there')
 }
 
-/** The list of models is that of one version of the catalogue, and of what its key may use. */
+/** The list must match one catalog version and the key's models. */
 function judgeList(facts: Facts, outcome: Outcome): void {
   const { plan, status, headers, text } = outcome
   must(status === 200, 'models are listed')
@@ -146,14 +145,14 @@ function judgeList(facts: Facts, outcome: Outcome): void {
 /** Go durations, as clients parse them. */
 const DURATION = /^(\d+m)?(\d+(\.\d+)?s|\d+ms)?$/
 
-/** Which keys have which rate, their own or their team's. */
+/** Rates of keys, their own or their team's. */
 const RATES: readonly [keys: readonly KeyName[], unit: string, limit: number][] = [
   [['rpm'], 'requests', LIMITS.rpm],
   [['squad1', 'squad2'], 'requests', LIMITS.squadRpm],
   [['tpm'], 'tokens', LIMITS.tpm],
 ]
 
-/** Who has a rate reads how it stands, beside answers and refusals alike. */
+/** Keys with a rate get its state with every response. */
 function mustTellRates({ outcome, error }: Held): void {
   const { plan, status, headers } = outcome
   if (status !== 200 && error?.code !== 'rate_limit_exceeded') return

@@ -1,16 +1,15 @@
 /**
- * Whether requests were tried where and as often as the design says (section 8), as far as one can tell from outside:
- * a failure has tried every route that could be tried, and three times where that may help; what would fail again is not
- * tried again; and after the first word that reached a client nothing is.
+ * Checks from outside where and how often requests were tried (section 8): every eligible route, up to three times if
+ * that may help, and never after the first word.
  */
 import type { Held } from './answers.ts'
 import { isLocal } from './catalog.ts'
 import { complain, type Facts, stretchOf } from './facts.ts'
 import type { Fault } from './faults.ts'
 
-/** The last word where no route has answered. */
+/** Final errors if no route answered. */
 const EXHAUSTED = new Set<string | null>(['upstream_failed', 'upstream_timeout', 'server_is_overloaded'])
-/** Faults that the next try may not have, of which none uses up a deadline. */
+/** Faults a retry may not meet, and that use up no deadline. */
 const PASSING: readonly Fault[] = ['reset', 's500', 's503', 'html', 'garbage', 'empty', 'frame_500', 'frame_503']
 const ROUNDS = 3
 
@@ -39,7 +38,7 @@ function whyNotTried(facts: Facts, { outcome, report, error }: Held): string | n
   const routes = [...facts.routesOf(outcome)].filter((upstream) => plan.key !== 'local' || isLocal(upstream))
   if (facts.isClosed(routes, during) || facts.isAvoided(outcome) || facts.versionsIn(during).length > 1) return null
   const untried = routes.filter((upstream) => !calls.some((call) => call.upstream === upstream))
-  // One lacks tools, the other one is full now and then.
+  // One lacks tools, the other is sometimes at capacity.
   const able = untried.filter(
     (upstream) => upstream !== 'delta' && !(upstream === 'epsilon' && plan.format === 'tools'),
   )

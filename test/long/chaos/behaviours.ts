@@ -1,12 +1,11 @@
-/** How the upstreams of the chaos test play what `faults.ts` has drawn: bytes, pauses and ends. Pure. */
+/** How chaos upstreams play the faults of `faults.ts`. */
 import { type Behaviour, type StreamStep, toDelta } from '../../support/upstream-answers.ts'
 import type { Tokens } from './catalog.ts'
 import type { Asked, Fault, Said } from './faults.ts'
 
-/** Two at least, of whatever is said at all: something comes before the place where an answer breaks off. */
+/** At least two, so that something comes before an interruption. */
 export const toPieces = (text: string) => text.match(/[^ ,]+[ ,]*|[ ,]+/g) ?? []
 
-/** Builds what is played on the wire. */
 export function toBehaviour(
   random: () => number,
   fault: Fault,
@@ -49,7 +48,6 @@ interface Break {
   end: 'done' | 'eof' | 'cut' | 'reset' | 'hang'
 }
 
-/** How a stream breaks off. */
 const BREAKS: Partial<Record<Fault, Break>> = {
   empty: { after: 'nothing', end: 'eof' },
   garbage: { after: 'nothing', steps: [HALF_FRAME], end: 'done' },
@@ -64,7 +62,7 @@ const BREAKS: Partial<Record<Fault, Break>> = {
   cut_garbage: { after: 'words', steps: [HALF_FRAME], end: 'done' },
 }
 
-/** What an upstream's 400 says, and a client should read. */
+/** An upstream's 400, which clients should read. */
 export const REJECTION = {
   message: 'scripted refusal',
   type: 'invalid_request_error',
@@ -79,7 +77,7 @@ function toStatusAnswer(random: () => number, fault: Fault, { credential }: Aske
     body,
     headers,
   })
-  // Some quote what they were sent, and that is nothing for a client.
+  // Some echo the request, which clients must not get.
   if (fault === 's400')
     return answer(400, { error: { ...REJECTION, message: `${REJECTION.message} of ${credential}` } })
   if (fault === 's401')
@@ -93,7 +91,7 @@ function toStatusAnswer(random: () => number, fault: Fault, { credential }: Aske
   return null
 }
 
-/** Half a body, where an answer breaks off that was not asked for as a stream. */
+/** Half a body, if an unstreamed answer is interrupted. */
 const WHOLE_ENDS: Partial<Record<Fault, Break['end']>> = {
   cut: 'cut',
   cut_reset: 'reset',
@@ -147,7 +145,7 @@ const toWire = ({ prompt, cached, completion }: Tokens) => ({
   prompt_tokens_details: { cached_tokens: cached },
 })
 
-/** Roles first, then the words of all choices by turns, then their ends and the usage. */
+/** Roles, the words of all choices in turn, their ends, the usage. */
 function toSteps(said: readonly Said[], usage: Tokens | null): StreamStep[] {
   const roles = said.map((_, index) => toDelta({ role: 'assistant', content: '' }, null, index))
   const pieces = said.map(({ text }) => toPieces(text))

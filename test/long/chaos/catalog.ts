@@ -1,11 +1,10 @@
 /**
- * The catalogue of the chaos test before and after its one change, the keys, and what every call must cost by them.
- * Prices are integers of 10^-12 USD a token here, so that costs are worked out by another arithmetic than the
- * gateway's. Pure.
+ * The chaos test's catalog before and after its change, the keys, and costs. Prices are integers of 10^-12 USD per
+ * token, so that costs are calculated differently from the gateway.
  */
 import type { UpstreamName } from './plan.ts'
 
-/** Prompt, completion and cached prompt, in 10^-12 USD a token. */
+/** Prompt, completion and cached prompt, in 10^-12 USD per token. */
 type Price = readonly [prompt: number, completion: number, cached: number]
 
 interface Route {
@@ -13,7 +12,7 @@ interface Route {
   priority?: number
   weight?: number
   price?: Price
-  /** Where it can do less than its model. */
+  /** If it supports less than its model. */
   features?: readonly string[]
 }
 
@@ -32,10 +31,10 @@ export interface Tokens {
 }
 
 const ALL = ['tools', 'json_mode', 'structured_outputs']
-/** What a model writes at most, and so what a budget reserves where the client gives no cap. */
+/** Max output, reserved on a budget without a client cap. */
 export const MAX_OUTPUT = 1_000
 const LOCAL: ReadonlySet<UpstreamName> = new Set(['gamma'])
-/** What `delta` takes at most: requests a minute, and calls at a time. */
+/** Limits of `delta`: requests per minute, and concurrency. */
 export const DELTA_LIMITS = { rpm: 100, concurrency: 3 }
 
 const LASTING: Readonly<Record<string, Model>> = {
@@ -93,12 +92,11 @@ export const modelOf = (version: Version, asked: string): Model | undefined => V
 export const slugsOf = (version: Version) => Object.keys(VERSIONS[version])
 export const isLocal = (upstream: UpstreamName) => LOCAL.has(upstream)
 
-/** The upstream's own name of a model. */
 export const toUpstreamModel = (slug: string) => `${slug.split('/')[1]}-v1`
 
 export const SHORTEST_DEADLINE_MS = 900
 
-/** Writes the catalogue; JSON is valid YAML. */
+/** JSON is valid YAML. */
 export function toCatalog(version: Version, urlOf: (upstream: UpstreamName) => string): string {
   const ms = `${SHORTEST_DEADLINE_MS}ms`
   const deadlines = { headers: ms, first_token: ms, idle: ms, total: '8s', total_whole: '1500ms' }
@@ -150,7 +148,7 @@ const toPricing = ([prompt, completion, cached]: Price) => ({
 
 const toDecimal = (pico: number) => (pico === 0 ? '0' : `0.${String(pico).padStart(12, '0')}`)
 
-/** What a call costs on that route, in nano-dollars, rounded half up. Null where there is no such route. */
+/** Nano-dollars, rounded half up. Null without such a route. */
 export function toCost(version: Version, slug: string, upstream: UpstreamName, used: Tokens): number | null {
   const model = VERSIONS[version][slug]
   const route = model?.routes.find((one) => one.upstream === upstream)
@@ -161,14 +159,14 @@ export function toCost(version: Version, slug: string, upstream: UpstreamName, u
   return Math.floor((pico + 500) / 1_000)
 }
 
-/** Whether the gateway has to see to JSON on that route. */
+/** Whether the gateway has to enforce JSON there. */
 export function lacksJson(version: Version, slug: string, upstream: UpstreamName): boolean {
   const model = VERSIONS[version][slug]
   const route = model?.routes.find((one) => one.upstream === upstream)
   return !(route?.features ?? model?.features ?? []).includes('json_mode')
 }
 
-/** The keys by name, and how each is made. `wrong` was never made, `revoked` is no longer good. */
+/** How each key is created. `wrong` never is, `revoked` is revoked. */
 export const KEYS = {
   main: [],
   budget: ['--budget', '0.004'],
@@ -184,5 +182,4 @@ export const KEYS = {
 
 export type KeyName = keyof typeof KEYS
 export const LIMITS = { rpm: 30, tpm: 9_000, slots: 1, budgetNanoUsd: 4_000_000, squadNanoUsd: 2_000_000, squadRpm: 20 }
-/** How their team is made. */
 export const SQUAD = ['--budget', '0.002', '--rpm', '20']

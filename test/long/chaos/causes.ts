@@ -1,7 +1,4 @@
-/**
- * Whether an error that a client of a chaos story got has its cause: in what the upstreams did to its calls, in a limit
- * of its key, in a breaker that the log tells of, or in the server's stopping.
- */
+/** Whether an error has its cause: upstream faults, a limit, a breaker in the log, or the shutdown. */
 import type { ErrorFields } from '../../support/contract-frames.ts'
 import type { Held } from './answers.ts'
 import { REJECTION } from './behaviours.ts'
@@ -25,13 +22,13 @@ const BROKEN: readonly Fault[] = [
   'cut_500',
   'cut_garbage',
 ]
-/** It answers nothing, or stops in the middle, and keeps the connection. */
+/** Stops sending, and keeps the connection. */
 export const HANGING: readonly Fault[] = ['silent', 'hang_role', 'cut_hang']
 const OVERLOADED: readonly Fault[] = ['s503', 'frame_503', 'cut_503']
 const BUDGETED = new Set(['budget', 'squad1', 'squad2'])
 const RATED = new Set(['rpm', 'tpm', 'slots', 'squad1', 'squad2'])
 
-/** Says what was missing for this error to be right; null where nothing was. */
+/** The missing cause; null if explained. */
 export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): string | null {
   const { outcome } = held
   const { plan, status, headers } = outcome
@@ -81,6 +78,6 @@ export function whyNotExplained(facts: Facts, held: Held, error: ErrorFields): s
   return explained() ? null : `a cause for the error ${status} ${error.type} ${error.code}: ${error.message}`
 }
 
-/** What a refused request is told to look at: a stream of the Responses API that has begun has no place for it. */
+/** A Responses stream in progress has no place for `param`. */
 const toParam = ({ way }: Pick<RequestPlan, 'way'>, status: number): string | null =>
   way === 'chat' ? REJECTION.param : status === 200 ? null : 'input'

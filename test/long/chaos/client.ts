@@ -1,9 +1,9 @@
-/** Makes one request of the chaos test in the manner of its client, and tells what became of it. */
+/** One chaos request in its client's manner, and its outcome. */
 import type { KeyName } from './catalog.ts'
 import type { RequestPlan } from './plan.ts'
 import { exchange, type RawAnswer, toHead } from './wire.ts'
 
-/** `lost`: the connection ended without a whole answer; `left`: the client ended it. Times are `performance.now()`. */
+/** `lost`: ended without a whole answer; `left`: the client ended it. Times are `performance.now()`. */
 export interface Outcome {
   plan: RequestPlan
   end: 'answered' | 'lost' | 'left'
@@ -12,11 +12,10 @@ export interface Outcome {
   status: number
   headers: Headers
   text: string
-  /** How the connection was lost. */
   why: string
 }
 
-/** A key of the right shape that nobody has. */
+/** A well-formed key that doesn't exist. */
 export const WRONG_KEY = `sk-tg-${'0123456789'.repeat(4).slice(0, 38)}`
 
 export async function ask(port: number, plan: RequestPlan, secrets: ReadonlyMap<KeyName, string>): Promise<Outcome> {

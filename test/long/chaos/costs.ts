@@ -1,7 +1,6 @@
 /**
- * Holds what each row of a chaos story costs against what its upstreams did, call by call: what was reported is charged by
- * the price of its route to the nano-dollar, what delivered nothing costs nothing, and what is counted by the gateway
- * itself is marked so.
+ * Checks each row's cost against its upstream calls: reported usage is exact to the nano-dollar, nothing delivered is
+ * free, and Tollgate's own counts are marked.
  */
 import { isLocal, SHORTEST_DEADLINE_MS, toCost, type Version } from './catalog.ts'
 import { HANGING } from './causes.ts'
@@ -23,9 +22,8 @@ export function judgeCosts(facts: Facts, rows: Rows): string[] {
 }
 
 /**
- * What a call must have come to. `unclear`: somebody broke it off, and it depends on when. `either`: nothing or counted,
- * because a connection that breaks may overtake the words that were sent on it. `given_up`: it delivered nothing, and is
- * counted, because the gateway stopped waiting for an upstream that may have worked.
+ * `unclear`: interrupted, so it depends on when. `either`: nothing or counted, because a breaking connection may
+ * overtake its words. `given_up`: delivered nothing but counted, because the upstream may have worked.
  */
 type Due = 'exact' | 'nothing' | 'counted' | 'given_up' | 'either' | 'unclear'
 
@@ -33,13 +31,13 @@ const OVERTAKING = new Set<Fault>(['cut', 'cut_reset'])
 
 function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenCall[]): Due {
   const { plan, seen, dropped } = call
-  // Whoever leaves pays for what was read on to its end, which calls to a local upstream are not.
+  // A disconnected client pays for the whole answer, except on local upstreams.
   const isHeard =
     !isLocal(call.upstream) && plan.yields === 'answer' && seen.answeredAtMs !== null && seen.abortedAtMs === null
   const isGone = outcome.end !== 'answered' && row.status !== 'ok' && !isHeard
   const isSibling = outcome.plan.n > 1 && calls.some((each) => each.plan.yields !== 'answer')
   if (isGone || isSibling || dropped) return 'unclear'
-  // A stream of which not even the headers came has not begun to work.
+  // Without headers, a stream hasn't begun to work.
   const isGivenUp = HANGING.includes(plan.fault) && !(plan.fault === 'silent' && seen.json?.stream === true)
   if (plan.yields === 'nothing') return isGivenUp ? 'given_up' : 'nothing'
   if (plan.yields === 'part') {
@@ -51,8 +49,8 @@ function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenC
 }
 
 /**
- * Whether a call that was answered was followed by another, after a deadline's time: on a machine that stood still the
- * gateway may have given it up, and its upstream, which stood still as well, has noticed nothing.
+ * True if an answered call was followed by another after a deadline: on a stalled machine the gateway may have given up
+ * unnoticed.
  */
 function isLeftBehind({ number }: SeenCall, row: Row): boolean {
   const next = row.calls.find((record) => record.number === number + 1)
@@ -66,7 +64,7 @@ const isCounting = (due: Due) => due === 'counted' || due === 'given_up'
 function whyNotRight(facts: Facts, row: Row, outcome: Outcome): string | null {
   if (row.status === 'abandoned' || facts.isStill(stretchOf(outcome))) return null
   const calls = facts.callsOf(outcome.plan.number)
-  // A call that was given up on its way: nobody knows whether it arrived.
+  // Abandoned in transit: it may not have arrived.
   if (outcome.end !== 'answered' && calls.length < row.attempts) return null
   const dues = calls.map((call) => ({ call, due: toDue(call, row, outcome, calls) }))
   for (const { call, due } of dues) {
@@ -95,7 +93,7 @@ function whyNotRight(facts: Facts, row: Row, outcome: Outcome): string | null {
   return costs.includes(row.cost_nano_usd) ? null : `a cost of ${[...new Set(costs)].join(' or ')}`
 }
 
-/** The cost of these calls by one version's prices; null where it has no such routes. */
+/** Null if that version has no such routes. */
 function toSum(version: Version, slug: string, calls: readonly SeenCall[]): number | null {
   let sum = 0
   for (const { upstream, plan } of calls) {

@@ -1,11 +1,11 @@
-/** What a story shows from outside, arranged for those who judge it: by request, by time, by what the log says. */
+/** A story's facts for its judges: by request, by time, by log. */
 import { isLocal, type KeyName, modelOf, toSlug, toUpstreamModel, type Version } from './catalog.ts'
 import type { Outcome } from './client.ts'
 import type { UpstreamName } from './plan.ts'
 import type { Story, Stretch } from './story.ts'
 import type { SeenCall } from './upstreams.ts'
 
-/** So long after a change, at the latest, a server knows it; and so long before a kill, its log lines may be lost. */
+/** Maximum delay of a change, and of log lines lost before a kill. */
 export const GRACE_MS = 500
 
 export interface LogLine {
@@ -19,25 +19,21 @@ export interface LogLine {
 export interface Facts {
   story: Story
   callsOf(number: number): readonly SeenCall[]
-  /** Log lines that can be read; a kill may tear one. */
+  /** A kill may tear a line, which is skipped. */
   lines: readonly LogLine[]
-  /** Whether a server was killed in that time. */
   isKilled(during: Stretch): boolean
-  /** Whether all stood still for a while in that time. */
   isStill(during: Stretch): boolean
-  /** The versions of the catalogue that may have been in force in that time. */
   versionsIn(during: Stretch): readonly Version[]
-  /** The upstreams that the request may have been sent to, by any of these versions. */
   routesOf(outcome: Outcome): ReadonlySet<UpstreamName>
   isClosed(upstreams: Iterable<UpstreamName>, during: Stretch): boolean
-  /** Whether the log, or a kill that took its last lines, tells why one of the request's routes was not taken. */
+  /** Whether the log, or a kill that lost its end, explains a skipped route. */
   isAvoided(outcome: Outcome): boolean
 }
 
 export const stretchOf = ({ sentMs, endedMs }: Outcome): Stretch => ({ fromMs: sentMs, toMs: endedMs })
 const overlap = (a: Stretch, b: Stretch, slackMs = 0) => a.fromMs <= b.toMs + slackMs && b.fromMs <= a.toMs + slackMs
 
-/** A breaker whose trials fail stays open, and says so only once. */
+/** A breaker whose trials fail stays open, and logs it only once. */
 const OUT_MS = 60_000
 const AVOIDED = new Set(['circuit breaker opened', 'upstream is down'])
 
@@ -98,7 +94,6 @@ function toLine(text: string, wallMs: number): LogLine[] {
   }
 }
 
-/** Whether that key sees the model in that version of the catalogue. */
 export function mayAsk(version: Version, key: KeyName | 'wrong' | null, asked: string): boolean {
   const model = modelOf(version, asked)
   const slug = toSlug(asked)
@@ -107,7 +102,7 @@ export function mayAsk(version: Version, key: KeyName | 'wrong' | null, asked: s
   return key !== 'picky' || slug === 'acme/small' || slug.startsWith('acme/w')
 }
 
-/** One complaint: the seed, the request, what was sent, what was expected, what came. */
+/** The seed, the request, expected and actual. */
 export function complain(story: Story, outcome: Outcome | null, expected: string, came: unknown): string {
   const { plan } = outcome ?? {}
   const sent = plan

@@ -1,14 +1,13 @@
 /**
- * What the upstreams of the chaos test do with each call: well or badly, drawn from the seed, the number of the request,
- * the upstream and the number of the call. Every choice of an answer carries a mark of its call, so that no answer can
- * be taken for another. Pure.
+ * What chaos upstreams do with each call, drawn from the seed, request, upstream and call number. Every choice carries
+ * its call's mark.
  */
 import type { Behaviour } from '../../support/upstream-answers.ts'
 import { toBehaviour, toPieces } from './behaviours.ts'
 import type { Tokens } from './catalog.ts'
 import { drawFor, pick, type RequestPlan, type UpstreamName } from './plan.ts'
 
-/** Of a hundred calls. What is left is answered well. */
+/** Percent of calls. The rest is answered well. */
 const FAULTS = {
   well: 66,
   // Answers all the same:
@@ -32,7 +31,7 @@ const FAULTS = {
   hang_role: 0.6,
   frame_500: 0.7,
   frame_503: 0.7,
-  /** Its listener is closed for a while, and whatever it was doing is broken off. */
+  /** Closes its listener for a while, and all connections. */
   refuse: 0.15,
   // Half of one:
   cut: 1.2,
@@ -43,24 +42,24 @@ const FAULTS = {
   cut_503: 0.7,
   cut_garbage: 0.5,
 } as const
-/** `quiet` before the headers, `lull` between two words: so long that a stream needs a heartbeat. */
+/** `quiet` before the headers, `lull` between two words: long enough for a keep-alive. */
 const QUIET_FAULTS = { ...FAULTS, quiet: 2, lull: 2 } as const
 export type Fault = keyof typeof QUIET_FAULTS
 
-/** What one choice says: words, or the arguments of a tool call. */
+/** Words, or the arguments of a tool call. */
 export interface Said {
   tool: boolean
   text: string
-  /** Whether it is what the request's schema asks for. */
+  /** Whether it matches the request's schema. */
   fits: boolean
 }
 
 export interface CallPlan {
   fault: Fault
   behaviour: Behaviour
-  /** What it comes to: all of an answer, words of one that breaks off, or nothing that a client could be given. */
+  /** All of an answer, an interrupted part, or nothing usable. */
   yields: 'answer' | 'part' | 'nothing'
-  /** What is reported. Null where nothing is. */
+  /** Reported usage, or null. */
   usage: Tokens | null
   said: readonly Said[]
 }
@@ -68,7 +67,7 @@ export interface CallPlan {
 export interface Asked {
   stream: boolean
   n: number
-  /** The gateway sees to JSON here, so that a model may write what it likes. */
+  /** The gateway enforces JSON here, so the model may write anything. */
   enforced: boolean
   credential: string
 }
@@ -80,7 +79,7 @@ const ANSWERS = new Set<Fault>(['well', 'bytes', 'no_usage', 'wrong_n', 'lies', 
 export function toCall(seed: number, plan: RequestPlan, upstream: UpstreamName, call: number, asked: Asked): CallPlan {
   const random = drawFor(seed, 'call', plan.number, upstream, call)
   const drawn = pick<Fault>(random, upstream === 'gamma' ? QUIET_FAULTS : { ...FAULTS, quiet: 0, lull: 0 })
-  // Its clients read slowly: what they find out needs an answer.
+  // Slow readers need an answer to test anything.
   const fault = plan.manner.kind === 'slow' ? 'well' : drawn
   const count = fault === 'wrong_n' ? (asked.n > 1 && random() < 0.5 ? asked.n - 1 : asked.n + 1) : asked.n
   const said = Array.from({ length: count }, (_, index) =>
@@ -119,5 +118,5 @@ function toSaid(random: () => number, plan: RequestPlan, mark: string, { enforce
   return { tool: false, text: json, fits: true }
 }
 
-/** More than the sockets between an upstream and a client hold by themselves. */
+/** More than the sockets in between buffer. */
 const SLOW_TEXT = Array.from({ length: 400 }, (_, i) => `${String(i).repeat(5_000).slice(0, 16_000)} `).join('')
