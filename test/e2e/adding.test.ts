@@ -1,4 +1,4 @@
-/** Providers that are added by a command each, with the built binary: from nothing to answers with the right charge. */
+/** Providers added by one command each: from nothing to correctly billed answers. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { strictly } from '../support/anthropic-upstream.ts'
@@ -81,17 +81,17 @@ test('three commands from a clean folder make three providers that answer, and a
     return { status: response.status, answer }
   }
   const charged = (nanoUsd: number) => ({ status: 200, answer: { usage: { cost_nano_usd: nanoUsd } } })
-  // USD per million tokens: 0.15, 0.075 from the cache, 0.60.
+  // USD per million: 0.15 read, 0.075 cached, 0.60 written.
   expect(await ask('openai/gpt-4o-mini')).toMatchObject(charged(600 * 150 + 400 * 75 + 100 * 600))
-  // 3, 0.30 from the cache, 3.75 into it, 15.
+  // USD per million: 3 read, 0.30 cached, 3.75 into the cache, 15 written.
   expect(await ask('anthropic/claude-sonnet-4-6')).toMatchObject(
     charged(100 * 3_000 + 50 * 300 + 20 * 3_750 + 10 * 15_000),
   )
-  // 0.30, 0.03 from the cache, 2.50 for the answer and its thoughts.
+  // USD per million: 0.30 read, 0.03 cached, 2.50 written, reasoning included.
   expect(await ask('google/gemini-2.5-flash')).toMatchObject(charged(32 * 300 + 8 * 30 + 12 * 2_500))
 })
 
-/** A command at a terminal, to which somebody types once it has asked. */
+/** Types answers into a terminal once the command has asked. */
 async function typed(words: string[], answers: [after: string, text: string][]) {
   const pieces: string[] = []
   const utf8 = new TextDecoder()
@@ -123,7 +123,7 @@ test('at a terminal the key is asked for and not shown, and nothing is made befo
   ])
   expect(refused.code).toBe(1)
   expect(refused.seen).toContain('No changes made.')
-  // As it is pasted, with a slip that is taken back.
+  // Pasted, with a corrected typo.
   const made = await typed(words, [
     [question, `\u001b[200~${key}x\u001b[201~\u007f\r`],
     ['Add this? [Y/n] ', '\r'],

@@ -1,7 +1,4 @@
-/**
- * Upstreams of every format, as the suites of client libraries meet them: each plays the same conversations, in its own words, and
- * clients must not be able to tell one from another.
- */
+/** Upstreams of every format for client suites: the same conversations, so that clients can't tell them apart. */
 import { errorMessage, type Message, type Said } from '../support/anthropic-answers.ts'
 import { inTurn, strictly } from '../support/anthropic-upstream.ts'
 import { createGemini, googleError } from '../support/gemini-upstream.ts'
@@ -12,15 +9,11 @@ import { SLOPPY, SLOPPY_USAGE, sayBadly, type Turn } from './conformance-upstrea
 
 export interface Speaker {
   name: string
-  /** The model that it is behind. */
   model: string
-  /** How its upstream stands in the catalogue, at the scripted server with this base URL. */
   toUpstream(url: string): string
-  /** Plays a conversation: its first turn until a tool has answered, its second until the next has, and so on. */
+  /** Plays the next turn after each tool result. */
   say(...turns: Turn[]): Script
-  /** What it says that an answer has used. */
   usage: typeof SLOPPY_USAGE
-  /** What it says to somebody who asks too often. */
   limited: Behaviour
 }
 
@@ -41,7 +34,7 @@ const toMessage = ({ reasoning, text, calls = [] }: Turn): Message => {
   }
 }
 
-/** Of one that says neither what it had kept of a prompt nor what was thought. */
+/** Reports neither cached nor reasoning tokens. */
 const TOLD_IN_SHORT: typeof SLOPPY_USAGE = {
   ...SLOPPY_USAGE,
   prompt_tokens_details: { cached_tokens: 0 },

@@ -1,21 +1,15 @@
-/**
- * An upstream that gets wrong, all at once, what real servers get wrong one by one: clients break
- * on it when they call it directly. Its answers are whole or streamed, as it is asked.
- */
+/** An upstream that combines the mistakes of real servers: clients break if they call it directly. */
 import type { Script } from '../support/upstream.ts'
 import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
 
-/** A model that can do everything, on this upstream. */
 export const SLOPPY = 'acme/sloppy'
 
-/** What it means to say. */
 export interface Turn {
   reasoning?: string
   text?: string
   calls?: { name: string; input: Record<string, unknown> }[]
 }
 
-/** What it says that every answer has used. */
 export const SLOPPY_USAGE = {
   prompt_tokens: 40,
   completion_tokens: 12,
@@ -23,7 +17,7 @@ export const SLOPPY_USAGE = {
   completion_tokens_details: { reasoning_tokens: 5 },
 }
 
-/** Plays a conversation: its first turn until a tool has answered, its second until the next has, and so on. */
+/** Plays the next turn after each tool result. */
 export const sayBadly =
   (...turns: Turn[]): Script =>
   ({ json }) => {
@@ -38,14 +32,14 @@ function toWhole({ reasoning, text, calls }: Turn): Behaviour {
     role: 'assistant',
     ...(text === undefined ? {} : { content: text }),
     ...(reasoning === undefined ? {} : { reasoning }),
-    // Arguments as an object, and neither ids nor types.
+    // Arguments as an object, without IDs and types.
     ...(calls ? { tool_calls: calls.map(({ name, input }) => ({ function: { name, arguments: input } })) } : {}),
   }
   const choices = [{ message, finish_reason: 'stop' }]
   return { kind: 'whole', body: { id: null, error: null, choices, usage: SLOPPY_USAGE } }
 }
 
-/** No index and no `[DONE]`; the role in each delta, usage in each chunk; the finish beside the last words. */
+/** No index and no `[DONE]`; role in each delta, usage in each chunk; finish with the last words. */
 function toStream({ reasoning, text, calls = [] }: Turn): Behaviour {
   const deltas: Record<string, unknown>[] = [
     ...toPieces(reasoning).map((piece) => ({ content: null, reasoning: piece })),
@@ -68,7 +62,6 @@ function toStream({ reasoning, text, calls = [] }: Turn): Behaviour {
   return { kind: 'stream', steps: [': still thinking\r\n\r\n', { choices: null }, ...steps, usage], end: 'eof' }
 }
 
-/** Cuts a text in three. */
 function toPieces(text = ''): string[] {
   const size = Math.ceil(text.length / 3)
   return [text.slice(0, size), text.slice(size, 2 * size), text.slice(2 * size)].filter((piece) => piece !== '')

@@ -1,7 +1,4 @@
-/**
- * The stage of the conformance tests: the built binary with a catalogue of a few models, which clients must not be able
- * to tell from the real thing, and what its ledger says about their calls. A file of tests starts one and closes it.
- */
+/** The conformance stage: the built binary with a few models, and its ledger's view of the calls. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { applyJournal, createWorkplace } from '../support/binary.ts'
@@ -10,7 +7,7 @@ import { SPEAKERS } from './conformance-speakers.ts'
 
 /** The built-in model. */
 export const DEMO = 'tollgate/demo'
-/** A model that knows neither tools nor `response_format`. */
+/** A model without tools and `response_format`. */
 export const PLAIN = 'acme/plain'
 
 export interface Stage {
@@ -19,7 +16,7 @@ export interface Stage {
   key: string
   /** Behind `PLAIN` and all speakers. */
   upstream: ScriptedUpstream
-  /** Sums of what the last `requests` requests are billed for. Throws where one of them is not settled as `ok`. */
+  /** Sums of the last `requests` requests. Throws unless each is settled as `ok`. */
   billed(requests?: number): Promise<Bill>
   close(): Promise<void>
 }
@@ -30,7 +27,7 @@ export interface Bill {
   completion: number
   reasoning: number
   costNanoUsd: number
-  /** How often an upstream was asked. */
+  /** Number of upstream calls. */
   calls: number
 }
 
@@ -52,7 +49,7 @@ ${SPEAKERS.map(({ model }, at) => `  ${model}: { name: Speaker, ${FACTS}, ${FEAT
   ${PLAIN}: { name: Plain, ${FACTS}, supported_features: [], routes: [{ upstream: scripted, model: plain-v1 }] }
 `
 
-/** Starts the binary on an empty data folder, with an upstream of the test's own. `flags` are more of `serve`'s. */
+/** On an empty data folder with a scripted upstream. `flags` are more of `serve`'s. */
 export async function startStage(...flags: string[]): Promise<Stage> {
   const place = createWorkplace()
   const upstream = await startUpstream()
@@ -77,7 +74,7 @@ export async function startStage(...flags: string[]): Promise<Stage> {
   }
 }
 
-/** A request's row holds the sums over its calls; where there are several, each has a row of its own. */
+/** A request's row sums up its calls; several calls have rows of their own. */
 function toBill(ledger: Database, requests: number): Bill {
   const last = `SELECT * FROM requests ORDER BY id DESC LIMIT ${requests}`
   const bill = ledger
@@ -92,7 +89,6 @@ function toBill(ledger: Database, requests: number): Bill {
   return bill
 }
 
-/** The tokens of a bill under the names of the contract's `usage`. */
 export const usageOf = ({ prompt, cached, completion, reasoning, costNanoUsd }: Bill) => ({
   prompt_tokens: prompt,
   completion_tokens: completion,
@@ -103,7 +99,6 @@ export const usageOf = ({ prompt, cached, completion, reasoning, costNanoUsd }: 
   cost: costNanoUsd / 1e9,
 })
 
-/** Waits for a failure and returns it. */
 export const failureOf = (pending: Promise<unknown>): Promise<unknown> =>
   pending.then(
     () => 'no failure',

@@ -1,7 +1,6 @@
 /**
- * Kills the built binary at random moments under load through every door, and remembers what its clients received and its upstream saw.
- * `crash.test.ts` and `long/crash.test.ts` decide what happens in between; `crash-verdict.ts` holds the ledger against
- * it. Every choice comes from a seed.
+ * Kills the built binary at random moments under load on every endpoint, and records what clients received and the
+ * upstream saw. Seeded; `crash-verdict.ts` judges the ledger.
  */
 import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -15,26 +14,24 @@ import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
 
-/** A complete answer: what a client holds in its hands when it says that it got one. */
+/** Only complete answers. */
 export interface Received {
   number: number
   stream: boolean
   /** Ledger id, from `x-request-id`. */
   id: string
-  /** Without its prefix; null of what has none. */
+  /** Without its prefix; null if it has no ID. */
   answerId: string | null
-  /** Null where the client is told of no cost. */
+  /** Null if the client isn't told. */
   costNanoUsd: number | null
 }
 
-/** By which door the request with that number comes. */
 export const doorOf = (number: number): Door => DOORS[number % DOORS.length] as Door
 
-/** Every fifth chat wants several choices, of an upstream that writes one a call. */
+/** Every fifth chat has several choices, on an upstream that writes one per call. */
 const toChoices = (number: number) =>
   doorOf(number).client.endpoint === 'chat' && number % 5 === 0 ? 2 + (number % 3) : 1
 
-/** Tokens of a call of the request with that number, as its upstream counts them. */
 const toCounts = (number: number) => {
   const writes = doorOf(number).client.endpoint !== 'embeddings'
   return {
@@ -44,7 +41,6 @@ const toCounts = (number: number) => {
   }
 }
 
-/** Calls and tokens of the request with that number, and what they cost. */
 export function toExpected(number: number) {
   const calls = toChoices(number)
   const { prompt, cached, completion } = toCounts(number)
@@ -65,18 +61,16 @@ export interface CrashBench {
   data: string
   upstream: ScriptedUpstream
   received: Received[]
-  /** How often a client met each status, or code in an error frame. Lost connections are not in it. */
+  /** Number of each status, or code in an error frame; without lost connections. */
   refusals: Map<string, number>
   random(): number
   between(low: number, high: number): number
-  /** Starts the server and waits until it answers. Returns what it said where it ended instead. */
+  /** Resolves to its output if it ends instead of starting. */
   start(): Promise<string | null>
   kill(): Promise<void>
-  /** Ends it as an administrator would. Returns its exit code. */
+  /** Ends it gracefully; returns the exit code. */
   drain(): Promise<number>
-  /** Has `clients` clients ask without end. Returns how they are stopped. */
   load(clients: number): () => Promise<void>
-  /** Runs a command of the binary on the data folder. */
   run(...argv: string[]): Promise<{ code: number; stdout: string; stderr: string }>
   stop(): Promise<void>
 }
@@ -197,7 +191,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
 interface Answer {
   isComplete: boolean
   costNanoUsd: number | null
-  /** How it failed, in the words of its door. */
+  /** In its endpoint's words. */
   failure: string | null
 }
 

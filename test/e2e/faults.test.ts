@@ -1,6 +1,6 @@
 /**
- * The binary in trouble: its database locked by another process, a stop while requests wait to be tried again, a kill
- * while one falls back. Whatever a client was told is on record, to the nano-dollar.
+ * The binary with a locked database, a stop during retries, and a kill during fallback: what clients got is recorded to
+ * the nano-dollar.
  */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -34,15 +34,13 @@ async function serve(...args: string[]): Promise<RunningBinary> {
   return place.serve(all, { environment: { UPSTREAM_KEY: 'x' } })
 }
 
-/** What a client holds in its hands. */
 interface Receipt {
   id: string
   status: number
-  /** Null where it was told of none. */
   cost_nano_usd: number | null
 }
 
-/** Asks, and reads all of the answer. Null where the connection broke before it was complete. */
+/** Null if the connection broke before the end. */
 async function ask({ baseUrl }: RunningBinary, key: string | null, body: object): Promise<Receipt | null> {
   const stream = 'stream' in body && body.stream === true
   const options = stream ? { stream_options: { include_usage: true } } : {}
@@ -85,7 +83,7 @@ const rowsNow = () => read<Row>('SELECT * FROM requests ORDER BY id')
 const callsNow = () =>
   read<CallRow & { request_id: string }>('SELECT * FROM calls WHERE number > 1 ORDER BY request_id, number')
 
-/** Ends the server, and holds what it leaves against its own rules. */
+/** Stops the server and verifies its ledger. */
 async function stopAndAudit(server: RunningBinary): Promise<void> {
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
@@ -93,7 +91,7 @@ async function stopAndAudit(server: RunningBinary): Promise<void> {
   expect(readdirSync(join(data(), 'journal'))).toEqual([])
 }
 
-/** That each answer has its row, and each row its answer. */
+/** Each answer has its row, and each row its answer. */
 function expectReceipts(receipts: (Receipt | null)[]): void {
   const told = receipts.map((receipt) => ({ id: receipt?.id, status: 'ok', cost_nano_usd: receipt?.cost_nano_usd }))
   const kept = rowsNow().map(({ id, status, cost_nano_usd }) => ({ id, status, cost_nano_usd }))
@@ -111,7 +109,7 @@ describe('while another process keeps the database to itself', () => {
     holder.run('ROLLBACK')
     holder.close()
   }
-  /** Some of them streams, a third of them answered by the second upstream because the first one has no time. */
+  /** Some stream; a third fall back because the first upstream times out. */
   const askMany = async (server: RunningBinary, count: number) => {
     first.script((seen) => (seen.index % 3 === 0 ? errorAnswer(429) : answering('first')(seen)))
     return Promise.all(
@@ -124,7 +122,7 @@ describe('while another process keeps the database to itself', () => {
     const before = await askMany(server, 5)
     await applyJournal(data())
     await lock()
-    // Nobody takes the lock before all of these are answered: whoever waited for it would wait for ever.
+    // No lock until all are answered: a waiting request would never end.
     const during = [...(await askMany(server, 40)), ...(await askMany(server, 40))]
     expect(new Set(during.map((receipt) => receipt?.status))).toEqual(new Set([200]))
     expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'ok' })
@@ -181,7 +179,7 @@ describe('a kill between the journal and the database', () => {
     expect((await place.run('keys', 'list')).stderr).toBe(
       'note: 40 ledger records pending in the journal; the next server start applies them.\n',
     )
-    // Nobody but a server applies anything.
+    // Only a server applies the journal.
     expect([rowsNow(), segments()]).toEqual([[], left])
     await stopAndAudit(await serve())
     expectReceipts(receipts)
@@ -221,7 +219,7 @@ describe('a kill between the journal and the database', () => {
 })
 
 describe('a stop while requests wait to be tried again', () => {
-  /** Every request is told to wait when it comes first: a pause in which nothing is under way upstream. */
+  /** Each request first has to retry: a pause without a call in flight. */
   const pausing = (seconds: number) => (seen: Seen) =>
     String(seen.headers['x-client-request-id']).endsWith('-1')
       ? errorAnswer(429, 'slow down', { 'retry-after': String(seconds) })
@@ -272,7 +270,7 @@ describe('a stop while requests wait to be tried again', () => {
     for (const row of rowsNow()) {
       expect(row).toMatchObject({ status: 'failed', error_code: 'server_stopping', attempts: 2, upstream: 'second' })
       expect(row.cost_nano_usd).toBeGreaterThan(0)
-      // Of the second one, which is ten times as dear.
+      // The second is ten times as expensive.
       expect(row.cost_nano_usd).toBeLessThan(10 * row.reserved_nano_usd)
     }
   })

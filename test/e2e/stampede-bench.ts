@@ -1,6 +1,6 @@
 /**
- * The built binary with keys on a small budget, an upstream that bills to the last token, and everybody asking at once.
- * Afterwards all who keep accounts are asked for theirs: the clients' receipts, the ledger, the rollup, the lists.
+ * The built binary with small budgets, exact upstream billing, and a crowd of requests; afterwards all accounts are
+ * compared.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { streamAnswer, type WireUsageNumbers, wholeAnswer } from '../support/ups
 export const BUDGET_NANO_USD = 100_000_000
 export const BUDGET = '0.10'
 
-/** What the usual request with such a cap reserves. */
+/** Reserved by the usual request with this cap. */
 export const reserveOf = (cap: number) => costOf(HELLO_TOKENS, cap)
 
 export interface Asked {
@@ -29,24 +29,20 @@ export interface Accounts {
   reserved: number
   open: number
   rollup: number
-  /** By id of key or team, for those with a budget. */
+  /** By ID of key or team with a budget. */
   spent: Record<string, number>
   auditCode: number | null
 }
 
 export interface StampedeBench {
-  /** Whether nobody gets an answer until `free` is called; refusals come all the same. */
+  /** Holds answers until `free` is called; refusals still come. */
   hold(): void
   free(): void
-  /** What is billed for a call with this cap. Default: all that was reserved for it. */
+  /** Billed for a call with this cap. Default: its reservation. */
   bill(usage: (cap: number) => WireUsageNumbers): void
-  /** How many calls the upstream saw. */
   calls(): number
-  /** Makes a key with these options of `keys create`, once the server knows it. */
   key(...options: string[]): Promise<{ id: string; secret: string }>
-  /** Makes a team with the budget. */
   team(name: string): Promise<string>
-  /** Every second request is a stream. */
   ask(secret: string, number: number, body: Record<string, unknown>): Promise<Asked>
   accounts(): Promise<Accounts>
   stop(): Promise<void>
@@ -109,7 +105,7 @@ const SUMS = `
     SUM(status = 'open') AS open, (SELECT SUM(cost_nano_usd) FROM usage_hourly) AS rollup
   FROM requests`
 
-/** Bills by the cap that it was sent, and for all that the model writes without one. */
+/** Bills by the cap, and without one by the whole output. */
 function toAnswer({ json }: Seen, usageOf: (cap: number) => WireUsageNumbers, after: Promise<void>) {
   const usage = usageOf(Number(json?.max_tokens ?? 1_000))
   if (json?.stream) return { ...streamAnswer({ usage }), after }

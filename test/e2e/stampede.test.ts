@@ -1,6 +1,6 @@
 /**
- * Promise 3: 200 requests at once on ten cents never spend more than that, and every account of it says the same. What
- * an upstream bills beyond what it was allowed to is the declared margin, and no more than that.
+ * Promise 3: 200 requests at once never spend more than a ten-cent budget, and all accounts agree. Upstream overbilling
+ * is the declared margin.
  */
 import { describe, expect, test } from 'bun:test'
 import { HELLO_TOKENS } from '../support/gateway.ts'
@@ -8,15 +8,15 @@ import { forEachTest } from '../support/lifetime.ts'
 import { type Accounts, type Asked, BUDGET, BUDGET_NANO_USD, createStampedeBench, reserveOf } from './stampede-bench.ts'
 
 const CROWD = 200
-/** What the model writes at most, which is held where the client gives no cap. */
+/** Max output, reserved without a client cap. */
 const DEFAULT_CAP = 1_000
 
 const bench = forEachTest(createStampedeBench)
 
-/** How many of the crowd a budget has room for while none of them has ended. */
+/** How many fit in the budget while none has ended. */
 const roomFor = (cap: number) => Math.floor(BUDGET_NANO_USD / reserveOf(cap))
 
-/** Lets the crowd ask; nobody is answered before everybody is either refused or asked for. */
+/** Nobody gets an answer until all are refused or sent. */
 async function stampede(secretOf: (number: number) => string, body: Record<string, unknown>): Promise<Asked[]> {
   bench.hold()
   let refused = 0
@@ -30,7 +30,7 @@ async function stampede(secretOf: (number: number) => string, body: Record<strin
   return Promise.all(all)
 }
 
-/** What was paid, on which all accounts and the receipts must agree. */
+/** All accounts and receipts must agree on the amount. */
 function expectExact(asked: readonly Asked[], accounts: Accounts, payer: string): number {
   const served = asked.filter(({ status }) => status === 200)
   const receipts = served.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? Number.NaN), 0)
@@ -78,7 +78,7 @@ describe('a stampede on ten cents', () => {
     const asked = await Promise.all(Array.from({ length: CROWD }, (_, number) => bench.ask(secret, number, {})))
     const spent = expectExact(asked, await bench.accounts(), id)
     expect(spent).toBeLessThanOrEqual(BUDGET_NANO_USD)
-    // Then one after the other, until there is no room for one more.
+    // Then one by one, until none fits.
     const later: Asked[] = []
     while (later.at(-1)?.status !== 429) later.push(await bench.ask(secret, later.length, {}))
     const total = expectExact([...asked, ...later], await bench.accounts(), id)
@@ -98,7 +98,7 @@ describe('a stampede on ten cents', () => {
     expect(accounts.reserved).toBe(room * reserveOf(DEFAULT_CAP))
     expect(spent).toBe(accounts.reserved + room * beyond)
     expect(spent).toBeGreaterThan(BUDGET_NANO_USD)
-    // From then on nothing more is let in.
+    // Then nothing more is accepted.
     expect((await bench.ask(secret, 0, { max_tokens: 1 })).code).toBe('insufficient_quota')
   })
 })

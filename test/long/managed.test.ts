@@ -1,7 +1,6 @@
 /**
- * Four models in the memory of two, three keys that ask for all of them at once, whole and streamed, servers that crash or are killed
- * in between, and clients that leave: every request comes to an end that the contract knows, whoever is well is answered, and no
- * process is left. `MANAGED_SEED=n` draws the same requests again.
+ * Four models in memory for two, three keys, crashes, kills and disconnects: every request ends within the contract,
+ * and no process is left. `MANAGED_SEED=n` repeats the requests.
  */
 import { expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
@@ -14,7 +13,7 @@ const SEED = Number(process.env.MANAGED_SEED ?? Date.now() % 1e6)
 const IDS = ['a', 'b', 'c', 'd']
 const REQUESTS = 240
 
-/** By which the processes of this run are told from others. */
+/** Marks this run's processes. */
 const mark = `long-${process.pid}`
 
 const catalog = `version: 1
@@ -25,7 +24,7 @@ models:
 ${IDS.map((id) => `  local/${id}: { name: X, ${FACTS}, supported_features: [], routes: [{ upstream: ${id}, model: ${id} }] }`).join('\n')}
 `
 
-/** Processes of this run that have not ended: servers and their guards. */
+/** Running model servers and their guards. */
 function alive(): { pid: number; args: string }[] {
   const { stdout } = Bun.spawnSync(['ps', '-eo', 'pid=,stat=,args='])
   const lines = stdout.toString().split('\n')
@@ -44,7 +43,7 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
   const killing = (async () => {
     while (!isOver) {
       await Bun.sleep(1_500 + pick(1_500))
-      // A guard that dies takes nothing with it: what it guards goes with the gateway's own stop.
+      // A guard that dies takes nothing with it: the gateway's stop ends its server.
       const servers = alive().filter(({ args }) => !args.includes('exec 3<&0'))
       const one = servers[pick(servers.length || 1)]
       if (one) process.kill(one.pid, 'SIGKILL')
@@ -71,7 +70,7 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
       expect(KNOWN).toContain(answer.status)
       if (answer.status === 200 && !text.includes('"error"')) {
         count('answered')
-        // Of its own model, and of no other.
+        // Only its own model's.
         expect(text.replace(/"\}.*?"content":"/gs, '')).toContain(`local/${id}`)
         if (text.startsWith('data:') || text.startsWith(':')) expect(text).toContain('[DONE]')
       } else count(answer.status === 200 ? 'cut' : String(answer.status))
@@ -87,7 +86,7 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
     await killing
   }
   console.log(Object.fromEntries(statuses))
-  // Nine of ten ask for nothing odd. Kills and crashes cost some of those, also by breakers.
+  // Nine of ten are ordinary; kills, crashes and breakers cost some.
   expect(statuses.get('answered') ?? 0).toBeGreaterThan(REQUESTS * 0.4)
   await until(
     'what is idle has stopped',

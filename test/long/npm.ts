@@ -1,6 +1,6 @@
 /**
- * Packages that a few long tests alone need, from npm, in folders of their own below `node_modules/.cache/`: they are installed when a
- * test first asks for them. Where npm, the platform or the network refuses, those tests are left out, with a word about it.
+ * npm packages of a few long tests, installed on demand below `node_modules/.cache/`. Without npm or network those
+ * tests are skipped, with a message.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

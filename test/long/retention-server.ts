@@ -1,9 +1,7 @@
 /**
- * The ledger of a server with its retention, under load and without pause, until it is killed. Its clock runs 100,000 times too
- * fast, so that what is a day old is a second old: also what the journal still holds. `retention.test.ts` starts it.
- *
- * Arguments: the data folder, the real time (ms) at which its clock was at BASE_MS, and two files: what may have been opened, and what was
- * settled for sure, a letter a request.
+ * A ledger with retention under load until it is killed, on a clock 100,000 times too fast: a day is about a second.
+ * Arguments: data folder, real time (ms) at which its clock was at BASE_MS, and files for requests possibly opened and
+ * surely settled, a letter per request.
  */
 import { appendFileSync } from 'node:fs'
 import { mintId } from '../../src/domain/id.ts'
@@ -16,7 +14,6 @@ export const BASE_MS = Date.UTC(2026, 0, 1)
 const SPEED = 100_000
 const DAY_MS = 86_400_000
 
-/** The time on its clock. */
 export const toFastMs = (sinceMs: number) => BASE_MS + Math.floor((Date.now() - sinceMs) * SPEED)
 
 async function serve([dataFolder = '', since = '', opened = '', settled = '']: string[]): Promise<void> {
@@ -37,7 +34,7 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     const row = toOpen({ id: mintId(createdMs), createdMs, instance, keyId, reservedNanoUsd: 1 })
     appendFileSync(opened, '.')
     await ledger.open(row)
-    // Some are under way for as long as the server lives.
+    // Some stay in flight.
     if (number % 500 === 0) return
     const call = toCall(row, 2, { reservedNanoUsd: 0 })
     if (number % 3 !== 0) await ledger.settle(toSettled(row, { costNanoUsd: 1 }))
@@ -62,7 +59,7 @@ async function serve([dataFolder = '', since = '', opened = '', settled = '']: s
     }
   }
   process.stdout.write('serving\n')
-  // Nobody is left behind by a test that was ended.
+  // Ends with the test that started it.
   process.stdin.on('end', () => process.exit()).resume()
   await Promise.all([load(), prune()])
 }

@@ -1,6 +1,6 @@
 /**
- * A day's worth of requests over our own HTTP/1.1, one a second, with connections that end at every possible moment: before,
- * within and after answers, while idle, and from our side. Each answer is that of its own request or none.
+ * A day of requests over Tollgate's HTTP/1.1, one per second, on connections that end at every possible moment. Each
+ * answer is its own request's or none.
  */
 import { expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
@@ -50,7 +50,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
         setTimeout(() => socket.write(text.slice(at)), random() * 3)
       } else {
         socket.write(text)
-        // In the moment in which the next request is on its way.
+        // While the next request is being sent.
         if (lot < 0.4) setTimeout(() => end(socket), random() * 3)
       }
     })
@@ -63,7 +63,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
 
   async function ask(): Promise<void> {
     const id = `r${++last}`
-    // Some are more than is kept for a reader who is slow.
+    // Some exceed the buffer for a slow reader.
     const chars = Math.floor(random() < 0.005 ? 1_000_000 : random() ** 4 * 50_000)
     const exchange = transport.send({ ...outgoing, callId: id, body: `{"${id}",${chars}}` })
     const isLeft = random() < 0.05
@@ -106,7 +106,7 @@ test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK
   expect(Math.max(...asked.values())).toBeLessThanOrEqual(2)
   expect(Math.min(...Object.values(counts))).toBeGreaterThan(1_000)
   expect(counts.whole).toBeGreaterThan(REQUESTS * 0.7)
-  // What is idle is closed in its time, and nothing else is open.
+  // Idle connections close in time, and no other is open.
   while (server.sockets.size > 0) await Bun.sleep(10)
   await server.stop()
 }, 300_000)

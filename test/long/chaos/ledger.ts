@@ -1,7 +1,6 @@
 /**
- * Holds the ledger of a chaos story against what its clients hold and its upstreams saw, both ways: every answer and every
- * refusal has the row it should have or none, every call that reached an upstream is on record as the call of that
- * number, and every call on record has reached its upstream, but for the excuses of `whyUnseen`.
+ * Checks a story's ledger against clients and upstreams, both ways: every answer and refusal has its row or none, every
+ * call its record; `whyUnseen` lists the excuses.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +13,7 @@ import type { SeenCall } from './upstreams.ts'
 
 const COUNTING_MS = 2_000
 
-/** Errors that may be said before anything was dispatched, and then leave no row. */
+/** Errors possible before dispatch, which then leave no row. */
 const BEFORE_DISPATCH = new Set<string | null>([
   'model_not_found',
   'model_not_ready',
@@ -36,7 +35,7 @@ export function judgeLedger(facts: Facts, rows: Rows, held: readonly Held[]): st
   ]
 }
 
-/** What does not hold, and what is there instead. */
+/** The broken expectation, and the actual value. */
 type Flaw = [expected: string, came: unknown]
 
 function judgeWhole({ story, lines }: Facts, rows: Rows): string[] {
@@ -109,7 +108,6 @@ function judgeRow(facts: Facts, rows: Rows, outcome: Outcome, held: Held | null)
   return differences(row, { ...wanted, ...told })
 }
 
-/** What the row must say by what the client was told. */
 function toTold({ outcome, report, error }: Held, row: Row): Partial<Row> {
   if (error) {
     const hasBegun = (report?.choices.length ?? 0) > 0
@@ -117,7 +115,7 @@ function toTold({ outcome, report, error }: Held, row: Row): Partial<Row> {
   }
   const { usage, costNanoUsd } = report ?? {}
   const { headers, plan } = outcome
-  // A stream that a heartbeat has begun has no header to say it in.
+  // A stream begun by a keep-alive has no header for it.
   const isUnmet = headers.has('x-tollgate-upstream')
     ? headers.get('x-tollgate-schema') === 'unmet'
     : plan.format === 'schema' && row.error_code === 'schema_not_met'
@@ -130,10 +128,10 @@ function toTold({ outcome, report, error }: Held, row: Row): Partial<Row> {
   }
 }
 
-/** Of a client that lost its connection or left: given up only by a kill, and then it costs what its calls had reserved, but for those that had failed. */
+/** For disconnected clients: abandoned only by a kill, and then at its calls' reservations, except failed ones. */
 function toUntold({ isKilled }: Facts, outcome: Outcome, row: Row): Partial<Row> {
   if (row.status !== 'abandoned') return {}
-  // Who leaves does not see the kill that comes before the server has counted what it was sent.
+  // A disconnected client may miss a kill before its tokens were counted.
   const { fromMs, toMs } = stretchOf(outcome)
   if (!isKilled({ fromMs, toMs: outcome.end === 'left' ? toMs + COUNTING_MS : toMs }))
     return { status: 'settled, since nobody killed the server' }
@@ -156,7 +154,7 @@ function judgeSeen(facts: Facts, rows: Rows): string[] {
     const flaw = (expected: string, came: unknown) => flaws.push(complain(story, outcome, expected, came))
     const name = `${call.id}-${call.number}`
     const earlier = reached.get(name)
-    // A reset of a kept connection looks as if the server had closed it while idle: the request is sent again over a new one, once.
+    // A reset of a kept connection looks like an idle close: the request is sent once more on a new one.
     if (earlier && (earlier.plan.fault !== 'reset' || resent.has(name))) flaw('every call once', name)
     if (earlier) resent.add(name)
     reached.set(name, call)

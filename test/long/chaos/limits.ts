@@ -1,13 +1,10 @@
-/**
- * Whether the limits of a chaos story held, by what the ledger and the upstreams have: budgets over all lives of the
- * server, rates in every minute, and what runs at a time as the upstreams saw it.
- */
+/** Checks a story's limits against ledger and upstreams: budgets, rates per minute, and concurrency. */
 import { DELTA_LIMITS, type KeyName, LIMITS } from './catalog.ts'
 import { complain, type Facts } from './facts.ts'
 import { type Row, type Rows, toParts } from './rows.ts'
 import type { SeenCall } from './upstreams.ts'
 
-/** A request is admitted a little after the time in its row. */
+/** Admission is slightly later than the row's time. */
 const MINUTE_MS = 60_000 - 1_000
 
 export function judgeLimits(facts: Facts, rows: Rows): string[] {
@@ -30,7 +27,7 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     LIMITS.squadRpm,
   )
   atMost('tokens a minute', mostInAMinute(rowsOf('tpm'), toTokens), LIMITS.tpm)
-  // Whoever leaves has given the slot back, while the upstream is still read on.
+  // A disconnected client frees its slot while the upstream is still read.
   const staying = rowsOf('slots').filter(({ error_code: code }) => code !== 'client_closed_request')
   const slots = new Set(staying.map(({ id }) => id))
   for (const { calls, past } of toLives(facts, rows)) {
@@ -43,7 +40,7 @@ export function judgeLimits(facts: Facts, rows: Rows): string[] {
     const atDelta = calls.filter(({ upstream }) => upstream === 'delta')
     const most = mostAtATime(atDelta, nameOfCall)
     atMost('calls to an upstream at a time', most, DELTA_LIMITS.concurrency)
-    // A call that was sent again over a new connection is one call (`ledger.ts` says when it may be).
+    // A call re-sent on a new connection is one call (see `ledger.ts`).
     const times = [...Map.groupBy(atDelta, nameOfCall).values()].map((sent) =>
       Math.min(...sent.map(({ seen }) => seen.atMs + story.wallMs)),
     )
@@ -57,7 +54,7 @@ const nameOfCall = ({ id, number }: SeenCall) => `${id}-${number}`
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
 
-/** What was spent, without what upstreams billed beyond the estimate and the cap that they were sent. */
+/** Without what upstreams billed beyond estimate and cap. */
 const toSpent = (rows: readonly Row[]) =>
   sum(rows.flatMap(toParts).map((part) => Math.min(part.costNanoUsd, part.reservedNanoUsd)))
 
@@ -76,13 +73,13 @@ function mostInAMinute(rows: readonly Row[], weigh: (row: Row) => number): numbe
   return Math.max(0, ...sums)
 }
 
-/** The most that there were in the minute before one of these times, itself and earlier ones included. */
+/** The maximum in the minute up to one of these times. */
 function mostWithinAMinute(times: readonly number[], before: readonly number[]): number {
   const all = [...times, ...before]
   return Math.max(0, ...times.map((to) => all.filter((at) => at > to - MINUTE_MS && at <= to).length))
 }
 
-/** By calls that were answered to their end: those were under way for sure between the times that their upstream saw. */
+/** Only completed calls: they were certainly in flight between the upstream's times. */
 function mostAtATime(calls: readonly SeenCall[], nameOf: (call: SeenCall) => string): number {
   const ends = calls.flatMap((call) =>
     call.seen.answeredAtMs === null ? [] : [{ call, toMs: call.seen.answeredAtMs }],
@@ -96,14 +93,11 @@ function mostAtATime(calls: readonly SeenCall[], nameOf: (call: SeenCall) => str
 
 interface Life {
   calls: SeenCall[]
-  /**
-   * What the ledger tells a new server of `delta`: rows of earlier lives that name it, but for those that its limits had
-   * refused. Of several calls a row names one.
-   */
+  /** Rows of earlier runs that name `delta`, except those its limits refused; a row names one of several calls. */
   past: Row[]
 }
 
-/** The lives of the server, in their order: ids of instances sort by time. */
+/** In order: instance IDs sort by time. */
 function toLives({ story }: Facts, rows: Rows): Life[] {
   const instances = [...new Set(rows.all.map(({ instance }) => instance))].sort()
   return instances.map((instance) => ({

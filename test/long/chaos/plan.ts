@@ -1,7 +1,4 @@
-/**
- * What the clients of the chaos test do: the request of each number, and the manner of its client, drawn from the seed
- * and nothing else. What upstreams make of it is in `faults.ts`. Pure.
- */
+/** The chaos test's requests and client manners, drawn only from the seed. */
 import { createRandom } from '../../support/random.ts'
 import type { KeyName } from './catalog.ts'
 import { toMistaken } from './mistakes.ts'
@@ -9,10 +6,10 @@ import { toMistaken } from './mistakes.ts'
 export const UPSTREAMS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
 export type UpstreamName = (typeof UPSTREAMS)[number]
 
-/** In every prompt and in nothing else: neither the log nor the data folder may ever hold it. */
+/** Only in prompts: never in the log or data folder. */
 export const PROMPT_MARK = 'promptmark'
 
-/** Why a request is refused whoever looks at it; null for one that may be answered. */
+/** The certain refusal; null if it may be answered. */
 export interface Refusal {
   status: number
   type: string
@@ -20,16 +17,15 @@ export interface Refusal {
   param?: string
 }
 
-/** `half`: in the middle of its own body; `waiting`: after some time; `reading`: after so many bytes of the answer. */
+/** `half`: within its own body; `waiting`: after some time; `reading`: after so many bytes of the answer. */
 export type Manner =
   | { kind: 'plain' }
   | { kind: 'leaves'; when: 'half' | 'waiting' | 'reading'; afterMs: number; afterBytes: number }
   | { kind: 'slow' }
 
-/** What an answer has to be: words, a tool call, a JSON object, JSON by a schema, or by a strict one. */
 export type Format = 'text' | 'tools' | 'object' | 'schema' | 'strict'
 
-/** By which of the doors it comes: chat's, or the Responses API's, whose requests are written anew for the same upstreams. */
+/** By chat completions or the Responses API, which is translated for the same upstreams. */
 export type Way = 'chat' | 'responses'
 
 export interface RequestPlan {
@@ -46,13 +42,12 @@ export interface RequestPlan {
   format: Format
   maxTokens: number | null
   manner: Manner
-  /** How long its client waits before it asks again. */
   pauseMs: number
   body: string
   refusal: Refusal | null
 }
 
-/** Draws that belong to one thing alone, so that nothing else moves them. */
+/** Independent draws, so that one doesn't shift another. */
 export const drawFor = (seed: number, ...what: (string | number)[]) =>
   createRandom(Bun.hash.xxHash32(what.join('/'), seed >>> 0))
 
@@ -86,10 +81,9 @@ const CHAT_KEYS = { main: 68, budget: 6, squad1: 3, squad2: 3, rpm: 7, tpm: 4, s
 const WAYS: Readonly<Record<Way, number>> = { chat: 7, responses: 3 }
 const PATHS: Readonly<Record<Way, string>> = { chat: '/v1/chat/completions', responses: '/v1/responses' }
 
-/** Which part of the requests is wrong from the start, and which part asks what models there are. */
+/** Percent of invalid, list, and chat requests. */
 const SHARES = { mistaken: 9, list: 2, chat: 89 } as const
 
-/** Draws the request of a number. */
 export function toRequest(seed: number, number: number): RequestPlan {
   const random = drawFor(seed, 'request', number)
   const share = pick(random, SHARES)
@@ -103,7 +97,6 @@ export function toRequest(seed: number, number: number): RequestPlan {
   return { ...chat, method: 'GET', path: '/v1/models', key, stream: false, manner: { kind: 'plain' }, body: '' }
 }
 
-/** A request without its body. */
 export type Unwritten = Omit<RequestPlan, 'body'>
 
 function toChat(random: () => number, number: number): Unwritten {
@@ -127,7 +120,7 @@ function toChat(random: () => number, number: number): Unwritten {
     includeUsage: stream && includeUsage,
     n: several && format === 'text' ? many : 1,
     format,
-    // Without one, a budget or a rate of tokens would be used up by a few.
+    // Otherwise a few would use up a budget or token rate.
     maxTokens: cap ?? (['budget', 'squad1', 'squad2', 'tpm'].includes(key) && number % 4 !== 0 ? 32 : null),
     manner,
     pauseMs: Math.floor(random() * 350),
@@ -137,7 +130,7 @@ function toChat(random: () => number, number: number): Unwritten {
   return { ...plan, key: 'main', model: 'acme/large', stream: true, n: 1, format: 'text', maxTokens: null }
 }
 
-/** The same by the Responses API, which has one answer a request and always tells of its usage. */
+/** The Responses API has one answer per request, and always reports usage. */
 const toResponses = (plan: Unwritten): Unwritten => ({
   ...plan,
   ...{ way: 'responses', path: PATHS.responses, n: 1, format: 'text', includeUsage: plan.stream },
@@ -145,7 +138,7 @@ const toResponses = (plan: Unwritten): Unwritten => ({
 
 function toFormat(random: () => number, model: string): Format {
   const drawn = pick(random, { text: 66, tools: 12, object: 6, schema: 8, strict: 8 })
-  // Only some of the models have tools; a request for them of another is a mistake of its own.
+  // Only some models have tools; others make the request invalid.
   return drawn === 'tools' && ['acme/weak', 'acme/choices'].includes(model) ? 'text' : drawn
 }
 
@@ -165,7 +158,7 @@ const SCHEMA = {
 }
 const TOOL = { type: 'function', function: { name: 'lookup', parameters: SCHEMA } }
 
-/** Writes the body of a request; `more` has the last word. */
+/** `more` overrides. */
 export function toBody(plan: Unwritten, more: object = {}): string {
   const { number, way, model, stream, includeUsage, n, format, maxTokens } = plan
   const instructions = `You are asked by conversation ${number % 50}.`

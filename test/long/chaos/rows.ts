@@ -1,4 +1,4 @@
-/** The ledger of a chaos story as its database has it, read after the server's end. */
+/** A story's ledger, read after the server's end. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 
@@ -31,7 +31,7 @@ export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason'> {
   stream: number
   attempts: number
   user: string | null
-  /** The row of its first call, where it took several, and those of the others, by number. */
+  /** Null for a row with a single call. */
   first: CallRow | null
   calls: CallRow[]
 }
@@ -49,10 +49,8 @@ export interface Rows {
   all: Row[]
   byId: ReadonlyMap<string, Row>
   byUser: ReadonlyMap<string, readonly Row[]>
-  /** Calls whose request is not there. */
   strays: CallRow[]
   integrity: unknown
-  /** The sums of the rollup. */
   rollup: Sums
 }
 
@@ -89,7 +87,7 @@ export function readRows(data: string): Rows {
   }
 }
 
-/** A call of a row: what it cost and reserved. The first one is what the others leave of the whole. */
+/** A call's cost and reservation; the first call's is the rest of the row's. */
 export interface Part {
   costNanoUsd: number
   reservedNanoUsd: number
@@ -97,7 +95,7 @@ export interface Part {
   reservedTokens: number
 }
 
-/** All calls of a row, the first one included. Of one that was given up, the row's reserve is the first call's alone. */
+/** Of an abandoned row, its reservation is only the first call's. */
 export function toParts(row: Row): Part[] {
   const further = row.calls.map(
     (call): Part => ({
@@ -117,7 +115,7 @@ export function toParts(row: Row): Part[] {
   return [first, ...further]
 }
 
-/** What a row costs that a kill has given up: what its calls came to that were on record as ended, and the reserves of the others. */
+/** The cost of a row abandoned by a kill: ended calls, and reservations of the others. */
 export function toGivenUp(row: Row): number {
   const calls = row.first === null ? [] : [row.first, ...row.calls]
   if (calls.length === 0) return row.reserved_nano_usd

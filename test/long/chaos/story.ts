@@ -1,7 +1,6 @@
 /**
- * One run of the chaos test: clients ask, upstreams misbehave, the server is killed, the catalogue changes, and in the
- * end the server is told to stop. Remembers all that was seen from outside; `verdict.ts` judges it. What happens
- * at which request is drawn from the seed.
+ * One run of the chaos test, and everything seen from outside; `verdict.ts` judges it. The seed decides what happens at
+ * which request.
  */
 import { type KeyName, SHORTEST_DEADLINE_MS, toCatalog } from './catalog.ts'
 import { ask, type Outcome } from './client.ts'
@@ -29,14 +28,12 @@ export interface Story {
   secrets: ReadonlyMap<KeyName, string>
   /** From a kill until the next server answers. */
   kills: Stretch[]
-  /** While the catalogue was being changed. */
   change: Stretch
-  /** From the signal to the server's end. */
   drain: Stretch
-  /** While this process stood still, and so did clients and upstreams: deadlines may have passed that were kept. */
+  /** When this process stalled: kept deadlines may have passed. */
   stills: Stretch[]
   exitCode: number
-  /** The audit beside the running server, and the one after its end. */
+  /** During the run, and after the end. */
   audits: Ran[]
   /** Wall clock minus `performance.now()`. */
   wallMs: number
@@ -44,10 +41,10 @@ export interface Story {
   stop(): Promise<void>
 }
 
-/** So many requests are still to come when the server is told to stop. */
+/** Requests left when the server is told to stop. */
 const AFTER_DRAIN = 60
 
-/** Plays it all. Where it cannot be played to its end, nothing of it is left running. */
+/** Leaves nothing running on failure. */
 export async function playChaos(folder: string, seed: number, shape: StoryShape): Promise<Story> {
   const plans = new Map<number, RequestPlan>()
   const planOf = (number: number) => {
@@ -111,7 +108,7 @@ function watchStills(): { stills: Stretch[]; stop(): void } {
 
 const NEVER: Stretch = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
 
-/** Has the clients ask, each one request after the other, until all requests are made. */
+/** Sequential requests per client. */
 async function letAsk(story: Story, shape: StoryShape, planOf: (number: number) => RequestPlan): Promise<void> {
   const { server, secrets } = story
   const events = toEvents(story, shape)
@@ -139,11 +136,9 @@ async function letAsk(story: Story, shape: StoryShape, planOf: (number: number) 
 
 interface Event {
   act(): Promise<void>
-  /** Whether clients wait for it before they ask again. */
   down?: boolean
 }
 
-/** By the number of the request with which each happens. */
 function toEvents(story: Story, { requests, kills }: StoryShape): Map<number, Event> {
   const random = drawFor(story.seed, 'story')
   const events = new Map<number, Event>()
@@ -153,7 +148,7 @@ function toEvents(story: Story, { requests, kills }: StoryShape): Map<number, Ev
     return at(0.15 + share * i, 0.15 + share * (i + 0.6))
   })
   for (const number of killed) events.set(number, { act: () => kill(story), down: true })
-  // Now and then in the same moment as a kill.
+  // Sometimes at the moment of a kill.
   const changed = random() < 0.3 ? (killed.at(-1) ?? 0) + 1 : at(0.4, 0.48)
   events.set(changed, { act: () => change(story) })
   events.set(Math.floor(requests * 0.89), { act: () => auditBeside(story) })

@@ -1,23 +1,18 @@
-/**
- * The five upstreams of the chaos test, and all that they saw. They run in the test's own process: what they are asked is
- * some hundred small answers a second. One of them may be closed for a while, its port kept for when it comes back.
- */
+/** The five chaos upstreams, in the test's process. A closed one keeps its port. */
 import { type ScriptedUpstream, type Seen, startUpstream } from '../../support/upstream.ts'
 import type { Behaviour } from '../../support/upstream-answers.ts'
 import { type CallPlan, toCall } from './faults.ts'
 import { drawFor, type RequestPlan, UPSTREAMS, type UpstreamName } from './plan.ts'
 
-/** A call as an upstream saw it, and what it did with it. */
 export interface SeenCall {
   upstream: UpstreamName
-  /** Of the request, by its `user`. */
   request: number
-  /** Ledger id of the request, and the number of the call. */
+  /** Ledger ID of the request, and the call's number. */
   id: string
   number: number
   plan: CallPlan
   seen: Seen
-  /** It was broken off because its upstream closed; not by the plan. */
+  /** Cut because its upstream closed, not by plan. */
   dropped: boolean
 }
 
@@ -31,13 +26,13 @@ export interface Closure {
 export interface ChaosUpstreams {
   readonly calls: SeenCall[]
   readonly closures: Closure[]
-  /** What was wrong with what they were sent, in sentences. */
+  /** Invalid requests they got. */
   readonly complaints: string[]
   urlOf(upstream: UpstreamName): string
   stop(): Promise<void>
 }
 
-/** Something of every kind that providers give out, of which one looks like no key that a pattern knows. */
+/** Every kind of key, one of a shape that no pattern knows. */
 export const CREDENTIALS: Readonly<Record<UpstreamName, string>> = {
   alpha: 'sk-alpha-0123456789abcdefghij',
   beta: 'gsk_beta0123456789abcdefghij',
@@ -46,11 +41,11 @@ export const CREDENTIALS: Readonly<Record<UpstreamName, string>> = {
   epsilon: 'odd.token.of.epsilon.0123456789',
 }
 
-/** Below where systems take ports from by themselves: nobody else gets one that is closed for a moment. */
+/** Below the ephemeral range: nobody else gets the port of a closed upstream. */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 
-/** Binds the first free port from a drawn one on. */
+/** The first free port from a random one on. */
 export async function onStablePort<T>(bind: (port: number) => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS)

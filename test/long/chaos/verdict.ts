@@ -1,4 +1,4 @@
-/** Plays a chaos story and gives the verdict on it: everything that does not hold, and figures that say how much of it there was. */
+/** Plays a chaos story and lists everything that doesn't hold, with figures. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { judgeSecrets } from './secrets.ts'
 import { playChaos, type Story, type StoryShape } from './story.ts'
 
 export const CHAOS_SEED = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000)
-/** One cause may make hundreds of complaints; the first ones name it. */
+/** One cause may make hundreds of complaints. */
 const MAX_SHOWN = 8
 
 export interface Verdict {
@@ -23,7 +23,6 @@ export interface Verdict {
   told: Record<string, Record<string, number>>
 }
 
-/** Plays the story of CHAOS_SEED in a folder of its own. Prints the seed, and how much of what there was. */
 export async function playAndJudge(shape: StoryShape): Promise<Verdict> {
   console.log(`CHAOS_SEED=${CHAOS_SEED}`)
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-chaos-'))
@@ -42,7 +41,6 @@ export async function playAndJudge(shape: StoryShape): Promise<Verdict> {
   }
 }
 
-/** Judges a story whose server has ended. */
 export async function judgeStory(story: Story): Promise<Verdict> {
   const facts = toFacts(story)
   const rows = readRows(story.server.data)

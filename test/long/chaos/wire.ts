@@ -1,23 +1,22 @@
 /**
- * Clients of the chaos test on raw sockets, for manners that `fetch` does not have: leaving in the middle of one's own
- * request or after so many bytes, and reading slowly. One request a connection.
+ * Chaos clients on raw sockets, for manners that `fetch` lacks: disconnecting within a request or after so many bytes,
+ * and slow reading.
  */
 import { connect } from 'node:net'
 import type { Manner } from './plan.ts'
 
 export interface RawAnswer {
-  /** Whether all of it came. */
   complete: boolean
   status: number
   headers: Headers
   text: string
 }
 
-/** A slow reader takes so much at a time, and then rests. */
+/** A slow reader takes this much, and then rests. */
 const SIP_BYTES = 64 * 1024
 const REST_MS = 4
 
-/** Sends the bytes of a request in that manner. Resolves when the connection is over, to what had come by then. */
+/** Resolves to what arrived until the connection ended. */
 export function exchange(port: number, head: string, body: string, manner: Manner): Promise<RawAnswer> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -48,7 +47,7 @@ export function exchange(port: number, head: string, body: string, manner: Manne
   })
 }
 
-/** Builds the head of a request that is the only one of its connection. */
+/** The connection's only request. */
 export function toHead(method: string, path: string, headers: Readonly<Record<string, string>>, bytes: number): string {
   const lines = Object.entries({ host: '127.0.0.1', connection: 'close', ...headers, 'content-length': String(bytes) })
   return `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`

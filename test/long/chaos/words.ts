@@ -1,7 +1,4 @@
-/**
- * Holds the words that a client of a chaos story got against what the upstreams said to its request. Every choice carries
- * the mark of its call, so that words of another request, of another try or of half an answer are found out.
- */
+/** Checks the words a client got: each choice has its call's mark, so words of another call are found. */
 import type { ChoiceReport } from '../../support/contract-choice.ts'
 import type { Held } from './answers.ts'
 import { isLocal } from './catalog.ts'
@@ -10,7 +7,7 @@ import type { Said } from './faults.ts'
 
 const MARK = /m(\d+)\.([a-z]+)\.(\d+)\.(\d+)/
 
-/** Says what is wrong with an answer, complete or broken off; null where nothing is. */
+/** Null if nothing is wrong. */
 export function whyNotOwnWords(facts: Facts, { outcome, report, error }: Held, slug: string): string | null {
   const { plan, headers } = outcome
   const calls = facts.callsOf(plan.number)
@@ -23,7 +20,7 @@ export function whyNotOwnWords(facts: Facts, { outcome, report, error }: Held, s
     if (words === '' && (error || calls.some((call) => call.plan.fault === 'bare'))) continue
     const [mark = '', number, upstream, call, index] = MARK.exec(words) ?? []
     if (mark === '') {
-      // Broken off within its first word; or what was asked for three times and is still no JSON of the schema.
+      // Interrupted within its first word, or unmatched JSON after three calls.
       if (error || (headers.get('x-tollgate-schema') === 'unmet' && plan.format === 'schema')) continue
       return 'every choice has the mark of a call'
     }
@@ -58,7 +55,7 @@ function whyNotWhole(choice: ChoiceReport, words: string, said: Said, format: st
   if (!isSameJson(words, json)) return `the JSON ${json}`
   const isUnmet = headers.get('x-tollgate-schema') === 'unmet'
   if (isUnmet && format !== 'schema') return 'x-tollgate-schema only for a schema that is not strict'
-  // A stream that a heartbeat has begun has no header to say it in.
+  // A stream begun by a keep-alive has no header for it.
   if (said.fits === isUnmet && headers.has('x-tollgate-upstream')) return 'x-tollgate-schema: unmet where it is unmet'
   return said.fits || format === 'schema' ? null : 'JSON that meets the strict schema'
 }
