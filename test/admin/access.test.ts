@@ -1,4 +1,4 @@
-/** Whom the admin API lets in: nobody by default, no other site, no host that is not ours, and each role as far as it goes. */
+/** Access to the admin API: no one by default, no other site, no foreign host, and each role within its limits. */
 import { describe, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
 import { mintToken } from '../../src/keys/token.ts'
@@ -9,7 +9,6 @@ const fixture = forEachTest(createFixture)
 
 const WHO = ['member', 'viewer', 'editor', 'owner'] as const
 
-/** Asks for every route, with nothing that it could work with. */
 const eachRoute = () =>
   fixture.admin.routes.map(({ method, path, least, except }) => ({
     ...{ method, least, except },
@@ -44,7 +43,7 @@ test.each(WHO)('%s may ask for what their role goes to, and is told of the rest 
   const team = role === 'member' ? (await createTeam()).id : null
   const browser = await fixture.signIn(role, role, team)
   for (const { method, path, least, except } of eachRoute()) {
-    // This would end the session that all of it is asked with.
+    // This would end the session used for all other routes.
     if (method === 'DELETE' && path === '/session') continue
     const { status, body } = await browser.ask(method, path)
     const isSmall = role === except || WHO.indexOf(role) < WHO.indexOf(least as 'member')

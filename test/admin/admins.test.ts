@@ -1,4 +1,4 @@
-/** Those who sign in, and tokens for scripts, over the admin API: by owners alone. */
+/** Sign-in accounts and API tokens over the admin API: owners only. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'

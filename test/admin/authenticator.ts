@@ -1,6 +1,6 @@
 /**
- * An authenticator in software (W3C WebAuthn; CTAP's CBOR as far as that needs it), and the browser before it: it makes one passkey, and
- * lies as a test has it lie.
+ * A software authenticator (W3C WebAuthn, with the CTAP CBOR it needs) and its browser; it makes one passkey, and lies
+ * on request.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type {
@@ -10,18 +10,17 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server'
 
-/** What is not as it should be. */
 export interface Lies {
   origin?: string
   rpId?: string
   challenge?: string
   type?: string
-  /** That nobody was asked for a finger, a face or a PIN. */
+  /** No finger, face or PIN was checked. */
   isUnverified?: boolean
   counter?: number
   userHandle?: string
   id?: string
-  /** An attestation in place of none, such as `packed`. */
+  /** Replaces the attestation `none`, for example with `packed`. */
   attestation?: [format: string, statement: Map<CborKey, Cbor>]
 }
 
@@ -114,7 +113,6 @@ const sha256 = (data: string | Buffer) => createHash('sha256').update(data).dige
 export type CborKey = string | number
 export type Cbor = string | number | Uint8Array | Map<CborKey, Cbor>
 
-/** RFC 8949, of what is needed here. */
 function toCbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value >= 0 ? toHead(0, value) : toHead(1, -1 - value)
   if (typeof value === 'string') return Buffer.concat([toHead(3, Buffer.byteLength(value)), Buffer.from(value)])

@@ -1,4 +1,4 @@
-/** Backups over the admin API: made, listed, and given out by their names alone, to owners. */
+/** Backups over the admin API: created, listed, and downloaded by name, by owners. */
 import { beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

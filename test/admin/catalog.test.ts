@@ -1,4 +1,4 @@
-/** The catalogue over the admin API: exported, planned, applied, reverted; and what nobody may do to it from afar. */
+/** The catalog over the admin API: exported, dry-run, applied, reverted; and what remote users may not do. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -202,7 +202,6 @@ describe('from afar', () => {
       expect((await apply(upstream(`base_url: "http://${host}/v1", local: true`))).status).toBe(400)
     for (const host of ['127.0.0.1', 'inside.example.com'])
       expect((await apply(upstream(`base_url: "http://${host}/v1", local: true`))).status).toBe(200)
-    // What was near and local stays near.
     expect((await apply(upstream(`base_url: "http://inside.example.com/v1"`))).status).toBe(400)
   })
 

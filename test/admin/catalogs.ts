@@ -1,10 +1,10 @@
-/** Catalogues as the owner of a data folder would apply them, for the tests of `admin/`. */
+/** Catalogs as the data folder's owner would apply them. */
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { Fixture } from './fixture.ts'
 
-/** Applies a file, or what has another origin, and has the server take it in. */
+/** Applies it, and waits until the server has read it. */
 export async function applyText(
   { store, serving, clock }: Fixture,
   text: string,

@@ -1,14 +1,10 @@
-/**
- * Holds every answer that a test of the admin API gets to what the API's description says of its route: what it answers with, and
- * which refusals there are. Called by `fixture.ts`.
- */
+/** Checks every answer of the admin API's tests against the route's OpenAPI description. */
 import { expect } from 'bun:test'
 import type { Admin } from '../../src/admin/instance.ts'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
 import { toPattern } from '../../src/http/instance.ts'
 import { toProblems } from '../support/described.ts'
 
-/** An operation as the tests look at it. */
 export interface Operation {
   operationId: string
   summary?: string

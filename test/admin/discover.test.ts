@@ -1,4 +1,4 @@
-/** What an owner is told of the machine that the server runs on, by real servers at ports of it, and that nobody else has it look. */
+/** Discovery of local model servers, on real ports: owners only. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createLocalLook } from '../../src/server/outward/questions.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'

@@ -1,4 +1,4 @@
-/** Newer public facts that an owner has the server read: planned, then taken over, as `catalog refresh` does. */
+/** Newer public facts: a dry run, then applied, as `catalog refresh` does. */
 import { beforeEach, expect, test } from 'bun:test'
 import { createFacts } from '../../src/server/outward/facts.ts'
 import { forEachTest } from '../support/lifetime.ts'

@@ -1,4 +1,4 @@
-/** The admin API over a real database, with a clock of the test's own and browsers that keep cookies. For the tests of `admin/`. */
+/** The admin API over a real database, with a settable clock and browsers that keep cookies. */
 import { join } from 'node:path'
 import { createAdminApi } from '../../src/admin/app.ts'
 import type { Serving } from '../../src/admin/deps.ts'
@@ -34,7 +34,7 @@ import { createFolder, HOUR } from '../ledger/fixture.ts'
 import { expectDescribed } from './described.ts'
 
 export const PASSWORD = 'a long way to the sea'
-/** Of little work: what each sign-in here would take of a core otherwise is most of a test. */
+/** A cheap hash: otherwise sign-ins would take most of a test. */
 const PASSWORD_HASH =
   '$argon2id$v=19$m=64,t=1,p=1$AP0KY7yUetdP3ZnDoHZsvF+j1EGDuhAysrq3sXLFfb8$flyfZTQYnQGvz0ukTnLIFC8vHRcDOlidr9FGIbieU3I'
 export const PUBLIC_URL = 'https://gateway.example.com'
@@ -50,14 +50,12 @@ export interface Answer {
 export interface Asked {
   body?: unknown
   headers?: Record<string, string>
-  /** Which of our addresses it asks at. */
+  /** Which of the server's addresses is called. */
   origin?: string
 }
 
 export interface FixtureOptions {
-  /** An identity provider that people sign in through. */
   oidc?: OidcSettings
-  /** How long that is waited for. */
   waitMs?: number
   ways?: readonly SignInMethod[]
 }
@@ -74,12 +72,12 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   const environment: Record<string, string> = {}
   const serving = createServing(store, vault, environment)
   const catalogFiles = createFileThread()
-  /** Newer public facts, until a test says otherwise. */
+  /** Newer public facts, unless a test sets others. */
   const published = { source: 'https://facts.example/api.json', text: '{}' }
-  /** What names of hosts resolve to; any other one is for a proxy to look up. */
+  /** Resolved host names; any other is left to a proxy. */
   const hosts: Record<string, Found> = {}
   const lookedUp: string[] = []
-  /** In place of the usual ports of this machine. */
+  /** Replaces the usual local ports. */
   const localAt: string[] = []
   const live = createLiveRequests({ snapshot: () => serving.snapshot() ?? EMPTY, checkMs: 20 })
   // As on its thread, which `server/reports.test.ts` starts.
@@ -90,7 +88,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     ...{ settings, pending: new Pending<PendingSignIn>() },
     provider: createProvider({ ...{ settings, log, now }, ...(waitMs === undefined ? {} : { waitMs }) }),
   })
-  /** How a backup is made, until a test says otherwise. */
+  /** Makes a backup, unless a test overrides it. */
   const making = { make: (file: string): Promise<string | null> => Bun.write(file, 'all of it').then(() => null) }
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
@@ -111,7 +109,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
   })
 
-  /** A browser: it keeps the cookies that it is given, brings no strict one where another site has sent it, and says where it is. */
+  /** A browser: keeps cookies, sends no strict cookie after another site's redirect, and sends its origin. */
   function createBrowser(at = 'http://127.0.0.1:4000') {
     const cookies = new Map<string, { value: string; isStrict: boolean }>()
     const toCookies = (isSent: boolean) =>
@@ -123,7 +121,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       async ask(method: string, path: string, { body, headers = {}, origin = at }: Asked = {}): Promise<Answer> {
         const sent = body === undefined ? null : JSON.stringify(body)
         const cookie = toCookies(headers['sec-fetch-site'] === 'cross-site')
-        // A server reads it as http, whatever a proxy before it speaks.
+        // A server sees http, whatever its proxy uses.
         const request = new Request(`http://${new URL(origin).host}/admin/api${path}`, {
           method,
           headers: {
@@ -156,7 +154,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
   }
   type Browser = ReturnType<typeof createBrowser>
 
-  /** Somebody of that role, signed in; the first owner where there is none. */
+  /** A signed-in account of that role; by default the first owner. */
   async function signIn(role: Role, name: string = role, team: string | null = null, at?: string): Promise<Browser> {
     const by = { actor: 'test', nowMs: clock.ms }
     const { admin } = await inviteAdmin(identity, { name, role, team }, by)
@@ -212,7 +210,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
 
 const EMPTY = { secrets: new Map(), teams: new Map() }
 
-/** As a server has it that has called none of its upstreams yet. */
+/** A server that has called none of its upstreams yet. */
 function createServing(store: ConfigStore, vault: Vault, environment: Record<string, string>) {
   let snapshot: Snapshot | null = null
   const sources = { flags: { port: '4001' }, environment: { TOLLGATE_RETENTION: '30d' }, settings: {} }

@@ -1,4 +1,4 @@
-/** What the admin API tells of the ledger: usage, requests, one of them explained, and who changed what. */
+/** The ledger over the admin API: usage, requests, their explanation, and the audit log. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'

@@ -1,4 +1,4 @@
-/** Requests as they finish, for whoever has the dashboard open: as long as they read, are let in, and the server runs. */
+/** Finished requests as live events, for readers who are still signed in. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
 import { createKey } from '../../src/keys/service.ts'
@@ -22,7 +22,7 @@ const follow = (query = '', signal = new AbortController().signal, as = headers)
 const finish = (fields: Partial<SettledRow> = {}, reason: string | null = null) =>
   fixture.live.finished({ row: toSettled(toOpen(fields), fields), reason })
 
-/** What a page's EventSource would hear: the name of each event, and its document. */
+/** A page's EventSource: each event's name and document. */
 const toEvents = (text: string): [name: string, document: unknown][] =>
   text
     .split('\n\n')
@@ -98,7 +98,7 @@ test('whoever is let in no more is told nothing more', async () => {
   await fixture.signIn('owner')
   const page = await follow()
   await editAdmin(fixture.identity, 'viewer', { disabled: true }, { actor: 'test', nowMs: fixture.clock.ms })
-  // It ends by itself, with the server still there.
+  // It ends although the server runs on.
   expect(toEvents(await page.text())).toEqual([])
   finish()
 })

@@ -1,4 +1,4 @@
-/** Models and upstreams as the admin API shows them: readiness as the server has it, slugs with their slash, no credential. */
+/** Models and upstreams in the admin API: the server's readiness, IDs with a slash, no credentials. */
 import { beforeEach, expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { startUpstream } from '../support/upstream.ts'

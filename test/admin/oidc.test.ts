@@ -1,4 +1,4 @@
-/** Sign-in through an identity provider: who comes in and as what, and what a provider, a page or a stranger may try. */
+/** Sign-in through an identity provider: roles, and what providers, pages and attackers may try. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
@@ -33,7 +33,7 @@ const settings = (): OidcSettings => ({
   ],
 })
 
-/** What a browser says of itself whom another site has sent here. */
+/** Headers of a browser that another site redirected. */
 const SENT = {
   'sec-fetch-site': 'cross-site',
   ...{ 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: 'text/html,*/*;q=0.8' },
@@ -41,7 +41,6 @@ const SENT = {
 
 const comeBack = (browser: Browser, url: URL) => browser.ask('GET', `/oidc/callback${url.search}`, { headers: SENT })
 
-/** All the way: there, in, and back. */
 async function signIn(browser = fixture.createBrowser()): Promise<{ answer: Answer; browser: Browser; url: URL }> {
   const { headers } = await browser.ask('GET', '/oidc')
   const url = await provider.visit(headers.get('location'))
@@ -252,7 +251,7 @@ describe('a stranger', () => {
       expect([status, text]).toEqual(ended)
       expect((await whoIs(victim)).name).toBeNull()
     }
-    // Nor is the code used up, or the victim's own sign-in ended.
+    // The code isn't used up, and the victim's sign-in continues.
     expect((await comeBack(attacker, url)).status).toBe(303)
   })
 
@@ -436,7 +435,7 @@ describe('a provider that fails', () => {
     provider.interrupt = null
     fixture.clock.ms += 5_000
     expect(await begin()).toBe(303)
-    // What is known of it serves on, and is not asked for by each.
+    // Cached metadata stays in use, and isn't requested each time.
     provider.interrupt = () => new Response('busy', { status: 503 })
     fixture.clock.ms += 61 * MINUTE
     for (let i = 0; i < 20; i++) expect(await begin()).toBe(303)
@@ -449,7 +448,7 @@ describe('a provider that fails', () => {
     await provider.stop()
     expect((await whoIs(browser)).name).toBe('ann@example.com')
     fixture.clock.ms += 2 * 60 * MINUTE
-    // What is known of it serves on.
+    // Cached metadata stays in use.
     expect((await fixture.createBrowser().ask('GET', '/oidc')).status).toBe(303)
     const fresh = createFixture({ oidc: settings() })
     const { status, body } = await fresh.createBrowser().ask('GET', '/oidc')

@@ -1,4 +1,4 @@
-/** The description of the admin API: valid, complete, and for those who have signed in. That it is true, `described.ts` sees to. */
+/** The OpenAPI description is valid, complete, and needs sign-in; `described.ts` checks that it is true. */
 import { expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { forEachTest } from '../support/lifetime.ts'

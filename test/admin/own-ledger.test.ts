@@ -1,4 +1,4 @@
-/** What members are told of the ledger: requests of keys of their own, whatever they ask for. */
+/** Members see only their own keys' requests. */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey, createTeam } from '../../src/keys/service.ts'

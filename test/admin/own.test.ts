@@ -1,4 +1,4 @@
-/** Members: keys of their own, within what their team allows, and nothing of anybody else's. */
+/** Members manage only their own keys, within their team's limits. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
@@ -89,7 +89,7 @@ test('no more keys are in force than the team allows, also where one that had ex
 
 const MONTH = { budget_nano_usd: 20, budget_period: 'month' }
 
-/** What an editor sets, what its member may make of it, and what not. */
+/** The editor's value, allowed changes, and refused ones. */
 const CEILINGS: [field: string, set: object, lower: object[], higher: object[]][] = [
   ['rpm', { rpm: 60 }, [{ rpm: 59 }, { rpm: 60 }], [{ rpm: 61 }, { rpm: null }]],
   ['tpm', { tpm: 600 }, [{ tpm: 1 }], [{ tpm: 601 }, { tpm: null }]],
@@ -125,7 +125,7 @@ test.each(CEILINGS)(
     const editor = await fixture.signIn('editor')
     const { id } = (await create(mia, 'laptop')).body
     const own = (body: object) => mia.ask('PATCH', `/own/keys/${id}`, { body })
-    // Where nobody else has said anything, all of it is theirs.
+    // If no one else set anything, the member controls all.
     for (const body of [
       ...lower,
       ...higher.filter((one) => !('allowed_ips' in one && JSON.stringify(one).includes('/7'))),
@@ -142,7 +142,7 @@ test.each(CEILINGS)(
         expect([lift, answer.error.ceiling]).toEqual([lift, told])
       }
     }
-    // What nobody else has set stays theirs, and a rotation or a new name lifts nothing.
+    // A rotation or new name lifts no limit.
     expect((await own({ name: 'desk', metadata: { of: 'mia' } })).status).toBe(200)
     const rotated = (await mia.ask('POST', `/own/keys/${id}/rotate`, { body: {} })).body
     expect(rotated.ceilings).toEqual(set)
@@ -160,7 +160,7 @@ test('a key that an editor has set limits on keeps its place when its member rev
   const [revoked, ended] = [(await create(mia, 'revoked')).body, (await create(mia, 'ended')).body]
   for (const { id } of [revoked, ended]) await editor.ask('PATCH', `/keys/${id}`, { body: { rpm: 1 } })
   await mia.ask('POST', `/own/keys/${revoked.id}/revoke`)
-  // Nor is it free because the key is said to have ended long ago.
+  // A past expiry doesn't free the key either.
   const past = { expires_ms: fixture.clock.ms - 40 * 86_400_000 }
   const { status, body } = await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: past })
   expect([status, body.error.field]).toEqual([400, 'expires_ms'])
@@ -168,7 +168,7 @@ test('a key that an editor has set limits on keeps its place when its member rev
   const refused = await create(mia, 'without limits')
   expect([refused.status, refused.body.error.kind]).toEqual([409, 'too_many_keys'])
   expect(refused.body.error.message).toContain('31 days')
-  // The one that has ended is theirs to have in force again, as it was held.
+  // Its member may reinstate an expired key, with its limits.
   const again = await mia.ask('PATCH', `/own/keys/${ended.id}`, { body: { expires_ms: null } })
   expect([again.status, again.body.rpm]).toEqual([200, 1])
   fixture.clock.ms += 32 * 86_400_000

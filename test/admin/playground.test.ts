@@ -1,4 +1,4 @@
-/** The playground on a running server: chat without a key of anybody's, and yet metered, limited and on record like any other. */
+/** The playground on a running server: without a key, but metered, limited and recorded. */
 
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
@@ -39,11 +39,10 @@ const CLIENT = { address: '203.0.113.7', agent: 'test', sessionId: null }
 
 interface Person {
   id: string
-  /** Posts a chat request to their playground: the usual one, changed by `body`. */
+  /** To the person's playground: the usual request, changed by `body`. */
   ask(body?: object, init?: RequestInit): Promise<Response>
 }
 
-/** Somebody who has signed in. */
 async function person(role: Role, name: string = role, team: string | null = null): Promise<Person> {
   const { admin } = await inviteAdmin(identity, { name, role, team }, by())
   const { secret } = await beginSession(identity, admin, CLIENT, by().nowMs)
@@ -93,7 +92,7 @@ test('what is refused is refused in the words of the API', async () => {
 test('a body may be as long as the API takes it, and is refused beyond that', async () => {
   const ann = await person('owner', 'ann')
   const content = (mib: number) => [{ role: 'user', content: 'x'.repeat(mib * 1024 ** 2) }]
-  // That there is no such model is known once all of it was read, however busy whoever counts tokens is.
+  // An unknown model is reported once the body is read, without waiting for token counting.
   const long = await ann.ask({ model: 'acme/none', messages: content(9) })
   expect([long.status, (await bodyOf(long)).error.code]).toEqual([404, 'model_not_found'])
   const tooLong = await ann.ask({ messages: content(33) })
@@ -162,7 +161,7 @@ test('nothing opens its key, no command gives it a secret, and no list, no name 
   expect((await revokeKey(store, name, by())).key.id).toBe(made.key.id)
 })
 
-/** A stream that goes on with its second word once it is let. */
+/** A stream that waits before its second word. */
 function held() {
   const { promise, resolve } = Promise.withResolvers<void>()
   const [role = '', first = '', ...rest] = streamAnswer({ tokens: ['one ', 'two '] }).steps

@@ -1,4 +1,4 @@
-/** Edits made from an older state: refused with the present one, whatever is edited, and never half made. */
+/** Edits of an outdated state are refused with the current one, and never half applied. */
 import { beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import { forEachTest } from '../support/lifetime.ts'
@@ -29,7 +29,7 @@ const findAdmin = ({ admins }: { admins: { name: string }[] }) => admins.find(({
 const CATALOG = { yaml: FILE.replace('fast:', 'quick:'), prune: true }
 const LIST = '/catalog/history'
 
-/** Where a state is read, where it is edited, what two people say, and what of the first is there in the end. */
+/** Where the state is read, where edited, both edits, and what remains of the first. */
 const EDITS: [string, string, [string, string], object, object, object?][] = [
   ['a key', '/keys/dev', ['PATCH', '/keys/dev'], { rpm: 5 }, { tpm: 7 }],
   ["a member's own key", '/own/keys/laptop', ['PATCH', '/own/keys/laptop'], { rpm: 5 }, { tpm: 7 }],
@@ -71,7 +71,7 @@ test.each(EDITS)(
     ])
     expect([what, Object.keys(body.error.current).length > 0]).toEqual([what, true])
     expect({ [what]: await look() }).toEqual({ [what]: left })
-    // From the present state, and from whatever it is, it is made; what the first has said stays.
+    // From the current state, and without a condition, it is applied; the first edit stays.
     const again = { body: second, headers: { 'if-match': body.error.revision } }
     expect([what, (await browser.ask(method, path, again)).status]).toEqual([what, 200])
     expect({ [what]: await look() }).toMatchObject({ [what]: kept })

@@ -1,4 +1,4 @@
-/** The doors: the first owner, invitations, passwords, sessions and their cookies. */
+/** Sign-in: the first owner, invitations, passwords, sessions and cookies. */
 import { describe, expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { createFixture, PASSWORD } from './fixture.ts'

@@ -1,4 +1,4 @@
-/** The settings of a server over the admin API: what is in force, why, and what waits for the next start. */
+/** Server settings over the admin API: effective values, their source, and pending restarts. */
 import { beforeEach, expect, test } from 'bun:test'
 import { toServeConfig, toSettingTexts } from '../../src/config.ts'
 import { forEachTest } from '../support/lifetime.ts'

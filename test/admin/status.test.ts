@@ -1,4 +1,4 @@
-/** How the server is doing, over the admin API: with what is found of keys and budgets. */
+/** Server status over the admin API, with findings on keys and budgets. */
 import { expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/service.ts'
 import { forEachTest } from '../support/lifetime.ts'

@@ -1,4 +1,4 @@
-/** Upstreams that owners set up: what they may say, where credentials stay, and that no credential is ever told. */
+/** Upstreams set up by owners: allowed fields, stored credentials, and no credential shown. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +39,6 @@ const ask = async (method: string, path: string, body?: unknown) => {
   return answer
 }
 const patch = (id: string, body: unknown) => ask('PATCH', `/upstreams/${id}`, body)
-/** What the server would send. */
 const credentialOf = async (id: string) => {
   await fixture.serving.refresh()
   const upstream = fixture.serving.snapshot()?.upstreams.get(id)
@@ -187,7 +186,6 @@ describe('a credential', () => {
       const { body } = await patch(id, { base_url: 'https://evil.example.com/v1' })
       expect(body.upstream).toMatchObject({ state: 'not_ready', credential: { variable: null, status: 'not_set' } })
       expect(await credentialOf(id)).toContain('enter it again')
-      // And back: it is gone.
       await patch(id, { base_url: id === 'mine' ? NEW.base_url : 'https://api.example.com/v1' })
       expect(await credentialOf(id)).toContain('enter it again')
       await patch(id, { api_key: SECRET })
@@ -220,7 +218,7 @@ describe('a credential', () => {
     expect(await credentialOf('paid')).toBe('the credential of the variable')
     expect((await patch('paid', { api_key: SECRET })).body.upstream.origin).toBe('admin')
     expect(await credentialOf('paid')).toBe(SECRET)
-    // The file does not win over an administrator.
+    // The file doesn't override an administrator.
     await applyText(fixture, FILE)
     expect(await credentialOf('paid')).toBe(SECRET)
   })
@@ -314,7 +312,7 @@ describe('a credential', () => {
       ]
       expect([id, opened]).toEqual(['mine', [{ problem: expect.stringMatching(/restore|enter/i) }]])
     }
-    // Whoever types one in with such a file is told, and the file stays.
+    // Storing a credential next to such a file gives a warning, and the file stays.
     const { status, body } = await patch('mine', { api_key: SECRET })
     expect([status, body.error.kind]).toEqual([500, 'secret_unusable'])
     expect(readFileSync(path, 'utf8')).toBe('x')
