@@ -4,21 +4,21 @@ import { keysOf } from './json.ts'
 export const LIMITS = {
   rpm: {
     label: 'Requests per minute',
-    unit: 'requests per minute',
+    unit: (n: number) => (n === 1 ? 'request per minute' : 'requests per minute'),
     short: 'rpm',
     help: 'requests per minute',
     says: 'Requests per minute; null: unlimited.',
   },
   tpm: {
     label: 'Tokens per minute',
-    unit: 'tokens per minute',
+    unit: (n: number) => (n === 1 ? 'token per minute' : 'tokens per minute'),
     short: 'tpm',
     help: 'tokens per minute',
     says: 'Tokens per minute; null: unlimited.',
   },
   concurrency: {
     label: 'Concurrency',
-    unit: 'concurrent requests',
+    unit: (n: number) => (n === 1 ? 'concurrent request' : 'concurrent requests'),
     short: 'concurrent',
     help: 'concurrent requests; more are rejected',
     says: 'Concurrent requests; null: unlimited.',

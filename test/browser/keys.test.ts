@@ -99,7 +99,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     expect(await page.evaluate('document.activeElement.name')).toBe('rpm')
     await page.getByLabel('Requests per minute').fill('1')
     await press(page, 'Save')
-    await page.getByText('1 requests per minute').waitFor()
+    await page.getByText('1 request per minute').waitFor()
     await ask(browsing.server.baseUrl, secret).catch(() => {})
     expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
   })
@@ -117,7 +117,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await expectAccessible(page)
     await press(page, 'Cancel')
     await page.reload()
-    await drawer.getByText('1 requests per minute; 500 tokens per minute').waitFor()
+    await drawer.getByText('1 request per minute; 500 tokens per minute').waitFor()
   })
 
   test('a rotated key has a new secret, and the old one ends when it was said to', async () => {

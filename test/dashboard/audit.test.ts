@@ -80,7 +80,7 @@ test('a change of the catalogue is told row by row', () => {
     after: { 'models.a/b': { context_length: 2000 }, 'upstreams.local': { local: true } },
   }
   expect(toChanges(entry({ action: 'catalog.apply', detail }))).toEqual([
-    { name: 'model a/b', fields: [{ field: 'context length', before: '1000', after: '2000' }] },
+    { name: 'model a/b', fields: [{ field: 'context length', before: '1,000', after: '2,000' }] },
     { name: 'upstream local', fields: [{ field: 'local', before: null, after: 'yes' }] },
   ])
 })

@@ -22,7 +22,7 @@ test('a field is told as it was and as it will be', () => {
     { field: 'enabled', before: 'yes', after: 'no' },
     { field: 'api key', before: 'typed in', after: null },
     { field: 'supported features', before: null, after: 'tools, reasoning' },
-    { field: 'origin', before: null, after: 'set manually' },
+    { field: 'source', before: null, after: 'set manually' },
   ])
 })
 

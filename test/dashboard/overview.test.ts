@@ -162,6 +162,7 @@ test('shares are those of the cost, and of the requests where all is free', () =
 describe('what a figure is compared with', () => {
   test('is told in the words of what it measures', () => {
     expect(toPointsDelta(0.012, 0.015)?.text).toBe('0.3 points less')
+    expect(toPointsDelta(0.02, 0.01)?.text).toBe('1 point more')
     expect(toTimeDelta(500, 1_000)).toEqual({ direction: 'down', text: '50% faster' })
     expect(toTimeDelta(1_500, 1_000)?.text).toBe('50% slower')
   })

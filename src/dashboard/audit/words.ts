@@ -36,7 +36,7 @@ export const toActor = ({ actor, actor_name: name }: Pick<AuditEntry, 'actor' | 
   name ?? ACTORS[actor] ?? actor
 
 const ACTORS: Readonly<Record<string, string>> = {
-  ...{ cli: 'the command line', server: 'the server', setup: 'the setup' },
+  ...{ cli: 'the command line', server: 'the server', setup: 'initial setup' },
 }
 
 /** The name of what was changed; '' if the action already says it. */

@@ -1,7 +1,7 @@
 /** Texts of catalog changes. */
 import { AUDIT_WORDS } from '../../domain/changes.ts'
 import { isOfTokens } from '../../domain/usage.ts'
-import { type FieldChange, toExactCount, toPerMillion } from '../figures/figures.ts'
+import { type FieldChange, toExactCount, toIso, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
 export interface Change {
@@ -46,13 +46,15 @@ const toFields = (row: Change['before']) =>
     ),
   )
 
-const toWords = (field: string) => field.replaceAll('_', ' ')
+const toWords = (field: string) => (field === 'origin' ? 'source' : field.replaceAll('_', ' '))
 
 function toText(field: string, value: unknown): string {
   if (value === null || value === undefined) return 'none'
   if (value === true) return 'yes'
   if (value === false) return 'no'
   if (field === 'origin' && typeof value === 'string') return toOriginWord(value)
+  if (field === 'created' && typeof value === 'number') return `${toIso(value * 1_000, 0).slice(0, 10)} UTC`
+  if (typeof value === 'number') return toExactCount(value)
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join(', ') || 'none'
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

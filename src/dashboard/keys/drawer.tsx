@@ -5,7 +5,7 @@ import { KEY_FIELDS } from '../../keys/definition.ts'
 import { toHref } from '../address/address.ts'
 import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
-import { STATUS_KINDS as REQUEST_KINDS } from '../requests/words.ts'
+import { STATUS_KINDS as REQUEST_KINDS, STATUS_TEXTS } from '../requests/words.ts'
 import { Button, Id } from '../ui/controls.tsx'
 import { Columns, Fact, Latency, Money, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
@@ -65,12 +65,12 @@ function Facts({ of: key }: { of: KeyDocument }) {
           'never'
         ) : (
           <>
-            <When ms={key.last_used_ms} /> for <code>{key.last_model}</code>
+            <When ms={key.last_used_ms} /> with <code>{key.last_model}</code>
           </>
         )}
       </Fact>
       {ceilings.length > 0 && (
-        <Fact name="Ceilings">
+        <Fact name="Administrator limits">
           {ceilings.map(([field, text]) => (
             <p key={field}>{text}</p>
           ))}
@@ -134,7 +134,7 @@ function Days({ of: days }: { of: readonly Day[] }) {
   return (
     <section class="lately">
       <h3 class="lately-title">
-        {total} in {DAYS} days
+        {total} in the last {DAYS} days
       </h3>
       <Columns
         values={days.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
@@ -158,7 +158,7 @@ function LastRequests({ of: key }: { of: KeyDocument }) {
       <ul class="last-requests">
         {requests.map(({ id, created_ms, model, status, cost_nano_usd, duration_ms, estimated }) => (
           <li key={id} class="last-request">
-            <State kind={REQUEST_KINDS[status]}>{status}</State>
+            <State kind={REQUEST_KINDS[status]}>{STATUS_TEXTS[status]}</State>
             <a href={toHref(`/requests/${id}`)}>
               <code>{model}</code>
             </a>
@@ -182,7 +182,7 @@ const OVERLAPS = [
   ['1h', 'For 1 hour'],
   ['7d', 'For 7 days'],
   ['30d', 'For 30 days'],
-  ['0', "Don't keep it: it leaked"],
+  ['0', 'No time: it leaked'],
 ] as const
 
 /** The old secret keeps working for a while, so that clients can switch. */

@@ -29,7 +29,7 @@ type Spending = Pick<KeyDocument, 'spent_month_nano_usd' | 'spent_total_nano_usd
 export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { of: Spending }) => (
   <Headline
     of={[
-      ['this month, UTC', <Money key="month" nanoUsd={spent_month_nano_usd} />],
+      ['this month (UTC)', <Money key="month" nanoUsd={spent_month_nano_usd} />],
       ['total', <Money key="all" nanoUsd={spent_total_nano_usd} />],
     ]}
   />

@@ -46,7 +46,7 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
       hint={most}
       options={[
         ['all', 'All'],
-        ['local', 'Local only: no data leaves for a provider'],
+        ['local', 'Local only: no data goes to providers'],
       ]}
     />
   ),
@@ -57,7 +57,7 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
   budget: ({ form, name, title, most }) => (
     <div class="fields">
       <TextField of={form} name={name} label={title} before="$" inputMode="decimal" placeholder="none" hint={most} />
-      <SelectField of={form} name="budget_period" label="Per" options={PERIOD_OPTIONS} />
+      <SelectField of={form} name="budget_period" label="Period" options={PERIOD_OPTIONS} />
     </div>
   ),
   time: ({ form, kept, most }) => <ExpiryFields form={form} kept={kept} most={most} />,
@@ -103,7 +103,7 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
       </fieldset>
       {others(open.slice(at))}
       <details open={isOpen}>
-        <summary>Restrictions and notes</summary>
+        <summary>Restrictions and metadata</summary>
         <div class="form">{others(folded)}</div>
       </details>
     </>

@@ -174,7 +174,7 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
         const used = days.get(id)
         // Reserves the space, so that nothing moves when the days arrive.
         if (!used) return <span class="sparkline" />
-        const label = `${toExactCount(toRequests(used))} requests in ${DAYS} days`
+        const label = `${toExactCount(toRequests(used))} requests in the last ${DAYS} days`
         return <Sparkline values={used.map(({ requests }) => requests)} label={label} isLastUnderWay />
       },
     }),

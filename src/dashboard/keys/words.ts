@@ -14,7 +14,7 @@ export type Budgeted = Pick<
 
 /** Such as `60 requests per minute; 4 concurrent requests`; '' without limits. */
 export const toLimitsText = (limits: Readonly<Limits>): string =>
-  eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].unit}`).join('; ')
+  eachLimit(limits, (value, name) => `${toCount(value)} ${LIMITS[name].unit(value)}`).join('; ')
 
 /** For a table: `60 rpm`, `60 rpm +2`. */
 export const toShortLimits = (limits: Readonly<Limits>): string =>
@@ -78,7 +78,7 @@ export function toCeilingTexts(ceilings: KeyDocument['ceilings']): Record<string
       if (value === undefined) return []
       const { kind, toText } = KEY_FIELDS[name]
       // A ceiling has the type of its field.
-      const text = `${CEILINGS[kind] ?? ''}${toText(value as never)}${isLimit(name) ? ` ${LIMITS[name].unit}` : ''}`
+      const text = `${CEILINGS[kind] ?? ''}${toText(value as never)}${isLimit(name) ? ` ${LIMITS[name].unit(Number(value))}` : ''}`
       return [[columnOf(name), `Set by an administrator: ${text}.`]]
     }),
   )

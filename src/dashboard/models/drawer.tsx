@@ -132,10 +132,10 @@ const Figures = ({ of: { pricing, context_length } }: { of: Model }) => {
 
 const Facts = ({ of: model }: { of: Model }) => (
   <section class="part">
-    <h3>Facts</h3>
+    <h3>Details</h3>
     <dl class="facts">
-      <Fact name="Input">{model.input_modalities.join(', ')}</Fact>
-      <Fact name="Output">{model.output_modalities.join(', ')}</Fact>
+      <Fact name="Input">{model.input_modalities.map(toAbilityWord).join(', ')}</Fact>
+      <Fact name="Output">{model.output_modalities.map(toAbilityWord).join(', ')}</Fact>
       {eachModelField(
         (name, { fact, no }) =>
           fact && (
@@ -154,7 +154,7 @@ const Facts = ({ of: model }: { of: Model }) => (
 )
 
 function toFactText(value: Model[ModelFieldName], no = ''): string {
-  if (typeof value === 'number') return `up to ${toExactCount(value)} tokens`
+  if (typeof value === 'number') return `up to ${toExactCount(value)} ${value === 1 ? 'token' : 'tokens'}`
   if (typeof value === 'boolean') return value ? 'yes' : `no: ${no}`
   return value.map(toAbilityWord).join(', ') || 'none'
 }

@@ -157,7 +157,8 @@ export function toPointsDelta(now: number | null, before: number | null): Delta 
   if (now === null || before === null) return null
   const points = Math.abs(now - before)
   if (points < 0.0005) return SAME
-  const text = `${toPercent(points).replace('%', '')} points`
+  const amount = toPercent(points).replace('%', '')
+  const text = `${amount} ${amount === '1' ? 'point' : 'points'}`
   return now > before ? { direction: 'up', text: `${text} more` } : { direction: 'down', text: `${text} less` }
 }
 

@@ -80,7 +80,9 @@ export function Headline({ of }: { of: Overview }) {
       </Figure>
       <Figure
         name="Upstreams ready"
-        note={<span>{unready.length === 0 ? 'all ready' : unready.map(({ id }) => id).join(', ')}</span>}
+        note={
+          <span>{unready.length === 0 ? 'all ready' : `not ready: ${unready.map(({ id }) => id).join(', ')}`}</span>
+        }
       >
         <a href={toHref('/upstreams')}>
           {upstreams.length - unready.length} of {upstreams.length}

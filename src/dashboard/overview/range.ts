@@ -5,8 +5,8 @@ import { toDay, toMoment } from '../figures/figures.ts'
 
 const NAMED = {
   today: { title: 'Today', days: 1, text: 'today', before: 'by this time yesterday' },
-  '7d': { title: '7 days', days: 7, text: 'in 7 days', before: 'the previous 7 days' },
-  '30d': { title: '30 days', days: 30, text: 'in 30 days', before: 'the previous 30 days' },
+  '7d': { title: '7 days', days: 7, text: 'in the last 7 days', before: 'the previous 7 days' },
+  '30d': { title: '30 days', days: 30, text: 'in the last 30 days', before: 'the previous 30 days' },
 } as const
 
 type Named = keyof typeof NAMED
@@ -26,7 +26,7 @@ export interface Range {
   by: 'hour' | 'day'
   /** Start of each column, empty ones included; the last may be incomplete. */
   columns: readonly number[]
-  /** `in 7 days`, `from Nov 3 to Nov 9`. */
+  /** `in the last 7 days`, `from Nov 3 to Nov 9`. */
   text: string
   /** The previous period, up to the same point in its last column. */
   before: { sinceMs: number; untilMs: number; text: string }

@@ -6,6 +6,7 @@ import { api, ask } from '../api/client.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { hasWords, toDay, toExactCount, toMoment, toMoney, toPrices } from '../figures/figures.ts'
 import { SettableFacts, Spent } from '../keys/facts.tsx'
+import { toAbilityWord } from '../models/words.ts'
 import { type Share, toShares, toTotals } from '../overview/figures.ts'
 import { CustomRange, Ranges } from '../overview/page.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
@@ -80,7 +81,12 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
       </a>
     ),
   },
-  { name: 'takes', title: 'Input', isOnPhone: false, cell: ({ input_modalities }) => input_modalities.join(', ') },
+  {
+    name: 'takes',
+    title: 'Input',
+    isOnPhone: false,
+    cell: ({ input_modalities }) => input_modalities.map(toAbilityWord).join(', '),
+  },
 ]
 
 export function OwnModelsPage() {

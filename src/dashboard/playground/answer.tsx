@@ -55,7 +55,7 @@ export function AnswerView(props: AnswerProps) {
       </header>
       {answer.reasoning !== '' && (
         <details class="reasoning">
-          <summary>{isOn && answer.text === '' ? 'Reasoning …' : 'Reasoning'}</summary>
+          <summary>{isOn && answer.text === '' ? 'Reasoning…' : 'Reasoning'}</summary>
           <p class="turn-text">{answer.reasoning}</p>
         </details>
       )}

@@ -229,7 +229,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
       </div>
       <p class="hint play-facts" id={`${id}-facts`}>
         {model === null ? (
-          'Model not found, or you don’t have access to it.'
+          "Model not found, or you don't have access to it."
         ) : (
           <>
             <State kind={model.is_ready === false ? 'bad' : 'good'}>
@@ -237,7 +237,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
             </State>
             <span>{toPrices(model.pricing)}</span>
             <span>
-              <Count count={model.context_length} /> tokens context
+              context window: <Count count={model.context_length} /> tokens
             </span>
           </>
         )}

@@ -112,7 +112,7 @@ const Charge = ({ of: request }: { of: ChargeDocument }) => (
       {request.matches_ledger === true && ' (matches the calculation)'}
       {request.matches_ledger === false &&
         (request.recalculated_nano_usd === null
-          ? '. It can’t be recalculated from the recorded data.'
+          ? ". It can't be recalculated from the recorded data."
           : `. Mismatch: recalculated ${toExactMoney(request.recalculated_nano_usd)}.`)}
     </p>
   </section>

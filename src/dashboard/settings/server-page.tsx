@@ -113,7 +113,7 @@ const KINDS = {
   made: 'manual',
   scheduled: 'scheduled',
   before_migration: 'before an upgrade',
-  other: 'copied here',
+  other: 'copied manually',
 } as const
 
 const COLUMNS: readonly Column<Backup>[] = [

@@ -206,7 +206,7 @@ function Account() {
         <span class="dim">{value.role}</span>
       </p>
       <div class="account-tools">
-        <IconButton icon={theme.value} label={`Theme: ${THEME_WORDS[theme.value]}. Change`} onClick={switchTheme} />
+        <IconButton icon={theme.value} label={`Change theme (now ${THEME_WORDS[theme.value]})`} onClick={switchTheme} />
         <IconButton
           icon="help"
           label="Help: keyboard shortcuts and API"

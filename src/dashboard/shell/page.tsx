@@ -45,7 +45,7 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
 
 export const NotForYou = () => (
   <Page title="No access">
-    <p>You don’t have access to this page. Ask an owner to change your role.</p>
+    <p>You don't have access to this page. Ask an owner to change your role.</p>
   </Page>
 )
 

@@ -51,7 +51,14 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
             {ready.length > 3 && ` and ${ready.length - 3} more`}.
           </p>
         ) : (
-          <p>{unready === null ? 'No models yet' : `No model is ready: ${unready}`}.</p>
+          <p>
+            {unready === null
+              ? may('editor')
+                ? 'No models yet'
+                : 'No models yet. Ask an owner or editor to add one'
+              : `No model is ready: ${unready}`}
+            .
+          </p>
         )}
         {ready.length > 0 && mayTry() && (
           <p>
@@ -88,7 +95,7 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
       </Step>
       <Step isDone={first !== null} title="First request">
         {first === null ? (
-          <p>It appears here automatically.</p>
+          <p>Your first request appears here automatically.</p>
         ) : (
           <p>
             Key <a href={toHref(`/keys?key=${first.id}`)}>{first.name}</a> called <code>{first.model}</code>,{' '}

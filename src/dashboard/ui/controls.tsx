@@ -161,7 +161,7 @@ export const Code = ({ text, label }: { text: string; label: string }) => (
   <div class="code">
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
     <pre tabIndex={0}>
-      <code>{text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()} …` : text}</code>
+      <code>{text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN).toWellFormed()}…` : text}</code>
     </pre>
     {text.length > MAX_SHOWN && <p class="hint">Truncated here; Copy takes the full text.</p>}
     <CopyButton text={text} what={label} />
@@ -178,7 +178,7 @@ export const Secret = ({ text, label }: { text: string; label: string }) => (
 
 export const ShownOnce = () => (
   <p>
-    <strong>You won’t see it again.</strong> Store it in a password manager; we keep only a hash.
+    <strong>You won't see it again.</strong> Store it in a password manager; we keep only a hash.
   </p>
 )
 

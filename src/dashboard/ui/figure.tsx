@@ -49,7 +49,9 @@ export const Money = ({ nanoUsd, isEstimated = false }: { nanoUsd: number; isEst
 
 export const Count = ({ count }: { count: number }) => <Exact exact={toExactCount(count)}>{toCount(count)}</Exact>
 
-export const Percent = ({ share }: { share: number }) => <Exact exact={`${share * 100}%`}>{toPercent(share)}</Exact>
+export const Percent = ({ share }: { share: number }) => (
+  <Exact exact={`${(share * 100).toFixed(2)}%`}>{toPercent(share)}</Exact>
+)
 
 export const Latency = ({ ms }: { ms: number | null }) =>
   ms === null ? <None /> : <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>

@@ -136,7 +136,7 @@ function Facts({ of: upstream }: { of: ShownUpstream }) {
             {server.reason !== null && <p class="under">{server.reason}</p>}
           </Fact>
         )}
-        <Fact name="Provider">{preset === null ? `any with the ${dialect} API format` : `${preset} (${dialect})`}</Fact>
+        <Fact name="Provider">{preset === null ? `custom (${dialect} API format)` : `${preset} (${dialect})`}</Fact>
         <Fact name="Credential">
           {credential === null ? word : credentials.length < 2 ? <State kind={kind}>{word}</State> : null}
           {credentials.length > 1 && (

@@ -184,6 +184,8 @@ export const toUpstreamValues = ({ id, preset, base_url, local, enabled, limits 
 /** @throws a Refusal that names the field. */
 export function toNewUpstream(values: UpstreamValues) {
   const { preset } = values
+  if (preset === '' && values.base_url.trim() === '')
+    throw new Refusal('Enter a base URL, such as http://127.0.0.1:8000/v1.', 'invalid', 'base_url')
   return {
     id: values.id.trim(),
     ...(preset === '' ? { dialect: USUAL_DIALECT, base_url: toAddress(values.base_url) } : { preset }),

@@ -49,7 +49,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.reload()
     await shows(/ from .* to /)
     await page.goBack()
-    await shows(/ in 30 days/)
+    await shows(/ in the last 30 days/)
     expect(rangeOf().get('range')).toBe('30d')
   })
 

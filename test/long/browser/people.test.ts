@@ -75,7 +75,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   test('what their own keys have spent is told to them, and leads to the requests', async () => {
     const { page } = member
     await member.open('/usage', 'Usage')
-    await page.getByText('No requests in 7 days').waitFor()
+    await page.getByText('No requests in the last 7 days').waitFor()
     const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
     await fetch(`${browsing.server.baseUrl}/chat/completions`, { method: 'POST', headers, body })

@@ -252,7 +252,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await press('Remove tollgate/demo')
     await page.getByText('What is it?').waitFor()
     await visit.open('/playground?model=acme%2Fgone', 'Playground')
-    await page.getByText('Model not found, or you don’t have access to it.').waitFor()
+    await page.getByText("Model not found, or you don't have access to it.").waitFor()
     await say('Hello?')
     await last('acme/gone').getByText('model not found: `acme/gone`').waitFor()
     await page.getByLabel('Model', { exact: true }).selectOption('tollgate/demo')
