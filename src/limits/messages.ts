@@ -93,7 +93,7 @@ export function toBudgetError(refusal: BudgetRefusal, headers: Headers, isMore: 
   return new GatewayError('insufficient_quota', sentence, { headers: { ...headers } })
 }
 
-const usd = (nanoUsd: number) => `${toUsd(nanoUsd)} USD`
+const usd = (nanoUsd: number) => `$${toUsd(nanoUsd)}`
 
 const toWords = ({ nanoUsd, period }: Budget) =>
   period === 'total' ? `${usd(nanoUsd)} total` : `${usd(nanoUsd)} per ${period}`

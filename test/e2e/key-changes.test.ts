@@ -36,7 +36,7 @@ test('a budget that is raised lets requests in, one that is lowered refuses them
   await place.run('keys', 'edit', 'ann', '--budget', '0.002')
   const refusal = await (await ask(key)).text()
   const spent = upstream.requests.length * costOf(10, 5)
-  expect(refusal).toContain(`${toUsd(spent)} USD spent`)
+  expect(refusal).toContain(`$${toUsd(spent)} spent`)
   expect(await json('keys', 'show', 'ann')).toMatchObject({ budget_nano_usd: 2_000_000, spent_nano_usd: spent })
 })
 

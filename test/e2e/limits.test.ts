@@ -103,7 +103,7 @@ describe('after a kill', () => {
     expect(await spentOf()).toBe(costOf(10, 5) + reserved)
     const refused = await ask(second, key)
     expect(refused.status).toBe(429)
-    expect(await refused.text()).toContain('0.002031 USD spent, 0 USD reserved')
+    expect(await refused.text()).toContain('$0.002031 spent, $0 reserved')
     // What is left is left.
     expect((await ask(second, key, { max_tokens: 900 })).status).toBe(200)
     expect((await place.run('ledger', 'verify')).code).toBe(0)

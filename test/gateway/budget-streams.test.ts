@@ -215,7 +215,7 @@ test.each(ENDS)(
     expect(row?.cost_nano_usd).toBeGreaterThan(costOf(0, 2 * STEP))
     const held = async (key: string) => {
       const refusal = await (await gateway.ask(CHAT, { key, body: tooDear })).text()
-      return /(\S+) USD spent, (\S+) USD reserved/.exec(refusal)?.slice(1).map(Number)
+      return /\$(\S+) spent, \$(\S+) reserved/.exec(refusal)?.slice(1).map(Number)
     }
     const spent = (row?.cost_nano_usd ?? 0) / 1e9
     expect(await held(key)).toEqual([spent, 0])

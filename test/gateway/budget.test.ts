@@ -20,7 +20,7 @@ const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 /** Reads a key's budget from the refusal of a request larger than any budget here. */
 async function standing(key: string, { ask } = bench): Promise<{ spent: number; reserved: number }> {
   const { message } = await toRefusal(await ask(key, { model: 'acme/long', max_tokens: 16_000 }))
-  const [, spent, reserved] = /(\S+) USD spent, (\S+) USD reserved/.exec(message) ?? []
+  const [, spent, reserved] = /\$(\S+) spent, \$(\S+) reserved/.exec(message) ?? []
   return { spent: Math.round(Number(spent) * 1e9), reserved: Math.round(Number(reserved) * 1e9) }
 }
 
@@ -39,7 +39,7 @@ describe('a budget', () => {
         code: 'insufficient_quota',
         param: null,
         message:
-          'Budget exceeded for key `ann`: 0.003 USD per day limit, 0.002 USD spent, 0 USD reserved by running requests; this request may cost up to 0.00202 USD. It resets at 2026-11-22T00:00:00Z. Lower max_tokens, use a cheaper model, wait for the reset, or ask your administrator for a larger budget.',
+          'Budget exceeded for key `ann`: $0.003 per day limit, $0.002 spent, $0 reserved by running requests; this request may cost up to $0.00202. It resets at 2026-11-22T00:00:00Z. Lower max_tokens, use a cheaper model, wait for the reset, or ask your administrator for a larger budget.',
       })
       expect(headersFrom(refusal, 'retry-after', 'x-should-retry', 'x-ratelimit-')).toEqual({
         'x-should-retry': 'false',
@@ -63,9 +63,7 @@ describe('a budget', () => {
     for (const key of [ann, bob]) {
       const { code, message } = await toRefusal(await ask(key as string, { max_tokens: 500 }))
       expect(code).toBe('insufficient_quota')
-      expect(message).toContain(
-        'Budget exceeded for team `crew`: 0.0015 USD per day limit, 0 USD spent, 0.001013 USD reserved',
-      )
+      expect(message).toContain('Budget exceeded for team `crew`: $0.0015 per day limit, $0 spent, $0.001013 reserved')
     }
     expect(await standing(ann as string)).toEqual({ spent: 0, reserved: costOf(HELLO_BOUND, 500) })
     expect(await standing(bob as string)).toEqual({ spent: 0, reserved: 0 })
@@ -81,7 +79,7 @@ describe('a budget', () => {
     const dear = 10 * costOf(HELLO_COUNTED, 500)
     const body = { model: 'acme/both', max_tokens: 500 }
     const { message } = await toRefusal(await ask(app.key({ budget: inTotal(dear - 1) }), body))
-    expect(message).toContain('may cost up to 0.0101 USD')
+    expect(message).toContain('may cost up to $0.0101')
     expect((await ask(app.key({ budget: inTotal(dear) }), body)).headers.get('x-tollgate-upstream')).toBe('near')
   })
 

@@ -74,7 +74,7 @@ export function refused(decision: Decision<Reservation>): GatewayError {
 export function standing(limiter: AskedLimiter, key: Key, team: Team | null, now: Moment) {
   const { message } = refused(limiter.admit(key, team, { tokens: 1, nanoUsd: Number.MAX_SAFE_INTEGER }, now))
   const [, kind, spent = '', reserved = ''] =
-    /[Bb]udget exceeded for (key|team) .* (\S+) USD spent, (\S+) USD reserved/.exec(message) ?? []
+    /[Bb]udget exceeded for (key|team) .* \$(\S+) spent, \$(\S+) reserved/.exec(message) ?? []
   const toNano = (usd: string) => Math.round(Number(usd) * 1e9)
   return { kind, spent: toNano(spent), reserved: toNano(reserved) }
 }

@@ -38,7 +38,7 @@ describe('a refusal', () => {
       7,
       4,
       'month',
-      'Budget exceeded for key `ann`: 0.1 USD per month limit, 0 USD spent, 0.07 USD reserved by running requests; this request may cost up to 0.04 USD. It resets at 2026-12-01T00:00:00Z. Wait for running requests to finish, lower max_tokens, use a cheaper model, or ask your administrator for a larger budget.',
+      'Budget exceeded for key `ann`: $0.1 per month limit, $0 spent, $0.07 reserved by running requests; this request may cost up to $0.04. It resets at 2026-12-01T00:00:00Z. Wait for running requests to finish, lower max_tokens, use a cheaper model, or ask your administrator for a larger budget.',
     ],
     [
       'by what the request asks',
@@ -46,7 +46,7 @@ describe('a refusal', () => {
       1,
       4,
       'week',
-      '0.1 USD per week limit, 0.07 USD spent, 0.01 USD reserved by running requests; this request may cost up to 0.04 USD. It resets at 2026-11-23T00:00:00Z. Lower max_tokens, use a cheaper model, wait for the reset, or ask your administrator for a larger budget.',
+      '$0.1 per week limit, $0.07 spent, $0.01 reserved by running requests; this request may cost up to $0.04. It resets at 2026-11-23T00:00:00Z. Lower max_tokens, use a cheaper model, wait for the reset, or ask your administrator for a larger budget.',
     ],
     [
       'by what is spent',
@@ -54,7 +54,7 @@ describe('a refusal', () => {
       0,
       4,
       'day',
-      'limit, 0.12 USD spent, 0 USD reserved by running requests; this request may cost up to 0.04 USD. It resets at 2026-11-19T00:00:00Z. Wait for the reset, or ask your administrator for a larger budget.',
+      'limit, $0.12 spent, $0 reserved by running requests; this request may cost up to $0.04. It resets at 2026-11-19T00:00:00Z. Wait for the reset, or ask your administrator for a larger budget.',
     ],
     [
       'by what is spent for good',
@@ -62,7 +62,7 @@ describe('a refusal', () => {
       0,
       4,
       'total',
-      '0.1 USD total limit, 0.1 USD spent, 0 USD reserved by running requests; this request may cost up to 0.04 USD. It never resets. Ask your administrator for a larger budget.',
+      '$0.1 total limit, $0.1 spent, $0 reserved by running requests; this request may cost up to $0.04. It never resets. Ask your administrator for a larger budget.',
     ],
   ]
   test.each(sayings)('%s says so, and what to do', (_, spent, reserved, asked, period, words) => {
@@ -80,7 +80,7 @@ describe('a refusal', () => {
     const limiter = createLimiter()
     const key = limited({ rpm: 5 }, { budget: budget(50) })
     const error = refused(limiter.admit(key, toTeam(budget(1)), cents(2), at(0)))
-    expect(error.message).toStartWith('Budget exceeded for team `crew`: 0.01 USD per day limit')
+    expect(error.message).toStartWith('Budget exceeded for team `crew`: $0.01 per day limit')
     expect(error.message).toEndWith('or ask your administrator for a larger budget.')
     expect(error.headers).toMatchObject({ 'x-ratelimit-remaining-requests': '5', 'x-ratelimit-reset-requests': '0s' })
   })
@@ -130,7 +130,7 @@ describe('a reservation', () => {
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
     const error = atOnce(reservation.raise({ tokens: 90, nanoUsd: 8 * CENT }))
     expect(error?.code).toBe('insufficient_quota')
-    expect(error?.message).toContain('may cost up to 0.02 USD')
+    expect(error?.message).toContain('may cost up to $0.02')
     expect(standing(limiter, limits, null, at(0)).reserved).toBe(9 * CENT)
     expect(held(limiter.admit(limits, null, { tokens: 1, nanoUsd: 0 }, at(0))).headers).toMatchObject({
       'x-ratelimit-remaining-tokens': '97',
@@ -217,7 +217,7 @@ describe('a period', () => {
     const away = held(limiter.admit(key, null, cents(9), at(2, NOON + ahead)))
     early.settle(cents(2))
     const error = refused(limiter.admit(key, null, cents(2), at(3)))
-    expect(error.message).toContain('0.09 USD spent, 0 USD reserved')
+    expect(error.message).toContain('$0.09 spent, $0 reserved')
     expect(error.message).toContain('It resets at 2026-11-19T00:00:00Z.')
     // Settles where it was admitted.
     away.settle(cents(5))
@@ -235,7 +235,7 @@ describe('a period', () => {
     const reservation = held(limiter.admit(key, null, cents(3), at(1)))
     const back = NOON - 365 * DAY
     const error = refused(limiter.admit(key, null, cents(2), at(2, back)))
-    expect(error.message).toContain('0.09 USD spent')
+    expect(error.message).toContain('$0.09 spent')
     expect(error.message).toContain('It resets at 2025-11-19T00:00:00Z.')
     reservation.settle(cents(1))
     expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: 7 * CENT, reserved: 0 })

@@ -94,7 +94,7 @@ describe('a request', () => {
       await counts.end()
       const error = await decided
       expect(error).toMatchObject({ code: 'insufficient_quota' })
-      expect((error as GatewayError).message).toContain(`may cost up to ${found ? 0.11 : 0.12} USD`)
+      expect((error as GatewayError).message).toContain(`may cost up to $${found ? 0.11 : 0.12}`)
     }
     expect(standing(limiter, key, null, at(0)).reserved).toBe(0)
   })

@@ -24,7 +24,7 @@ for (const agent of AGENTS) {
     })
     afterAll(() => stage.stop())
 
-    const rowOf = (model: string) => ({ model, endpoint, lane: 'translated', stream: 1, status: 'ok', attempts: 1 })
+    const rowOf = (model: string) => ({ model, endpoint, passthrough: false, stream: 1, status: 'ok', attempts: 1 })
 
     test('the built-in model answers it in words: it calls no tool that it need not', async () => {
       stage.renew()
@@ -49,14 +49,14 @@ for (const agent of AGENTS) {
         stage.upstream.script(play(turns))
         const work = await stage.work(agent, ['--model', model, '--budget', '50/day'], words)
         expectDone(folder, work)
-        const lane = native === endpoint ? 'native' : 'translated'
-        const row = { ...rowOf(model), ...USED, lane, estimated: 0, cost_nano_usd: COST }
+        const passthrough = native === endpoint
+        const row = { ...rowOf(model), ...USED, passthrough, estimated: 0, cost_nano_usd: COST }
         expect(work.rows).toMatchObject(turns.map(() => row))
         const last = stage.upstream.requests.at(-1)
         if (!last) throw new Error('nothing was asked')
         expect(last.body).toContain('The word is heron.')
         // Codex sets no cap, and its budget adds none.
-        if (agent === 'codex' && lane === 'native') expect(last.body).not.toContain('max_output_tokens')
+        if (agent === 'codex' && passthrough) expect(last.body).not.toContain('max_output_tokens')
         expect(stateIn(last)).toEqual(turns.slice(0, -1).flatMap(toState))
       },
     )

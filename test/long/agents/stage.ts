@@ -18,7 +18,7 @@ export interface Row {
   key: string
   model: string
   endpoint: string
-  lane: string
+  passthrough: boolean
   stream: number
   status: string
   error_code: string | null

@@ -100,7 +100,7 @@ for (const agent of AGENTS) {
       const work = await stage.work(agent, ['--model', model, '--budget', '0.2/day'], words)
       expect(work).toMatchObject({ code: 1, key: 'revoked' })
       // Codex has its own sentence.
-      const sentence = agent === 'claude' ? 'The budget of key' : 'Quota exceeded.'
+      const sentence = agent === 'claude' ? 'Budget exceeded for key' : 'Quota exceeded.'
       expect(work.stdout + work.stderr).toContain(sentence)
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'ok streamed'])
       await refused(before + 1)
