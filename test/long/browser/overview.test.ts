@@ -115,7 +115,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     for (let at = 0; (await link.count()) === 0; at = (at + 1) % 4)
       await page.keyboard.press(at === 0 ? 'Home' : 'ArrowRight')
     const href = await link.first().getAttribute('href')
-    await visit.open(String(href).replace('/admin', ''), 'Changes')
+    await visit.open(String(href).replace('/admin', ''), 'Audit log')
     await page.locator('.audit li').first().getByText('openai/gpt-5-mini').first().waitFor()
   })
 

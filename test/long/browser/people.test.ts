@@ -166,7 +166,7 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await owner.open('/settings?setting=retention', 'Settings')
     await page.getByLabel('New value').fill('soon')
     await press(owner, 'Save')
-    await page.getByText('expected a time of a day or more').waitFor()
+    await page.getByText('must be a duration of a day or more').waitFor()
     await page.getByLabel('New value').fill('30d')
     await press(owner, 'Save')
     await page.getByText('1 change').waitFor()
