@@ -76,9 +76,10 @@ function addTokens(group: Command, context: Context): void {
 }
 
 async function showCode(io: Context): Promise<void> {
-  const code = await askSetupCode(io.dataFolder)
-  if (io.json) return printJson(io, { code })
-  io.stderr('Open /admin/setup in a browser and enter this code within 15 minutes:\n')
+  const { code, url } = await askSetupCode(io.dataFolder)
+  if (io.json) return printJson(io, { code, url })
+  if (url) io.stderr(`Open ${url} in a browser within 15 minutes, or enter this code at /admin/setup:\n`)
+  else io.stderr('Open /admin/setup in a browser and enter this code within 15 minutes:\n')
   io.stdout(`${code}\n`)
 }
 
@@ -95,7 +96,7 @@ async function list(io: Context): Promise<void> {
     toShort(admin.team_id === null ? '-' : (names.get(admin.team_id) ?? '-')),
     ...[admin.status, String(admin.passkeys || '-'), toTime(admin.created_ms)],
   ])
-  io.stdout(toTable(['ID', 'NAME', 'ROLE', 'TEAM', 'STATUS', 'PASSKEYS', 'CREATED'], rows, io.paint))
+  io.stdout(toTable(['ID', 'NAME', 'ROLE', 'TEAM', 'STATUS', 'PASSKEYS', 'CREATED (UTC)'], rows, io.paint))
 }
 
 const change = <T>(io: Context, work: (client: AdminClient) => Promise<T>) => withAdmin(io, {}, work)
@@ -151,13 +152,17 @@ async function listTokens(io: Context): Promise<void> {
     ...[toShortId(id), toShort(name), token.slice(token.indexOf('…')), scope, toTime(created_ms)],
     revoked_ms !== null ? 'revoked' : expires_ms === null ? '-' : toDay(expires_ms),
   ])
-  io.stdout(toTable(['ID', 'NAME', 'TOKEN', 'SCOPE', 'CREATED', 'EXPIRES'], rows, io.paint))
+  io.stdout(toTable(['ID', 'NAME', 'TOKEN', 'SCOPE', 'CREATED (UTC)', 'EXPIRES'], rows, io.paint))
 }
 
 async function revokeOne(which: string, io: Context): Promise<void> {
-  const revoked = await change(io, ({ api }) => answerOf(api.tokens(idOf(which)).revoke.post()))
-  if (io.json) return printJson(io, revoked)
-  io.stdout(`Revoked token ${toTokenName(revoked)}.\n`)
+  const { before, token } = await change(io, async ({ api }) => ({
+    before: (await answerOf(api.tokens.get())).tokens,
+    token: await answerOf(api.tokens(idOf(which)).revoke.post()),
+  }))
+  const isRevoked = before.some(({ id, revoked_ms: atMs }) => id === token.id && atMs !== null)
+  if (io.json) return printJson(io, { ...token, already_revoked: isRevoked })
+  io.stdout(isRevoked ? `Token ${toTokenName(token)} is already revoked.\n` : `Revoked token ${toTokenName(token)}.\n`)
 }
 
 /** Such as `ann (4f9a21c8)`. */

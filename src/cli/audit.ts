@@ -192,20 +192,19 @@ function toFieldChanges(before: Side, after: Side): string[] {
     const [was, is] = [before, after].map((side) => toText(field, side.get(field)))
     // The unit suffix of the column name.
     const name = field.replace(/_(ms|nano_usd|id)$/, '')
-    if (before.has(field)) return [`${name} ${was} -> ${is}`]
-    return is === NOTHING ? [] : [`${name} ${is}`]
+    if (before.has(field)) return [`${name} ${was ?? 'none'} -> ${is ?? 'none'}`]
+    return is === null ? [] : [`${name} ${is}`]
   })
 }
 
-const NOTHING = '-'
-
-function toText(field: string, value: unknown): string {
-  if (value === undefined || value === null) return NOTHING
+/** Null if empty. */
+function toText(field: string, value: unknown): string | null {
+  if (value === undefined || value === null) return null
   if (typeof value === 'number' && field.endsWith('_ms')) return toTime(value)
   if (typeof value === 'number' && field.endsWith('_nano_usd')) return `$${toUsd(value)}`
   if (typeof value === 'string') return field.endsWith('_id') ? toShortId(value) : value
-  if (Array.isArray(value)) return value.map((one) => toText('', one)).join(', ') || NOTHING
+  if (Array.isArray(value)) return value.map((one) => toText('', one) ?? 'none').join(', ') || null
   if (!isObject(value)) return String(value)
   const parts = Object.entries(value).filter(([, part]) => part !== null)
-  return parts.map(([name, part]) => `${name.replace(/_ms$/, '')}=${toText(name, part)}`).join(' ') || NOTHING
+  return parts.map(([name, part]) => `${name.replace(/_ms$/, '')}=${toText(name, part) ?? 'none'}`).join(' ') || null
 }

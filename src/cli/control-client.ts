@@ -2,7 +2,7 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import { type FlushResult, type Status, socketPath } from '../server/protocol.ts'
+import { type FlushResult, type SetupLink, type Status, socketPath } from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError, toRefused, usageError } from './command-error.ts'
@@ -135,8 +135,7 @@ export const driveServer = (dataFolder: string, id: string, what: Drive) =>
 
 export const askVault = (dataFolder: string) => order<VaultState>(dataFolder, '/secret', {}, STATUS_MS)
 
-export const askSetupCode = async (dataFolder: string) =>
-  (await order<{ code: string }>(dataFolder, '/admin/code', POST, STATUS_MS)).code
+export const askSetupCode = (dataFolder: string) => order<SetupLink>(dataFolder, '/admin/code', POST, STATUS_MS)
 
 /** Null if no server can be reached. */
 export const flushServer = (dataFolder: string): Promise<FlushResult | null> =>

@@ -85,7 +85,7 @@ async function list(io: Context): Promise<void> {
     toTime(installedMs),
     isCurrent ? 'in use' : 'kept',
   ])
-  if (cells.length > 0) io.stdout(toTable(['NAME', 'VERSION', 'INSTALLED', 'STATE'], cells, io.paint))
+  if (cells.length > 0) io.stdout(toTable(['NAME', 'VERSION', 'INSTALLED (UTC)', 'STATE'], cells, io.paint))
   if (used === null)
     io.stderr('llama-server is not installed. Install it: tollgate engines install --from FILE --sha256 HEX\n')
   else if (!engines.some(({ isCurrent }) => isCurrent)) io.stderr(`Using ${toPrintable(used)} from the PATH.\n`)

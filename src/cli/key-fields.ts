@@ -75,7 +75,7 @@ export const toKeyChanges = (said: Flags, manner: Manner, nowMs: number): KeyCha
 export const toTeamChanges = (said: Flags, manner: Manner, nowMs: number): TeamChanges =>
   toTypedChanges(TEAM_FIELDS, said, manner, nowMs)
 
-/** Label and value; `-` for none. */
+/** Label and value. */
 export type Fact = readonly [what: string, text: string]
 
 function toFacts<Changes extends object>(fields: FieldsOf<Changes>, values: Changes): Fact[] {

@@ -146,15 +146,15 @@ const toKeyRules = (key: KeyDocument) =>
     key.owner_id === null ? '' : `owner ${toPrintable(key.owner ?? toShortId(key.owner_id))}`,
   )
 
-/** Such as `$3.10 this month, $45.10 total; last used 2026-11-21 12:30 for openai/gpt-4o` */
+/** Such as `$3.10 this month, $45.10 total; last used 2026-11-21 12:30 UTC for openai/gpt-4o` */
 const toUse = (key: KeyDocument) =>
   key.last_used_ms === null && key.spent_total_nano_usd === 0
     ? 'never used'
     : `${toSpentText(key)}; last used ${toLastUseText(key)}`
 
-/** Such as `2026-11-21 12:30 for openai/gpt-4o`. */
+/** Such as `2026-11-21 12:30 UTC for openai/gpt-4o`. */
 const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
-  ms === null ? 'never' : `${toTime(ms)} for ${toPrintable(model ?? '')}`
+  ms === null ? 'never' : `${toTime(ms)} UTC for ${toPrintable(model ?? '')}`
 
 export async function show(which: string, io: Context): Promise<void> {
   const key = await readReport(io, ({ api }) => answerOf(api.keys(idOf(which)).get()))
@@ -175,15 +175,15 @@ function toKeyText(key: KeyDocument, nowMs: number): string {
     ...toSpentFacts(key),
     ['last used', toLastUseText(key)],
     ...(key.owner_id === null ? [] : [['owner', `${key.owner ?? '-'} (${toShortId(key.owner_id)})`] as const]),
-    ['created', toTime(key.created_ms)],
-    ...(key.revoked_ms === null ? [] : [['revoked', toTime(key.revoked_ms)] as const]),
+    ['created', `${toTime(key.created_ms)} UTC`],
+    ...(key.revoked_ms === null ? [] : [['revoked', `${toTime(key.revoked_ms)} UTC`] as const]),
   ]
   return toFactLines(`Key ${toNamed(key)}, ${key.status}`, facts)
 }
 
 function toSecretText({ last_four, created_ms, expires_ms: endMs }: KeyDocument['secrets'][number], nowMs: number) {
   const since = `${toMasked(last_four)}, created ${toTime(created_ms)}`
-  return endMs === null ? since : `${since}, ${endMs > nowMs ? 'expires' : 'expired'} ${toTime(endMs)}`
+  return endMs === null ? `${since} UTC` : `${since}, ${endMs > nowMs ? 'expires' : 'expired'} ${toTime(endMs)} UTC`
 }
 
 async function edit(which: string, flags: Flags, io: Context): Promise<void> {

@@ -158,7 +158,7 @@ function toBasisText(call: Call): string {
   switch (basis) {
     case 'tokens': {
       const whose = price?.upstream ? `, specific to ${price.upstream}` : ''
-      const since = price ? `${toShortId(price.id)} set ${toTime(price.created_ms)}` : '-'
+      const since = price ? `${toShortId(price.id)} set ${toTime(price.created_ms)} UTC` : '-'
       return toPrintable(`price ${since}${whose}${toEstimate(call)}${toUnpriced(call)}`)
     }
     case 'reported': {

@@ -7,7 +7,8 @@ import { count } from '../domain/text.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
 import { requireYes } from './catalog-changes.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, printJson, toExamples, toPrintable } from './io.ts'
+import { askVault } from './control-client.ts'
+import { type Context, printJson, toExamples, toPrintable, withStore } from './io.ts'
 
 export function addSecret(group: Command, context: Context): void {
   group
@@ -19,8 +20,10 @@ export function addSecret(group: Command, context: Context): void {
 }
 
 async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<void> {
-  io.stderr(toKeep(io.dataFolder))
-  if (!yes && io.isTerminal(2)) await requireYes('Rotate the encryption key?', io)
+  if (await hasKey(io)) {
+    io.stderr(toKeep(io.dataFolder))
+    if (!yes && io.isTerminal(2)) await requireYes('Rotate the encryption key?', io)
+  }
   const { credentials, unopened } = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))
   if (io.json) return printJson(io, { credentials, unopened })
   io.stdout(`Re-encrypted ${count(credentials, 'credential')}.\n`)
@@ -28,6 +31,16 @@ async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<
     io.stderr(
       `The credential of ${toPrintable(id)} could not be decrypted. Enter it again: tollgate upstreams edit ${toPrintable(id)} --key\n`,
     )
+}
+
+/** If not, rotating fails and says so. True if unknown. */
+async function hasKey(io: Context): Promise<boolean> {
+  const { dataFolder, environment } = io
+  const { inspectVault } = await import('../store/vault.ts')
+  const inspect = () =>
+    withStore(io, { readonly: true }, ({ config }) => inspectVault(config, dataFolder, environment)).catch(() => null)
+  const vault = (await askVault(dataFolder).catch(() => null)) ?? (await inspect())
+  return vault === null || vault.sealed_by !== null || vault.credentials > 0
 }
 
 function toKeep(dataFolder: string): string {

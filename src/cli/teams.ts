@@ -89,7 +89,7 @@ export async function list(io: Context): Promise<void> {
     ...[toBudgetCell(team), toTime(team.created_ms)],
   ])
   const notes = teams.map((team) => [toRules(team), toSpentText(team)])
-  io.stdout(toDescribedTable(['ID', 'NAME', 'BUDGET', 'CREATED'], rows, notes, io.paint))
+  io.stdout(toDescribedTable(['ID', 'NAME', 'BUDGET', 'CREATED (UTC)'], rows, notes, io.paint))
   for (const team of teams) io.stderr(toBudgetWarning(`team ${toPrintable(team.name)}`, team))
 }
 
@@ -109,7 +109,7 @@ function toTeamText(team: TeamDocument, keys: readonly Listed[]): string {
     ...toSpentFacts(team),
     ['keys', toNames(living)],
     ...(ended.length === 0 ? [] : [['inactive keys', toNames(ended)] as const]),
-    ['created', toTime(team.created_ms)],
+    ['created', `${toTime(team.created_ms)} UTC`],
   ]
   return toFactLines(`Team ${toNamed(team)}`, facts)
 }

@@ -109,7 +109,7 @@ export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: Kno
   if (targets.length === 0) return 'no enabled route'
   const reasons = targets.map((target) => {
     const reason = toReason(target, known)
-    return reason === null ? null : `${target.upstream.id}: ${reason}`
+    return reason === null ? null : `upstream ${target.upstream.id}: ${reason}`
   })
   return reasons.includes(null) ? null : [...new Set(reasons)].join('; ')
 }

@@ -133,7 +133,7 @@ const toName = (help: string, hint: string): Field<string> => ({
   title: 'Name',
   hint,
   label: 'name',
-  noneText: '-',
+  noneText: 'none',
   toText: String,
   problemOf: (name) => (isName(name) ? null : NAME_RULE),
 })
@@ -199,7 +199,7 @@ const toCount = (title: string, flag: string, help: string, says: string, unit =
   none: null,
   title,
   label: flag.replace('-', ' '),
-  noneText: '-',
+  noneText: 'none',
   toText: (value) => `${value}${unit}`,
   problemOf: (value) =>
     Number.isInteger(value) && value >= 1 && value <= MAX_LIMIT
@@ -243,7 +243,7 @@ const toBudget = (whose: string): Field<Budget> => ({
   none: null,
   title: 'Budget',
   label: 'budget',
-  noneText: '-',
+  noneText: 'none',
   toText: toBudgetText,
   problemOf: ({ nanoUsd }) => (Number.isSafeInteger(nanoUsd) && nanoUsd > 0 ? null : 'must be more than 0'),
   // A total never exceeds the same amount per period; other periods can't be compared.
@@ -265,7 +265,7 @@ const METADATA: Field<Record<string, string | null>> = {
   title: 'Metadata',
   hint: 'One name=value per line, e.g. owner=ann.',
   label: 'metadata',
-  noneText: '-',
+  noneText: 'none',
   toText: (notes) =>
     Object.entries(notes)
       .map((pair) => pair.join('='))
@@ -347,7 +347,7 @@ const TEAM: Field<string> = {
   title: 'Team',
   hint: "The team's limits and budget apply to all of its keys together.",
   label: 'team',
-  noneText: '-',
+  noneText: 'none',
   toText: String,
   isForEditors: true,
 }
@@ -371,8 +371,8 @@ const EXPIRES: Field<number> = {
   none: null,
   title: 'Expires',
   label: 'expires',
-  noneText: '-',
-  toText: (ms) => new Date(ms).toISOString().slice(0, 16).replace('T', ' '),
+  noneText: 'never',
+  toText: (ms) => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`,
   problemOf: (ms) => (Number.isInteger(ms) && !Number.isNaN(new Date(ms).getTime()) ? null : 'must be a time in ms'),
   isWithin: (ms, most) => ms <= most,
 }

@@ -18,7 +18,7 @@ import type { Fleet } from '../processes/fleet.ts'
 import { onlyAt } from '../routing/access.ts'
 import type { VaultState } from '../store/vault.ts'
 import { END_MS } from './admin-view/live-requests.ts'
-import { type FlushResult, type Status, socketPath } from './protocol.ts'
+import { type FlushResult, type SetupLink, type Status, socketPath } from './protocol.ts'
 
 export interface NeedsRestart {
   settings: string[]
@@ -37,7 +37,8 @@ export interface ControlRoutesDeps {
   /** Whether stored credentials can be decrypted here, and with which secret. */
   inspectVault(): Promise<VaultState>
   endTails(): Promise<boolean>
-  setupCode(): Promise<string | null>
+  /** Null if an owner exists. */
+  setupCode(): Promise<SetupLink | null>
   drain(): void
   /** Serves the admin API and what only commands may do, without authentication. */
   admin(request: Request): Promise<Response>
@@ -91,8 +92,8 @@ export function createControlRoutes({
     .post('/ledger/flush', () => flush())
     .get('/secret', () => inspectVault())
     .post('/admin/code', async () => {
-      const code = await setupCode()
-      return code === null ? refuse(409, 'already_set_up', 'An owner already exists.') : { code }
+      const link = await setupCode()
+      return link ?? refuse(409, 'already_set_up', 'An owner already exists.')
     })
     .post('/drain', ({ set }) => {
       drain()

@@ -27,6 +27,13 @@ export interface Status extends Omit<StatusDocument, 'pending_records' | 'backup
   upstreams: UpstreamStatus[]
 }
 
+/** Of `POST /admin/code`. */
+export interface SetupLink {
+  code: string
+  /** Null without a dashboard. */
+  url: string | null
+}
+
 /** Of `POST /ledger/flush`: records written to the database, and those still pending. */
 export interface FlushResult {
   applied: number

@@ -193,6 +193,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
   const baseUrl = await listen(app, config.host, config.port)
+  const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)
   admin.listensOn(app)
@@ -210,7 +211,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     admin: admin.handleOperator,
     async setupCode() {
       requirePasswords(ways)
-      return admin.setupCode()
+      const code = await admin.setupCode()
+      return code === null ? null : { code, url: dashboardUrl && `${dashboardUrl}/setup#${code}` }
     },
     requests: () => parts,
     drain() {
@@ -223,7 +225,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const everything = opened.move()
   return {
     baseUrl,
-    dashboardUrl: config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null,
+    dashboardUrl,
     setupCode: admin.setupCode,
     snapshot: () => live.snapshot,
     warnings: [capacity.lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),

@@ -14,3 +14,12 @@ test('what is said of somebody is changed, and of opposites one alone may be sai
   const { code, stderr } = await bench.run('admin', 'edit', 'bob', '--disable', '--enable')
   expect([code, stderr]).toEqual([2, expect.stringContaining('Pass either --disable or --enable, not both')])
 })
+
+test('revoking a token again says so', async () => {
+  await bench.run('admin', 'token', 'create', 'ci')
+  const revoke = async (...flags: string[]) => (await bench.run('admin', 'token', 'revoke', 'ci', ...flags)).stdout
+  expect(await revoke()).toMatch(/^Revoked token [0-9a-f]{8} \(ci\)\.\n$/)
+  expect(await revoke()).toMatch(/^Token [0-9a-f]{8} \(ci\) is already revoked\.\n$/)
+  expect(JSON.parse(await revoke('--json'))).toMatchObject({ name: 'ci', already_revoked: true })
+  expect((await bench.run('admin', 'token', 'list')).stdout).toMatch(/^ID .* CREATED \(UTC\) +EXPIRES\n/)
+})

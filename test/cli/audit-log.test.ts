@@ -36,10 +36,10 @@ test('each change is told, newest first, with what was and what is, in 80 column
           secrets last_four=${old} -> last_four=${old} expires=2026-11-22 00:00,
           last_four=${next}
 2026-11-21 00:00  cli    keys.edit    new      ${id.slice(-8)}
-          name dev -> new; metadata - -> owner=ann
+          name dev -> new; metadata none -> owner=ann
 2026-11-21 00:00  cli    keys.edit    dev      ${id.slice(-8)}
-          rpm 60 -> -; budget - -> $20; budget_period - -> month; expires - ->
-          2027-02-19 00:00
+          rpm 60 -> none; budget none -> $20; budget_period none -> month;
+          expires none -> 2027-02-19 00:00
 2026-11-21 00:00  cli    keys.create  dev      ${id.slice(-8)}
           name dev; scope all; rpm 60
 `)

@@ -98,7 +98,7 @@ describe('keys list', () => {
     expect(keys[0]).toMatchObject({ last_used_ms: HOUR, last_model: 'acme/large' })
     expect(await json('keys', 'show', 'dev')).toEqual(keys[0])
     expect((await bench.run('keys', 'list')).stdout).toContain(
-      '\n          $0.34 this month, $2.34 total; last used 2026-11-21 12:00 for\n          acme/large\n',
+      '\n          $0.34 this month, $2.34 total; last used 2026-11-21 12:00 UTC for\n          acme/large\n',
     )
   })
 

@@ -71,6 +71,11 @@ test('a new secret is made by a command, of which nothing is printed', async () 
   expect((await clinic.examine()).of('credentials')).toStartWith('ok: 1 stored credential, encrypted with')
 })
 
+test('without a stored credential, rotation fails before its note about backups', async () => {
+  const stderr = 'error: No credentials are stored yet, so there is no encryption key to rotate.\n'
+  expect(await clinic.run('secret', 'rotate')).toEqual({ code: 1, stdout: '', stderr })
+})
+
 test('at a terminal a secret is replaced once somebody has read what to keep first, and said yes', async () => {
   await typeIn()
   const read = () => readFileSync(clinic.path('secret'), 'utf8')

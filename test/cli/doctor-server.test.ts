@@ -75,7 +75,7 @@ describe('an upstream', () => {
     expect(code).toBe(0)
     expect(troubles).toEqual([
       'upstream here: warning: Down: connection refused (4 s ago). URL: http://127.0.0.1:1/v1.',
-      'models: warning: local/a: here: connection refused.',
+      'models: warning: local/a: upstream here: connection refused.',
     ])
     expect(of('models')).toStartWith('ok: 2 of 3 models')
   })
@@ -89,8 +89,8 @@ describe('an upstream', () => {
     expect(of('upstream keyed')).toBe(`warning: Not ready: ${reason}.`)
     expect(of('models').split('\n')).toEqual([
       'problem: No model is ready.',
-      'warning: local/a: here: connection refused.',
-      `warning: local/b, local/c: keyed: ${reason}.`,
+      'warning: local/a: upstream here: connection refused.',
+      `warning: local/b, local/c: upstream keyed: ${reason}.`,
     ])
   })
 
@@ -100,7 +100,7 @@ describe('an upstream', () => {
     })
     expect((await clinic.examine()).troubles).toEqual([
       'upstream here: warning: Circuit breakers: 1 of 1 not closed: local/a open for 7s. Last error: connection refused (4 s ago).',
-      'models: warning: local/a: here: 5 consecutive failures; circuit breaker open.',
+      'models: warning: local/a: upstream here: 5 consecutive failures; circuit breaker open.',
     ])
   })
 

@@ -98,7 +98,7 @@ describe('where all is well', () => {
       troubles: [
         `server: warning: No server is running. Start it: tollgate serve --data ${clinic.folder}`,
         'upstream keyed: warning: Not ready: the variable KEYED is not set here.',
-        'models: warning: local/b, local/c: keyed: the variable KEYED is not set here.',
+        'models: warning: local/b, local/c: upstream keyed: the variable KEYED is not set here.',
       ],
     })
     expect(of('models')).toStartWith('ok: 1 of 3 models ready.')

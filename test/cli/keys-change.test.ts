@@ -22,10 +22,10 @@ describe('keys show', () => {
     const { stdout } = await bench.run('keys', 'show', 'dev')
     expect(stdout).toStartWith(`Key ${id.slice(-8)} (dev), active\n  ID           ${id}\n`)
     expect(stdout).toContain(
-      `\n  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00\n  models       provider-0/`,
+      `\n  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00 UTC\n  models       provider-0/`,
     )
-    expect(stdout).toMatch(/\n {2}team {9}Blue \([0-9a-f]{8}\)\n {2}rpm {10}60\n {2}tpm {10}-\n/)
-    expect(stdout).toContain('\n  expires      2027-02-19 00:00\n  metadata     owner=ann\n')
+    expect(stdout).toMatch(/\n {2}team {9}Blue \([0-9a-f]{8}\)\n {2}rpm {10}60\n {2}tpm {10}none\n/)
+    expect(stdout).toContain('\n  expires      2027-02-19 00:00 UTC\n  metadata     owner=ann\n')
     expect(stdout).toContain('\n  budget used  $0.00 of $20/month (0%), resets on 2026-12-01\n')
     expect(stdout).toContain('\n  spent        $0.00 this month, $0.00 total\n  last used    never\n')
     expect(stdout.split('\n').filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
@@ -39,7 +39,7 @@ describe('keys show', () => {
     expect(keys).toEqual([shown])
     const secrets = [{ last_four: secret.slice(-4), created_ms: shown.created_ms, expires_ms: null }]
     expect(shown).toMatchObject({ status: 'revoked', secrets, revoked_ms: Date.UTC(2026, 10, 21) })
-    expect((await bench.run('keys', 'show', id)).stdout).toEndWith('\n  revoked      2026-11-21 00:00\n')
+    expect((await bench.run('keys', 'show', id)).stdout).toEndWith('\n  revoked      2026-11-21 00:00 UTC\n')
   })
 })
 
@@ -51,7 +51,7 @@ describe('keys edit', () => {
       stdout: `Updated key ${id.slice(-8)} (dev):
   name    dev -> new
   rpm     60 -> 120
-  budget  $20/month -> -
+  budget  $20/month -> none
 `,
       stderr: '',
     })
@@ -137,9 +137,9 @@ describe('keys rotate', () => {
     expect(stderr).not.toContain(stdout.trim())
     const shown = (await bench.run('keys', 'show', 'dev')).stdout
     expect(shown).toContain(
-      `  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00, expires 2026-11-22 00:00\n`,
+      `  key          sk-tg-…${secret.slice(-4)}, created 2026-11-21 00:00, expires 2026-11-22 00:00\n               UTC\n`,
     )
-    expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, created 2026-11-21 00:00\n`)
+    expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, created 2026-11-21 00:00 UTC\n`)
     expect((await bench.run('keys', 'list')).stdout).toContain(`…${secret.slice(-4)} …${stdout.trim().slice(-4)}`)
     // Either names the key.
     expect((await bench.run('keys', 'revoke', stdout.trim())).code).toBe(1)

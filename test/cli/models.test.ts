@@ -122,7 +122,7 @@ test('one model is shown by any of its names, with its routes and why it is not 
   serve()
   const { stdout } = await bench.run('models', 'show', 'fast')
   expect(stdout).toContain('local/tiny (Tiny, by local)\n')
-  expect(stdout).toContain('  ready         no: here: nobody listens there\n')
+  expect(stdout).toContain('  ready         no: upstream here: nobody listens there\n')
   expect(stdout).toContain('  aliases       fast\n')
   expect((await bench.run('models', 'show', 'acme/large')).stdout).toContain(
     '  route         paid: large-v1, priority 0, weight 1; ready; USD per million\n',
@@ -158,7 +158,7 @@ test('each route says whether it is ready and what it costs, and every price tha
   expect(shown.prices.map(toPrice).sort()).toEqual([' 0.0000025 false', ' 0.000005 true', 'paid 0.000001 true'])
   const { stdout } = await bench.run('models', 'show', 'acme/large')
   expect(stdout).toContain('  route         here: large, priority 2, weight 1; not ready: nobody listens\n')
-  expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+, current, only for paid; USD per million$/m)
+  expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+ UTC, current, only for paid; USD per$/m)
 })
 
 test('the price of a second of a local server is shown beside those of its tokens', async () => {

@@ -149,7 +149,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       '',
       'Charge',
       '  Call 1: not charged (failed before first token)',
-      '  Call 2: price price-2 set 2026-11-21 12:00; estimated: incomplete usage',
+      '  Call 2: price price-2 set 2026-11-21 12:00 UTC; estimated: incomplete usage',
       '    report from the upstream; Tollgate counted the rest',
       '    1000  prompt tokens      x $10 per million (prompt)      $0.01',
       '    15    completion tokens  x $10 per million (completion)  $0.00015',

@@ -122,7 +122,7 @@ test('teams list says beneath each what all of its keys are held to, and have sp
   await bench.run('teams', 'create', '--name', 'Free')
   const { stdout } = await bench.run('teams', 'list')
   expect(stdout).toMatch(
-    /^ID +NAME +BUDGET +CREATED\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 concurrent\n {10}\$0.00 this month, \$0.00 total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
+    /^ID +NAME +BUDGET +CREATED \(UTC\)\n\S+ +Blue +\$0.00 of \$200\/month.*\n {10}local only; openai\/\*; 600 rpm; 100000 tpm; 20 concurrent\n {10}\$0.00 this month, \$0.00 total\n\S+ +Free +- +2026-11-21 12:30\n {10}\$0.00 this month.*\n$/,
   )
 })
 
@@ -147,7 +147,7 @@ describe('teams show', () => {
   spent          $0.00 this month, $0.00 total
   keys           dev (…)
   inactive keys  old (…)
-  created        2026-11-21 12:30
+  created        2026-11-21 12:30 UTC
 `)
   })
 
@@ -186,7 +186,7 @@ describe('teams edit', () => {
       stdout: `Updated team ${id.slice(-8)} (Blue):
   name      Blue -> Red
   rpm       60 -> 600
-  max keys  10 per member -> -
+  max keys  10 per member -> none
 `,
       stderr: '',
     })

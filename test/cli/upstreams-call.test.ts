@@ -53,9 +53,9 @@ test('what is wrong is told with what to do, without the credential, and costs n
 test('one that nobody knows, and none at all, are refused without a call', async () => {
   const before = gateway.upstream.requests.length
   const unknown = await call('nowhere-at-all')
-  expect([unknown.code, unknown.stdout.replace(/\s+/g, ' ')]).toEqual([
+  expect([unknown.code, unknown.stderr]).toEqual([
     1,
-    expect.stringContaining('no ready model uses'),
+    expect.stringContaining("Unknown upstream 'nowhere-at-all'. Upstreams: "),
   ])
   expect(await call()).toMatchObject({ code: 2, stderr: expect.stringContaining('--call is billed') })
   expect(await bench.run('upstreams', 'test', 'paid', '--model', 'x')).toMatchObject({ code: 2 })

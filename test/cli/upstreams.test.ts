@@ -243,6 +243,15 @@ describe('upstreams test', () => {
     expect(json(gone.stderr).error.kind).toBe('upstreams_failed')
   })
 
+  test('logs of an unknown upstream suggest no start', async () => {
+    await declare()
+    expect(await bench.run('upstreams', 'logs', 'nobody')).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: "error: Unknown upstream 'nobody'. Upstreams: paid, here, off.\n",
+    })
+    expect((await bench.run('upstreams', 'logs', 'paid')).stderr).toContain('No log for paid: ')
+  })
+
   test.each([
     ['nobody', "Unknown upstream 'nobody'. Upstreams: paid, here, off."],
     ['off', 'is disabled. Enable it: tollgate upstreams edit off --enable'],

@@ -41,6 +41,9 @@ test('while nobody is set up, a terminal shows a link that makes the first owner
   const piped = await place.serve()
   expect(piped.stdout()).toContain('  dashboard  http://127.0.0.1:')
   expect(piped.stdout() + piped.stderr()).not.toContain('/setup')
+  const made = await place.run('admin', 'code')
+  const link = `${new URL(piped.baseUrl).origin}/admin/setup#${made.stdout.trim()}`
+  expect(made.stderr).toBe(`Open ${link} in a browser within 15 minutes, or enter this code at /admin/setup:\n`)
   piped.signal('SIGTERM')
   await piped.exited
   expect(await watch('--no-dashboard')).not.toContain('/admin')

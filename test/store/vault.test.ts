@@ -78,7 +78,7 @@ test.each([
   ['lost', () => rmSync(path), 'secret, the encryption key of stored credentials, is missing'],
   ['another one', () => writeFileSync(path, `${'ab'.repeat(32)}\n`), 'another file'],
   ['empty', () => writeFileSync(path, ''), 'is damaged: it is not an encryption key that Tollgate created'],
-  ['no file', putFolder, 'cannot read'],
+  ['no file', putFolder, "can't read"],
 ])('a secret that is %s is told of, and a server that runs goes on', async (_, spoil, words) => {
   const vault = createVault(folder.path)
   const sealed = await vault.seal(CREDENTIAL, PLACE)

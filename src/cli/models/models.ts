@@ -164,9 +164,9 @@ function toServedText({ served }: ShownRoute): string {
   return said.length === 0 ? '' : `server: ${said.join(', ')}`
 }
 
-/** Such as `set 2026-11-21 12:00, current, only for paid; USD per …`. */
+/** Such as `set 2026-11-21 12:00 UTC, current, only for paid; USD per …`. */
 function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: PriceOfModel): string {
-  const when = `set ${toTime(ms)}${inForce ? ', current' : ''}${upstream === null ? '' : `, only for ${upstream}`}`
+  const when = `set ${toTime(ms)} UTC${inForce ? ', current' : ''}${upstream === null ? '' : `, only for ${upstream}`}`
   return `${when}; ${toPrices(pricing)}`
 }
 

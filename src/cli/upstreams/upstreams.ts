@@ -176,9 +176,13 @@ function choose(ids: readonly string[], rows: readonly ShownUpstream[]): ShownUp
         'upstream_disabled',
         `Upstream ${toPrintable(id)} is disabled. Enable it: tollgate upstreams edit ${toPrintable(id)} --enable`,
       )
-    const names = rows.map((row) => row.id).join(', ')
-    throw new CommandError('unknown_upstream', `Unknown upstream '${toPrintable(id)}'. Upstreams: ${names || 'none'}.`)
+    throw unknownUpstream(id, rows)
   })
+}
+
+function unknownUpstream(id: string, rows: readonly ShownUpstream[]): CommandError {
+  const names = rows.map((row) => row.id).join(', ')
+  return new CommandError('unknown_upstream', `Unknown upstream '${toPrintable(id)}'. Upstreams: ${names || 'none'}.`)
 }
 
 const answers = ({ state }: UpstreamTest) => state === 'ready' || state === 'unknown'
@@ -217,11 +221,14 @@ async function logs(id: string, lines: string, io: Context): Promise<void> {
   const path = /^[a-z0-9][a-z0-9._-]*$/.test(id) ? logOf(io.dataFolder, id) : null
   const texts = path === null ? [] : await Promise.all([`${path}.1`, path].map(readLog))
   const text = texts.join('')
-  if (text === '')
+  if (text === '') {
+    const rows = await withAdmin(io, { readonly: true }, read)
+    if (!rows.some((row) => row.id === id)) throw unknownUpstream(id, rows)
     throw new CommandError(
       'no_log',
       `No log for ${toPrintable(id)}: Tollgate has not started a model server for it. Start one: tollgate upstreams start ${toPrintable(id)}`,
     )
+  }
   const written = text.trimEnd().split('\n').slice(-most)
   if (io.json) return printJson(io, { id, lines: written })
   io.stdout(`${written.map(toPrintable).join('\n')}\n`)
@@ -259,8 +266,9 @@ async function call(ids: readonly string[], model: string | undefined, io: Conte
       'no_server',
       `--call requires a running server. Start it: tollgate serve --data ${io.dataFolder}`,
     )
+  const chosen = await withAdmin(io, { readonly: true }, async (admin) => choose(ids, await read(admin)))
   const results: Called[] = []
-  for (const id of new Set(ids)) results.push(await callOne(id, model, io))
+  for (const { id } of chosen) results.push(await callOne(id, model, io))
   if (io.json) printJson(io, { upstreams: results })
   else io.stdout(toText(results, io))
   const failed = results.filter(({ state }) => state === 'failed')
