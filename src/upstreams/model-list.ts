@@ -28,7 +28,7 @@ export interface ListOptions extends Partial<ListLimits> {
   send?: Send
 }
 
-/** Throws `list_failed`: the upstream refused the credential, has no list, or sent something else. */
+/** Throws `list_failed`: the upstream rejected the credential, has no list, or sent something else. */
 export async function askModels(
   dialect: Pick<WireFormat, 'headers' | 'models'>,
   upstream: Upstream,
@@ -152,7 +152,7 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
   if (status === 401 || status === 403 || (status === 400 && /api[ _-]?key/i.test(said)))
     return failed(
       'credential',
-      `${url} refused the credential (${status})${words}. Check that it is complete and for this provider.`,
+      `${url} rejected the credential (${status})${words}. Check that it is complete and for this provider.`,
     )
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.get('location') ?? '', url)?.origin ?? 'nowhere'

@@ -120,7 +120,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     lists(onlyFor('authorization', 'Bearer another', openaiList('gpt-5'), refusal))
     const ran = await add('openai', '--yes')
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toContain('refused the credential (401): Incorrect API key provided. Check that it is complete')
+    expect(ran.stderr).toContain('rejected the credential (401): Incorrect API key provided. Check that it is complete')
     expect(await versions()).toBe(0)
   })
 
@@ -334,7 +334,7 @@ describe('a provider whose list is of what may be deployed', () => {
     lists(listed({ error: { message: 'Access denied.' } }, 401))
     const { code, stderr } = await add('azure', '--yes', '--models', 'chat=openai/gpt-4o')
     expect(code).toBe(1)
-    expect(stderr).toContain('refused the credential (401): Access denied.')
+    expect(stderr).toContain('rejected the credential (401): Access denied.')
   })
 })
 
