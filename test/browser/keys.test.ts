@@ -34,6 +34,14 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await browsing?.close()
   })
 
+  test('a setup link opened in a tab that already shows the page fills in its code', async () => {
+    await visit.open('/setup#old-code', 'Set up the dashboard')
+    await visit.open('/setup#new-code', 'Set up the dashboard')
+    const code = page.getByLabel('Code', { exact: true })
+    await page.waitForURL((url) => url.hash === '')
+    expect(await code.inputValue()).toBe('new-code')
+  })
+
   test('a stranger sets the dashboard up, and is shown the three steps to a first request', async () => {
     await browsing.setUp(visit, 'ann')
     expect(page.url()).toBe(`${browsing.origin}/admin`)

@@ -1,4 +1,5 @@
 /** Sign-in by password, passkey, identity provider, or code, and the setup of the first owner. Afterwards the requested page opens. */
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { address, open, toHref } from '../address/address.ts'
@@ -8,7 +9,7 @@ import type { Refusal } from '../api/refusal.ts'
 import { session, takesPasskeys, ways } from '../api/session.ts'
 import { PASSWORD_HINT } from '../people/words.ts'
 import { ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
-import { Form, TextField, useForm } from '../ui/form.tsx'
+import { Form, type FormState, TextField, useForm } from '../ui/form.tsx'
 import { Problem } from '../ui/notice.tsx'
 
 /** A link may have the code after the `#`, which browsers don't send. */
@@ -18,7 +19,20 @@ function takeCode(): string {
   return code
 }
 
-const codeOfAddress = takeCode()
+const codeOfAddress = signal(takeCode())
+
+/** A link opened in a tab that already shows its page changes only the hash. */
+addEventListener('hashchange', () => {
+  const code = isAuthPage() ? takeCode() : ''
+  if (code !== '') codeOfAddress.value = code
+})
+
+function useCode({ set }: FormState<{ code: string; name: string; password: string }>): void {
+  const { value: code } = codeOfAddress
+  useEffect(() => {
+    if (code !== '') set({ code })
+  }, [code])
+}
 
 const PATHS = { setup: '/setup', code: '/code' }
 
@@ -113,7 +127,8 @@ const NEW_PASSWORD = {
 } as const
 
 function WithCode() {
-  const form = useForm({ name: '', code: codeOfAddress, password: '' }, (values) => signIn(api.code.post(values)))
+  const form = useForm({ name: '', code: codeOfAddress.value, password: '' }, (values) => signIn(api.code.post(values)))
+  useCode(form)
   return (
     <AuthPage title="Use a code">
       <p class="dim">
@@ -139,7 +154,11 @@ function WithCode() {
 }
 
 function SetUp() {
-  const form = useForm({ code: codeOfAddress, name: '', password: '' }, (values) => signIn(api.setup.post(values)))
+  const form = useForm({ code: codeOfAddress.value, name: '', password: '' }, (values) =>
+    signIn(api.setup.post(values)),
+  )
+  useCode(form)
+  const hasLink = codeOfAddress.value !== ''
   return (
     <AuthPage title="Set up the dashboard">
       <p class="dim">Create the owner account. You can invite others later.</p>
@@ -150,9 +169,9 @@ function SetUp() {
           label="Code"
           isCode
           autoComplete="one-time-code"
-          autoFocus={codeOfAddress === ''}
+          autoFocus={!hasLink}
           hint={
-            codeOfAddress === '' && (
+            !hasLink && (
               <>
                 Printed when the server starts in a terminal. To get a new one, run <code>tollgate admin code</code> on
                 the server. <CopyButton text="tollgate admin code" label="Copy command" />
@@ -160,7 +179,7 @@ function SetUp() {
             )
           }
         />
-        <TextField of={form} name="name" label="Your name" autoComplete="username" autoFocus={codeOfAddress !== ''} />
+        <TextField of={form} name="name" label="Your name" autoComplete="username" autoFocus={hasLink} />
         <TextField of={form} label="Password" {...NEW_PASSWORD} />
       </Form>
       {ways.value.includes('oidc') && <ProviderLink />}

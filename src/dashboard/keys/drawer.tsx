@@ -82,7 +82,7 @@ function Facts({ of: key }: { of: KeyDocument }) {
             <code>…{last_four}</code> created <When ms={created_ms} />
             {expires_ms !== null && (
               <>
-                , {expires_ms > nowMs.value ? 'expires' : 'expired'} <When ms={expires_ms} />
+                , {expires_ms > nowMs.value ? 'expires' : 'expired'} <When ms={expires_ms} mayBeAhead />
               </>
             )}
           </p>

@@ -48,7 +48,7 @@ const FACTS: Readonly<Record<Kind, (value: unknown, of: Settable) => ComponentCh
   team: (_, { team }) => team ?? 'none',
   count: (value) => (typeof value === 'number' ? <Count count={value} /> : 'no limit'),
   budget: (_, of) => (of.budget_nano_usd === null ? 'none' : <Budget of={of} />),
-  time: (value) => (typeof value === 'number' ? <When ms={value} /> : 'never'),
+  time: (value) => (typeof value === 'number' ? <When ms={value} mayBeAhead /> : 'never'),
   metadata: (value) => {
     const notes = Object.entries(value ?? {})
     return notes.length === 0 ? null : notes.map((pair) => <Line key={pair[0]} code={pair.join('=')} />)
@@ -66,7 +66,7 @@ const Budget = ({ of }: { of: Budgeted }) => (
     <BudgetCell {...of} />
     {of.budget_reset_ms !== null && (
       <p class="hint">
-        Resets <When ms={of.budget_reset_ms} />
+        Resets <When ms={of.budget_reset_ms} mayBeAhead />
       </p>
     )}
   </>

@@ -216,7 +216,7 @@ export function Coded({ name, code, expiresMs }: CodedProps) {
         <strong>Shown once.</strong> The code works once, for <code>{name}</code>
         {expiresMs !== null && (
           <>
-            , and expires <When ms={expiresMs} />
+            , and expires <When ms={expiresMs} mayBeAhead />
           </>
         )}
         . Anyone with this code can sign in as them. Share it privately.

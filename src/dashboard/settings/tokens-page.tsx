@@ -82,7 +82,8 @@ const COLUMNS: readonly Column<Token>[] = [
     title: 'Expires',
     isFigure: true,
     sortBy: ({ expires_ms }) => expires_ms ?? Number.MAX_SAFE_INTEGER,
-    cell: ({ expires_ms }) => (expires_ms === null ? <span class="dim">never</span> : <When ms={expires_ms} />),
+    cell: ({ expires_ms }) =>
+      expires_ms === null ? <span class="dim">never</span> : <When ms={expires_ms} mayBeAhead />,
   },
   {
     name: 'made',
@@ -111,7 +112,7 @@ function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
         <Fact name="Secret">
           <code>{token.token}</code>
         </Fact>
-        <Fact name="Expires">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} />}</Fact>
+        <Fact name="Expires">{token.expires_ms === null ? 'never' : <When ms={token.expires_ms} mayBeAhead />}</Fact>
         <TimeFact name="Created" ms={token.created_ms} />
         <TimeFact name="Revoked" ms={token.revoked_ms} />
       </dl>

@@ -56,9 +56,10 @@ export const Percent = ({ share }: { share: number }) => (
 export const Latency = ({ ms }: { ms: number | null }) =>
   ms === null ? <None /> : <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>
 
-export const When = ({ ms }: { ms: number }) => (
+/** A past time is never `in a moment`, even if the server's clock is ahead; @param mayBeAhead for times such as an expiry */
+export const When = ({ ms, mayBeAhead = false }: { ms: number; mayBeAhead?: boolean }) => (
   <time class="figure-text" dateTime={toIso(ms)} title={toIso(ms)}>
-    {toWhen(ms, nowMs.value)}
+    {toWhen(ms, mayBeAhead ? nowMs.value : Math.max(ms, nowMs.value))}
   </time>
 )
 
