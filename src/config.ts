@@ -89,7 +89,7 @@ export const SETTINGS = {
     expected: 'a duration from 1s to 60s, or off',
   }),
   durability: setting('durability', 'Records and backups', '<level>', 'process', {
-    description: 'What recorded requests survive: a process crash (process), or power loss too (power)',
+    description: 'Recorded requests survive a process crash (process) or also power loss (power)',
     read: oneOf(['process', 'power'] as const),
     expected: 'process or power',
   }),

@@ -69,16 +69,16 @@ const FIELDS = keysOf(NO_USAGE)
 
 /** In display order; a null label is hidden. */
 export const PRICES = {
-  prompt: { word: 'Prompt', isOfTokens: true },
-  completion: { word: 'Response', isOfTokens: true },
-  input_cache_read: { word: 'Cache read', isOfTokens: true },
-  input_cache_write: { word: 'Cache write', isOfTokens: true },
-  input_cache_write_1h: { word: 'Cache write, 1 h', isOfTokens: true },
+  prompt: { word: 'Input', isOfTokens: true },
+  completion: { word: 'Output', isOfTokens: true },
+  input_cache_read: { word: 'Cached input', isOfTokens: true },
+  input_cache_write: { word: 'Cache writes', isOfTokens: true },
+  input_cache_write_1h: { word: '1-hour cache writes', isOfTokens: true },
   internal_reasoning: { word: 'Reasoning', isOfTokens: true },
-  audio: { word: 'Audio in prompt', isOfTokens: true },
-  audio_completion: { word: 'Audio in response', isOfTokens: true },
-  image_token: { word: 'Image in prompt', isOfTokens: true },
-  image_token_completion: { word: 'Image in response', isOfTokens: true },
+  audio: { word: 'Audio input', isOfTokens: true },
+  audio_completion: { word: 'Audio output', isOfTokens: true },
+  image_token: { word: 'Image input', isOfTokens: true },
+  image_token_completion: { word: 'Image output', isOfTokens: true },
   /** USD per image, as some providers publish: never charged. */
   image: { word: null, isOfTokens: false },
   request: { word: 'Per request', isOfTokens: false },

@@ -32,13 +32,13 @@ test('prices are told one by one, for a million and for a token, those that chan
   const after = { pricing: [{ ...price, prompt: '0.000002', request: '0.02' }, longer] }
   expect(toFieldChanges({ before: { pricing: [price] }, after })).toEqual([
     {
-      field: 'price: prompt',
+      field: 'price: input',
       before: '$1.25 per million ($0.00000125 per token)',
       after: '$2.00 per million ($0.000002 per token)',
     },
-    { field: 'price: request', before: '$0.01 each', after: '$0.02 each' },
-    { field: 'price: prompt above 200,000', before: null, after: '$2.50 per million ($0.0000025 per token)' },
-    { field: 'price: completion above 200,000', before: null, after: '$20.00 per million ($0.00002 per token)' },
+    { field: 'price: per request', before: '$0.01 each', after: '$0.02 each' },
+    { field: 'price: input above 200,000', before: null, after: '$2.50 per million ($0.0000025 per token)' },
+    { field: 'price: output above 200,000', before: null, after: '$20.00 per million ($0.00002 per token)' },
   ])
 })
 

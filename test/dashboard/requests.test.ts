@@ -5,6 +5,7 @@ import {
   merge,
   toCallBars,
   toEachText,
+  toExampleModel,
   toFailureText,
   toKindText,
   toListQuery,
@@ -85,6 +86,23 @@ test('the price of each is told for a million tokens, for a search, for a second
   expect([toKindText('compute_ms'), toEachText('compute_ms', '0.0005')]).toEqual([
     'ms of compute',
     '$0.0005 per second',
+  ])
+})
+
+test('items of the cost have the words of the token counts', () => {
+  expect(['prompt', 'cache_read', 'completion', 'web_searches'].map(toKindText)).toEqual([
+    ...['input', 'cached input', 'output', 'web searches'],
+  ])
+})
+
+test('the example request is for a model that exists, ready if any is', () => {
+  const [demo, down] = [
+    { slug: 'tollgate/demo', is_ready: true },
+    { slug: 'acme/down', is_ready: false },
+  ]
+  const large = { slug: 'acme/large', is_ready: true }
+  expect([[down, large, demo], [down, large], [down], []].map(toExampleModel)).toEqual([
+    ...['tollgate/demo', 'acme/large', 'acme/down', null],
   ])
 })
 

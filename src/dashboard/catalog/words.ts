@@ -1,6 +1,6 @@
 /** Texts of catalog changes. */
 import { AUDIT_WORDS } from '../../domain/changes.ts'
-import { isOfTokens } from '../../domain/usage.ts'
+import { isOfTokens, PRICES } from '../../domain/usage.ts'
 import { type FieldChange, toExactCount, toIso, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
 
@@ -59,6 +59,8 @@ function toText(field: string, value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
+const toPriceWord = (name: string) => PRICES[name as keyof typeof PRICES]?.word?.toLowerCase() ?? toWords(name)
+
 /** Each price per million, for comparison, and exact. */
 function toPriceFields({
   min_prompt_tokens: least,
@@ -67,7 +69,7 @@ function toPriceFields({
 }: Readonly<Record<string, string>>): [string, string][] {
   const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
-    `price: ${toWords(name)}${above}`,
+    `price: ${toPriceWord(name)}${above}`,
     isOfTokens(name) ? `${toPerMillion(usd)} per million ($${usd} per token)` : `$${usd} each`,
   ])
 }

@@ -31,7 +31,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
         <>
           <p class="drawer-line">
             <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
-            <span class="dim">id</span> <Id id={key.id} />
+            <span class="dim">ID</span> <Id id={key.id} />
           </p>
           <Spent of={key} />
           {open !== 'edit' && <LastDays of={key} />}

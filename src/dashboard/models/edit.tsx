@@ -198,7 +198,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>({ form
           label={PRICES[name].word}
           before="$"
           inputMode="decimal"
-          placeholder="same as prompt"
+          placeholder="same as input"
           hint={toExactPrice(form.values.value[name])}
         />
       ))}

@@ -34,7 +34,7 @@ export function PersonDrawer({ of: person, onClose }: { of: Person; onClose(): v
     <Overlay kind="drawer" title={person.name} onClose={onClose}>
       <p class="drawer-line">
         <State kind={STATUS_KINDS[person.status]}>{person.status}</State>
-        <span class="dim">id</span> <Id id={person.id} />
+        <span class="dim">ID</span> <Id id={person.id} />
       </p>
       {open === 'edit' ? <Edit of={person} onDone={close} /> : <Facts of={person} />}
       {open !== 'edit' && (

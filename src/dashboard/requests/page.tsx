@@ -23,6 +23,7 @@ import {
   STATUS_KINDS,
   STATUS_TEXTS,
   TIMES,
+  toExampleModel,
   toFailureText,
   toListQuery,
   toLiveQuery,
@@ -87,24 +88,30 @@ const Live = ({ state, isWanted }: { state: LiveState; isWanted: boolean }) => (
   </>
 )
 
-const NoRequests = ({ isNarrow }: { isNarrow: boolean }) =>
-  isNarrow ? (
+function NoRequests({ isNarrow }: { isNarrow: boolean }) {
+  const model = toExampleModel(useModels().data ?? [])
+  return isNarrow ? (
     <p class="dim">
       No matching requests. <a href={toHref('/requests')}>Clear filters</a>
     </p>
   ) : (
     <Empty title="No requests yet">
       <p>Requests appear here as they finish, with model, upstream, duration, and cost.</p>
-      <p>
-        Send the first one with your <a href={toHref('/keys')}>key</a>:
-      </p>
-      <Code label="Command that sends a request" text={EXAMPLE} />
+      {model !== null && (
+        <>
+          <p>
+            Send the first one with your <a href={toHref('/keys')}>key</a>:
+          </p>
+          <Code label="Command that sends a request" text={toExample(model)} />
+        </>
+      )}
     </Empty>
   )
+}
 
-const EXAMPLE = `curl ${location.origin}/v1/chat/completions \\
+const toExample = (model: string) => `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
-  -d '{"model":"tollgate/demo","messages":[{"role":"user","content":"Hello"}]}'`
+  -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`
 
 /** Links from the overview have times in ms. */
 const toTimeText = (word: string, text: string) =>

@@ -76,9 +76,22 @@ const UNPRICED: Readonly<Record<string, string>> = {
   image_token_completion: 'image output',
 }
 
-/** `cache_read` to `cache read`. */
-export const toKindText = (kind: string): string =>
-  kind === 'compute_ms' ? 'ms of compute' : kind.replaceAll('_', ' ')
+const KINDS: Readonly<Record<string, string>> = {
+  ...{ prompt: 'input', completion: 'output', cache_read: DETAILS.cached_tokens },
+  ...{ cache_write: DETAILS.cache_write_tokens, cache_write_1h: DETAILS.cache_write_1h_tokens },
+  ...{ audio_prompt: DETAILS.audio_prompt_tokens, audio_completion: DETAILS.audio_completion_tokens },
+  ...{ image_prompt: DETAILS.image_tokens, image_completion: DETAILS.image_completion_tokens },
+  compute_ms: 'ms of compute',
+}
+
+/** `cache_read` to `cached input`. */
+export const toKindText = (kind: string): string => KINDS[kind] ?? kind.replaceAll('_', ' ')
+
+/** A ready model for an example request, the free demo if there; null without models. */
+export function toExampleModel(models: readonly { slug: string; is_ready: boolean | null }[]): string | null {
+  const ready = models.filter(({ is_ready }) => is_ready !== false)
+  return (ready.find(({ slug }) => slug === 'tollgate/demo') ?? ready[0] ?? models[0])?.slug ?? null
+}
 
 /** Unit price; per million for tokens. */
 export function toEachText(kind: string, usd: string): string {

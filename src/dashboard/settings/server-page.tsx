@@ -169,7 +169,7 @@ export function BackupsPage() {
             </p>
             {button}
             <p class="dim">
-              For daily backups, set <code>backup-every</code> to 24h. Or from the command line:
+              For daily backups, set <code>backup-every</code> to 24h. Or create one from the command line:
             </p>
             <Code label="Command that creates a backup" text="tollgate backup tollgate.sqlite" />
           </Empty>

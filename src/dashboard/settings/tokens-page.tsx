@@ -105,7 +105,7 @@ function TokenDialog({ of: token, onClose }: { of: Token; onClose(): void }) {
     <Overlay title={`Token ${token.name}`} onClose={onClose}>
       <p class="drawer-line">
         <TokenState of={token} />
-        <span class="dim">id</span> <Id id={token.id} />
+        <span class="dim">ID</span> <Id id={token.id} />
       </p>
       <dl class="facts">
         <Fact name="Access">{SCOPE_WORDS[token.scope]}</Fact>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
+import { may } from '../api/session.ts'
 import { Form, type FormState } from '../ui/form.tsx'
 
 let shownPath: string | null = null
@@ -45,7 +46,7 @@ export function Page({ title, above, actions, children }: PageFrameProps) {
 
 export const NotForYou = () => (
   <Page title="No access">
-    <p>You don't have access to this page. Ask an owner to change your role.</p>
+    <p>You don't have access to this page.{!may('owner') && ' Ask an owner to change your role.'}</p>
   </Page>
 )
 

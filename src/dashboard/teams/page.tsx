@@ -95,7 +95,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
       {team !== null && (
         <>
           <p class="drawer-line">
-            <span class="dim">id</span> <Id id={team.id} />
+            <span class="dim">ID</span> <Id id={team.id} />
           </p>
           <Spent of={team} />
           {isEdited ? (

@@ -54,7 +54,7 @@ export const Percent = ({ share }: { share: number }) => (
 )
 
 export const Latency = ({ ms }: { ms: number | null }) =>
-  ms === null ? <None /> : <Exact exact={`${ms} ms`}>{toLatency(ms)}</Exact>
+  ms === null ? <None /> : <Exact exact={`${toExactCount(ms)} ms`}>{toLatency(ms)}</Exact>
 
 /** A past time is never `in a moment`, even if the server's clock is ahead; @param mayBeAhead for times such as an expiry */
 export const When = ({ ms, mayBeAhead = false }: { ms: number; mayBeAhead?: boolean }) => (
@@ -186,7 +186,7 @@ export const FieldChanges = ({ of: changes }: { of: readonly FieldChange[] }) =>
           {before !== null && after !== null && <span aria-hidden="true"> → </span>}
           {after !== null && (
             <ins>
-              <span class="unseen"> to </span>
+              {before !== null && <span class="unseen"> to </span>}
               {after}
             </ins>
           )}

@@ -23,7 +23,7 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
           name="id"
           label="Name"
           placeholder="openai"
-          hint="Used by routes and reports. It can't be changed later."
+          hint="Used by routes and reports. Can't be changed later."
           autoFocus
         />
       )}

@@ -20,7 +20,7 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's chat completions, Responses API and embeddings, and Anthropic's Messages, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, and Embeddings APIs and Anthropic's Messages API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
