@@ -2,7 +2,7 @@
 import { Kind } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 import { ValidationError } from 'elysia'
-import { explain } from '../domain/explain.ts'
+import { explain, toRule } from '../domain/explain.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
 import { ServiceError, type ServiceFailure } from '../domain/service-error.ts'
 import { NoRoute } from '../http/instance.ts'
@@ -114,7 +114,8 @@ function toSentence({ type, all }: ValidationError): [message: string, more: { f
 /** The expected values or bounds; null for other problems. */
 function toReason({ schema, value }: ValueError): string | null {
   const isKnown = value !== undefined && schema[Kind] !== 'Object' && schema[Kind] !== 'String'
-  return isKnown ? (explain(schema, value, { quotes: false })[0]?.message ?? null) : null
+  const [problem] = isKnown ? explain(schema, value, { quotes: false }) : []
+  return problem ? toRule(problem) : null
 }
 
 const isParseError = (error: unknown) =>

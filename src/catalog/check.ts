@@ -4,7 +4,7 @@
  */
 
 import type { TSchema } from '@sinclair/typebox'
-import { type Problem, toList } from '../domain/explain.ts'
+import { type Problem, toList, toRule } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 import { FEATURES } from '../domain/models.ts'
 import { toMode } from '../domain/usage.ts'
@@ -250,7 +250,8 @@ interface Can {
 const toNumber = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
 /** Turns a schema problem into advice. */
-export function toIssue({ segments, code, message, path }: Problem, schema: TSchema = CatalogSchema): Issue {
+export function toIssue(problem: Problem, schema: TSchema = CatalogSchema): Issue {
+  const { segments, code } = problem
   const name = String(segments.at(-1))
   const parent = segments.slice(0, -1)
   if (code === 'unknown_parameter') {
@@ -263,9 +264,6 @@ export function toIssue({ segments, code, message, path }: Problem, schema: TSch
   }
   if (code === 'missing_required_parameter') return { segments: parent, message: `${name} is missing.` }
   if (code === 'invalid_type' && segments.includes('pricing') && name !== 'pricing' && !CONDITIONS.has(name))
-    return { segments, message: `${strip(message, path)} Write a price in quotes, such as "0.00000015".` }
-  return { segments, message: strip(message, path) }
+    return { segments, message: `${toRule(problem)} Write a price in quotes, such as "0.00000015".` }
+  return { segments, message: toRule(problem) }
 }
-
-/** The path precedes each message anyway. */
-const strip = (message: string, path: string) => message.replace(` for '${path}'`, '').replace(` '${path}'`, '')

@@ -156,6 +156,13 @@ function brokenBound({ type, schema, value }: Refusal, quotes: boolean, at: Segm
   }
 }
 
+/** What a value must be, for an error that names its field: `must not be empty.`, `expected a value >= 1, but got 0 instead.` */
+export function toRule({ message, path }: Problem): string {
+  const text = message.replace(` for '${path}'`, '').replace(` '${path}'`, '')
+  if (/^Invalid: empty (string|array)\./.test(text)) return 'must not be empty.'
+  return text.replace(/^Invalid: [^.]+\. E/, 'e').replace(/^Invalid type: /, '')
+}
+
 /** `path`: JSON pointer (RFC 6901). */
 interface Refusal {
   type: ValueErrorType

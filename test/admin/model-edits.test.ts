@@ -298,9 +298,9 @@ test('viewers change nothing, not even to see a plan', async () => {
 
 test.each([
   [{ thinking: 'x' }, "Invalid value. Supported values are: 'adaptive', 'budget', and 'none'."],
-  [{ efforts: [] }, 'Invalid: empty array. Expected an array with minimum length 1, but got an empty array instead.'],
-  [{ weight: 0 }, 'Invalid: integer below minimum value. Expected a value >= 1, but got 0 instead.'],
-  [{ sampling: 'no' }, 'Invalid type: expected a boolean, but got a string instead.'],
+  [{ efforts: [] }, 'must not be empty.'],
+  [{ weight: 0 }, 'expected a value >= 1, but got 0 instead.'],
+  [{ sampling: 'no' }, 'expected a boolean, but got a string instead.'],
 ])('%j is refused by what it should be', async (body, why) => {
   const [field] = Object.keys(body)
   const { status, body: answer } = await ask('PUT', `${LARGE}/routes/paid/large`, body)

@@ -354,7 +354,7 @@ aliases:
     [
       'a limit of nothing',
       withUpstream('{ dialect: demo, local: true, rpm: 0 }'),
-      /:3: upstreams.u.rpm: .*integer below minimum/,
+      /:3: upstreams\.u\.rpm: expected a value >= 1, but got 0 instead\./,
     ],
     [
       'a limit that is no whole number',
