@@ -143,6 +143,7 @@ describe('a provider by its name', () => {
       "Invalid dialect: differs from its preset's.",
     ],
     [{ id: 'x', base_url: NEW.base_url }, 'dialect', 'Invalid dialect: set a dialect or a preset.'],
+    [{ ...NEW, base_url: '' }, 'base_url', 'Invalid base_url: must not be empty.'],
     [{ id: 'x', dialect: 'openai', base_url: null }, 'base_url', 'set a URL, such as https://api.openai.com/v1.'],
   ])('%j is refused with its field', async (body, field, words) => {
     const { status, body: answer } = await ask('POST', '/upstreams', body)
