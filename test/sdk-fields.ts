@@ -19,17 +19,17 @@ type Way = 'passes' | 'kept' | 'searches' | 'tool' | 'left out' | 'never' | 'hea
 const WAYS: Readonly<Record<Way, string>> = {
   passes: 'Passed through',
   dear: 'Passed through if the price is known; otherwise the request is translated without it',
-  kept: 'Passed through if the price is known; otherwise refused (400)',
+  kept: 'Passed through if the price is known; otherwise rejected (400)',
   searches: 'Passed through if the model can search and the price is known; otherwise dropped',
   unknown: 'The request is translated without it',
   fee: 'The request is translated without it',
   tool: 'Dropped',
   'left out': 'Dropped',
   header: 'Headers, of which only `betas` is passed through',
-  stored: 'Refused (400), because it refers to data stored at the provider',
-  later: 'Refused (400), because the response would have to be stored',
-  account: 'Refused (400), because it selects an account at the provider or its permissions',
-  never: 'Refused (400) for every upstream, even with `pass`',
+  stored: 'Rejected (400), because it refers to data stored at the provider',
+  later: 'Rejected (400), because the response would have to be stored',
+  account: 'Rejected (400), because it selects an account at the provider or its permissions',
+  never: 'Rejected (400) for every upstream, even with `pass`',
 }
 
 /** Parameters that the client libraries send as headers. */

@@ -23,7 +23,7 @@ describe('toPerToken', () => {
     [0.8999999999999999, '0.0000009'],
   ]
   for (const [usdPerMillion, perToken] of scenarios) {
-    test(`writes ${usdPerMillion} USD per million as ${perToken} without an exponent`, () => {
+    test(`writes $${usdPerMillion} per million as ${perToken} without an exponent`, () => {
       expect(toPerToken(usdPerMillion)).toBe(perToken)
     })
   }

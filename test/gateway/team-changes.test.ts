@@ -26,7 +26,7 @@ const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as c
 /** Without a cap a request may write 1,000 tokens; it reads ten and writes five. */
 const [MAX, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
 const spent = (requests: number) =>
-  `Budget exceeded for team \`crew\`: 0.002 USD per month limit, ${(requests * SPENT) / 1e9} USD spent`
+  `Budget exceeded for team \`crew\`: $0.002 per month limit, $${(requests * SPENT) / 1e9} spent`
 
 test('a larger budget lets its keys in, a smaller one refuses them, and what is spent stays spent', async () => {
   team('crew', budget(MAX))
