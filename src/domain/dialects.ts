@@ -1,4 +1,5 @@
 /** Dialects and settings of upstreams. */
+import { keysOf } from './json.ts'
 import type { LimitName } from './limits.ts'
 import type { Effort } from './models.ts'
 
@@ -105,16 +106,11 @@ export function renameSettings<T extends object>(
   entry: T,
   onRenamed: (was: keyof typeof RENAMED_SETTINGS) => void = () => {},
 ): T {
-  if (!Object.keys(RENAMED_SETTINGS).some((was) => was in entry)) return entry
-  const isOld = (name: string): name is keyof typeof RENAMED_SETTINGS =>
-    Object.hasOwn(RENAMED_SETTINGS, name) && !(RENAMED_SETTINGS[name as keyof typeof RENAMED_SETTINGS] in entry)
-  return Object.fromEntries(
-    Object.entries(entry).map(([name, value]) => {
-      if (!isOld(name)) return [name, value]
-      onRenamed(name)
-      return [RENAMED_SETTINGS[name], value]
-    }),
-  ) as T
+  const old = keysOf(RENAMED_SETTINGS).filter((was) => was in entry && !(RENAMED_SETTINGS[was] in entry))
+  if (old.length === 0) return entry
+  for (const was of old) onRenamed(was)
+  const toNow = new Map<string, string>(old.map((was) => [was, RENAMED_SETTINGS[was]]))
+  return Object.fromEntries(Object.entries(entry).map(([name, value]) => [toNow.get(name) ?? name, value])) as T
 }
 
 export type UpstreamOptions = Omit<UpstreamSettings, 'cost'> & { cost?: ReportedCost } & Required<
