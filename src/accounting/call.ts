@@ -210,7 +210,7 @@ export class Hold {
     return this.#goOn(used, spare)
   }
 
-  /** No other decision about the call is made meanwhile. */
+  /** Nothing else is decided about the call until then. */
   #orLess(decided: Decided, used: number, spare: number): Decided {
     const first = (error: GatewayError | null): Decided =>
       error === null ? null : this.#growTo(Math.max(this.tokens, used) + spare)

@@ -82,7 +82,7 @@ export async function backUp(source: Store, options: BackupOptions): Promise<Bac
     const kept = readRejected(dataFolder).flatMap((path) => requestsOf(join(dataFolder, path)))
     const examined = await check(part, options, { marked, kept: [...kept, ...completed.rejected], onHour })
     const bytes = sizeOf(part)
-    // Before the backup, so that whoever finds that finds the secret too.
+    // Before the backup, so that a backup is never without its secret.
     if (secretFile !== null) putSecret(join(dataFolder, SECRET), secretFile, force)
     finishPart(part, file, force)
     return { file, bytes, secretFile, ...completed, ...examined }

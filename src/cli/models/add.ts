@@ -30,11 +30,11 @@ export async function add(
   io: Context,
 ): Promise<void> {
   const { catalog, ...more } = flags
-  const beside = await loadStartCatalog(catalog, io)
-  const model = toLocalModel(path, more, io, requireDevice(beside, more.device ?? null))
+  const startCatalog = await loadStartCatalog(catalog, io)
+  const model = toLocalModel(path, more, io, requireDevice(startCatalog, more.device ?? null))
   const isApplied = storeOf(io.dataFolder).exists()
   if (isApplied) requireFree(await readTaken(io), model)
-  const declared = await declare(model, beside, io)
+  const declared = await declare(model, startCatalog, io)
   if (isApplied) await apply(declared.file, io)
   const hasServer = isApplied && (await findServer(io.dataFolder)).kind === 'server'
   if (io.json) return printJson(io, toDocument(model, declared, isApplied))
@@ -55,9 +55,9 @@ export async function addOnce(path: string, catalogFile: string | undefined, io:
       'already_served',
       `A server is already running on ${io.dataFolder}. Add the model to it: tollgate models add ${path}`,
     )
-  const beside = await loadStartCatalog(catalogFile, io)
-  requireDevice(beside, null)
-  const declared = await declare(model, beside, io)
+  const startCatalog = await loadStartCatalog(catalogFile, io)
+  requireDevice(startCatalog, null)
+  const declared = await declare(model, startCatalog, io)
   if (!io.json) tell(model, declared, io)
   return model.served.slug
 }

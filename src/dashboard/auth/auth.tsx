@@ -200,16 +200,16 @@ export async function loadSession(): Promise<void> {
 
 /** Redirects to the identity provider. */
 const PROVIDER_HREF = '/admin/api/oidc'
-const WISHED = 'tollgate-requested'
+const REQUESTED_PAGE = 'tollgate-requested'
 
 /** The identity provider sends the browser back to the first page, not to the requested one. */
 function keepRequestedPage(requested: string): void {
-  sessionStorage.setItem(WISHED, requested)
+  sessionStorage.setItem(REQUESTED_PAGE, requested)
 }
 
 function openRequestedPage(): void {
-  const requested = sessionStorage.getItem(WISHED)
-  sessionStorage.removeItem(WISHED)
+  const requested = sessionStorage.getItem(REQUESTED_PAGE)
+  sessionStorage.removeItem(REQUESTED_PAGE)
   if (requested !== null && address.value.path === '/') open(requested, { replace: true })
 }
 
