@@ -1,4 +1,5 @@
 /** `/admin/api/settings` (effective after a restart), `/status`, and `/backups`. */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
@@ -14,6 +15,7 @@ import {
 } from '../documents/server.ts'
 import { requireRevision, toDifference, toRevision } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { capitalize } from '../domain/text.ts'
 import type { Actor, ConfigStore, Settings as Rows } from '../store/config-store.ts'
 import { access } from './access.ts'
 import { actors } from './changes.ts'
@@ -173,7 +175,7 @@ function requireValid(settings: readonly SettingText[], name: string, text: stri
   if (!settings.some((setting) => setting.name === name))
     throw invalid(`Unknown setting '${name.slice(0, 64)}'. Settings are named like the flags of \`tollgate serve\`.`)
   const problem = text === null ? null : findSettingProblem(name, text)
-  if (problem !== null) throw invalid(`${problem.charAt(0).toUpperCase()}${problem.slice(1)}`)
+  if (problem !== null) throw invalid(capitalize(problem))
 }
 
 const isThere = (pair: [string, string | null]): pair is [string, string] => pair[1] !== null

@@ -1,7 +1,7 @@
 /** Text output of requests: the table of `requests list`, and the calls and cost breakdown of `requests show`. */
 import type { ChargeDocument, RequestDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
-import { count } from '../domain/text.ts'
+import { capitalize, count } from '../domain/text.ts'
 import { toDoubt, toUsd } from '../domain/usage.ts'
 import { isFar } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
@@ -202,7 +202,7 @@ function toEstimate({ estimated, status }: Call): string {
 function toLines({ charge }: Call): string {
   if (charge === null) return ''
   const condition = toConditionText(charge.item ?? {})
-  const tier = condition === '' ? '' : `    ${condition[0]?.toUpperCase()}${condition.slice(1)}:\n`
+  const tier = condition === '' ? '' : `    ${capitalize(condition)}:\n`
   const rows = charge.lines.map((line) => [`    ${line.count}`, toKind(line), toEach(line), `$${line.usd}`])
   const rounded = toUsd(charge.nano_usd) === charge.usd ? '' : `, rounded $${toUsd(charge.nano_usd)}`
   const [head = [], ...rest] = [...rows, ['    =', '', '', `$${charge.usd}${rounded}`]]

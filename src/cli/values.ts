@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { REPORT_PARAMETERS, type ReportParameter } from '../domain/report-filters.ts'
+import { uncapitalize } from '../domain/text.ts'
 import { toPastMs } from '../domain/time.ts'
 import { Misread, readBudget, readCount, readName } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
@@ -65,7 +66,7 @@ export function addParameters(
   for (const name of names) {
     const { argument, description } = REPORT_PARAMETERS[name]
     const flag = `--${name.replaceAll('_', '-')}${argument === null ? '' : ` ${argument}`}`
-    const text = description.replace(/^[A-Z]/, (letter) => letter.toLowerCase())
+    const text = uncapitalize(description)
     if (repeatable.includes(name)) command.option(flag, `${text} (repeatable)`, collect)
     else command.option(flag, text, defaults[name])
   }

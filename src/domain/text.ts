@@ -3,6 +3,12 @@
 /** `1 row`, `2 rows`. */
 export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
 
+/** As the beginning of a sentence. */
+export const capitalize = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+/** Within a sentence; a name such as `OpenID` or `OIDC` stays. */
+export const uncapitalize = (text: string) => text.replace(/^[A-Z](?=[a-z]*\b)/, (letter) => letter.toLowerCase())
+
 /** Control, joining, direction, and invisible characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 

@@ -2,9 +2,11 @@
  * Errors and `x-ratelimit-*` headers for exceeded limits, in OpenAI's words where it has some, because clients match on
  * them.
  */
+
 import { type ErrorKind, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import type { Budget, Limits } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
+import { capitalize } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget.ts'
 import type { RateLimiter, RateRefusal, Unit } from './rates.ts'
@@ -104,14 +106,12 @@ function toBudgetAdvice(refusal: BudgetRefusal): string {
   const later = resetMs === null ? '' : 'wait for the reset, '
   if (spentNanoUsd >= budget.nanoUsd) return toLargerAdvice(refusal)
   const smaller = 'lower max_tokens, use a cheaper model'
-  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return capitalized(`${smaller}, ${later}or ${larger}`)
-  return capitalized(`wait for running requests to finish, ${smaller}, or ${larger}`)
+  if (spentNanoUsd + askedNanoUsd > budget.nanoUsd) return `${capitalize(`${smaller}, ${later}or ${larger}`)}.`
+  return `Wait for running requests to finish, ${smaller}, or ${larger}.`
 }
 
 const toLargerAdvice = ({ resetMs }: BudgetRefusal): string =>
-  capitalized(`${resetMs === null ? '' : 'wait for the reset, or '}${ASK} budget`)
-
-const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+  `${capitalize(`${resetMs === null ? '' : 'wait for the reset, or '}${ASK} budget`)}.`
 
 interface RateHeaders {
   unit: Unit

@@ -1,9 +1,11 @@
 /** Writes `docs/reference/cli*.md` and `config.md` from the definitions: `bun run docs`. A test fails when they are stale. */
+
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { SETTING_GROUPS, SETTINGS, type SettingDefinition, toVariableName } from '../../src/config.ts'
+import { capitalize } from '../../src/domain/text.ts'
 
 const NOTE = '<!-- Written by `bun run docs`. Change the definitions in src, not this file. -->'
 
@@ -28,7 +30,6 @@ export const loadProgram = () => createProgram(io)
 /** Text in a cell: a pipe ends it, and angle brackets would be HTML. */
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '\\<')
 const code = (text: string) => `\`${text.replaceAll('|', '\\|')}\``
-const capitalize = (text: string) => text.replace(/^[a-z]/, (letter) => letter.toUpperCase())
 
 function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`

@@ -8,7 +8,7 @@ import { toKnown, toReasons } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Environment, Snapshot, Upstream } from '../../domain/snapshot.ts'
-import { count } from '../../domain/text.ts'
+import { capitalize, count } from '../../domain/text.ts'
 import { DAY_MS, dayOf, toAgo } from '../../domain/time.ts'
 import { checkServer as checkOwn } from '../../server/findings.ts'
 import type { Settings } from '../../store/config-store.ts'
@@ -82,7 +82,8 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   const bad = BAD[row.state]
   const where = row.state === 'down' && row.base_url !== null ? ` URL: ${row.base_url}.` : ''
   if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
-  if (row.process !== null && row.process.reason !== null) return warning(name, `${capital(toServerNote(row) ?? '')}.`)
+  if (row.process !== null && row.process.reason !== null)
+    return warning(name, `${capitalize(toServerNote(row) ?? '')}.`)
   const unused = toUnusedCredentials(row)
   if (unused.length > 0) return warning(name, `In use, but ${unused.join('; ')}.`)
   if (row.targets.some(({ breaker }) => breaker !== 'closed'))
@@ -94,8 +95,6 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   const state = row.state === 'healthy' ? 'Healthy' : 'Not checked yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last error: ${trouble}.`)
 }
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 const BAD: Partial<Record<ShownUpstream['state'], string>> = {
   down: 'Down',

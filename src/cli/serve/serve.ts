@@ -1,6 +1,8 @@
 /** `tollgate serve`: one option per setting in `config.ts`. */
+
 import { type Command, Option } from 'commander'
 import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
+import { uncapitalize } from '../../domain/text.ts'
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
 
@@ -11,7 +13,7 @@ const toList = (text: string, before?: string) => (before === undefined ? text :
 
 function toOption({ name, argument, byDefault, isList, ...setting }: SettingDefinition<unknown>): Option {
   const isOff = argument === null && byDefault === 'on'
-  const what = setting.description.replace(/^[A-Z](?![A-Z]|penID)/, (letter) => letter.toLowerCase())
+  const what = uncapitalize(setting.description)
   const notes = [isList && 'repeatable', argument && `default ${setting.defaultText ?? byDefault ?? 'none'}`]
   const note = notes.filter(Boolean).join('; ')
   const flag = argument === null ? `--${isOff ? 'no-' : ''}${name}` : `--${name} ${argument}`

@@ -1,5 +1,7 @@
 /** Texts of catalog changes. */
+
 import { AUDIT_WORDS } from '../../domain/changes.ts'
+import { capitalize } from '../../domain/text.ts'
 import { isOfTokens, PRICES } from '../../domain/usage.ts'
 import { type FieldChange, toExactCount, toIso, toPerMillion } from '../figures/figures.ts'
 import { toOriginWord } from '../upstreams/words.ts'
@@ -95,5 +97,5 @@ const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep'
 /** The cause of a version, such as `Applied the catalog: catalog.yaml`. */
 export function toVersionText({ action, subject }: { action: string; subject: string }): string {
   const words = WORDS[action] ?? action.replace('.', ': ')
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}: ${subject}`
+  return `${capitalize(words)}: ${subject}`
 }

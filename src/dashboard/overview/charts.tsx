@@ -2,7 +2,7 @@
 import { batch } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { type CsvCell, toCsv } from '../../domain/text.ts'
+import { type CsvCell, capitalize, toCsv } from '../../domain/text.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { toActor, toDeed, toObject } from '../audit/words.ts'
 import { toDay, toExactCount, toLatency, toMoment, toMoney, toPercent } from '../figures/figures.ts'
@@ -37,7 +37,7 @@ export function CostChart({ of, marks }: OverviewProps) {
       height={240}
       label={`Cost by ${range.by} and model`}
       title={`${toMoney(now.costNanoUsd, now.isEstimated)} ${range.text}${isMostly ? `, ${toPercent(share)} from ${dearest?.name}` : ''}`}
-      wholeText={range.text.replace(/^./, (letter) => letter.toUpperCase())}
+      wholeText={capitalize(range.text)}
       series={costs.map(({ name, values, total, isEstimated }, at) => ({
         ...{ name, values, color: COLORS[at] ?? '--faint', total: toMoney(total, isEstimated) },
         href: name === OTHER ? null : toRequests({ ...toShown(of), model: name }),

@@ -1,6 +1,8 @@
 /** Applies the chunks of a streamed completion to an answer. */
+
 import { asObject } from '../../domain/json.ts'
 import { costNanoUsd } from '../../domain/price.ts'
+import { capitalize } from '../../domain/text.ts'
 import { NO_USAGE, type PricingItem } from '../../domain/usage.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { toLatency, toMoney } from '../figures/figures.ts'
@@ -102,7 +104,7 @@ const toUsage = (usage: NonNullable<Chunk['usage']>): AnswerUsage => ({
 /** Ends an answer with an error. */
 export function breakOff(answer: Answer, why: string, nowMs: number): Answer {
   const isCut = answer.firstMs !== null
-  const sentence = `${why.slice(0, 1).toUpperCase()}${why.slice(1)}${/[.!?]$/.test(why) ? '' : '.'}`
+  const sentence = `${capitalize(why)}${/[.!?]$/.test(why) ? '' : '.'}`
   return {
     ...answer,
     state: isCut ? 'cut' : 'failed',

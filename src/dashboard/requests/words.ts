@@ -1,7 +1,9 @@
 /** Labels, filters, and call bars of requests. */
+
 import type { ChargeDocument } from '../../documents/request.ts'
 import { keysOf } from '../../domain/json.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
+import { capitalize } from '../../domain/text.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toExactCount, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -64,7 +66,7 @@ export function toTokensText(request: ChargeDocument): string {
 export function toUnpricedText(names: readonly string[], mode: string | null): string {
   const told = names.map((name) => (name === 'mode' ? `calls served as ${mode}` : (UNPRICED[name] ?? name)))
   const doubt = toDoubt(names, mode)
-  return `${doubt[0]?.toUpperCase()}${doubt.slice(1)}: no price is set for ${told.join(', ') || 'its model'}.`
+  return `${capitalize(doubt)}: no price is set for ${told.join(', ') || 'its model'}.`
 }
 
 const UNPRICED: Readonly<Record<string, string>> = {

@@ -1,6 +1,8 @@
 /** Lists with filters, headline figures, and form dialogs that resource pages share. */
+
 import { type ComponentChildren, Fragment } from 'preact'
 import { useState } from 'preact/hooks'
+import { capitalize } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
 import { Figure } from './figure.tsx'
 import { Form, type FormState, SelectField, useForm } from './form.tsx'
@@ -34,7 +36,7 @@ export function List<Row>({ what, columns, rows, all, idOf, filters, none, foot 
         {filters}
       </search>
       {rows.length > 0 ? (
-        <Table caption={what.charAt(0).toUpperCase() + what.slice(1)} {...{ columns, rows, idOf, most }} />
+        <Table caption={capitalize(what)} {...{ columns, rows, idOf, most }} />
       ) : (
         <p class="dim">
           {sentence} <a href={toHref(path)}>{link}</a>
