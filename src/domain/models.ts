@@ -74,7 +74,7 @@ export const MODEL_FIELDS: Readonly<Record<ModelFieldName, ModelField>> = {
   supported_features: {
     ...{ kind: 'features', says: 'Capabilities, such as `tools`.', label: 'Capabilities', fact: 'Capabilities' },
   },
-  enabled: { kind: 'flag', says: 'False: it cannot be called.', label: 'Enabled', no: 'disabled' },
+  enabled: { kind: 'flag', says: 'False: it cannot be called.', label: 'Enabled', no: 'requests for it fail' },
   listed: {
     ...{ kind: 'flag', says: 'True if model lists show it.', label: 'Show in model lists' },
     ...{ fact: 'Listed', no: 'hidden from model lists, but can be called' },

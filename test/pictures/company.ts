@@ -1,7 +1,7 @@
 /** Who they are in `month.ts`: what they have set up, and how they use it. */
 
 /** @param baseUrl of all upstreams, in place of their own. */
-export const toCatalog = (baseUrl?: string): string => `version: 1
+const toCatalog = (baseUrl?: string): string => `version: 1
 upstreams:
   openai: { dialect: openai, base_url: ${baseUrl ?? 'https://api.openai.com/v1'}, api_key: \${OPENAI_API_KEY} }
   anthropic: { dialect: openai, base_url: ${baseUrl ?? 'https://api.anthropic.com/v1'}, api_key: \${ANTHROPIC_API_KEY} }
@@ -37,7 +37,7 @@ const hosted = (vendor: string, name: string, firstTokenMs: number, tokensPerSec
   ...{ firstTokenMs, tokensPerSecond },
 })
 
-export const MODELS: readonly ModelPlan[] = [
+const MODELS: readonly ModelPlan[] = [
   hosted('openai', 'gpt-5', 1_400, 70),
   hosted('openai', 'gpt-5-mini', 620, 130),
   hosted('anthropic', 'claude-sonnet-4-5', 980, 75),
@@ -49,7 +49,7 @@ export const MODELS: readonly ModelPlan[] = [
 ]
 
 /** @param budget USD a month. */
-export const TEAMS: readonly { name: string; budget?: number }[] = [
+const TEAMS: readonly { name: string; budget?: number }[] = [
   { name: 'support', budget: 120 },
   { name: 'engineering', budget: 400 },
   { name: 'marketing', budget: 60 },
@@ -71,7 +71,7 @@ export interface KeyPlan {
   users?: readonly string[]
 }
 
-export const KEYS: readonly KeyPlan[] = [
+const KEYS: readonly KeyPlan[] = [
   {
     ...{ name: 'support-bot', team: 'support', budget: 100, requestsPerHour: 62, isSteady: true },
     uses: { 'openai/gpt-5-mini': 0.7, 'meta/llama-3.3-70b': 0.2, 'openai/gpt-5': 0.1 },
@@ -108,3 +108,24 @@ export const KEYS: readonly KeyPlan[] = [
     ...{ promptTokens: 9_800, completionTokens: 620, users: ['ann', 'farid', 'grace'] },
   },
 ]
+
+export interface Company {
+  /** As a catalog file. */
+  catalog: string
+  models: readonly ModelPlan[]
+  teams: typeof TEAMS
+  keys: readonly KeyPlan[]
+  nameOf(name: string): string
+}
+
+/** @param names of keys, teams, users, and models that have others here. */
+export function toCompany(names: Readonly<Record<string, string>>, baseUrl?: string): Company {
+  const renamed = (text: string, toPlace: (name: string) => string) =>
+    Object.entries(names).reduce((all, [from, to]) => all.replaceAll(toPlace(from), toPlace(to)), text)
+  const rename = <Part>(part: Part): Part => JSON.parse(renamed(JSON.stringify(part), (name) => `"${name}"`))
+  return {
+    catalog: renamed(toCatalog(baseUrl), (name) => `  ${name}:\n`),
+    ...rename({ models: MODELS, teams: TEAMS, keys: KEYS }),
+    nameOf: (name) => names[name] ?? name,
+  }
+}

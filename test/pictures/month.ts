@@ -26,7 +26,7 @@ import { countRequests } from '../../src/store/sqlite/ledger-reader.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { createRandom } from '../support/random.ts'
-import { KEYS, type KeyPlan, MODELS, type ModelPlan, TEAMS, toCatalog } from './company.ts'
+import { type Company, type KeyPlan, type ModelPlan, toCompany } from './company.ts'
 
 const DAYS = 64
 const BATCH = 500
@@ -44,17 +44,24 @@ const byDay = (weekday: number) => [0.16, 0.9, 1, 1.05, 1, 0.8, 0.22][weekday] ?
 /**
  * @param nowMs when it ends.
  * @param baseUrl in place of where their upstreams are.
+ * @param names in place of theirs.
  */
-export async function writeMonth(dataFolder: string, nowMs: number, baseUrl?: string): Promise<void> {
-  const text = toCatalog(baseUrl)
+export async function writeMonth(
+  dataFolder: string,
+  nowMs: number,
+  baseUrl?: string,
+  names: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const company = toCompany(names, baseUrl)
+  const { catalog: text } = company
   prepareDataFolder(dataFolder)
   const path = join(dataFolder, 'catalog.yaml')
   await Bun.write(path, text)
   const database = openDatabase(databasePath(dataFolder), { busyMs: 0 })
   try {
     migrate(database, null, nowMs - DAYS * DAY_MS)
-    const ids = await configure(database, { path, text }, nowMs)
-    writeRequests(database, ids, nowMs)
+    const ids = await configure(database, { path, company }, nowMs)
+    writeRequests(database, company, ids, nowMs)
     openMark(dataFolder, countRequests(database)).close()
     checkpointHere(database)
   } finally {
@@ -64,27 +71,28 @@ export async function writeMonth(dataFolder: string, nowMs: number, baseUrl?: st
 
 async function configure(
   database: Database,
-  { path, text }: { path: string; text: string },
+  { path, company }: { path: string; company: Company },
   nowMs: number,
 ): Promise<ReadonlyMap<string, Owner>> {
   const store = createConfigStore(database)
   const ago = (days: number) => ({ actor: 'cli', nowMs: nowMs - Math.round(days * DAY_MS) })
   const environment = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x' }
+  const { catalog: text } = company
   const { catalog } = await parseCatalog(text, { name: path, environment })
   const source = { name: path, path, origin: 'file' as const, text, modelFiles: [] }
   await applyCatalog(store, catalog, toApplyOptions(source, '0.1.0', ago(DAYS)))
   const teams = new Map<string, string>()
-  for (const { name, budget } of TEAMS) {
+  for (const { name, budget } of company.teams) {
     const { id } = await createTeam(store, { name, ...(budget && { budget: toBudget(budget) }) }, ago(DAYS - 0.1))
     teams.set(name, id)
   }
   const owners = new Map<string, Owner>()
-  for (const [at, { name, team, budget, models = [] }] of KEYS.entries()) {
+  for (const [at, { name, team, budget, models = [] }] of company.keys.entries()) {
     const options = { name, team, models, ...(budget && { budget: toBudget(budget) }) }
     const { key } = await createKey(store, options, ago(DAYS - 0.2 - at / 50))
     owners.set(name, { keyId: key.id, teamId: teams.get(team) ?? null })
   }
-  await editModel(store, 'meta/llama-3.3-70b', { maxOutputLength: 8_192 }, ago(16.4))
+  await editModel(store, company.nameOf('meta/llama-3.3-70b'), { maxOutputLength: 8_192 }, ago(16.4))
   await editModel(store, 'openai/gpt-5-mini', { pricing: [{ prompt: '0.00000025', completion: '0.000002' }] }, ago(5.3))
   return owners
 }
@@ -96,14 +104,14 @@ interface Owner {
   teamId: string | null
 }
 
-function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, nowMs: number): void {
+function writeRequests(database: Database, company: Company, owners: ReadonlyMap<string, Owner>, nowMs: number): void {
   const store = createLedgerWriter(database)
   const random = createRandom(7)
   const priceOf = database.query<{ priceId: string | null; pricing: string }, [string]>(
     "SELECT fields ->> 'priceId' AS priceId, fields -> 'pricing' AS pricing FROM catalog_entries WHERE kind = 'models' AND name = ? AND fields -> 'pricing' IS NOT NULL ORDER BY origin LIMIT 1",
   )
   const prices = new Map(
-    MODELS.map(({ slug }) => {
+    company.models.map(({ slug }) => {
       const { priceId = null, pricing = '[]' } = priceOf.get(slug) ?? {}
       return [slug, { priceId, pricing: JSON.parse(pricing) as PricingItem[] }]
     }),
@@ -115,9 +123,9 @@ function writeRequests(database: Database, owners: ReadonlyMap<string, Owner>, n
   }
   const firstMs = dayOf(nowMs) - (DAYS - 1) * DAY_MS
   for (let hourMs = firstMs; hourMs <= nowMs; hourMs += HOUR_MS) {
-    const times = toRequests(hourMs, firstMs, random).filter(({ createdMs }) => createdMs < nowMs - 60_000)
+    const times = toRequests(company, hourMs, firstMs, random).filter(({ createdMs }) => createdMs < nowMs - 60_000)
     for (const { createdMs, key } of times) {
-      const model = pickModel(key, random)
+      const model = pickModel(company, key, random)
       const owner = owners.get(key.name)
       const price = prices.get(model.slug)
       if (!owner || !price) throw new Error(`${key.name} or ${model.slug} is not there`)
@@ -160,19 +168,21 @@ function toRetried(record: LedgerRecord | undefined, createdMs: number): LedgerR
 }
 
 /** Who asks when within an hour, in order. */
-function toRequests(hourMs: number, firstMs: number, random: () => number) {
+function toRequests({ keys }: Company, hourMs: number, firstMs: number, random: () => number) {
   const date = new Date(hourMs)
   // A company that finds more uses for it.
   const growth = 0.75 + (hourMs - firstMs) / (DAYS * DAY_MS) / 2
   const rhythm = byHour(date.getUTCHours()) * byDay(date.getUTCDay()) * growth
-  return KEYS.flatMap((key) => {
-    const wanted = key.isSteady ? key.requestsPerHour * 0.6 : key.requestsPerHour * rhythm
-    const count = Math.floor(wanted * (0.7 + 0.6 * random()) + random())
-    return Array.from({ length: count }, () => ({ createdMs: hourMs + Math.floor(random() * HOUR_MS), key }))
-  }).sort((a, b) => a.createdMs - b.createdMs)
+  return keys
+    .flatMap((key) => {
+      const wanted = key.isSteady ? key.requestsPerHour * 0.6 : key.requestsPerHour * rhythm
+      const count = Math.floor(wanted * (0.7 + 0.6 * random()) + random())
+      return Array.from({ length: count }, () => ({ createdMs: hourMs + Math.floor(random() * HOUR_MS), key }))
+    })
+    .sort((a, b) => a.createdMs - b.createdMs)
 }
 
-function pickModel({ uses }: KeyPlan, random: () => number): ModelPlan {
+function pickModel({ models }: Company, { uses }: KeyPlan, random: () => number): ModelPlan {
   let left = random()
   const [[first] = []] = Object.entries(uses)
   const slug =
@@ -180,7 +190,7 @@ function pickModel({ uses }: KeyPlan, random: () => number): ModelPlan {
       left -= share
       return left < 0
     })?.[0] ?? first
-  const model = MODELS.find((one) => one.slug === slug)
+  const model = models.find((one) => one.slug === slug)
   if (!model) throw new Error(`there is no ${slug}`)
   return model
 }

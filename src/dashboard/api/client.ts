@@ -1,11 +1,19 @@
 /** Typed admin API client. Failures are thrown as `Refusal`; an expired session returns to sign-in. */
 import { treaty } from '@elysiajs/eden'
 import type { AdminApi } from '../../admin/app.ts'
+import { learnClock } from './clock.ts'
 import { readRefusal, UNREACHABLE } from './refusal.ts'
 import { endSession } from './session.ts'
 
 /** Dates stay strings and numbers. */
-export const api = treaty<AdminApi>(location.origin, { parseDate: false }).admin.api
+export const api = treaty<AdminApi>(location.origin, {
+  parseDate: false,
+  fetcher: (async (...asked: Parameters<typeof fetch>) => {
+    const response = await fetch(...asked)
+    learnClock(response.headers.get('date'))
+    return response
+  }) as typeof fetch,
+}).admin.api
 
 interface Answer<T> {
   data: T | null

@@ -7,9 +7,8 @@ import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
-import { type FormState, TextField } from '../ui/form.tsx'
+import { type FormState, SwitchField, TextField } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
-import { YesNoField } from '../ui/resource.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
 import { toCountsText, toVersionText } from './words.ts'
@@ -181,21 +180,17 @@ function Fields({ form }: { form: FormState<Values> }) {
         isCode
         lines={12}
       />
-      <YesNoField
+      <SwitchField
         of={form}
         name="prune"
-        label="Entries not in this file"
-        no="Keep"
-        yes="Remove those added from a file"
-        isNoFirst
+        label="Remove entries that aren't in this file"
+        hint="Only those added from a file."
       />
-      <YesNoField
+      <SwitchField
         of={form}
         name="discard_edits"
-        label="Manual changes"
-        no="Keep"
-        yes="Replace with the file's values"
-        isNoFirst
+        label="Discard manual changes"
+        hint="The file's values replace them."
       />
     </>
   )

@@ -7,8 +7,7 @@ import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFie
 import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
 import { toExactPrice } from '../figures/figures.ts'
-import { type FormState, SelectField, TextField, useOpened } from '../ui/form.tsx'
-import { YesNoField } from '../ui/resource.tsx'
+import { type FormState, SelectField, SwitchField, TextField, useOpened } from '../ui/form.tsx'
 import { deleteRoute, editModel, type Model, resetModel, setRoute } from './data.ts'
 import {
   type ModelValues,
@@ -63,7 +62,7 @@ const INPUTS: Readonly<Record<ModelField['kind'], (props: InputProps) => Compone
   tokens: ({ form, name, field }) => <TextField of={form} name={name} label={field.label} inputMode="numeric" />,
   features: FeatureFields,
   flag: ({ form, name, field: { label, no } }) => (
-    <YesNoField of={form} name={name} label={label} no={no === undefined ? 'No' : `No: ${no}`} />
+    <SwitchField of={form} name={name} label={label} hint={no && `Off: ${no}.`} />
   ),
 }
 
@@ -165,7 +164,7 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
       ]}
     />
     {form.values.value.price === 'own' && <PriceFields form={form} />}
-    <YesNoField of={form} name="enabled" label="Enabled" no="No: never used" />
+    <SwitchField of={form} name="enabled" label="Enabled" hint="Off: never used." />
   </>
 )
 

@@ -1,7 +1,7 @@
 /** Settings sent with every request: system message, tools, response format, parameters. */
 import type { ComponentChildren } from 'preact'
 import { Button } from '../ui/controls.tsx'
-import { SelectField, TextField } from '../ui/form.tsx'
+import { SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import {
   EFFORTS,
   EXAMPLE_SCHEMA,
@@ -138,15 +138,11 @@ function FormatPart() {
               <Button onClick={() => putIn('schema', EXAMPLE_SCHEMA)}>Insert example</Button>
             </div>
           )}
-          <SelectField
+          <SwitchField
             of={form}
             name="strict"
             label="Strict"
             hint="Requires all properties, allows no others, and guarantees a match."
-            options={[
-              ['yes', 'yes'],
-              ['no', 'no'],
-            ]}
           />
         </>
       )}

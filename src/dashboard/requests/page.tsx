@@ -12,7 +12,7 @@ import { toFilters } from '../reports/filters.ts'
 import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
-import { Count, Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Count, Latency, Money, nowMs, State, updateNow, When } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, type Option, Table, withChosen } from '../ui/table.tsx'
 import {
@@ -268,7 +268,7 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       timer = undefined
       const taken = waiting
       waiting = []
-      nowMs.value = Date.now()
+      updateNow()
       setArrived(({ of, rows }) => ({ of: address, rows: merge(taken, of === address ? rows : [], MAX_ROWS) }))
     }
     const stop = () => {

@@ -6,7 +6,7 @@ import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink } from '../ui/controls.tsx'
-import { Form, TextField, useForm, useOpened } from '../ui/form.tsx'
+import { Form, SwitchField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
 import { SubPages } from '../ui/tabs.tsx'
 import { editSetting, type Setting, useSettings } from './data.ts'
@@ -120,14 +120,18 @@ function Edit({ of, onClose }: SettingDialogProps) {
           )
         }
       >
-        <TextField
-          of={form}
-          name={name}
-          label="New value"
-          hint={`Enter ${setting.expected}. Takes effect after a restart.`}
-          isCode
-          autoFocus
-        />
+        {setting.expected === 'on or off' ? (
+          <SwitchField of={form} name={name} label="On" hint="Takes effect after a restart." values={['off', 'on']} />
+        ) : (
+          <TextField
+            of={form}
+            name={name}
+            label="New value"
+            hint={`Enter ${setting.expected}. Takes effect after a restart.`}
+            isCode
+            autoFocus
+          />
+        )}
       </Form>
     </>
   )

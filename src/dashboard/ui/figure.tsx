@@ -1,6 +1,7 @@
 /** Rounded figures whose exact value is in the title and in copied text. */
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { aheadMs } from '../api/clock.ts'
 import {
   type FieldChange,
   toCount,
@@ -15,14 +16,15 @@ import {
 
 const TICK_MS = 30_000
 
-/** Current time, updated every 30 seconds. */
-export const nowMs = signal(Date.now())
-setInterval(() => {
-  if (!document.hidden) nowMs.value = Date.now()
-}, TICK_MS)
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) nowMs.value = Date.now()
-})
+const tickMs = signal(Date.now())
+export const updateNow = () => {
+  if (!document.hidden) tickMs.value = Date.now()
+}
+setInterval(updateNow, TICK_MS)
+document.addEventListener('visibilitychange', updateNow)
+
+/** The server's time, updated every 30 seconds. */
+export const nowMs = computed(() => tickMs.value + aheadMs.value)
 
 /** @param exact text copied if only this figure is selected */
 const Exact = ({ exact, title = exact, children }: { exact: string; title?: string; children: ComponentChildren }) => (

@@ -212,6 +212,37 @@ export function SelectField<Values extends Record<string, string>>({
   )
 }
 
+/** @param values off and on */
+export function SwitchField<Values extends Record<string, string>>({
+  of,
+  name,
+  label,
+  hint,
+  wrong,
+  values: [off, on] = ['no', 'yes'],
+}: FieldProps<Values> & { values?: readonly [string, string] }) {
+  const { id, hintId, isWrong, refused } = useField(name, wrong)
+  return (
+    <div class="field">
+      <label class="switch-line" for={id}>
+        <input
+          {...{ id, name }}
+          type="checkbox"
+          // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox reports its state itself
+          role="switch"
+          class="switch"
+          checked={of.values.value[name] === on}
+          aria-describedby={hint || wrong || refused ? hintId : undefined}
+          aria-invalid={isWrong}
+          onChange={({ currentTarget: { checked } }) => of.set({ [name]: checked ? on : off } as Partial<Values>)}
+        />
+        {label}
+      </label>
+      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
+    </div>
+  )
+}
+
 interface EditFormProps<Values extends Record<string, string>> {
   of: FormState<Values>
   onCancel(): void

@@ -28,6 +28,13 @@ export function tell(text: string, kind: Notice['kind'] = 'good'): void {
   announce(text)
 }
 
+/** Puts the toasts above whatever was opened last. */
+function raise(at: HTMLElement | null): void {
+  if (at === null) return
+  at.hidePopover()
+  if (notices.peek().length > 0) at.showPopover()
+}
+
 /** For screen readers only. */
 export function announce(text: string): void {
   waiting.push(text)
@@ -35,7 +42,8 @@ export function announce(text: string): void {
 }
 
 function say(): void {
-  const live = document.getElementById('live')
+  // What is below an open dialog is inert, so screen readers don't read it.
+  const live = [...document.querySelectorAll('[data-live]')].at(-1)
   if (live) live.textContent = waiting[0] ?? ''
   setTimeout(() => {
     waiting.shift()
@@ -43,16 +51,21 @@ function say(): void {
   }, SAID_MS)
 }
 
-export const Notices = () => (
-  <div class="notices" aria-hidden="true">
-    {notices.value.map(({ id, text, kind }) => (
-      <p key={id} class={`notice ${kind}`}>
-        <Icon name={kind === 'good' ? 'check' : 'warning'} />
-        {text}
-      </p>
-    ))}
-  </div>
-)
+export function Notices() {
+  const at = useRef<HTMLDivElement>(null)
+  const { value } = notices
+  useLayoutEffect(() => raise(at.current), [value])
+  return (
+    <div ref={at} id="notices" class="notices" popover="manual" aria-hidden="true">
+      {value.map(({ id, text, kind }) => (
+        <p key={id} class={`notice ${kind}`}>
+          <Icon name={kind === 'good' ? 'check' : 'warning'} />
+          {text}
+        </p>
+      ))}
+    </div>
+  )
+}
 
 export const Problem = ({ of, retry }: { of: Refusal; retry?: () => void }) => (
   <div class="problem" role="alert">
@@ -91,6 +104,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
     const dialog = at.current
     isOpen.current = true
     dialog?.showModal()
+    raise(document.getElementById('notices'))
     return () => {
       isOpen.current = false
       dialog?.close()
@@ -120,6 +134,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
           <h2 id={titleId}>{title}</h2>
           <IconButton icon="close" label="Close" onClick={onClose} />
         </header>
+        <div class="unseen" role="status" data-live />
         {children}
       </div>
     </dialog>

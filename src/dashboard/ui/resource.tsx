@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks'
 import { capitalize } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
 import { Figure } from './figure.tsx'
-import { Form, type FormState, SelectField, useForm } from './form.tsx'
+import { Form, type FormState, useForm } from './form.tsx'
 import { Overlay, tell } from './notice.tsx'
 import { type Column, ListFoot, More, SearchFilter, STEP, Table } from './table.tsx'
 
@@ -59,26 +59,6 @@ export const Headline = ({ of: figures }: { of: readonly (readonly [name: string
     ))}
   </dl>
 )
-
-interface YesNoProps<Values extends Record<string, string>> {
-  of: FormState<Values>
-  name: keyof Values & string
-  label: string
-  yes?: string
-  no?: string
-  /** True if "no" is the default and comes first. */
-  isNoFirst?: boolean
-}
-
-export const YesNoField = <Values extends Record<string, string>>({
-  yes = 'Yes',
-  no = 'No',
-  isNoFirst = false,
-  ...field
-}: YesNoProps<Values>) => {
-  const options = [['yes', yes] as const, ['no', no] as const]
-  return <SelectField {...field} options={isNoFirst ? options.reverse() : options} />
-}
 
 interface FormDialogProps<Values extends Record<string, string>> {
   title: string

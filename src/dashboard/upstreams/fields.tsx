@@ -6,9 +6,8 @@ import { PlannedForm } from '../catalog/plan.tsx'
 import { RateFields } from '../keys/fields.tsx'
 import { Page } from '../shell/page.tsx'
 import { Icon } from '../ui/controls.tsx'
-import { type FormState, SelectField, TextField } from '../ui/form.tsx'
+import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { tell } from '../ui/notice.tsx'
-import { YesNoField } from '../ui/resource.tsx'
 import { createUpstream, usePresets } from './data.ts'
 import { losesCredential, NEW_UPSTREAM, toCredential, toPlaceHint, type UpstreamValues } from './words.ts'
 
@@ -34,15 +33,8 @@ export function UpstreamFields({ form, before }: { form: FormState<UpstreamValue
           <CredentialFields form={form} before={before} />
         </>
       )}
-      <YesNoField
-        of={form}
-        name="local"
-        label="Type"
-        no="Provider (billed at model prices)"
-        yes="Local (free)"
-        isNoFirst
-      />
-      {before !== null && <YesNoField of={form} name="enabled" label="Enabled" no="No: receives no requests" />}
+      <SwitchField of={form} name="local" label="Local" hint="Free. Off: a provider, billed at model prices." />
+      {before !== null && <SwitchField of={form} name="enabled" label="Enabled" hint="Off: receives no requests." />}
       <fieldset>
         <legend>Provider rate limits</legend>
         <RateFields form={form} />
