@@ -1,19 +1,33 @@
-/** Typed admin API client. Failures are thrown as `Refusal`; an expired session returns to sign-in. */
+/** Typed admin API client. Failures are thrown as `Refusal`; an ended session opens the sign-in dialog. */
 import { treaty } from '@elysiajs/eden'
 import type { AdminApi } from '../../admin/app.ts'
 import { learnClock } from './clock.ts'
+import { noteAnswer, noteLost } from './connection.ts'
 import { readRefusal, UNREACHABLE } from './refusal.ts'
 import { endSession } from './session.ts'
 
+/** Longer than the slowest report, and the slowest check of an upstream. */
+const ANSWER_MS = 120_000
+
+const fetcher = Object.assign(
+  async (url: string | URL | Request, init: RequestInit = {}) => {
+    // Bad networks swallow requests, and a page waits for one before it sends the next.
+    const signals = [AbortSignal.timeout(ANSWER_MS), ...(init.signal ? [init.signal] : [])]
+    try {
+      const response = await fetch(url, { ...init, signal: AbortSignal.any(signals) })
+      noteAnswer(response)
+      learnClock(response.headers.get('date'))
+      return response
+    } catch (error) {
+      noteLost()
+      throw error
+    }
+  },
+  { preconnect() {} },
+)
+
 /** Dates stay strings and numbers. */
-export const api = treaty<AdminApi>(location.origin, {
-  parseDate: false,
-  fetcher: (async (...asked: Parameters<typeof fetch>) => {
-    const response = await fetch(...asked)
-    learnClock(response.headers.get('date'))
-    return response
-  }) as typeof fetch,
-}).admin.api
+export const api = treaty<AdminApi>(location.origin, { parseDate: false, fetcher }).admin.api
 
 interface Answer<T> {
   data: T | null

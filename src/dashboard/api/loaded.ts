@@ -1,8 +1,9 @@
 /** API data cached by name: reopened pages show it while it reloads, and parts of a page share one request. */
-import { effect, type Signal, signal } from '@preact/signals'
+import { effect, type Signal, signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { Refusal } from './refusal.ts'
-import { session } from './session.ts'
+import { isConnected, returns } from './connection.ts'
+import { isPassing, Refusal } from './refusal.ts'
+import { hasEnded, session } from './session.ts'
 
 interface Loaded<T> {
   /** Null until the first response. */
@@ -58,7 +59,9 @@ async function reload(entry: Entry): Promise<void> {
     entry.problem.value = null
   } catch (error) {
     if (asked !== entry.asked) return
-    entry.problem.value = toRefusal(error)
+    const problem = toRefusal(error)
+    // The page says it once, keeps what it has, and reads again afterwards.
+    entry.problem.value = isPassing(problem) && entry.data.value !== null ? null : problem
   }
   entry.isLoading = false
   entry.answeredMs = Date.now()
@@ -83,6 +86,7 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
     entry.load = () => latest.current()
     entry.shown++
     const refresh = () => {
+      if (!isConnected.value || hasEnded.value) return
       // Don't restart a slow request.
       if (!entry.isLoading && Date.now() - entry.answeredMs >= NEW_MS) void reload(entry)
     }
@@ -131,6 +135,14 @@ export async function change<T>(asked: Promise<T>, ...names: readonly string[]):
   await Promise.all(names.map(reloadAll))
   return answer
 }
+
+/** After a restart or a new sign-in, open data may be old. */
+effect(() => {
+  if (returns.value === 0) return
+  untracked(() => {
+    for (const entry of kept.values()) if (entry.shown > 0) void reload(entry)
+  })
+})
 
 /** The next user must not see this user's data. */
 effect(() => {

@@ -13,14 +13,17 @@ export class Refusal extends Error {
 }
 
 export const UNREACHABLE = () =>
-  new Refusal("Can't reach the server. If it is restarting, try again in a moment.", 'unreachable')
+  new Refusal("Can't reach the server. This page reconnects when it is back.", 'unreachable')
 
 /** Reads an error of one of our APIs, a proxy's error page, or an empty response. */
 export function readRefusal(answer: unknown, status: number): Refusal {
   const { message, kind, code, field } = asObject(asObject(answer)?.error) ?? {}
   if (typeof message === 'string')
     return new Refusal(message, String(kind ?? code), typeof field === 'string' ? field : null)
-  // A proxy sends 503 while the server starts; 0 means no response.
-  if (status === 0 || status === 503) return UNREACHABLE()
+  // A proxy sends these while the server restarts; 0 means no response.
+  if ([0, 502, 503, 504].includes(status)) return UNREACHABLE()
   return new Refusal(`A proxy in front of the server returned an error (${status}).`, 'failed')
 }
+
+/** Problems that the page itself reports, once, until they are over. */
+export const isPassing = ({ kind }: Refusal): boolean => kind === 'unreachable' || kind === 'signed_out'

@@ -4,14 +4,17 @@ import { ROLES, type Role, type SignInMethod } from '../../domain/roles.ts'
 
 type Session =
   | { state: 'unknown' }
-  /** `isSetUp`: false before the first owner exists. `isOver`: the session expired. */
-  | { state: 'out'; isSetUp: boolean; isOver?: boolean }
+  /** `isSetUp`: false before the first owner exists. */
+  | { state: 'out'; isSetUp: boolean }
   | { state: 'in'; name: string; role: Role; hasPassword: boolean }
 
 export const session = signal<Session>({ state: 'unknown' })
 
+/** True while the session has ended and its page waits behind the sign-in dialog. */
+export const hasEnded = signal(false)
+
 export function endSession(): void {
-  session.value = { state: 'out', isSetUp: true, isOver: true }
+  if (session.value.state === 'in') hasEnded.value = true
 }
 
 export const ways = signal<readonly SignInMethod[]>(['password'])

@@ -6,11 +6,12 @@ import { address, open, toHref } from '../address/address.ts'
 import { hasPasskeys, prepare, usePasskey } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
 import type { Refusal } from '../api/refusal.ts'
-import { session, takesPasskeys, ways } from '../api/session.ts'
+import { resume } from '../api/resume.ts'
+import { hasEnded, session, takesPasskeys, ways } from '../api/session.ts'
 import { PASSWORD_HINT } from '../people/words.ts'
-import { ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
+import { Button, ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
 import { Form, type FormState, TextField, useForm } from '../ui/form.tsx'
-import { Problem } from '../ui/notice.tsx'
+import { Overlay, Problem } from '../ui/notice.tsx'
 
 /** A link may have the code after the `#`, which browsers don't send. */
 function takeCode(): string {
@@ -92,20 +93,71 @@ const ProviderOnly = () => (
   </AuthPage>
 )
 
+/** @param name of the user whose session ended, or ''. */
+function WithPassword({ name }: { name: string }) {
+  const form = useForm({ name, password: '' }, (values) => signIn(api.session.post(values)))
+  return (
+    <Form of={form} submit="Sign in">
+      <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus={name === ''} />
+      <TextField
+        of={form}
+        name="password"
+        label="Password"
+        type="password"
+        autoComplete="current-password"
+        autoFocus={name !== ''}
+      />
+    </Form>
+  )
+}
+
 function SignIn() {
-  const form = useForm({ name: '', password: '' }, (values) => signIn(api.session.post(values)))
   return (
     <AuthPage title="Sign in">
-      <Form of={form} submit="Sign in">
-        <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus />
-        <TextField of={form} name="password" label="Password" type="password" autoComplete="current-password" />
-      </Form>
+      <WithPassword name="" />
       {hasPasskeys() && <WithPasskey />}
       {ways.value.includes('oidc') && <ProviderLink />}
       <p class="door-more">
         Invited, or forgot your password? <a href={toHref(PATHS.code)}>Use a code</a>
       </p>
     </AuthPage>
+  )
+}
+
+/** After the session has ended: over the page, which keeps what was typed. */
+export function SignInAgain() {
+  const { value } = session
+  if (value.state !== 'in' || !hasEnded.value) return null
+  const { name } = value
+  return (
+    <Overlay title="Sign in again">
+      <div class="again">
+        <p>
+          Your session has ended. Sign in as <strong>{name}</strong> to continue where you were.
+        </p>
+        {ways.value.includes('password') && (
+          <>
+            <WithPassword name={name} />
+            {hasPasskeys() && <WithPasskey />}
+          </>
+        )}
+        {ways.value.includes('oidc') && (
+          <>
+            {/* In this tab, a redirect would lose the page. */}
+            <ButtonLink href={PROVIDER_HREF} target="_blank" rel="noopener">
+              Sign in with SSO in a new tab
+            </ButtonLink>
+            <p class="hint">Then return to this tab.</p>
+          </>
+        )}
+        <p class="door-more">
+          Not {name}?{' '}
+          <Button kind="quiet" onClick={() => location.reload()}>
+            Leave this page
+          </Button>
+        </p>
+      </div>
+    </Overlay>
   )
 }
 
@@ -216,6 +268,7 @@ function openRequestedPage(): void {
 /** @throws a Refusal. */
 async function signIn(asked: Parameters<typeof ask>[0]): Promise<void> {
   await ask(asked)
+  if (hasEnded.value) return resume()
   await loadSession()
   leaveAuthPage()
 }

@@ -56,7 +56,7 @@ let owner: string | null = null
 effect(() => {
   const { value } = session
   const isAnother = value.state === 'in' && owner !== null && owner !== value.name
-  if (isAnother || (value.state === 'out' && !value.isOver)) forget()
+  if (isAnother || value.state === 'out') forget()
   if (value.state === 'in') owner = value.name
 })
 

@@ -4,7 +4,9 @@ import type { RequestDocument } from '../../documents/request.ts'
 import { REQUEST_FILTERS } from '../../domain/report-filters.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
+import { returns } from '../api/connection.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
+import { resume } from '../api/resume.ts'
 import { isMember } from '../api/session.ts'
 import { toMoment } from '../figures/figures.ts'
 import { useKeys, useModels } from '../keys/data.ts'
@@ -297,6 +299,8 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       opened.onerror = () => {
         clearTimeout(calm)
         setState(opened.readyState === EventSource.CLOSED ? 'refused' : 'waiting')
+        // Browsers don't say why; the server or the session may have ended.
+        resume().catch(() => {})
       }
     }
     const look = () => {
@@ -310,7 +314,7 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       clearTimeout(timer)
       stop()
     }
-  }, [address, isWanted])
+  }, [address, isWanted, returns.value])
   return { arrived: arrived.of === address ? arrived.rows : [], state }
 }
 

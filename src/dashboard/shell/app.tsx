@@ -2,15 +2,16 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
 import { matchPath } from '../address/match.ts'
+import { isConnected, isOutdated, lookForUpdate, returns } from '../api/connection.ts'
 import { toRefusal } from '../api/loaded.ts'
-import type { Refusal } from '../api/refusal.ts'
+import { Refusal } from '../api/refusal.ts'
 import { mayTry, session } from '../api/session.ts'
-import { Auth, loadSession, signOut } from '../auth/auth.tsx'
+import { Auth, loadSession, SignInAgain, signOut } from '../auth/auth.tsx'
 import { Button, Icon, IconButton, Mark } from '../ui/controls.tsx'
-import { Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
+import { announce, Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
 import { isHelpOpen, MODIFIER } from './keyboard.ts'
 import { NotForYou, Page } from './page.tsx'
 import { PAGES, type PageEntry, type PageProps } from './pages.ts'
@@ -35,8 +36,39 @@ export function App() {
         <Auth problem={problem} retry={start} />
       )}
       <Help />
+      <SignInAgain />
+      <Connection />
       <Notices />
     </>
+  )
+}
+
+/** Above open drawers, too. */
+function Connection() {
+  const at = useRef<HTMLParagraphElement>(null)
+  const text = !isConnected.value ? 'Reconnecting…' : isOutdated.value ? 'A new version is running.' : ''
+  useEffect(() => {
+    if (text === '') return
+    at.current?.showPopover()
+    announce(text)
+  }, [text])
+  if (text === '') return null
+  return (
+    <p ref={at} key={text} class="connection" popover="manual">
+      {!isConnected.value ? (
+        <>
+          <span class="pulse" aria-hidden="true" />
+          {text}
+        </>
+      ) : (
+        <>
+          {text}{' '}
+          <Button kind="quiet" onClick={() => location.reload()}>
+            Reload
+          </Button>
+        </>
+      )}
+    </p>
   )
 }
 
@@ -84,14 +116,27 @@ export function loadFirst(): void {
   if (page) load(page).catch(() => {})
 }
 
+/** Browsers don't load a part again that failed to load. */
+const NOT_LOADED = new Refusal("Can't load this page from the server. Reload it.", 'unreachable')
+
 function Loading({ page, params }: PageProps & { page: PageEntry }) {
-  const [problem, setProblem] = useState<Error | null>(null)
+  const [problem, setProblem] = useState<Refusal | null>(null)
   const [, draw] = useState(0)
   const Content = loaded.get(page)
   useEffect(() => {
     // Also redraws if it loaded after this render.
-    load(page).then(() => draw(1), setProblem)
+    load(page).then(
+      () => draw(1),
+      () => {
+        setProblem(NOT_LOADED)
+        void lookForUpdate()
+      },
+    )
   }, [page])
+  const isBack = useRef(returns.value).current !== returns.value
+  useEffect(() => {
+    if (problem && isBack) location.reload()
+  }, [problem, isBack])
   if (Content) return <Content params={params} />
   if (problem === null)
     return (
@@ -99,8 +144,7 @@ function Loading({ page, params }: PageProps & { page: PageEntry }) {
         <RowsRoom />
       </PageRoom>
     )
-  // After a server upgrade, an open page requests chunks that no longer exist.
-  return <Problem of={toRefusal(problem)} retry={() => location.reload()} />
+  return <Problem of={problem} retry={() => location.reload()} />
 }
 
 type Offered = NonNullable<PageEntry['offered']> & { path: string }

@@ -21,6 +21,8 @@ export const Button = ({ kind = 'plain', icon, children, type = 'button', ...oth
 
 interface LinkProps extends Looks {
   href: string
+  target?: '_blank'
+  rel?: 'noopener'
   /** True if the shortcut `n` clicks it. */
   'data-new'?: boolean
 }

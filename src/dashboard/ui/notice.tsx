@@ -90,8 +90,8 @@ export const Empty = ({ title, children }: { title: string; children: ComponentC
 interface OverlayProps {
   title: ComponentChildren
   kind?: 'dialog' | 'drawer'
-  /** Must unmount the overlay. */
-  onClose(): void
+  /** Must unmount the overlay. Without it, only what is inside ends the overlay. */
+  onClose?: (() => void) | undefined
   children: ComponentChildren
 }
 
@@ -119,20 +119,22 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
       onCancel={(event) => {
         if (event.target !== at.current) return
         event.preventDefault()
-        onClose()
+        onClose?.()
       }}
       onClose={(event) => {
         // Some browsers close it anyway when Escape is pressed twice.
-        if (event.target === at.current && isOpen.current) onClose()
+        if (at.current === null || event.target !== at.current || !isOpen.current) return
+        if (onClose) onClose()
+        else at.current.showModal()
       }}
       onClick={(event) => {
-        if (event.target === at.current) onClose()
+        if (event.target === at.current) onClose?.()
       }}
     >
       <div class="overlay-inside">
         <header class="overlay-head">
           <h2 id={titleId}>{title}</h2>
-          <IconButton icon="close" label="Close" onClick={onClose} />
+          {onClose && <IconButton icon="close" label="Close" onClick={onClose} />}
         </header>
         <div class="unseen" role="status" data-live />
         {children}

@@ -1,0 +1,92 @@
+/** Whether the server answers and runs the version of this page. While it doesn't answer, one probe asks for the whole page. */
+import { signal } from '@preact/signals'
+
+export const isConnected = signal(true)
+
+/** Counts when the server or the session was back: then open data is read again, and streams reopen. */
+export const returns = signal(0)
+
+/** True if the server has pages of another version, so that parts of this one may no longer load. */
+export const isOutdated = signal(false)
+
+const PROBED = '/admin/api/session'
+const FIRST_MS = 1_000
+const MAX_MS = 15_000
+const PROBE_MS = 10_000
+
+let timer: ReturnType<typeof setTimeout> | undefined
+let failures = 0
+let isProbing = false
+
+/** Proxies answer for a server that is down, with a page of their own. */
+export const isFromProxy = (status: number, type: string | null): boolean =>
+  [502, 503, 504].includes(status) && !type?.startsWith('application/json')
+
+/** Notes that the server answered, or that only a proxy did. */
+export function noteAnswer({ status, headers }: Pick<Response, 'status' | 'headers'>): void {
+  if (isFromProxy(status, headers.get('content-type'))) {
+    noteLost()
+    return
+  }
+  failures = 0
+  if (isConnected.value) return
+  clearTimeout(timer)
+  isConnected.value = true
+  returns.value++
+  void lookForUpdate()
+}
+
+export function noteLost(): void {
+  if (!isConnected.value) return
+  isConnected.value = false
+  schedule()
+}
+
+/** Random, so that the pages of a team don't all ask at once. */
+export const toPauseMs = (failed: number, random: number): number =>
+  Math.min(MAX_MS, FIRST_MS * 2 ** Math.min(failed, 10)) * (0.5 + random / 2)
+
+function schedule(): void {
+  clearTimeout(timer)
+  timer = setTimeout(probe, toPauseMs(failures++, Math.random()))
+}
+
+async function probe(): Promise<void> {
+  // `visibilitychange` probes at once.
+  if (isProbing || isConnected.value || document.hidden) return
+  isProbing = true
+  try {
+    noteAnswer(await fetch(PROBED, { cache: 'no-store', signal: AbortSignal.timeout(PROBE_MS) }))
+  } catch {
+    // The next probe follows.
+  }
+  isProbing = false
+  if (!isConnected.value) schedule()
+}
+
+const LOOK_MS = 10 * 60_000
+let lookedMs = Date.now()
+
+/** Assets are named by their content. */
+const toAssets = (page: Document) =>
+  [...page.querySelectorAll('script[src], link[rel="stylesheet"]')].map(
+    (one) => one.getAttribute('src') ?? one.getAttribute('href'),
+  )
+
+export async function lookForUpdate(): Promise<void> {
+  lookedMs = Date.now()
+  const response = await fetch('/admin', { cache: 'no-store' }).catch(() => null)
+  if (!response?.ok) return
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+  // A proxy's login page is no version of ours.
+  if (page.getElementById('app') === null) return
+  isOutdated.value = toAssets(page).join() !== toAssets(document).join()
+}
+
+addEventListener('online', probe)
+addEventListener('offline', noteLost)
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return
+  void probe()
+  if (isConnected.value && Date.now() - lookedMs > LOOK_MS) void lookForUpdate()
+})

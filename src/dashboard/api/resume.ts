@@ -1,0 +1,23 @@
+/** Checks whether the user of an open page is still signed in, and continues once they are again. */
+import { api, ask } from './client.ts'
+import { returns } from './connection.ts'
+import { endSession, hasEnded, session } from './session.ts'
+
+/** @throws a Refusal. */
+export async function resume(): Promise<void> {
+  const { value: before } = session
+  if (before.state !== 'in') return
+  const found = await ask(api.session.get())
+  if (found.name === null) return endSession()
+  // Nothing of one user's page may be left for another.
+  if (found.name !== before.name) return location.reload()
+  if (found.role !== before.role) session.value = { ...before, role: found.role }
+  if (!hasEnded.value) return
+  hasEnded.value = false
+  returns.value++
+}
+
+/** Another tab may have signed out, or in as someone else. */
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) resume().catch(() => {})
+})
