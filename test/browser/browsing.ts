@@ -35,6 +35,8 @@ interface VisitOptions {
   width?: number
   /** The origin of another site that is visited, too; what the browser complains of there is its own affair. */
   elsewhere?: string
+  /** Set while its server is down: connections that fail are no complaint then. */
+  outage?: { isDown: boolean }
   /** What another visit's `context.storageState()` has: the session of whoever has signed in there. */
   state?: Awaited<ReturnType<BrowserContext['storageState']>>
 }
@@ -95,7 +97,7 @@ export async function startBrowsing(
 async function visit(
   browser: Browser,
   origin: string,
-  { colours = 'light', width = 1_280, elsewhere, state }: VisitOptions = {},
+  { colours = 'light', width = 1_280, elsewhere, outage, state }: VisitOptions = {},
 ) {
   const context = await browser.newContext({
     colorScheme: colours,
@@ -107,6 +109,7 @@ async function visit(
   const page = await context.newPage()
   const complaints: string[] = []
   const complain = (complaint: string) => {
+    if (outage?.isDown && complaint.includes('net::ERR_')) return
     if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
   }
   page.on('console', (message) => {

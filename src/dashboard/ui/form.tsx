@@ -3,7 +3,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
-import type { Refusal } from '../api/refusal.ts'
+import { Refusal } from '../api/refusal.ts'
 import { Button, Icon } from './controls.tsx'
 
 export interface FormState<Values extends Record<string, string>> {
@@ -36,12 +36,24 @@ export function useForm<Values extends Record<string, string>>(
       try {
         await send(values.value)
       } catch (error) {
-        problem.value = toRefusal(error)
+        problem.value = inForm(toRefusal(error))
       }
       isBusy.value = false
     },
   }
 }
+
+/** Says in a form what became of what was sent. */
+function inForm(refusal: Refusal): Refusal {
+  const { kind } = refusal
+  if (kind === 'unreachable') return new Refusal(LOST, kind)
+  return kind === 'signed_out' ? new Refusal(SIGNED_OUT, kind) : refusal
+}
+
+/** True because edits carry a revision, and names are unique. */
+const LOST =
+  "No response from the server, so this may not be saved. Send it again when it's back: it isn't applied twice."
+const SIGNED_OUT = 'Your session had ended, so this was not saved. Sign in, then send it again.'
 
 /** The object as it was when the form opened, so that a background reload doesn't change what the user edits. */
 export const useOpened = <T extends object>(of: T): T => useState(of)[0]

@@ -1,0 +1,102 @@
+/** What people type stays theirs: edits at the same time, sessions that end, and servers that restart. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import {
+  type Browsing,
+  expectAccessible,
+  hasNoChromium,
+  PASSWORD,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
+
+describe.skipIf(hasNoChromium)('in a browser', () => {
+  let browsing: Browsing
+  let ann: Visit
+  const outage = { isDown: false }
+  beforeAll(async () => {
+    browsing = await startBrowsing()
+    ann = await browsing.visit({ outage })
+    await browsing.setUp(ann, 'ann')
+    await browsing.place.run('keys', 'create', '--name', 'dev')
+  })
+  afterAll(async () => {
+    await ann?.close()
+    await browsing?.close()
+  })
+
+  const press = ({ page }: Visit, name: string) => page.getByRole('button', { name, exact: true }).click()
+  const openEdit = async (visit: Visit) => {
+    await visit.open('/keys', 'Keys')
+    await visit.page.getByRole('link', { name: 'dev', exact: true }).click()
+    await press(visit, 'Edit')
+  }
+  const readKey = async (name: string) =>
+    JSON.parse((await browsing.place.run('keys', 'show', name, '--json')).stdout) as Record<string, unknown>
+
+  test('after the session has ended, the same user signs in over the page and saves what they had typed', async () => {
+    const { page, context } = ann
+    await openEdit(ann)
+    await page.getByLabel('Requests per minute').fill('60')
+    await context.clearCookies()
+    await press(ann, 'Save')
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    await dialog.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Requests per minute').inputValue()).toBe('60')
+    await press(ann, 'Save')
+    await page.getByText('Saved. Applies to new requests.').first().waitFor()
+    expect((await readKey('dev')).rpm).toBe(60)
+  })
+
+  test('who signs in instead finds nothing of the first user', async () => {
+    const { stdout } = await browsing.place.run('admin', 'create', 'bob', '--role', 'viewer', '--json')
+    const { code } = JSON.parse(stdout)
+    const bob = await browsing.visit()
+    await bob.page.goto(`${browsing.origin}/admin/code#${code}`)
+    await bob.page.getByLabel('Name').fill('bob')
+    await bob.page.getByLabel('New password').fill(PASSWORD)
+    await press(bob, 'Set password')
+    await bob.page.getByRole('heading', { level: 1 }).waitFor()
+    await bob.close()
+    const { page, context } = ann
+    await openEdit(ann)
+    await page.getByLabel('Name').fill('of ann')
+    await context.clearCookies()
+    await press(ann, 'Save')
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+    await dialog.getByLabel('Name').fill('bob')
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'bob', exact: true }).waitFor()
+    expect(await page.getByLabel('Name').count()).toBe(0)
+    await ann.open('/keys', 'Keys')
+    await press(ann, 'Sign out')
+    await page.getByLabel('Name').fill('ann')
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'ann', exact: true }).waitFor()
+  })
+
+  test('when the server restarts, the page reconnects with its form, and says nothing of it afterwards', async () => {
+    const { page } = ann
+    await openEdit(ann)
+    await page.getByLabel('Tokens per minute').fill('5000')
+    outage.isDown = true
+    browsing.server.signal('SIGTERM')
+    await browsing.server.exited
+    await press(ann, 'Save')
+    await page.getByText('No response from the server').waitFor()
+    await page.getByText('Reconnecting…').first().waitFor()
+    await browsing.place.serve(['--port', new URL(browsing.origin).port])
+    await page.locator('.connection').waitFor({ state: 'detached' })
+    outage.isDown = false
+    expect(await page.getByText("Can't reach the server").count()).toBe(0)
+    await press(ann, 'Save')
+    await page.getByText('Saved. Applies to new requests.').first().waitFor()
+    expect((await readKey('dev')).tpm).toBe(5_000)
+  })
+})
