@@ -159,7 +159,7 @@ function LastRequests({ of: key }: { of: KeyDocument }) {
         {requests.map(({ id, created_ms, model, status, cost_nano_usd, duration_ms, estimated }) => (
           <li key={id} class="last-request">
             <State kind={REQUEST_KINDS[status]}>{STATUS_TEXTS[status]}</State>
-            <a href={toHref(`/requests/${id}`)}>
+            <a href={toHref(`/requests/${id}`)} title={model}>
               <code>{model}</code>
             </a>
             <span class="dim">{duration_ms !== null && <Latency ms={duration_ms} />}</span>

@@ -211,6 +211,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
         <select
           {...{ id, name }}
           aria-describedby={`${id}-facts`}
+          title={model === null ? slug : toOfferText(model)}
           disabled={isAnswering.value}
           onChange={({ currentTarget: { value } }) => setQuery({ [name]: value })}
         >

@@ -53,7 +53,7 @@ export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableP
                   data-title={title}
                   class={toClass({ figure: isFigure, 'not-on-phone': !isOnPhone })}
                 >
-                  {cell(row)}
+                  {toCell(cell(row))}
                 </td>
               ))}
             </tr>
@@ -63,6 +63,21 @@ export function Table<Row>({ caption, columns, rows, idOf, isNew, most }: TableP
     </div>
   )
 }
+
+/** As long as what a column can have on one line. */
+const SHORT = 16
+
+/** Short text stays on a line; of long text, two lines are shown, and all of it in its title and in the row's details. */
+const toCell = (content: ComponentChildren) =>
+  typeof content !== 'string' ? (
+    content
+  ) : content.length <= SHORT ? (
+    <span class="short">{content}</span>
+  ) : (
+    <span class="long" title={content}>
+      {content}
+    </span>
+  )
 
 function Heading<Row>({ column, sort }: { column: Column<Row>; sort: string }) {
   const { name, title, sortBy, isFigure = false } = column
