@@ -15,6 +15,7 @@ import {
   createKey,
   DEFAULT_OVERLAP_MS,
   editKey,
+  endOverlap,
   type KeyOptions,
   type ListedKey,
   listAllKeys,
@@ -211,6 +212,18 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
           errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired', 'key_hidden'],
         }),
         body: RotateBody,
+      },
+    )
+    .post(
+      '/keys/:id/end-overlap',
+      async ({ principal, asker, params: { id } }) =>
+        tell(asker, principal, (await endOverlap(of(principal).store, id, by(principal))).key),
+      {
+        route: say(change, {
+          summary: 'End the old secrets of a rotated key now. The newest one keeps working',
+          answer: Key,
+          errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_hidden'],
+        }),
       },
     )
     .post(

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import type { KeyDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
+import { count } from '../domain/text.ts'
 import { toDay, toMs } from '../domain/time.ts'
 import { toBody, toCeilingTexts } from '../keys/changes.ts'
 import { KEY_FIELDS, LISTED } from '../keys/definition.ts'
@@ -77,6 +78,12 @@ export function addKeys(group: Command, context: Context): void {
     .option('--overlap <time>', 'how long the old secret keeps working, e.g. 7d; 0 if it leaked (default 24h)')
     .addHelpText('after', toExamples('keys rotate dev', 'keys rotate dev --overlap 0'))
     .action((key: string, flags: { overlap?: string }) => rotate(key, flags, context))
+  group
+    .command('end-overlap')
+    .description('end the old secrets of a rotated key now; the newest one keeps working')
+    .argument('<key>', WHICH_KEY)
+    .addHelpText('after', toExamples('keys end-overlap dev', 'keys end-overlap 4f9a21c8'))
+    .action((key: string) => endOverlap(key, context))
   group
     .command('revoke')
     .description('permanently revoke a key')
@@ -214,7 +221,22 @@ async function rotate(which: string, { overlap }: { overlap?: string }, io: Cont
 }
 
 /** A user rotating a leaked key may not know that the old secret keeps working. */
-const LEAKED = 'If it leaked, rotate again with --overlap 0 to end both secrets and get a new one.\n'
+const LEAKED = 'If it leaked, end it now: tollgate keys end-overlap KEY\n'
+
+async function endOverlap(which: string, io: Context): Promise<void> {
+  const { before, key } = await withAdmin(io, {}, async ({ api }) => {
+    const before = await answerOf(api.keys(idOf(which)).get())
+    return { before, key: await answerOf(api.keys({ id: before.id })['end-overlap'].post()) }
+  })
+  if (io.json) return printJson(io, key)
+  const works = ({ expires_ms: ms }: KeyDocument['secrets'][number]) => ms === null || ms > io.nowMs()
+  const ended = before.secrets.slice(0, -1).filter(works).length
+  io.stdout(
+    ended === 0
+      ? `Key ${toNamed(key)} has no old secret that still works.\n`
+      : `Ended ${count(ended, 'old secret')} of key ${toNamed(key)}.\n`,
+  )
+}
 
 export async function revoke(which: string, io: Context): Promise<void> {
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {

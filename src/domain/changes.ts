@@ -7,6 +7,7 @@ export const AUDIT_WORDS = {
   'keys.create': 'created the key',
   'keys.edit': 'changed the key',
   'keys.rotate': 'rotated the key',
+  'keys.end_overlap': 'ended the old secrets of the key',
   'keys.revoke': 'revoked the key',
   'teams.create': 'created the team',
   'teams.edit': 'changed the team',

@@ -151,17 +151,42 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
     // Keeps the newest last even if the clock was set back.
     const createdMs = Math.max(nowMs, found.secrets.at(-1)?.createdMs ?? nowMs)
     const key = { ...found, secrets: [...before, { ...stored, createdMs }] }
-    const difference = toDifference(
-      toShownSecrets(found.secrets, key.secrets),
-      toShownSecrets(key.secrets, found.secrets),
-    )
-    const detail = { name: key.name, key: toMasked(stored.lastFour), ...difference }
+    const detail = { name: key.name, key: toMasked(stored.lastFour), ...toSecretsDifference(found, key) }
     return {
       value: { key: toListed(key, teams, nowMs), secret },
       change: { action: 'keys.rotate' as const, subject: key.id, detail, write: { keys: [key] } },
     }
   })
 }
+
+/**
+ * Ends all secrets of a key (`find.ts`) but the newest, which a rotation has left working for a while; that none did is
+ * no error. Throws `key_not_found`, `key_ambiguous`, `key_hidden`, and `key_revoked`.
+ *
+ * @returns with the number of those that it ended
+ */
+export function endOverlap(store: KeyStore, which: string, by: Actor): Promise<{ key: ListedKey; ended: number }> {
+  return store.changeKeys(by, ({ keys, teams }) => {
+    const found = findKey(keys, which, by.nowMs)
+    requireVisible(found)
+    requireUnrevoked(found)
+    const isOver = ({ expiresMs }: StoredSecret) => expiresMs !== null && expiresMs <= by.nowMs
+    const secrets = found.secrets.map((one, at) =>
+      at === found.secrets.length - 1 || isOver(one) ? one : { ...one, expiresMs: by.nowMs },
+    )
+    const ended = secrets.filter((one, at) => one !== found.secrets[at]).length
+    const key = { ...found, secrets }
+    const detail = { name: key.name, ...toSecretsDifference(found, key) }
+    const record = { action: 'keys.end_overlap' as const, subject: key.id, detail }
+    return {
+      value: { key: toListed(key, teams, by.nowMs), ended },
+      change: ended === 0 ? null : { ...record, write: { keys: [key] } },
+    }
+  })
+}
+
+const toSecretsDifference = (before: StoredKey, after: StoredKey) =>
+  toDifference(toShownSecrets(before.secrets, after.secrets), toShownSecrets(after.secrets, before.secrets))
 
 /** Without those that are equal in `others`. */
 const toShownSecrets = (secrets: readonly StoredSecret[], others: readonly StoredSecret[]) => ({

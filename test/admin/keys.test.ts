@@ -25,6 +25,8 @@ test('a key is made, its secret told once; edited, rotated, revoked; all of it o
   const rotated = await browser.ask('POST', `/keys/${id}/rotate`, { body: { overlap: '1h' } })
   expect(rotated.body.key).not.toBe(secret)
   expect(rotated.body.secrets).toHaveLength(2)
+  const { body: ended } = await browser.ask('POST', `/keys/${id}/end-overlap`)
+  expect(ended.secrets.map(({ expires_ms: ms }: { expires_ms: number | null }) => ms)).toEqual([fixture.clock.ms, null])
   expect((await browser.ask('POST', `/keys/${id}/revoke`)).body.status).toBe('revoked')
   const { keys } = (await browser.ask('GET', '/keys')).body
   expect(keys).toEqual([(await browser.ask('GET', `/keys/${id}`)).body])
@@ -32,7 +34,10 @@ test('a key is made, its secret told once; edited, rotated, revoked; all of it o
   const [editor] = await fixture.identity.readAdmins()
   const rows = await fixture.store.readAudit({ subjects: [id] })
   expect(rows.map(({ action, actor }) => [action, actor])).toEqual(
-    ['keys.revoke', 'keys.rotate', 'keys.edit', 'keys.create'].map((action) => [action, String(editor?.id)]),
+    ['keys.revoke', 'keys.end_overlap', 'keys.rotate', 'keys.edit', 'keys.create'].map((action) => [
+      action,
+      String(editor?.id),
+    ]),
   )
 })
 

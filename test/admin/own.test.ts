@@ -28,12 +28,17 @@ test('a key of their own is made in their team, edited, rotated and revoked, on 
   const patch = { name: 'desk', rpm: null, models: ['demo/small'], expires_ms: fixture.clock.ms + 1_000 }
   expect((await mia.ask('PATCH', `/own/keys/${made.id}`, { body: patch })).body).toMatchObject(patch)
   expect((await mia.ask('POST', `/own/keys/${made.id}/rotate`, { body: {} })).body.secrets).toHaveLength(2)
+  const { body: ended } = await mia.ask('POST', `/own/keys/${made.id}/end-overlap`)
+  expect(ended.secrets[0].expires_ms).toBe(fixture.clock.ms)
   const { keys } = (await mia.ask('GET', '/own/keys')).body
   expect(keys).toEqual([(await mia.ask('GET', `/own/keys/${made.id}`)).body])
   expect((await mia.ask('POST', `/own/keys/${made.id}/revoke`)).body.status).toBe('revoked')
   const rows = await fixture.store.readAudit({ subjects: [made.id] })
   expect(rows.map(({ action, actor }) => [action, actor])).toEqual(
-    ['keys.revoke', 'keys.rotate', 'keys.edit', 'keys.create'].map((action) => [action, String(admin?.id)]),
+    ['keys.revoke', 'keys.end_overlap', 'keys.rotate', 'keys.edit', 'keys.create'].map((action) => [
+      action,
+      String(admin?.id),
+    ]),
   )
 })
 
@@ -52,6 +57,7 @@ test('a member comes to no key of another member, of the team, or of nobody, by 
         ['GET', `/own/keys/${which}`],
         ['PATCH', `/own/keys/${which}`, { name: 'taken over' }],
         ['POST', `/own/keys/${which}/rotate`, {}],
+        ['POST', `/own/keys/${which}/end-overlap`, undefined],
         ['POST', `/own/keys/${which}/revoke`],
       ] as const
       for (const [method, path, body] of asked) {

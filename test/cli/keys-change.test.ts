@@ -133,7 +133,7 @@ describe('keys rotate', () => {
     const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-[A-Za-z0-9]{38}\n$/)])
     expect(stderr).toStartWith(`Rotated key ${id.slice(-8)} (dev). The old secret works until 2026-11-22 00:00 UTC`)
-    expect(stderr).toContain('\nIf it leaked, rotate again with --overlap 0 to end both secrets')
+    expect(stderr).toContain('\nIf it leaked, end it now: tollgate keys end-overlap KEY\n')
     expect(stderr).not.toContain(stdout.trim())
     const shown = (await bench.run('keys', 'show', 'dev')).stdout
     expect(shown).toContain(
@@ -150,6 +150,13 @@ describe('keys rotate', () => {
     const { stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', '0')
     const what = `Rotated key ${id.slice(-8)} (dev). The old secret no longer works.`
     expect(stderr).toBe(`${what}\nSave the new secret now; it won't be shown again:\n`)
+  })
+
+  test('leaves an old secret that can be ended from then on', async () => {
+    await bench.run('keys', 'rotate', 'dev')
+    const end = async () => (await bench.run('keys', 'end-overlap', 'dev')).stdout
+    expect(await end()).toBe(`Ended 1 old secret of key ${id.slice(-8)} (dev).\n`)
+    expect(await end()).toBe(`Key ${id.slice(-8)} (dev) has no old secret that still works.\n`)
   })
 
   test('with --json has the secret where `keys create` has it', async () => {

@@ -1,6 +1,6 @@
 /** New secrets of a key: which ones let somebody in, and until when. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { createKey, DEFAULT_OVERLAP_MS, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
+import { createKey, DEFAULT_OVERLAP_MS, endOverlap, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { authenticate } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
@@ -45,6 +45,17 @@ test('an overlap of nothing ends the old one at once', async () => {
   const second = await rotate(1_000, 0)
   expect(await tell(first, 1_000)).toContain('was rotated and expired on')
   expect(await tell(second, 1_000)).toBe(id)
+})
+
+test('the old secrets can be ended before their time, once, and the newest stays', async () => {
+  const second = await rotate(0, DAY_MS)
+  const third = await rotate(1_000, 30 * DAY_MS)
+  const end = async (ms: number) => (await endOverlap(store, 'dev', by(ms))).ended
+  expect([await end(2_000), await end(3_000)]).toEqual([2, 0])
+  for (const old of [first, second]) expect(await tell(old, 2_000)).toContain('was rotated and expired on')
+  expect(await tell(third, 400 * DAY_MS)).toBe(id)
+  const [row, before] = await store.readAudit({ subjects: [id] })
+  expect([row?.action, before?.action]).toEqual(['keys.end_overlap', 'keys.rotate'])
 })
 
 describe('a rotation during a rotation', () => {

@@ -80,6 +80,12 @@ export function rotateKey(id: string, overlap: string) {
   return change(ask(key.rotate.post({ overlap })), 'keys')
 }
 
+/** The secrets before the newest stop working now. */
+export function endOverlap(id: string) {
+  const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
+  return change(ask(key['end-overlap'].post()), 'keys')
+}
+
 export function revokeKey(id: string) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
   return change(ask(key.revoke.post()), 'keys')

@@ -7,12 +7,12 @@ import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
 import { STATUS_KINDS as REQUEST_KINDS, STATUS_TEXTS } from '../requests/words.ts'
 import { Button, Id } from '../ui/controls.tsx'
-import { Columns, Fact, Latency, Money, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
+import { Columns, Fact, Latency, Moment, Money, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
 import { CreatedKey } from './created.tsx'
-import { editKey, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
+import { editKey, endOverlap, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
 import { SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM } from './values.ts'
@@ -33,6 +33,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
             <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
             <span class="dim">ID</span> <Id id={key.id} />
           </p>
+          <OldSecrets of={key} />
           <Spent of={key} />
           {open !== 'edit' && <LastDays of={key} />}
           {open === 'edit' ? <Edit of={key} onDone={close} /> : <Facts of={key} />}
@@ -51,6 +52,38 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
         </>
       )}
     </Overlay>
+  )
+}
+
+/** Of a rotated key, until they expire. */
+function OldSecrets({ of: key }: { of: KeyDocument }) {
+  const [isEnding, setEnding] = useState(false)
+  const old = key.secrets.slice(0, -1).filter(({ expires_ms: ms }) => ms === null || ms > nowMs.value)
+  if (old.length === 0 || key.status !== 'active') return null
+  const end = async () => {
+    setEnding(true)
+    await endOverlap(key.id).then(
+      () => tell('Ended. Only the newest secret works.'),
+      (error: Error) => tell(error.message, 'bad'),
+    )
+    setEnding(false)
+  }
+  return (
+    <div class="caution old-secrets">
+      <div>
+        {old.map(({ last_four, created_ms, expires_ms }) => (
+          <p key={created_ms}>
+            The old secret <code>…{last_four}</code> works until{' '}
+            {expires_ms === null ? 'the key is revoked' : <Moment ms={expires_ms} />}.
+          </p>
+        ))}
+      </div>
+      {mayChangeKeys() && (
+        <Button onClick={end} aria-disabled={isEnding}>
+          End {old.length === 1 ? 'it' : 'them'} now
+        </Button>
+      )}
+    </div>
   )
 }
 

@@ -45,6 +45,7 @@ export const STATUS_KINDS = { active: 'good', expired: 'off', revoked: 'off' } a
 
 interface KeyFilter {
   search: string
+  /** Name or ID. */
   team: string
   /** '' means active. */
   state: string
@@ -54,7 +55,7 @@ interface KeyFilter {
 export function filterKeys(keys: readonly KeyDocument[], { search, team, state }: KeyFilter): KeyDocument[] {
   return keys.filter((key) => {
     if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
-    if (team !== '' && key.team !== team) return false
+    if (team !== '' && key.team !== team && key.team_id !== team) return false
     const { name, owner, id, models, secrets } = key
     const listed = LISTED.map((one) => key[one] ?? '')
     const texts = [name, owner ?? '', ...listed, id, ...models, ...secrets.map(({ last_four }) => last_four)]

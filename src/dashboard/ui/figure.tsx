@@ -9,6 +9,7 @@ import {
   toExactMoney,
   toIso,
   toLatency,
+  toMoment,
   toMoney,
   toPercent,
   toWhen,
@@ -62,6 +63,13 @@ export const Latency = ({ ms }: { ms: number | null }) =>
 export const When = ({ ms, mayBeAhead = false }: { ms: number; mayBeAhead?: boolean }) => (
   <time class="figure-text" dateTime={toIso(ms)} title={toIso(ms)}>
     {toWhen(ms, mayBeAhead ? nowMs.value : Math.max(ms, nowMs.value))}
+  </time>
+)
+
+/** Never relative: `Nov 21, 14:03`. */
+export const Moment = ({ ms }: { ms: number }) => (
+  <time class="figure-text" dateTime={toIso(ms)} title={toIso(ms)}>
+    {toMoment(ms, nowMs.value)}
   </time>
 )
 
