@@ -128,16 +128,21 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await drawer.getByText('1 request per minute; 500 tokens per minute').waitFor()
   })
 
-  test('a rotated key has a new secret, and the old one ends when it was said to', async () => {
+  test('a rotated key has a new secret, and the old one works until it is ended', async () => {
     const before = secret
     await press(page, 'Rotate')
-    await page.getByLabel('Keep the old secret working').selectOption('0')
     await press(page, 'Create new secret')
     secret = (await page.locator('.secret code').textContent()) ?? ''
     expect(secret).not.toBe(before)
+    await press(page, 'Done')
+    for (const one of [before, secret])
+      expect(await refusalOf(browsing.server.baseUrl, one)).toBe('rate_limit_exceeded')
+    await page.getByText(`The old secret …${before.slice(-4)} works until`).waitFor()
+    await press(page, 'End it now')
+    await page.locator('.notices:popover-open').getByText('Ended.').waitFor()
+    await page.getByRole('button', { name: 'End it now' }).waitFor({ state: 'detached' })
     expect(await refusalOf(browsing.server.baseUrl, before)).toBe('invalid_api_key')
     expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
-    await press(page, 'Done')
   })
 
   test('a revoked key is refused; whoever revokes it has typed its name, and Escape lets it be', async () => {
@@ -159,5 +164,23 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: 'dev' }).waitFor()
     await page.reload()
     await page.getByRole('link', { name: 'dev' }).waitFor()
+  })
+
+  test('a team has its keys made one after the other, and a link lists them', async () => {
+    await browsing.place.run('teams', 'create', '--name', 'research')
+    await visit.open('/teams', 'Teams')
+    await page.getByRole('link', { name: 'research' }).click()
+    await page.getByRole('dialog', { name: 'research' }).getByRole('link', { name: 'New key' }).click()
+    await page.getByLabel('Name').fill('first')
+    await page.getByLabel('Requests per minute').fill('7')
+    await press(page, 'Create key')
+    await press(page, 'Create another')
+    expect(await page.evaluate('[document.activeElement.name, document.activeElement.value]')).toEqual(['name', ''])
+    await page.keyboard.type('second')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Key second' }).waitFor()
+    await visit.open('/keys?team=research', 'Keys')
+    await page.getByText('2 of 4').waitFor()
+    expect(await page.getByText('7 rpm').count()).toBe(2)
   })
 })

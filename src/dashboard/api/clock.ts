@@ -1,13 +1,25 @@
-/** How far the server's clock is ahead of this browser's: pages tell by it how long ago something was. */
-import { signal } from '@preact/signals'
+/** The server's time, by which pages tell how long ago something was: this browser's clock may be wrong. */
+import { computed, signal } from '@preact/signals'
 
+const TICK_MS = 30_000
 /** A response takes time, and its date lacks the fraction of a second. */
-const LEAST_MS = 5_000
+const LEAST_MS = 2_000
 
-export const aheadMs = signal(0)
+const tickMs = signal(Date.now())
+const aheadMs = signal(0)
+
+/** Updated every 30 seconds, and with each response, so that nothing in it is ahead. */
+export const nowMs = computed(() => tickMs.value + aheadMs.value)
+
+export const updateNow = (): void => {
+  if (!document.hidden) tickMs.value = Date.now()
+}
+setInterval(updateNow, TICK_MS)
+document.addEventListener('visibilitychange', updateNow)
 
 /** @param date a response's header */
 export function learnClock(date: string | null): void {
   const foundMs = Date.parse(date ?? '') - Date.now()
   if (Math.abs(foundMs - aheadMs.peek()) > LEAST_MS) aheadMs.value = Math.abs(foundMs) > LEAST_MS ? foundMs : 0
+  updateNow()
 }

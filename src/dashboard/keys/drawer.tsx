@@ -1,13 +1,15 @@
 /** One key: spend, recent requests, settings, and actions. */
+
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS } from '../../keys/definition.ts'
 import { toHref } from '../address/address.ts'
+import { nowMs } from '../api/clock.ts'
 import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
 import { STATUS_KINDS as REQUEST_KINDS, STATUS_TEXTS } from '../requests/words.ts'
 import { Button, Id } from '../ui/controls.tsx'
-import { Columns, Fact, Latency, Moment, Money, nowMs, State, TimeFact, When } from '../ui/figure.tsx'
+import { Columns, Fact, Latency, Moment, Money, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'

@@ -3,25 +3,28 @@ import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS, LISTED } from '../../keys/definition.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { withQuery } from '../address/match.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/figures.ts'
 import { FormPage, NotForYou, Page } from '../shell/page.tsx'
-import { ButtonLink, Code } from '../ui/controls.tsx'
+import { useTeams } from '../teams/data.ts'
+import { Button, ButtonLink, Code } from '../ui/controls.tsx'
 import { Money, None, Sparkline, State, When } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
-import { announce, Empty, Unread } from '../ui/notice.tsx'
-import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn } from '../ui/table.tsx'
+import { announce, Empty, FactsRoom, Unread } from '../ui/notice.tsx'
+import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn, withChosen } from '../ui/table.tsx'
 import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
-import { KEY_FORM } from './values.ts'
+import { KEY_FORM, type Values } from './values.ts'
 import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
+/** In the team of the filter, if there is one. */
 const newKey = () =>
   mayChangeKeys() && (
-    <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
+    <ButtonLink kind="main" icon="plus" href={toHref(`/keys/new${withQuery('', { team: named('team') })}`)} data-new>
       New key
     </ButtonLink>
   )
@@ -70,16 +73,17 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
   // With many keys, only those on screen.
   const days = useDays(keys.length > STEP ? drawn.map(({ id }) => id) : null).data ?? NO_DAYS
   const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
+  const chosenTeam = keys.find(({ team_id }) => team_id === team)?.team ?? team
   return (
     <>
       <search class="filters">
         <SearchFilter what="keys" />
-        {teams.length > 0 && !isMember() && (
+        {(teams.length > 0 || team !== '') && !isMember() && (
           <Choice
             name="team"
             label="Team"
-            value={team}
-            options={[['', 'All teams'], ...teams.map((one) => [one, one] as const)]}
+            value={chosenTeam}
+            options={withChosen([['', 'All teams'], ...teams.map((one) => [one, one] as const)], chosenTeam)}
           />
         )}
         <Choice name="state" label="Status" value={state} options={STATES} />
@@ -181,21 +185,48 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
   ]
 }
 
-/** Only the name is required. */
+/** In the team that `team` names by ID or name, if there is one. */
 export function NewKeyPage() {
+  const wanted = named('team')
+  const { data: teams, problem, reload } = useTeams()
+  if (!mayChangeKeys()) return <NotForYou />
+  if (wanted === null) return <NewKey teamId="" />
+  if (teams !== null) return <NewKey teamId={teams.find(({ id, name }) => [id, name].includes(wanted))?.id ?? ''} />
+  return (
+    <Page title="New key" above={<a href={toHref('/keys')}>Keys</a>}>
+      <Unread of={teams} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
+    </Page>
+  )
+}
+
+/** Only the name is required. */
+function NewKey({ teamId }: { teamId: string }) {
   const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
-  const form = useForm(KEY_FORM.empty, async (values) => {
+  const form = useForm<Values>({ ...KEY_FORM.empty, team: teamId }, async (values) => {
     setMade(await makeKey(values))
     announce('Key created. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
-  if (!mayChangeKeys()) return <NotForYou />
+  const again = () => {
+    form.set({ name: '' })
+    setMade(null)
+    scrollTo(0, 0)
+  }
   if (made) {
     return (
       <Page
         title={`Key ${made.name}`}
         above={<a href={toHref('/keys')}>Keys</a>}
-        actions={<ButtonLink href={toHref(`/keys?key=${made.id}`)}>Done</ButtonLink>}
+        actions={
+          <>
+            <Button icon="plus" title="With the same team, models, and limits" onClick={again}>
+              Create another
+            </Button>
+            <ButtonLink href={toHref(`/keys?key=${made.id}`)}>Done</ButtonLink>
+          </>
+        }
       >
         <CreatedKey id={made.id} secret={made.key} lastUsedMs={null} />
       </Page>

@@ -1,15 +1,16 @@
 /** The overview's charts: cost, latency, and errors. */
+
 import { batch } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { type CsvCell, capitalize, toCsv } from '../../domain/text.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
+import { nowMs } from '../api/clock.ts'
 import { toActor, toDeed, toObject } from '../audit/words.ts'
 import { toDay, toExactCount, toLatency, toMoment, toMoney, toPercent } from '../figures/figures.ts'
 import { toRequests } from '../reports/narrow.tsx'
 import { isSystemDark, theme } from '../shell/theme.ts'
 import { Button } from '../ui/controls.tsx'
-import { nowMs } from '../ui/figure.tsx'
 import type { Overview } from './data.ts'
 import { anchored, type Drawn, draw, type PlotProps, type PlotSeries, pointed } from './draw.ts'
 import { type Mark, marksOf, OTHER, OTHERS, toIdAfter, UNKNOWN } from './figures.ts'

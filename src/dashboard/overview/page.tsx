@@ -1,6 +1,8 @@
 /** Overview: cost, usage, errors, and upstream health; the home page once there are requests. */
+
 import { DAY_MS, dayOf } from '../../domain/time.ts'
 import { query, setQuery, toHrefWith } from '../address/address.ts'
+import { nowMs } from '../api/clock.ts'
 import { useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
@@ -8,7 +10,6 @@ import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
 import { Button } from '../ui/controls.tsx'
-import { nowMs } from '../ui/figure.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'

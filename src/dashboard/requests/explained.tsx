@@ -1,13 +1,15 @@
 /** One request: its calls, tokens, and cost breakdown. */
+
 import type { ChargeDocument } from '../../documents/request.ts'
 import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
+import { nowMs } from '../api/clock.ts'
 import { toExactCount, toExactMoney, toLatency } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { toCurl } from '../snippets/snippets.ts'
 import { CopyButton } from '../ui/controls.tsx'
-import { Latency, Money, nowMs, State, When } from '../ui/figure.tsx'
+import { Latency, Money, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Unread } from '../ui/notice.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { Tokens, useRequest } from './page.tsx'

@@ -1,9 +1,11 @@
 /** Filtered, paged list of requests, newest first, with live updates. */
+
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
 import { REQUEST_FILTERS } from '../../domain/report-filters.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
+import { nowMs, updateNow } from '../api/clock.ts'
 import { returns } from '../api/connection.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { resume } from '../api/resume.ts'
@@ -14,7 +16,7 @@ import { toFilters } from '../reports/filters.ts'
 import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
-import { Count, Latency, Money, nowMs, State, updateNow, When } from '../ui/figure.tsx'
+import { Count, Latency, Money, State, When } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, type Option, Table, withChosen } from '../ui/table.tsx'
 import {

@@ -108,7 +108,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
                   <Button onClick={() => setEdited(true)}>Edit</Button>
                 </div>
               )}
-              <Keys of={team.keys} />
+              <Keys of={team} />
             </>
           )}
         </>
@@ -139,13 +139,13 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
 }
 
 /** Active keys, then the number of the others. */
-function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
+function Keys({ of: { id, keys } }: { of: TeamDocument & { keys: readonly KeyDocument[] } }) {
   const shown = keys.filter(({ status, hidden }) => status === 'active' && !hidden)
   const over = keys.filter(({ status }) => status !== 'active').length
   return (
     <section class="drawer-part">
       <h3>Keys</h3>
-      {shown.length === 0 && <p class="dim">No active keys. Choose this team when you create or edit a key.</p>}
+      {shown.length === 0 && <p class="dim">No active keys.</p>}
       <ul class="lines">
         {shown.map((key) => (
           <li key={key.id}>
@@ -158,7 +158,18 @@ function Keys({ of: keys }: { of: readonly KeyDocument[] }) {
           </li>
         ))}
       </ul>
-      {over > 0 && <p class="hint">Plus {over} expired or revoked.</p>}
+      {over > 0 && (
+        <p class="hint">
+          Plus <a href={toHref(`/keys?team=${id}&state=all`)}>{over} expired or revoked</a>.
+        </p>
+      )}
+      {may('editor') && (
+        <p>
+          <ButtonLink icon="plus" href={toHref(`/keys/new?team=${id}`)}>
+            New key
+          </ButtonLink>
+        </p>
+      )}
     </section>
   )
 }

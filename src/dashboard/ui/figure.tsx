@@ -1,7 +1,6 @@
 /** Rounded figures whose exact value is in the title and in copied text. */
-import { computed, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { aheadMs } from '../api/clock.ts'
+import { nowMs } from '../api/clock.ts'
 import {
   type FieldChange,
   toCount,
@@ -14,18 +13,6 @@ import {
   toPercent,
   toWhen,
 } from '../figures/figures.ts'
-
-const TICK_MS = 30_000
-
-const tickMs = signal(Date.now())
-export const updateNow = () => {
-  if (!document.hidden) tickMs.value = Date.now()
-}
-setInterval(updateNow, TICK_MS)
-document.addEventListener('visibilitychange', updateNow)
-
-/** The server's time, updated every 30 seconds. */
-export const nowMs = computed(() => tickMs.value + aheadMs.value)
 
 /** @param exact text copied if only this figure is selected */
 const Exact = ({ exact, title = exact, children }: { exact: string; title?: string; children: ComponentChildren }) => (
