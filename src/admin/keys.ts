@@ -201,12 +201,13 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
     )
     .post(
       '/keys/:id/rotate',
-      async ({ principal, asker, params: { id }, body: { overlap } }) => {
-        const { key, secret } = await rotateKey(of(principal).store, id, toOverlapMs(overlap), by(principal))
+      async ({ request, principal, asker, params: { id }, body: { overlap } }) => {
+        const { key, secret } = await rotateKey(of(principal).store, id, toOverlapMs(overlap), by(principal, request))
         return { ...(await tell(asker, principal, key)), key: secret }
       },
       {
         route: say(change, {
+          edits: true,
           summary: 'Rotate a key. The old secret expires after the overlap',
           answer: MadeKey,
           errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_expired', 'key_hidden'],

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { toRevision } from '../domain/changes.ts'
 import { mapLimits, PERIODS } from '../domain/limits.ts'
-import { toKeyFields, toTeamFields } from '../keys/changes.ts'
+import { toKeyFields, toKeyState, toTeamFields } from '../keys/changes.ts'
 import { LISTED } from '../keys/definition.ts'
 import type { ListedKey } from '../keys/service.ts'
 import type { SpendStatus } from '../keys/spend-status.ts'
@@ -101,7 +101,7 @@ export function toKeyDocument(key: ListedKey, status: SpendStatus, names: Readon
   const { name, ...fields } = all
   return {
     id: key.id,
-    revision: toRevision(all),
+    revision: toRevision(toKeyState(key)),
     name,
     last_four: key.secrets.at(-1)?.lastFour ?? null,
     status: key.status,

@@ -106,6 +106,12 @@ export const toKeyFields = (key: StoredKey) =>
     ceilings: key.ceilings,
   }) satisfies Fields & Record<Exclude<keyof Body<KeyChanges>, 'team'>, unknown>
 
+/** What a key's revision covers: also its secrets, so that nobody rotates away one that they didn't know of. */
+export const toKeyState = (key: StoredKey) => ({
+  ...toKeyFields(key),
+  secrets: key.secrets.map(({ createdMs }) => createdMs),
+})
+
 export const toTeamFields = (team: StoredTeam) =>
   ({ ...toSharedFields(team), max_keys: team.maxKeys }) satisfies Fields & Record<keyof Body<TeamChanges>, unknown>
 

@@ -17,7 +17,16 @@ import type {
   StoredSecret,
   StoredTeam,
 } from '../store/config-store.ts'
-import { NEW_KEY, NEW_TEAM, toCeilings, toKeyFields, toTeamFields, withKeyChanges, withTeamChanges } from './changes.ts'
+import {
+  NEW_KEY,
+  NEW_TEAM,
+  toCeilings,
+  toKeyFields,
+  toKeyState,
+  toTeamFields,
+  withKeyChanges,
+  withTeamChanges,
+} from './changes.ts'
 import type { KeyChanges, TeamChanges } from './definition.ts'
 import { findKey, findTeam, isActive, requireFreeName, requireUnrevoked, requireVisible } from './find.ts'
 import { mintSecret, toMasked } from './token.ts'
@@ -101,7 +110,7 @@ export function editKey(store: KeyStore, which: string, changes: KeyChanges, by:
   return store.changeKeys<EditedKey>(by, ({ keys, teams }) => {
     const found = findKey(keys, which, by.nowMs)
     requireUnrevoked(found)
-    requireRevision(by, `The key '${found.name}'`, toKeyFields(found), toKeyFields(found))
+    requireKeyRevision(found, by)
     const { name, team, allowedIps, expiresMs } = changes
     if ([name, team, allowedIps, expiresMs].some((change) => change !== undefined)) requireVisible(found)
     const changed = withKeyChanges(found, changes, teams)
@@ -120,6 +129,9 @@ export function editKey(store: KeyStore, which: string, changes: KeyChanges, by:
   })
 }
 
+const requireKeyRevision = (found: StoredKey, by: Actor) =>
+  requireRevision(by, `The key '${found.name}'`, toKeyState(found), toKeyFields(found))
+
 /** How long the old secret keeps working by default. */
 export const DEFAULT_OVERLAP_MS = DAY_MS
 
@@ -131,8 +143,8 @@ const REMEMBERED_MS = 90 * DAY_MS
 
 /**
  * Gives a key (`find.ts`) a new secret. All others expire after the overlap, or earlier if already set; an overlap of 0
- * leaves only the new one. Throws `invalid`, `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`, and
- * `key_expired`.
+ * leaves only the new one. Throws `invalid`, `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`,
+ * `key_expired`, and `revision_conflict`.
  */
 export function rotateKey(store: KeyStore, which: string, overlapMs: number, by: Actor): Promise<CreatedKey> {
   return store.changeKeys(by, ({ keys, teams }) => {
@@ -144,6 +156,7 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
     requireUnrevoked(found)
     if (!isActive(found, nowMs))
       throw new ServiceError({ kind: 'key_expired', key: found.name }, `The key '${found.name}' has expired.`)
+    requireKeyRevision(found, by)
     const { secret, stored } = mintSecret(nowMs)
     const before = found.secrets
       .map((one) => ({ ...one, expiresMs: Math.min(one.expiresMs ?? Number.POSITIVE_INFINITY, nowMs + overlapMs) }))

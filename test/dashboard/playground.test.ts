@@ -324,7 +324,8 @@ test('what comes in the place of a stream is a sentence, and on record where a m
   const notFound = of(404, { message: 'There is no such model.', code: 'model_not_found' })
   expect([notFound.message, isRecorded(notFound)]).toEqual(['There is no such model.', false])
   expect(isRecorded(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
-  expect(readRefusal(null, 502).message).toBe('A proxy in front of the server returned an error (502).')
+  expect(readRefusal(null, 502).kind).toBe('unreachable')
+  expect(readRefusal(null, 413).message).toBe('A proxy in front of the server returned an error (413).')
   expect(readRefusal('too large', 413).message).toBe('A proxy in front of the server returned an error (413).')
 })
 

@@ -2,8 +2,10 @@
 
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button } from '../ui/controls.tsx'
+import type { Editing } from '../ui/edit.tsx'
 import { FieldChanges, State } from '../ui/figure.tsx'
 import { Form, type FormState, useForm } from '../ui/form.tsx'
 import { Overlay, tell } from '../ui/notice.tsx'
@@ -87,6 +89,8 @@ function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean })
 
 interface PlannedFormProps<Values extends Record<string, string>> {
   initial: Values
+  /** For something that others may edit. */
+  editing?: Pick<Editing<unknown>, 'asksAgain' | 'renew'>
   /** Previews or applies the change. @param planned the preview that was shown. */
   send(values: Values, isPlan: boolean, planned: Planned | null): Promise<Planned & { differs?: boolean }>
   fields(form: FormState<Values>): ComponentChildren
@@ -101,15 +105,27 @@ interface PlannedFormProps<Values extends Record<string, string>> {
 }
 
 export function PlannedForm<Values extends Record<string, string>>(props: PlannedFormProps<Values>) {
-  const { initial, send, fields, warn, apply, kind = 'main', onDone, onCancel } = props
+  const { initial, editing, send, fields, warn, apply, kind = 'main', onDone, onCancel } = props
   const [plan, setPlan] = useState<Planned | null>(null)
-  const form = useForm(initial, async (values) => {
-    const answer = await send(values, true, null)
-    if (!toDiffers(answer)) throw new Refusal('No changes.', 'same')
-    setPlan(answer)
-  })
+  const form = useForm(
+    initial,
+    async (values) => {
+      const answer = await send(values, true, null)
+      if (!toDiffers(answer)) throw new Refusal('No changes.', 'same')
+      setPlan(answer)
+    },
+    editing,
+  )
   const doing = useForm({}, async () => {
-    await send(form.values.value, false, plan)
+    try {
+      await send(form.values.value, false, plan)
+    } catch (error) {
+      // The preview no longer says what would change.
+      if (!editing || toRefusal(error).kind !== 'revision_conflict') throw error
+      form.conflict.value = await editing.renew(form.values.value)
+      form.set(form.conflict.value.values as Partial<Values>)
+      return setPlan(null)
+    }
     onDone(form.values.value)
   })
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>

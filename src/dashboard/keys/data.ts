@@ -17,8 +17,9 @@ const readKeys = () => ask(isMember() ? api.own.keys.get() : api.keys.get())
 
 export const useKeys = (everyMs = FRESH_MS) => useLoaded('keys', async () => (await readKeys()).keys, { everyMs })
 
-export const useKey = (id: string, everyMs = FRESH_MS) =>
-  useLoaded(`keys/${id}`, () => ask(isMember() ? api.own.keys({ id }).get() : api.keys({ id }).get()), { everyMs })
+export const readKey = (id: string) => ask(isMember() ? api.own.keys({ id }).get() : api.keys({ id }).get())
+
+export const useKey = (id: string, everyMs = FRESH_MS) => useLoaded(`keys/${id}`, () => readKey(id), { everyMs })
 
 interface PickedModel {
   slug: string
@@ -67,7 +68,7 @@ export function makeKey(values: Values) {
   return change(ask(isMember() ? api.own.keys.post(body) : api.keys.post(body)), 'keys')
 }
 
-/** @param before the key as it was when the form was opened. */
+/** @param before the key that the values are based on. */
 export function editKey(before: KeyDocument, values: Values) {
   const { id, revision } = before
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
@@ -75,9 +76,9 @@ export function editKey(before: KeyDocument, values: Values) {
 }
 
 /** @param overlap how long the old secret keeps working, such as `24h`. */
-export function rotateKey(id: string, overlap: string) {
+export function rotateKey({ id, revision }: KeyDocument, overlap: string) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  return change(ask(key.rotate.post({ overlap })), 'keys')
+  return change(ask(key.rotate.post({ overlap }, ifMatch(revision))), 'keys')
 }
 
 /** The secrets before the newest stop working now. */

@@ -9,15 +9,26 @@ import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
 import { STATUS_KINDS as REQUEST_KINDS, STATUS_TEXTS } from '../requests/words.ts'
 import { Button, Id } from '../ui/controls.tsx'
+import { useEdit, useEditing } from '../ui/edit.tsx'
 import { Columns, Fact, Latency, Moment, Money, State, TimeFact, When } from '../ui/figure.tsx'
-import { EditForm, Form, SelectField, TextField, useForm, useOpened } from '../ui/form.tsx'
+import { EditForm, Form, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
 import { CreatedKey } from './created.tsx'
-import { editKey, endOverlap, mayChangeKeys, revokeKey, rotateKey, useDays, useKey, useLastRequests } from './data.ts'
+import {
+  editKey,
+  endOverlap,
+  mayChangeKeys,
+  readKey,
+  revokeKey,
+  rotateKey,
+  useDays,
+  useKey,
+  useLastRequests,
+} from './data.ts'
 import { SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
-import { KEY_FORM } from './values.ts'
+import { KEY_FORM, KEY_GROUPS } from './values.ts'
 import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
@@ -130,12 +141,16 @@ function Facts({ of: key }: { of: KeyDocument }) {
 }
 
 function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
-  const key = useOpened(of)
-  const form = useForm(KEY_FORM.toValues(key), async (values) => {
-    await editKey(key, values)
-    tell('Saved. Applies to new requests.')
-    onDone()
-  })
+  const { id } = of
+  const form = useEdit(
+    { of, toValues: KEY_FORM.toValues, read: () => readKey(id), subject: id, groups: KEY_GROUPS },
+    async (values, before) => {
+      await editKey(before, values)
+      tell('Saved. Applies to new requests.')
+      onDone()
+    },
+  )
+  const key = form.base.value
   return (
     <EditForm of={form} onCancel={onDone}>
       <SettableFields
@@ -224,7 +239,9 @@ const OVERLAPS = [
 function RotateDialog({ of: key, onClose }: { of: KeyDocument; onClose(): void }) {
   const [secret, setSecret] = useState<string | null>(null)
   const [lastUsedMs] = useState(key.last_used_ms)
-  const form = useForm({ overlap: '24h' }, async ({ overlap }) => setSecret((await rotateKey(key.id, overlap)).key))
+  const editing = useEditing({ of: key, read: () => readKey(key.id), subject: key.id })
+  const rotate = async (overlap: string) => setSecret((await rotateKey(editing.base.value, overlap)).key)
+  const form = useForm({ overlap: '24h' }, ({ overlap }) => rotate(overlap), editing)
   if (secret !== null) {
     return (
       <Overlay title={`New secret for ${key.name}`} onClose={onClose}>

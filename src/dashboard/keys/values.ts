@@ -62,7 +62,11 @@ const KINDS: Readonly<Record<Kind, Typing>> = {
     read: toBudget,
   },
   time: {
-    type: ({ expires_ms: ms }) => ({ expires_ms: typeof ms === 'number' ? 'kept' : '', expires_on: '' }),
+    type: ({ expires_ms: ms }) => ({
+      ...{ expires_ms: typeof ms === 'number' ? 'kept' : '', expires_on: '' },
+      // Only to notice that someone else moved it.
+      expires_was: String(ms ?? ''),
+    }),
     read({ expires_ms = '', expires_on = '' }, column, nowMs) {
       const ms = toExpiry({ expires_ms, expires_on }, nowMs)
       return ms === undefined ? {} : { [column]: ms }
@@ -189,6 +193,12 @@ const withRemoved = (notes: unknown, before: unknown) => ({
   ...Object.fromEntries(Object.keys(before ?? {}).map((name) => [name, null])),
   ...(notes as object),
 })
+
+/** Form values that are one field for the user. */
+export const KEY_GROUPS = [
+  ['budget', 'budget_period'],
+  ['expires_ms', 'expires_on', 'expires_was'],
+] as const
 
 export const KEY_FORM = toForm<KeyChanges, KeyDocument>(KEY_FIELDS)
 export const TEAM_FORM = toForm<TeamChanges, TeamDocument>(TEAM_FIELDS)

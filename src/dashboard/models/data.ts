@@ -18,8 +18,17 @@ export const useModels = () =>
 /** Model IDs contain a slash. */
 const modelOf = (slug: string) => api.models({ slug: encodeURIComponent(slug) })
 
-export const useModel = (slug: string) =>
-  useLoaded(`models/${slug}`, async () => (await ask(modelOf(slug).get())) as Model, { everyMs: FRESH_MS })
+export const readModel = async (slug: string) => (await ask(modelOf(slug).get())) as Model
+
+/** @throws a Refusal. */
+export async function readRoute(slug: string, { upstream, upstream_model: model }: ShownRoute): Promise<ShownRoute> {
+  const { routes } = await readModel(slug)
+  const found = routes.find((one) => one.upstream === upstream && one.upstream_model === model)
+  if (found) return found
+  throw new Refusal('Someone has removed this route.', 'route_not_found')
+}
+
+export const useModel = (slug: string) => useLoaded(`models/${slug}`, () => readModel(slug), { everyMs: FRESH_MS })
 
 /** @param revision undefined for something new. @param plan true for a preview only. */
 async function change<T>(

@@ -14,7 +14,7 @@ import { useUpstreams } from '../upstreams/data.ts'
 import { TestButton } from '../upstreams/page.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
 import { type Model, useModel } from './data.ts'
-import { EditModel, RemoveRoute, ResetModel, RouteDialog } from './edit.tsx'
+import { EditModel, EditRoute, NewRoute, RemoveRoute, ResetModel } from './edit.tsx'
 import { Ladder } from './page.tsx'
 import { toAbilityWord, toCondition, toModelState, toPriceLines } from './words.ts'
 
@@ -65,9 +65,12 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           )}
           {open?.what === 'edit' && <EditModel of={model} onClose={close} />}
           {open?.what === 'reset' && <ResetModel of={model} onClose={close} />}
-          {open?.what === 'route' && (
-            <RouteDialog of={model} route={open.route} upstreams={upstreams} onClose={close} />
-          )}
+          {open?.what === 'route' &&
+            (open.route === null ? (
+              <NewRoute of={model} upstreams={upstreams} onClose={close} />
+            ) : (
+              <EditRoute of={model} route={open.route} upstreams={upstreams} onClose={close} />
+            ))}
           {open?.what === 'remove' && <RemoveRoute of={model} route={open.route} onClose={close} />}
         </>
       )}

@@ -7,8 +7,9 @@ import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFie
 import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
 import { toExactPrice } from '../figures/figures.ts'
-import { type FormState, SelectField, SwitchField, TextField, useOpened } from '../ui/form.tsx'
-import { deleteRoute, editModel, type Model, resetModel, setRoute } from './data.ts'
+import { useEditing } from '../ui/edit.tsx'
+import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
+import { deleteRoute, editModel, type Model, readModel, readRoute, resetModel, setRoute } from './data.ts'
 import {
   type ModelValues,
   type PriceValues,
@@ -25,13 +26,15 @@ interface EditProps {
 }
 
 export function EditModel({ of, onClose }: EditProps) {
-  const model = useOpened(of)
+  const { slug } = of
+  const editing = useEditing<Model>({ of, toValues: toModelValues, read: () => readModel(slug), subject: slug })
   return (
     <PlannedDialog
-      title={`Edit ${model.slug}`}
-      initial={toModelValues(model)}
-      send={(values, isPlan) => editModel(model, values, isPlan)}
-      fields={(form) => <Fields form={form} of={model} />}
+      title={`Edit ${slug}`}
+      initial={toModelValues(of)}
+      editing={editing}
+      send={(values, isPlan) => editModel(editing.base.value, values, isPlan)}
+      fields={(form) => <Fields form={form} of={editing.base.value} />}
       apply="Save changes"
       done="Saved. New prices apply to new requests."
       onClose={onClose}
@@ -88,15 +91,17 @@ function FeatureFields({ form, name, field }: InputProps) {
 }
 
 export function ResetModel({ of, onClose }: EditProps) {
-  const model = useOpened(of)
+  const { slug } = of
+  const editing = useEditing({ of, read: () => readModel(slug), subject: slug })
   return (
     <PlannedDialog
-      title={`Reset ${model.slug}`}
+      title={`Reset ${slug}`}
       initial={{}}
-      send={(_, isPlan) => resetModel(model, isPlan)}
+      editing={editing}
+      send={(_, isPlan) => resetModel(editing.base.value, isPlan)}
       fields={() => <p>Discards manual changes to this model and its routes. Catalog files apply again.</p>}
       apply="Reset"
-      done={`Reset ${model.slug}.`}
+      done={`Reset ${slug}.`}
       onClose={onClose}
     />
   )
@@ -110,13 +115,38 @@ interface RouteProps {
   onClose(): void
 }
 
-export const RouteDialog = ({ of: model, route, upstreams, onClose }: RouteProps) => (
+/** Its subject in the audit log. */
+const toSubject = (slug: string, { upstream, upstream_model }: ShownRoute) =>
+  `${slug} on ${upstream} (${upstream_model})`
+
+type RouteEditProps = RouteProps & { route: ShownRoute }
+
+export function EditRoute({ of: { slug }, route, upstreams, onClose }: RouteEditProps) {
+  const editing = useEditing({
+    ...{ of: route, toValues: toRouteValues, read: () => readRoute(slug, route), subject: toSubject(slug, route) },
+    groups: [['price', ...TYPED_PRICES]],
+  })
+  return (
+    <PlannedDialog
+      title={`Route to ${route.upstream}`}
+      initial={toRouteValues(route)}
+      editing={editing}
+      send={(values, isPlan) => setRoute(slug, values, editing.base.value, isPlan)}
+      fields={(form) => <RouteFields form={form} route={route} upstreams={upstreams} />}
+      apply="Save changes"
+      done={`Saved the routes of ${slug}.`}
+      onClose={onClose}
+    />
+  )
+}
+
+export const NewRoute = ({ of: model, upstreams, onClose }: Omit<RouteProps, 'route'>) => (
   <PlannedDialog
-    title={route === null ? `New route for ${model.slug}` : `Route to ${route.upstream}`}
-    initial={route === null ? toNewRoute(model, upstreams[0]?.id ?? '') : toRouteValues(route)}
-    send={(values, isPlan) => setRoute(model.slug, values, route, isPlan)}
-    fields={(form) => <RouteFields form={form} route={route} upstreams={upstreams} />}
-    apply={route === null ? 'Add route' : 'Save changes'}
+    title={`New route for ${model.slug}`}
+    initial={toNewRoute(model, upstreams[0]?.id ?? '')}
+    send={(values, isPlan) => setRoute(model.slug, values, null, isPlan)}
+    fields={(form) => <RouteFields form={form} route={null} upstreams={upstreams} />}
+    apply="Add route"
     done={`Saved the routes of ${model.slug}.`}
     onClose={onClose}
   />
@@ -168,22 +198,26 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
   </>
 )
 
-export const RemoveRoute = ({ of: { slug }, route, onClose }: { of: Model; route: ShownRoute; onClose(): void }) => (
-  <PlannedDialog
-    title={`Remove route to ${route.upstream}`}
-    initial={{}}
-    send={(_, isPlan) => deleteRoute(slug, route, isPlan)}
-    fields={() => (
-      <p>
-        Requests for {slug} no longer go to {route.upstream} ({route.upstream_model}).
-      </p>
-    )}
-    apply="Remove route"
-    kind="bad"
-    done={`Removed the route from ${slug} to ${route.upstream}.`}
-    onClose={onClose}
-  />
-)
+export function RemoveRoute({ of: { slug }, route, onClose }: { of: Model; route: ShownRoute; onClose(): void }) {
+  const editing = useEditing({ of: route, read: () => readRoute(slug, route), subject: toSubject(slug, route) })
+  return (
+    <PlannedDialog
+      title={`Remove route to ${route.upstream}`}
+      initial={{}}
+      editing={editing}
+      send={(_, isPlan) => deleteRoute(slug, editing.base.value, isPlan)}
+      fields={() => (
+        <p>
+          Requests for {slug} no longer go to {route.upstream} ({route.upstream_model}).
+        </p>
+      )}
+      apply="Remove route"
+      kind="bad"
+      done={`Removed the route from ${slug} to ${route.upstream}.`}
+      onClose={onClose}
+    />
+  )
+}
 
 const PriceFields = <Values extends PriceValues & Record<string, string>>({ form }: { form: FormState<Values> }) => (
   <fieldset>

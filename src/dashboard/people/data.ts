@@ -2,14 +2,23 @@
 import type { Role } from '../../domain/roles.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
+import { Refusal } from '../api/refusal.ts'
 import { toChangedFields } from '../keys/values.ts'
 
 const FRESH_MS = 15_000
 
-export const usePeople = () =>
-  useLoaded('people', async () => (await ask(api.admins.get())).admins, { everyMs: FRESH_MS })
+const readPeople = async () => (await ask(api.admins.get())).admins
+
+export const usePeople = () => useLoaded('people', readPeople, { everyMs: FRESH_MS })
 
 export type Person = NonNullable<ReturnType<typeof usePeople>['data']>[number]
+
+/** @throws a Refusal. */
+export async function readPerson(id: string): Promise<Person> {
+  const found = (await readPeople()).find((one) => one.id === id)
+  if (found) return found
+  throw new Refusal('This user no longer exists.', 'admin_not_found')
+}
 
 /** Owners get the sessions of all users. */
 export const useSessions = () =>

@@ -6,8 +6,9 @@ import { toHref } from '../address/address.ts'
 import { session } from '../api/session.ts'
 import { useTeams } from '../teams/data.ts'
 import { Button, Code, Id, Secret } from '../ui/controls.tsx'
+import { useEdit, useEditing } from '../ui/edit.tsx'
 import { Fact, State, TimeFact, When } from '../ui/figure.tsx'
-import { EditForm, Form, type FormState, SelectField, useForm, useOpened } from '../ui/form.tsx'
+import { EditForm, Form, type FormState, SelectField, useForm } from '../ui/form.tsx'
 import { Overlay, Problem, tell } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
 import {
@@ -18,6 +19,7 @@ import {
   type Person,
   type PersonSession,
   type PersonValues,
+  readPerson,
   useSessions,
 } from './data.ts'
 import { STATUS_KINDS, toBrowser, toOptions } from './words.ts'
@@ -93,13 +95,18 @@ function toSignInMethods({ has_password, oidc, passkeys }: Pick<Person, 'has_pas
   return found.join(', ') || 'not yet (invite code unused)'
 }
 
+const toValues = ({ role, team_id }: Person): PersonValues => ({ role, team: team_id ?? '' })
+
 function Edit({ of, onDone }: { of: Person; onDone(): void }) {
-  const person = useOpened(of)
-  const form = useForm({ role: person.role as string, team: person.team_id ?? '' }, async (values) => {
-    const { keys_moved: moved } = await editPerson(person, values)
-    tell(moved === 0 ? 'Saved.' : `Saved. Moved ${count(moved, 'key')} to the new team.`)
-    onDone()
-  })
+  const { id } = of
+  const form = useEdit(
+    { of, toValues, read: () => readPerson(id), subject: id, groups: [['role', 'team']] },
+    async (values, before) => {
+      const { keys_moved: moved } = await editPerson(before, values)
+      tell(moved === 0 ? 'Saved.' : `Saved. Moved ${count(moved, 'key')} to the new team.`)
+      onDone()
+    },
+  )
   return (
     <EditForm of={form} onCancel={onDone}>
       <PersonFields form={form} />
@@ -172,15 +179,18 @@ function InviteDialog({ of: person, onClose }: DialogProps) {
 }
 
 function DisableDialog({ of, onClose }: DialogProps) {
-  const person = useOpened(of)
+  const { id } = of
+  const editing = useEditing({ of, read: () => readPerson(id), subject: id })
+  const person = editing.base.value
   const send = async () => {
-    const { keys_revoked: revoked } = await disable(person, true)
+    const { keys_revoked: revoked } = await disable(editing.base.value, true)
     return `Disabled ${person.name}${revoked === 0 ? '' : ` and revoked ${count(revoked, 'key')}`}.`
   }
   return (
     <FormDialog
       title={`Disable ${person.name}`}
       initial={{}}
+      editing={editing}
       send={send}
       submit="Disable user"
       kind="bad"

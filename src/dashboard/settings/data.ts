@@ -1,14 +1,23 @@
 /** Data of the settings pages. */
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
+import { Refusal } from '../api/refusal.ts'
 import { type NEW_EXPIRY, toExpiry } from '../keys/values.ts'
 
 /** Each has the revision of the whole list. */
-export const useSettings = () =>
-  useLoaded('settings', async () => {
-    const { revision, settings } = await ask(api.settings.get())
-    return settings.map((setting) => ({ ...setting, revision }))
-  })
+export const useSettings = () => useLoaded('settings', readSettings)
+
+async function readSettings() {
+  const { revision, settings } = await ask(api.settings.get())
+  return settings.map((setting) => ({ ...setting, revision }))
+}
+
+/** @throws a Refusal. */
+export async function readSetting(wanted: string): Promise<Setting> {
+  const found = (await readSettings()).find(({ name }) => name === wanted)
+  if (found) return found
+  throw new Refusal('The server has no such setting any more.', 'unknown')
+}
 
 export type Setting = NonNullable<ReturnType<typeof useSettings>['data']>[number]
 

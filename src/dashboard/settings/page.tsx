@@ -6,10 +6,11 @@ import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink } from '../ui/controls.tsx'
-import { Form, SwitchField, TextField, useForm, useOpened } from '../ui/form.tsx'
+import { useEdit } from '../ui/edit.tsx'
+import { Form, SwitchField, TextField } from '../ui/form.tsx'
 import { Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
 import { SubPages } from '../ui/tabs.tsx'
-import { editSetting, type Setting, useSettings } from './data.ts'
+import { editSetting, readSetting, type Setting, useSettings } from './data.ts'
 import { toGroups, toPlace } from './words.ts'
 
 export function SettingsPage() {
@@ -86,14 +87,16 @@ const SettingDialog = ({ of: setting, onClose }: SettingDialogProps) => (
 )
 
 function Edit({ of, onClose }: SettingDialogProps) {
-  const setting = useOpened(of)
-  const { name, stored, from } = setting
+  const { name } = of
   // The API names the setting in a refusal.
-  const form = useForm<Record<string, string>>({ [name]: stored ?? setting.value ?? '' }, async (values) => {
-    await save(values[name]?.trim() ?? '')
-  })
+  const toValues = ({ stored, value }: Setting): Record<string, string> => ({ [name]: stored ?? value ?? '' })
+  const form = useEdit({ of, toValues, read: () => readSetting(name), subject: 'settings' }, (values) =>
+    save(values[name]?.trim() ?? ''),
+  )
+  const setting = form.base.value
+  const { stored, from } = setting
   const save = async (text: string | null) => {
-    await editSetting(setting, text)
+    await editSetting(form.base.value, text)
     tell(isOverruled ? `Saved, but ${toPlace(setting)} overrides it.` : 'Saved. Restart the server to apply.')
     onClose()
   }

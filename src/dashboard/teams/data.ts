@@ -12,12 +12,13 @@ export const useTeams = () =>
   useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams), { everyMs: FRESH_MS })
 
 /** With its keys. */
-export const useTeam = (id: string) =>
-  useLoaded(`teams/${id}`, () => ask(api.teams({ id }).get()), { everyMs: FRESH_MS })
+export const readTeam = (id: string) => ask(api.teams({ id }).get())
+
+export const useTeam = (id: string) => useLoaded(`teams/${id}`, () => readTeam(id), { everyMs: FRESH_MS })
 
 export const makeTeam = (values: Values) => change(ask(api.teams.post(TEAM_FORM.toBody(values, Date.now()))), 'teams')
 
-/** @param before the team as it was when the form was opened. */
+/** @param before the team that the values are based on. */
 export function editTeam(before: TeamDocument, values: Values) {
   const { id, revision } = before
   return change(

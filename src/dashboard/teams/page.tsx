@@ -7,16 +7,17 @@ import { may } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
 import { BudgetCell, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
 import { SettableFields } from '../keys/fields.tsx'
-import { TEAM_FORM } from '../keys/values.ts'
+import { KEY_GROUPS, TEAM_FORM, type Values } from '../keys/values.ts'
 import { STATUS_KINDS, toShortLimits, toShortModels } from '../keys/words.ts'
 import { FormPage, Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code, Id } from '../ui/controls.tsx'
+import { useEdit } from '../ui/edit.tsx'
 import { Money, None, State, TimeFact } from '../ui/figure.tsx'
-import { EditForm, useForm, useOpened } from '../ui/form.tsx'
+import { EditForm, useForm } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { List } from '../ui/resource.tsx'
 import { type Column, searched } from '../ui/table.tsx'
-import { editTeam, makeTeam, useTeam, useTeams } from './data.ts'
+import { editTeam, makeTeam, readTeam, useTeam, useTeams } from './data.ts'
 
 const newTeam = () =>
   may('editor') && (
@@ -125,12 +126,15 @@ const Facts = ({ of: team }: { of: TeamDocument }) => (
 )
 
 function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
-  const team = useOpened(of)
-  const form = useForm(TEAM_FORM.toValues(team), async (values) => {
-    await editTeam(team, values)
-    tell('Saved. Applies to new requests.')
-    onDone()
-  })
+  const { id } = of
+  const form = useEdit<TeamDocument, Values>(
+    { of, toValues: TEAM_FORM.toValues, read: () => readTeam(id), subject: id, groups: KEY_GROUPS },
+    async (values, before) => {
+      await editTeam(before, values)
+      tell('Saved. Applies to new requests.')
+      onDone()
+    },
+  )
   return (
     <EditForm of={form} onCancel={onDone}>
       <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />

@@ -1,29 +1,69 @@
 /** Forms that show an API error at the field it names; fields are named like the API's. */
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
-import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button, Icon } from './controls.tsx'
+import { type Conflict, ConflictPanel, type Editing, toLabels, toWho } from './edit.tsx'
+import { tell } from './notice.tsx'
 
 export interface FormState<Values extends Record<string, string>> {
   values: Signal<Values>
   isBusy: Signal<boolean>
   problem: Signal<Refusal | null>
+  conflict: Signal<Conflict | null>
+  /** Labels and texts of fields by name, for conflicts. */
+  shown: Map<string, ShownField>
   set(changes: Partial<Values>): void
   submit(): Promise<void>
 }
 
-/** @param send submits the values; its error is shown in the form */
+interface ShownField {
+  label: string
+  toText(value: string): string
+}
+
+/** Others may save again and again. */
+const MAX_MERGES = 5
+
+/**
+ * @param send submits the values; its error is shown in the form
+ * @param editing for something that exists: merges the changes of others (`edit.tsx`)
+ */
 export function useForm<Values extends Record<string, string>>(
   initial: Values,
   send: (values: Values) => Promise<unknown>,
+  editing?: Pick<Editing<unknown>, 'asksAgain' | 'renew'>,
 ): FormState<Values> {
   const values = useSignal(initial)
   const isBusy = useSignal(false)
   const problem = useSignal<Refusal | null>(null)
+  const conflict = useSignal<Conflict | null>(null)
+  const shown = useRef(new Map<string, ShownField>()).current
+  const isLost = useRef(false)
+
+  const sendMerged = async () => {
+    let found: Conflict | null = null
+    for (let merges = 0; ; merges++) {
+      try {
+        await send(values.value)
+        break
+      } catch (error) {
+        if (!editing || merges === MAX_MERGES || toRefusal(error).kind !== 'revision_conflict') throw error
+        found = await editing.renew(values.value)
+        values.value = { ...values.value, ...found.values }
+        if (found.both.length === 0 && !editing.asksAgain) continue
+        conflict.value = found
+        return
+      }
+    }
+    const labels = found && toLabels({ shown }, found.theirs)
+    if (found && labels) tell(`${toWho(found)} changed ${labels} at the same time. Both changes are saved.`)
+  }
+
   return {
-    ...{ values, isBusy, problem },
+    ...{ values, isBusy, problem, conflict, shown },
     set(changes) {
       values.value = { ...values.value, ...changes }
       // The user is fixing the rejected field.
@@ -33,19 +73,23 @@ export function useForm<Values extends Record<string, string>>(
       if (isBusy.value) return
       isBusy.value = true
       problem.value = null
+      conflict.value = null
       try {
-        await send(values.value)
+        await sendMerged()
       } catch (error) {
-        problem.value = inForm(toRefusal(error))
+        problem.value = inForm(toRefusal(error), isLost.current)
+        isLost.current ||= problem.value.kind === 'unreachable'
       }
       isBusy.value = false
     },
   }
 }
 
-/** Says in a form what became of what was sent. */
-function inForm(refusal: Refusal): Refusal {
-  const { kind } = refusal
+/** Says in a form what became of what was sent. @param wasLost true if an earlier response got lost */
+function inForm(refusal: Refusal, wasLost: boolean): Refusal {
+  const { kind, message, field } = refusal
+  if (wasLost && kind.endsWith('_exists'))
+    return new Refusal(`${message} Your first attempt may have created it.`, kind, field)
   if (kind === 'unreachable') return new Refusal(LOST, kind)
   return kind === 'signed_out' ? new Refusal(SIGNED_OUT, kind) : refusal
 }
@@ -54,9 +98,6 @@ function inForm(refusal: Refusal): Refusal {
 const LOST =
   "No response from the server, so this may not be saved. Send it again when it's back: it isn't applied twice."
 const SIGNED_OUT = 'Your session had ended, so this was not saved. Sign in, then send it again.'
-
-/** The object as it was when the form opened, so that a background reload doesn't change what the user edits. */
-export const useOpened = <T extends object>(of: T): T => useState(of)[0]
 
 const Sent = createContext<{ problem: Refusal | null; isAtField: boolean }>({ problem: null, isAtField: false })
 
@@ -87,6 +128,7 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
   return (
     <form ref={at} class="form" onSubmit={send} noValidate>
       <Sent.Provider value={{ problem: problem.value, isAtField }}>{children}</Sent.Provider>
+      <ConflictPanel of={of} />
       <div class="form-problem" role="alert">
         {problem.value && !isAtField && (
           <p>
@@ -106,7 +148,7 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
 }
 
 interface FieldProps<Values extends Record<string, string>> {
-  of: Pick<FormState<Values>, 'values' | 'set'>
+  of: Pick<FormState<Values>, 'values' | 'set'> & Partial<Pick<FormState<Values>, 'shown'>>
   /** The API's field name, which its errors refer to. */
   name: keyof Values & string
   label: string
@@ -164,6 +206,11 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
   const { of, name, label, hint, wrong, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
   const { id, hintId, isWrong, refused } = useField(name, wrong)
+  of.shown?.set(name, {
+    label,
+    toText: (value) =>
+      type === 'password' ? 'a new one' : value === '' ? (placeholder ?? '') : `${props.before ?? ''}${value}`,
+  })
   useEffect(() => {
     // Outside dialogs, browsers honor the attribute only once per page load.
     if (autoFocus) document.getElementById(id)?.focus()
@@ -204,6 +251,7 @@ export function SelectField<Values extends Record<string, string>>({
   options,
 }: FieldProps<Values> & { options: readonly (readonly [value: string, text: string])[] }) {
   const { id, hintId, isWrong, refused } = useField(name, wrong)
+  of.shown?.set(name, { label, toText: (value) => options.find(([known]) => known === value)?.[1] ?? value })
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -234,6 +282,7 @@ export function SwitchField<Values extends Record<string, string>>({
   values: [off, on] = ['no', 'yes'],
 }: FieldProps<Values> & { values?: readonly [string, string] }) {
   const { id, hintId, isWrong, refused } = useField(name, wrong)
+  of.shown?.set(name, { label, toText: (value) => (value === on ? 'on' : 'off') })
   return (
     <div class="field">
       <label class="switch-line" for={id}>

@@ -4,6 +4,7 @@ import { type ComponentChildren, Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { capitalize } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
+import type { Editing } from './edit.tsx'
 import { Figure } from './figure.tsx'
 import { Form, type FormState, useForm } from './form.tsx'
 import { Overlay, tell } from './notice.tsx'
@@ -66,6 +67,8 @@ interface FormDialogProps<Values extends Record<string, string>> {
   /** Returns the confirmation to show; then the dialog closes. */
   send(values: Values): Promise<string>
   submit: string
+  /** For an action on something that others may edit. */
+  editing?: Pick<Editing<unknown>, 'asksAgain' | 'renew'>
   kind?: 'main' | 'bad'
   isReady?(values: Values): boolean
   /** Above the form. */
@@ -75,11 +78,15 @@ interface FormDialogProps<Values extends Record<string, string>> {
 }
 
 export function FormDialog<Values extends Record<string, string>>(props: FormDialogProps<Values>) {
-  const { title, initial, send, submit, kind = 'main', isReady, children, fields, onClose } = props
-  const form = useForm(initial, async (values) => {
-    tell(await send(values))
-    onClose()
-  })
+  const { title, initial, send, editing, submit, kind = 'main', isReady, children, fields, onClose } = props
+  const form = useForm(
+    initial,
+    async (values) => {
+      tell(await send(values))
+      onClose()
+    },
+    editing,
+  )
   return (
     <Overlay title={title} onClose={onClose}>
       {children}

@@ -3,6 +3,7 @@ import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.t
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/page.tsx'
 import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './words.ts'
 
@@ -10,6 +11,13 @@ const FRESH_MS = 10_000
 
 export const useUpstreams = () =>
   useLoaded('upstreams', async () => (await ask(api.upstreams.get())).upstreams, { everyMs: FRESH_MS })
+
+/** @throws a Refusal. */
+export async function readUpstream(wanted: string): Promise<ShownUpstream> {
+  const found = (await ask(api.upstreams.get())).upstreams.find(({ id }) => id === wanted)
+  if (found) return found
+  throw new Refusal(`Someone has removed ${wanted}.`, 'upstream_not_found')
+}
 
 /** Doesn't change while the server runs. */
 export const usePresets = () => useLoaded('presets', async () => (await ask(api.presets.get())).presets)

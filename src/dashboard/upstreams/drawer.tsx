@@ -8,10 +8,10 @@ import { PlannedDialog } from '../catalog/plan.tsx'
 import { toLatency } from '../figures/figures.ts'
 import { toLimitsText } from '../keys/words.ts'
 import { Button } from '../ui/controls.tsx'
+import { useEditing } from '../ui/edit.tsx'
 import { Fact, State, When } from '../ui/figure.tsx'
-import { useOpened } from '../ui/form.tsx'
 import { FactsRoom, Overlay, Problem, Unread } from '../ui/notice.tsx'
-import { deleteUpstream, editUpstream, useFailures, useUpstreams } from './data.ts'
+import { deleteUpstream, editUpstream, readUpstream, useFailures, useUpstreams } from './data.ts'
 import { Moving, UpstreamFields } from './fields.tsx'
 import { Strip, TestButton } from './page.tsx'
 import {
@@ -222,16 +222,23 @@ interface ChangeProps {
 }
 
 function EditUpstream({ of, onClose }: ChangeProps) {
-  const upstream = useOpened(of)
+  const { id } = of
+  const editing = useEditing({
+    ...{ of, toValues: toUpstreamValues, read: () => readUpstream(id), subject: id },
+    // A credential belongs to one provider and URL.
+    groups: [['preset', 'base_url', 'credential', 'api_key']],
+  })
+  const upstream = editing.base.value
   return (
     <PlannedDialog
-      title={`Edit ${upstream.id}`}
+      title={`Edit ${id}`}
       initial={toUpstreamValues(upstream)}
-      send={(values, isPlan) => editUpstream(upstream, values, isPlan)}
+      editing={editing}
+      send={(values, isPlan) => editUpstream(editing.base.value, values, isPlan)}
       fields={(form) => <UpstreamFields form={form} before={upstream} />}
       warn={(values) => losesCredential(values, upstream) && <Moving of={upstream} />}
       apply="Save changes"
-      done={`Saved ${upstream.id}.`}
+      done={`Saved ${id}.`}
       onClose={onClose}
     />
   )
@@ -239,13 +246,14 @@ function EditUpstream({ of, onClose }: ChangeProps) {
 
 /** @param onGone called after the removal. */
 function RemoveUpstream({ of, onClose, onGone }: ChangeProps & { onGone(): void }) {
-  const upstream = useOpened(of)
-  const { id } = upstream
+  const { id } = of
+  const editing = useEditing({ of, read: () => readUpstream(id), subject: id })
   return (
     <PlannedDialog
       title={`Remove ${id}`}
       initial={{}}
-      send={(_, isPlan) => deleteUpstream(upstream, isPlan)}
+      editing={editing}
+      send={(_, isPlan) => deleteUpstream(editing.base.value, isPlan)}
       fields={() => (
         <p>
           Removes its credential and all routes to it. Request history is kept. To keep it for later, disable it

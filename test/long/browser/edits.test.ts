@@ -33,6 +33,32 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
   const readKey = async (name: string) =>
     JSON.parse((await browsing.place.run('keys', 'show', name, '--json')).stdout) as Record<string, unknown>
 
+  test('two tabs and a command edit one key at once: what one of them changed is kept, and what both did is asked', async () => {
+    const other = await browsing.visit({ width: 390, state: await ann.context.storageState() })
+    const { page } = ann
+    await openEdit(ann)
+    await openEdit(other)
+    await page.getByLabel('Requests per minute').fill('10')
+    await page.getByLabel('Budget').first().fill('20')
+    await other.page.getByLabel('Concurrency').fill('3')
+    await browsing.place.run('keys', 'edit', 'dev', '--rpm', '30')
+    // The tab changed another field than the command.
+    await press(other, 'Save')
+    await other.page.getByText('The command line changed Requests per minute at the same time').first().waitFor()
+    await other.close()
+    await press(ann, 'Save')
+    const conflict = page.locator('.conflict')
+    await conflict.getByText('You changed this').waitFor()
+    await conflict.getByText('Also changed, and kept: Concurrency').waitFor()
+    expect(await conflict.getByRole('group').count()).toBe(1)
+    expect(await conflict.getByRole('radio', { name: 'Your entry 10' }).isChecked()).toBe(true)
+    await expectAccessible(page)
+    await conflict.getByRole('radio', { name: 'Saved value 30' }).check()
+    await press(ann, 'Save')
+    await page.getByText('Saved. Applies to new requests.').first().waitFor()
+    expect(await readKey('dev')).toMatchObject({ rpm: 30, concurrency: 3, budget_nano_usd: 20e9 })
+  })
+
   test('after the session has ended, the same user signs in over the page and saves what they had typed', async () => {
     const { page, context } = ann
     await openEdit(ann)
