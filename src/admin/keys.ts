@@ -217,10 +217,11 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
     )
     .post(
       '/keys/:id/end-overlap',
-      async ({ principal, asker, params: { id } }) =>
-        tell(asker, principal, (await endOverlap(of(principal).store, id, by(principal))).key),
+      async ({ request, principal, asker, params: { id } }) =>
+        tell(asker, principal, (await endOverlap(of(principal).store, id, by(principal, request))).key),
       {
         route: say(change, {
+          edits: true,
           summary: 'End the old secrets of a rotated key now. The newest one keeps working',
           answer: Key,
           errors: ['key_not_found', 'key_ambiguous', 'key_revoked', 'key_hidden'],

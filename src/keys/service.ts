@@ -174,7 +174,8 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
 
 /**
  * Ends all secrets of a key (`find.ts`) but the newest, which a rotation has left working for a while; that none did is
- * no error. Throws `key_not_found`, `key_ambiguous`, `key_hidden`, and `key_revoked`.
+ * no error. Throws `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`,
+ * and `revision_conflict`.
  *
  * @returns with the number of those that it ended
  */
@@ -183,6 +184,7 @@ export function endOverlap(store: KeyStore, which: string, by: Actor): Promise<{
     const found = findKey(keys, which, by.nowMs)
     requireVisible(found)
     requireUnrevoked(found)
+    requireKeyRevision(found, by)
     const isOver = ({ expiresMs }: StoredSecret) => expiresMs !== null && expiresMs <= by.nowMs
     const secrets = found.secrets.map((one, at) =>
       at === found.secrets.length - 1 || isOver(one) ? one : { ...one, expiresMs: by.nowMs },

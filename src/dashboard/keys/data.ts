@@ -82,9 +82,9 @@ export function rotateKey({ id, revision }: KeyDocument, overlap: string) {
 }
 
 /** The secrets before the newest stop working now. */
-export function endOverlap(id: string) {
+export function endOverlap({ id, revision }: KeyDocument) {
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  return change(ask(key['end-overlap'].post()), 'keys')
+  return change(ask(key['end-overlap'].post(undefined, ifMatch(revision))), 'keys')
 }
 
 export function revokeKey(id: string) {

@@ -75,7 +75,7 @@ function OldSecrets({ of: key }: { of: KeyDocument }) {
   if (old.length === 0 || key.status !== 'active') return null
   const end = async () => {
     setEnding(true)
-    await endOverlap(key.id).then(
+    await endOverlap(key).then(
       () => tell('Ended. Only the newest secret works.'),
       (error: Error) => tell(error.message, 'bad'),
     )

@@ -24,6 +24,9 @@ export function App() {
     loadSession().catch((error) => setProblem(toRefusal(error)))
   }
   useEffect(start, [])
+  useEffect(() => {
+    if (problem !== null) start()
+  }, [returns.value])
   const { state } = session.value
   if (state === 'unknown' && problem === null) return <Waiting />
   return (
