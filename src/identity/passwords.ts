@@ -10,15 +10,22 @@ const PARAMETERS = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as
 /** NIST SP 800-63B: length over complexity; the maximum bounds the work. */
 const LENGTHS = { min: 12, max: 1_000 }
 
-export function requireGoodPassword(password: string, name: string): void {
-  const { length } = password
-  if (length < LENGTHS.min || length > LENGTHS.max) throw invalid(`it must have at least ${LENGTHS.min} characters`)
-  if (new Set(password).size < 5) throw invalid('it has too few different characters')
-  if (password.toLowerCase().includes(name)) throw invalid('it must not contain the name')
+/** Throws `invalid` for the first that is empty. */
+export function requireTyped(typed: Readonly<Partial<Record<'name' | 'code' | 'password', string>>>): void {
+  for (const [field, text] of Object.entries(typed))
+    if (text.trim() === '') throw new ServiceError({ kind: 'invalid', field }, `Enter the ${field}.`)
 }
 
-const invalid = (rule: string) =>
-  new ServiceError({ kind: 'invalid', field: 'password' }, `The password is too weak: ${rule}.`)
+/** Throws `invalid`. @param name not empty */
+export function requireGoodPassword(password: string, name: string): void {
+  const { length } = password
+  if (length < LENGTHS.min) throw invalid(`Use at least ${LENGTHS.min} characters.`)
+  if (length > LENGTHS.max) throw invalid(`Use at most ${LENGTHS.max} characters.`)
+  if (new Set(password).size < 5) throw invalid('Use at least 5 different characters.')
+  if (password.toLowerCase().includes(name)) throw invalid("Don't use the name in the password.")
+}
+
+const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: 'password' }, message)
 
 export const hashPassword = (password: string): Promise<string> => inTurn(() => Bun.password.hash(password, PARAMETERS))
 

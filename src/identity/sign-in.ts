@@ -10,7 +10,7 @@ import type { Actor } from '../store/config-store.ts'
 import type { IdentityRows, IdentityStore, IdentityWrite, StoredAdmin, StoredSession } from '../store/identity-store.ts'
 import { decideAdmin, isOwnerAt, toCreation, toSignInName } from './admins.ts'
 import type { Attempts } from './attempts.ts'
-import { hashCode, hashPassword, isPassword, requireGoodPassword, type SetupCode } from './passwords.ts'
+import { hashCode, hashPassword, isPassword, requireGoodPassword, requireTyped, type SetupCode } from './passwords.ts'
 import { mintSecret } from './pending.ts'
 import { forgetOver } from './principal.ts'
 
@@ -60,6 +60,7 @@ export async function setUp(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const name = toSignInName(credentials.name)
+  requireTyped({ code, name, password: credentials.password })
   requireGoodPassword(credentials.password, name)
   const by = { actor: 'setup', nowMs }
   const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
@@ -84,6 +85,7 @@ export async function signIn(deps: SignInDeps, typed: Credentials, client: Clien
   const { store, attempts } = deps
   requirePasswords(deps.ways)
   const name = toSignInName(typed.name)
+  requireTyped({ name, password: typed.password })
   const found = (await store.readAdmins()).find((admin) => admin.name === name)
   const by = { password: name, isKnown: found !== undefined }
   const proved = await attempts.try({ address: client.address, nowMs, by }, async () => {
@@ -103,6 +105,7 @@ export async function useCode(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const name = toSignInName(typed.name)
+  requireTyped({ name, code, password })
   requireGoodPassword(password, name)
   const isTheirs = (admin: StoredAdmin) =>
     admin.name === name && admin.disabledMs === null && isInForce(admin, code, nowMs)
@@ -163,6 +166,7 @@ export async function changePassword(
 ): Promise<void> {
   const found = (await store.readAdmins()).find(({ id }) => id === session.adminId)
   if (!found) throw signInFailed()
+  requireTyped({ password })
   requireGoodPassword(password, found.name)
   await attempts.try({ address, nowMs: by.nowMs, by: { password: found.name, isKnown: true } }, async () => {
     if (!(await isPassword(old, found.passwordHash))) throw signInFailed('Wrong current password.')

@@ -13,26 +13,29 @@ import { Button, ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
 import { Form, type FormState, TextField, useForm } from '../ui/form.tsx'
 import { Overlay, Problem } from '../ui/notice.tsx'
 
-/** A link may have the code after the `#`, which browsers don't send. */
-function takeCode(): string {
-  const code = location.hash.slice(1)
-  if (code !== '') history.replaceState(null, '', location.pathname)
-  return code
+type Invited = Record<'code' | 'name', string>
+
+/** A link may have both, or the code alone, after the `#`, which browsers don't send. */
+function takeLink(): Invited {
+  const hash = location.hash.slice(1)
+  if (hash !== '') history.replaceState(null, '', location.pathname)
+  const values = new URLSearchParams(hash)
+  return { code: values.get('code') ?? hash, name: values.get('name') ?? '' }
 }
 
-const codeOfAddress = signal(takeCode())
+const ofLink = signal(takeLink())
 
 /** A link opened in a tab that already shows its page changes only the hash. */
 addEventListener('hashchange', () => {
-  const code = isAuthPage() ? takeCode() : ''
-  if (code !== '') codeOfAddress.value = code
+  const found = isAuthPage() ? takeLink() : { code: '', name: '' }
+  if (found.code !== '') ofLink.value = found
 })
 
-function useCode({ set }: FormState<{ code: string; name: string; password: string }>): void {
-  const { value: code } = codeOfAddress
+function useLink({ set }: FormState<Invited & { password: string }>): void {
+  const { value } = ofLink
   useEffect(() => {
-    if (code !== '') set({ code })
-  }, [code])
+    if (value.code !== '') set({ code: value.code, ...(value.name !== '' && { name: value.name }) })
+  }, [value])
 }
 
 const PATHS = { setup: '/setup', code: '/code' }
@@ -179,8 +182,8 @@ const NEW_PASSWORD = {
 } as const
 
 function WithCode() {
-  const form = useForm({ name: '', code: codeOfAddress.value, password: '' }, (values) => signIn(api.code.post(values)))
-  useCode(form)
+  const form = useForm({ ...ofLink.value, password: '' }, (values) => signIn(api.code.post(values)))
+  useLink(form)
   return (
     <AuthPage title="Use a code">
       <p class="dim">
@@ -193,10 +196,10 @@ function WithCode() {
           label="Name"
           hint="The name in your invitation."
           autoComplete="username"
-          autoFocus
+          autoFocus={ofLink.value.name === ''}
         />
         <TextField of={form} name="code" label="Code" autoComplete="one-time-code" isCode />
-        <TextField of={form} label="New password" {...NEW_PASSWORD} />
+        <TextField of={form} label="New password" {...NEW_PASSWORD} autoFocus={ofLink.value.name !== ''} />
       </Form>
       <p class="door-more">
         <a href={toHref('/')}>Sign in with a password</a>
@@ -206,11 +209,9 @@ function WithCode() {
 }
 
 function SetUp() {
-  const form = useForm({ code: codeOfAddress.value, name: '', password: '' }, (values) =>
-    signIn(api.setup.post(values)),
-  )
-  useCode(form)
-  const hasLink = codeOfAddress.value !== ''
+  const form = useForm({ ...ofLink.value, password: '' }, (values) => signIn(api.setup.post(values)))
+  useLink(form)
+  const hasLink = ofLink.value.code !== ''
   return (
     <AuthPage title="Set up the dashboard">
       <p class="dim">Create the owner account. You can invite others later.</p>

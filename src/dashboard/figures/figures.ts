@@ -86,7 +86,7 @@ export function toNanoUsd(text: string): number | null {
   return nano <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(nano) : null
 }
 
-type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
+export type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
 
 const PER_MILLION = new Intl.NumberFormat('en-US', {
   ...{ style: 'currency', currency: 'USD', maximumFractionDigits: 12, useGrouping: false },

@@ -7,7 +7,7 @@ import { toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toExactCount, toPerMillion, toPrices } from '../figures/figures.ts'
 import { Button } from '../ui/controls.tsx'
-import { Count, Fact, None, State, When } from '../ui/figure.tsx'
+import { Count, Fact, PerMillion, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
@@ -184,21 +184,6 @@ function History({ of: { prices } }: { of: Model }) {
       </ul>
     </details>
   )
-}
-
-const PerMillion = ({ usd }: { usd: string | undefined }) =>
-  usd === undefined ? (
-    <None />
-  ) : (
-    <span class="figure-text" title={`$${usd} per token`}>
-      {toPerMillion(usd)}
-    </span>
-  )
-
-/** A price in a list: an amount, `free`, or `unknown`. */
-export const Price = ({ of: pricing, usd }: { of: readonly PricingItem[]; usd: string | undefined }) => {
-  if (pricing.length === 0) return <span class="dim">unknown</span>
-  return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
 }
 
 const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>

@@ -8,13 +8,13 @@ import { named, query, setQuery, toHref, toHrefWith } from '../address/address.t
 import { toExactCount, toPercent, toPrices } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink, Code } from '../ui/controls.tsx'
-import { Count, None, State } from '../ui/figure.tsx'
+import { Count, None, Price, State } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
 import { List } from '../ui/resource.tsx'
 import { Choice, type Column } from '../ui/table.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { useModels } from './data.ts'
-import { ModelDrawer, Price } from './drawer.tsx'
+import { ModelDrawer } from './drawer.tsx'
 import {
   ABILITY_OPTIONS,
   filterModels,

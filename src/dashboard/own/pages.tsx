@@ -6,15 +6,15 @@ import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
 import { nowMs } from '../api/clock.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
-import { hasWords, toDay, toExactCount, toMoment, toMoney, toPrices } from '../figures/figures.ts'
+import { hasWords, toDay, toExactCount, toMoment, toMoney } from '../figures/figures.ts'
 import { SettableFacts, Spent } from '../keys/facts.tsx'
-import { toAbilityWord } from '../models/words.ts'
+import { toFeatures } from '../models/words.ts'
 import { type Share, toShares, toTotals } from '../overview/figures.ts'
 import { CustomRange, Ranges } from '../overview/page.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
 import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/controls.tsx'
-import { Bar, Columns, Count, Money, State } from '../ui/figure.tsx'
+import { Bar, Columns, Count, Money, None, Price, State } from '../ui/figure.tsx'
 import { Empty, FactsRoom, Unread } from '../ui/notice.tsx'
 import { Headline, List } from '../ui/resource.tsx'
 import { type Column, searched, Table } from '../ui/table.tsx'
@@ -58,7 +58,9 @@ const useModels = () =>
 
 type Model = NonNullable<ReturnType<typeof useModels>['data']>[number]
 
-const MODEL_COLUMNS: readonly Column<Model>[] = [
+const secondOf = ({ pricing }: Model) => pricing[0]?.second
+
+const columnsOf = (models: readonly Model[]): readonly Column<Model>[] => [
   { name: 'model', title: 'Model', sortBy: ({ id }) => id, cell: ({ id }) => <Copyable text={id} /> },
   {
     name: 'state',
@@ -66,13 +68,41 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
     sortBy: ({ is_ready }) => (is_ready ? 'ready' : 'unready'),
     cell: ({ is_ready }) => (is_ready ? <State kind="good">ready</State> : <State kind="bad">not ready</State>),
   },
-  { name: 'price', title: 'Price', cell: ({ pricing }) => toPrices(pricing) },
+  {
+    name: 'input',
+    title: 'Input per million',
+    isFigure: true,
+    sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
+    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.prompt} />,
+  },
+  {
+    name: 'output',
+    title: 'Output per million',
+    isFigure: true,
+    sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
+    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.completion} />,
+  },
+  ...(models.some(secondOf)
+    ? [
+        {
+          name: 'second',
+          title: 'Per second',
+          isFigure: true,
+          cell: (model: Model) => (secondOf(model) ? `$${secondOf(model)}` : <None />),
+        },
+      ]
+    : []),
   {
     name: 'context',
     title: 'Context',
     isFigure: true,
     sortBy: ({ context_length }) => context_length,
     cell: ({ context_length }) => <Count count={context_length} />,
+  },
+  {
+    name: 'can',
+    title: 'Capabilities',
+    cell: (model) => <span class="words">{toFeatures(model).join(', ') || <None />}</span>,
   },
   {
     name: 'try',
@@ -82,12 +112,6 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
         Try it<span class="unseen">: {id}</span>
       </a>
     ),
-  },
-  {
-    name: 'takes',
-    title: 'Input',
-    isOnPhone: false,
-    cell: ({ input_modalities }) => input_modalities.map(toAbilityWord).join(', '),
   },
 ]
 
@@ -110,7 +134,7 @@ const NoModels = () => (
 const Models = ({ models }: { models: readonly Model[] }) => (
   <List
     what="models"
-    columns={MODEL_COLUMNS}
+    columns={columnsOf(models)}
     rows={models.filter(({ id, name }) => hasWords([id, name], searched()))}
     all={models.length}
     idOf={({ id }) => id}

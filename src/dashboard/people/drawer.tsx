@@ -5,7 +5,7 @@ import { ADMIN_FIELDS } from '../../identity/definition.ts'
 import { toHref } from '../address/address.ts'
 import { session } from '../api/session.ts'
 import { useTeams } from '../teams/data.ts'
-import { Button, Code, Id, Secret } from '../ui/controls.tsx'
+import { Button, Copyable, Id, Secret } from '../ui/controls.tsx'
 import { useEdit, useEditing } from '../ui/edit.tsx'
 import { Fact, State, TimeFact, When } from '../ui/figure.tsx'
 import { EditForm, Form, type FormState, SelectField, useForm } from '../ui/form.tsx'
@@ -214,14 +214,16 @@ interface CodedProps {
 /** A new invite code, shown once. */
 export function Coded({ name, code, expiresMs }: CodedProps) {
   // Browsers don't send what follows the `#`.
-  const link = `${location.origin}${toHref('/code')}#${code}`
+  const link = `${location.origin}${toHref('/code')}#${new URLSearchParams({ code, name })}`
   return (
     <div class="made">
       <p>
         Send this link to <strong>{name}</strong>. They set their own password with it.
       </p>
-      <Code text={link} label="Invitation link" />
-      <Secret text={code} label="Copy code" />
+      <Secret text={link} label="Copy link" />
+      <p>
+        Or they open <code>{`${location.origin}${toHref('/code')}`}</code> and enter the code <Copyable text={code} />
+      </p>
       <p>
         <strong>Shown once.</strong> The code works once, for <code>{name}</code>
         {expiresMs !== null && (

@@ -3,6 +3,8 @@ import type { ComponentChildren } from 'preact'
 import { nowMs } from '../api/clock.ts'
 import {
   type FieldChange,
+  isFree,
+  type Prices,
   toCount,
   toExactCount,
   toExactMoney,
@@ -11,6 +13,7 @@ import {
   toMoment,
   toMoney,
   toPercent,
+  toPerMillion,
   toWhen,
 } from '../figures/figures.ts'
 
@@ -38,6 +41,21 @@ export const Money = ({ nanoUsd, isEstimated = false }: { nanoUsd: number; isEst
 )
 
 export const Count = ({ count }: { count: number }) => <Exact exact={toExactCount(count)}>{toCount(count)}</Exact>
+
+export const PerMillion = ({ usd }: { usd: string | undefined }) =>
+  usd === undefined ? (
+    <None />
+  ) : (
+    <span class="figure-text" title={`$${usd} per token`}>
+      {toPerMillion(usd)}
+    </span>
+  )
+
+/** A price in a list: an amount, `free`, or `unknown`. */
+export const Price = ({ of: pricing, usd }: { of: Prices; usd: string | undefined }) => {
+  if (pricing.length === 0) return <span class="dim">unknown</span>
+  return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
+}
 
 export const Percent = ({ share }: { share: number }) => (
   <Exact exact={`${(share * 100).toFixed(2)}%`}>{toPercent(share)}</Exact>

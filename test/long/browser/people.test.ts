@@ -47,10 +47,16 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await press(owner, 'Invite user')
     await owner.page.getByRole('heading', { level: 1, name: 'Invitation for bob' }).waitFor()
     await expectAccessible(owner.page)
-    const link = (await owner.page.locator('.code code').textContent()) ?? ''
+    const link = (await owner.page.locator('.secret code').textContent()) ?? ''
 
     const { page } = member
     await page.goto(link)
+    expect(await page.getByLabel('Name').inputValue()).toBe('bob')
+    await press(member, 'Set password')
+    await page.getByText('Enter the password.').waitFor()
+    await page.getByLabel('Name').fill('')
+    await press(member, 'Set password')
+    await page.getByText('Enter the name.').waitFor()
     await page.getByLabel('Name').fill('bob')
     await page.getByLabel('New password').fill(OWN_PASSWORD)
     await press(member, 'Set password')
