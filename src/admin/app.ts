@@ -43,4 +43,5 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
 /** For the typed client. */
 export type AdminApi = ReturnType<typeof routesOf>
 
-export const createAdminApi = (deps: Omit<AdminDeps, 'changes'>) => createAdmin(deps, routesOf, playgroundController)
+export const createAdminApi = (deps: Omit<AdminDeps, 'changes' | 'modelLists'>) =>
+  createAdmin(deps, routesOf, playgroundController)

@@ -24,11 +24,13 @@ import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
 import type { UsageOptions } from '../ledger/usage.ts'
 import type { Log } from '../log.ts'
+import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/report-store.ts'
 import type { Rotated, Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
 import type { ChangeRate } from './changes.ts'
+import type { ModelLists } from './model-lists.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<PasskeyDeps, 'pendingPasskeys'> {
   store: ConfigStore
@@ -48,6 +50,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   /** Client address, for display and for counting attempts. */
   addressOf(request: Request): string
   changes: ChangeRate
+  modelLists: ModelLists
   /** Re-encrypts stored credentials with a new key. Throws what `store/rotate-secret.ts` throws. */
   rotateSecret(by: Actor): Promise<Rotated>
   log: Log
@@ -93,6 +96,8 @@ export interface Serving {
   test(id: string): Promise<UpstreamTest | null>
   /** Models the upstream lists; null if no enabled upstream has this ID. Throws `list_failed`. */
   models(id: string): Promise<ListedModel[] | null>
+  /** Models that an upstream lists which isn't saved. Throws `list_failed`. @param typed its credentials, if typed */
+  modelsAt(row: UpstreamRow, typed: readonly string[] | undefined): Promise<ListedModel[]>
   /** A user's playground key, active or not; null if there is none yet. */
   playgroundKey(adminId: string): Key | null
   /** Serves a chat request like `/v1/chat/completions`, with a key that needs no secret. Never throws. */

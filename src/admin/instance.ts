@@ -7,6 +7,7 @@ import { API_PATH, identify, identifyOperator, PLAYGROUND, requireShort, toGuard
 import { ChangeRate } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
+import { ModelLists } from './model-lists.ts'
 import type { Described } from './openapi.ts'
 
 /** Against caching, framing, sniffing, and reads by other sites. */
@@ -25,11 +26,11 @@ const POLICY = "default-src 'none'; frame-ancestors 'none'"
  * @param toUnread creates controllers that read bodies themselves
  */
 export function createAdmin(
-  given: Omit<AdminDeps, 'changes'>,
+  given: Omit<AdminDeps, 'changes' | 'modelLists'>,
   toRoutes: (deps: AdminDeps, describe: () => Described) => AnyElysia,
   toUnread?: (deps: AdminDeps) => AnyElysia,
 ) {
-  const deps: AdminDeps = { ...given, changes: new ChangeRate() }
+  const deps: AdminDeps = { ...given, changes: new ChangeRate(), modelLists: new ModelLists(given.now) }
   const causes = new WeakMap<Request, unknown>()
   const toResponse = (error: unknown, request: Request): Response => {
     const refusal = toRefusal(error)

@@ -1,18 +1,20 @@
 /** `/admin/api/models`: list, edit, and reset models and routes. Slashes in model IDs are escaped in paths. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { addChosen, findChosen } from '../catalog/add-models.ts'
 import type { EditBy, Edited } from '../catalog/change.ts'
 import {
   deleteRoute,
   editModel,
   findModel,
+  findUpstream,
   type ModelChanges,
   type RouteChanges,
   resetModel,
   setRoute,
 } from '../catalog/edit.ts'
 import { Model, type ModelEntry, Route, type RouteEntry, toColumns } from '../catalog/fields.ts'
-import { EditedModel } from '../documents/catalog.ts'
+import { CreatedModel, EditedModel } from '../documents/catalog.ts'
 import {
   Alias,
   ListedModel,
@@ -28,8 +30,13 @@ import { access } from './access.ts'
 import { type ByHand, changesByHand } from './catalog.ts'
 import type { AdminDeps } from './deps.ts'
 import { exactly, type OrNull, PlanQuery, toHandFields } from './schema.ts'
+import { ChosenFields, listOf, toChosen } from './upstreams.ts'
 
 const ModelPatch = Type.Unsafe<Partial<ModelEntry>>(exactly(toHandFields(Model)))
+const NewModel = exactly({
+  ...ChosenFields,
+  upstream: Type.String({ maxLength: 100, description: 'Upstream of its first route.' }),
+})
 const RouteBody = Type.Unsafe<OrNull<RouteEntry>>(exactly(toHandFields(Route)))
 
 /** A running server knows its credentials. */
@@ -76,6 +83,28 @@ export function modelsController(deps: AdminDeps) {
           summary: 'List models with prices, routes, and readiness, and their aliases',
           answer: Type.Object({ models: Type.Array(ListedModel), aliases: Type.Array(Alias) }),
         },
+      },
+    )
+    .post(
+      '/models',
+      async ({ body: { upstream, ...model }, ...asked }) => {
+        const row = findUpstream(await store.readCatalog(), upstream)
+        const models = await findChosen(row, [toChosen({ ...model, exists: false })], () => listOf(deps, row))
+        const { slug } = model
+        const edited = await byHand(asked, (by) => addChosen(store, upstream, models, by))
+        const { fresh: _, further: __, unpriced, ...told } = edited
+        return { ...told, is_priced: unpriced.length === 0, model: told.planned ? null : await show(slug) }
+      },
+      {
+        route: {
+          least: 'editor',
+          summary: 'Create a model with a route',
+          description: "Facts and prices that aren't given are looked up. A model without a known price is disabled.",
+          answer: CreatedModel,
+          errors: ['upstream_not_found', 'catalog_changed'],
+        },
+        body: NewModel,
+        query: PlanQuery,
       },
     )
     .get('/models/:slug', ({ params: { slug } }) => show(slug), {

@@ -1,13 +1,22 @@
 /** `/admin/api/upstreams`: list, test, discover, and edit upstreams. Responses never have credentials. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { addModels } from '../catalog/add-upstream.ts'
+import { addModels, type ChosenModel, findChosen } from '../catalog/add-models.ts'
 import type { EditBy, Edited } from '../catalog/change.ts'
 import { findUpstream } from '../catalog/edit.ts'
-import { createUpstream, deleteUpstream, editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
+import {
+  checkNewUpstream,
+  createUpstream,
+  deleteUpstream,
+  editUpstream,
+  type UpstreamChanges,
+  type WantedUpstream,
+} from '../catalog/edit-upstream.ts'
 import { type UpstreamEntry, Upstream as UpstreamFields } from '../catalog/fields.ts'
-import { findMore, findProviders, toFoundServers } from '../catalog/providers.ts'
-import { EditedUpstream, FoundModels } from '../documents/catalog.ts'
+import { findMore, findProviders, listOffered, toFoundServers } from '../catalog/providers.ts'
+import { AddedModels, EditedUpstream, FoundModels } from '../documents/catalog.ts'
+import { Pricing } from '../documents/model.ts'
+import { Offer, toOfferDocument } from '../documents/offer.ts'
 import {
   Found,
   NOT_TAKEN_IN,
@@ -24,9 +33,11 @@ import { DIALECTS } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
+import { findPreset } from '../store/presets.ts'
 import { access } from './access.ts'
 import { type ByHand, changesByHand } from './catalog.ts'
-import type { AdminDeps } from './deps.ts'
+import { actors } from './changes.ts'
+import type { AdminDeps, ThisMachine } from './deps.ts'
 import { exactly, type OrNull, oneOf, orNone, PlanQuery, toHandFields } from './schema.ts'
 
 const OrDefault = Type.Optional(Type.Union([Type.Integer(), Type.Null()]))
@@ -56,9 +67,38 @@ const FIELDS = { ...toHandFields(UpstreamFields), ...Own.properties }
 const Made = exactly({
   id: Type.String({ maxLength: 100, description: 'Upstream ID, used in routes.' }),
   dialect: Type.Optional(oneOf(DIALECTS, { description: 'API format; omit it if a preset has it.' })),
+  use_variable: Type.Optional(
+    Type.Boolean({
+      description:
+        "True: the credential is in the preset's environment variable of the server. Only at the preset's own URL.",
+    }),
+  ),
 })
 const Patch = Type.Unsafe<Fields>(exactly(FIELDS))
-const Body = Type.Unsafe<Fields & Static<typeof Made>>(exactly({ ...FIELDS, ...Made.properties }))
+type New = Fields & Static<typeof Made>
+const Tried = Type.Unsafe<New>(exactly({ ...FIELDS, ...Made.properties }))
+
+export const ChosenFields = {
+  upstream_model: Type.String({ minLength: 1, maxLength: 200, description: "The upstream's name for the model." }),
+  slug: Type.String({ maxLength: 200, description: 'Model ID that clients use.' }),
+  pricing: Type.Optional(Type.Array(Pricing, { minItems: 1, description: 'Omit it to use the known price.' })),
+  context_length: Type.Optional(Type.Integer({ minimum: 1, description: 'Omit it to use the known one.' })),
+}
+const Choice = exactly({
+  ...ChosenFields,
+  exists: Type.Optional(
+    Type.Boolean({
+      description: 'Whether the model exists: then it gets a route. If that is no longer true, nothing is saved.',
+    }),
+  ),
+})
+const Body = Type.Unsafe<New & { models?: Static<typeof Choice>[] }>(
+  exactly({
+    ...FIELDS,
+    ...Made.properties,
+    models: Type.Optional(Type.Array(Choice, { maxItems: 500, description: 'Models to add, in the same change.' })),
+  }),
+)
 
 const Chosen = exactly({
   models: Type.Array(Type.String({ minLength: 1, maxLength: 400 }), {
@@ -89,10 +129,18 @@ export function changesOfUpstreams(deps: AdminDeps) {
 }
 
 export function upstreamsController(all: AdminDeps) {
-  const { store, vault, lookUp, thisMachine, serving } = all
+  const { store, vault, lookUp, thisMachine, serving, modelLists } = all
   const deps = { store, vault, lookUp }
   const toDocuments = documentsOf(all)
   const change = changesOfUpstreams(all)
+  const by = actors(all)
+  /** From the same list as the check before it. */
+  const listAt = (row: UpstreamRow, apiKey: UpstreamChanges['apiKey'], isFresh = false) => {
+    const { dialect, baseUrl, local, options, apiKeyRef } = row
+    const typed = apiKey == null ? undefined : [apiKey].flat().map((text) => text.trim())
+    const of = { dialect, baseUrl, local, options, apiKeyRef, typed }
+    return modelLists.read(of, () => serving.modelsAt(row, typed), isFresh)
+  }
 
   return (
     new Elysia({ name: 'upstreams' })
@@ -129,20 +177,44 @@ export function upstreamsController(all: AdminDeps) {
       )
       .post(
         '/upstreams',
-        ({ body: { id, dialect, ...fields }, ...asked }) =>
-          change(id, asked, (actor) =>
-            createUpstream(deps, { ...toChanges(fields), id, ...toDefined({ dialect }) }, actor),
-          ),
+        ({ body: { models = [], ...fields }, ...asked }) => {
+          const wanted = toWanted(fields, thisMachine.isSet)
+          return change(wanted.id, asked, (actor) =>
+            createUpstream(deps, wanted, actor, (row) =>
+              findChosen(row, models.map(toChosen), () => listAt(row, wanted.apiKey)),
+            ),
+          )
+        },
         {
           route: {
             least: 'owner',
             summary: 'Create an upstream',
-            description: 'The credential is stored encrypted and never returned.',
-            answer: EditedUpstream,
+            description:
+              'Saves the upstream and its models together, or nothing. The credential is stored encrypted and never returned.',
+            answer: AddedModels,
             errors: ['upstream_exists', 'secret_unusable', 'catalog_changed'],
           },
           body: Body,
           query: PlanQuery,
+        },
+      )
+      .post(
+        '/upstreams/check',
+        async ({ request, principal, body }) => {
+          const wanted = toWanted(body, thisMachine.isSet)
+          const row = await checkNewUpstream(deps, wanted, by(principal, request))
+          return toOfferDocument(await listOffered(row, () => listAt(row, wanted.apiKey, true)))
+        },
+        {
+          route: {
+            least: 'owner',
+            summary: 'Check a new upstream and list its models',
+            description: 'Requests the list, which is free, and saves nothing.',
+            answer: Offer,
+            errors: ['upstream_exists', 'list_failed'],
+            ownErrors: { too_many_lists: 429 },
+          },
+          body: Tried,
         },
       )
       // Only for owners: it probes ports of the server's machine.
@@ -194,6 +266,23 @@ export function upstreamsController(all: AdminDeps) {
           query: PlanQuery,
         },
       )
+      .get(
+        '/upstreams/:id/models',
+        async ({ params: { id } }) => {
+          const row = findUpstream(await store.readCatalog(), id)
+          return toOfferDocument(await listOffered(row, () => listOf(all, row)))
+        },
+        {
+          route: {
+            least: 'editor',
+            summary: 'List the models of an upstream, with known prices',
+            description: 'Requests the list, which is free, at most every 5 minutes.',
+            answer: Offer,
+            errors: ['upstream_not_found', 'upstream_disabled', 'list_failed'],
+            ownErrors: { too_many_lists: 429 },
+          },
+        },
+      )
       .post(
         '/upstreams/:id/models',
         async ({ params: { id }, body: { models: patterns }, ...asked }) => {
@@ -240,6 +329,39 @@ export function upstreamsController(all: AdminDeps) {
         },
       )
   )
+}
+
+/** The kept list of an upstream's models. Throws `upstream_disabled`, `list_failed`. */
+export const listOf = ({ serving, modelLists }: Pick<AdminDeps, 'serving' | 'modelLists'>, row: UpstreamRow) =>
+  modelLists.read(row, async () => {
+    const listed = await serving.models(row.id)
+    if (listed === null) throw disabled(row.id)
+    return listed
+  })
+
+export const toChosen = ({
+  upstream_model,
+  slug,
+  exists,
+  pricing,
+  context_length,
+}: Static<typeof Choice>): ChosenModel =>
+  toDefined({ upstreamModel: upstream_model, slug, exists, pricing, contextLength: context_length }) as ChosenModel
+
+function toWanted({ id, dialect, use_variable: usesVariable = false, ...fields }: New, isSet: ThisMachine['isSet']) {
+  const wanted: WantedUpstream = { ...toChanges(fields), id, ...toDefined({ dialect }) }
+  return usesVariable ? { ...wanted, variable: toUsualVariable(wanted, isSet) } : wanted
+}
+
+/** Other addresses must not receive what a variable holds. */
+function toUsualVariable({ preset, baseUrl, apiKey }: WantedUpstream, isSet: ThisMachine['isSet']): string {
+  const { env, base_url: usual } = findPreset(preset ?? '') ?? {}
+  const problem =
+    env === undefined || usual === undefined || baseUrl != null || apiKey != null
+      ? 'only for a preset at its own URL, without api_key.'
+      : !isSet(env) && `the variable ${env} is not set on the server.`
+  if (problem) throw new ServiceError({ kind: 'invalid', field: 'use_variable' }, `Invalid use_variable: ${problem}`)
+  return String(env)
 }
 
 function toChanges({ base_url: baseUrl, api_key: apiKey, deadlines, ...others }: Fields): UpstreamChanges {

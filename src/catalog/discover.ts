@@ -53,7 +53,7 @@ const ASSUMED = { contextLength: 128_000, maxOutputLength: 16_384 } as const
 export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOptions): Discovered {
   const notes: string[] = []
   const { selectors, vendor } = options
-  const named = onlyHere(onlyNamed(listed, notes), options, notes)
+  const named = onlyUsable(listed, options, notes)
   const wanted = named.flatMap((model) => toSlugs(model, selectors, vendor).map((slug) => ({ model, slug })))
   const isMeant = ({ id }: ListedModel) =>
     selectors.length === 0 || selectors.some((selector) => selector.slug === null && fits(selector, id, null))
@@ -79,6 +79,10 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
 }
 
 const RENAME = 'Choose a name with --models NAME=SLUG.'
+
+/** Without invalid names, duplicates, and models that are elsewhere. */
+export const onlyUsable = (listed: readonly ListedModel[], options: DiscoverOptions, notes: string[]): ListedModel[] =>
+  onlyHere(onlyNamed(listed, notes), options, notes)
 
 /** Names from an untrusted list go into URLs, logs, and terminals. */
 function onlyNamed(listed: readonly ListedModel[], notes: string[]): ListedModel[] {
@@ -112,7 +116,7 @@ const MAX_CHARS = 60
 const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
-const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
+export const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
   makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options)
 
 function makesEmbeddings({ id, outputModalities }: ListedModel, { provider, known }: DiscoverOptions): boolean {
@@ -135,7 +139,7 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   return found.modalities.output.includes('text') && (output > 0 || input === 0)
 }
 
-function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): Found {
+export function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): Found {
   const { local, upstream, dialect, modelList } = options
   const own = findOwn(slug, listed, options)
   const embeds = makesEmbeddings(listed, options) ? OF_EMBEDDINGS : {}

@@ -13,7 +13,17 @@ import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isReference, isSameCredentialBinding } from '../store/credential-binding.ts'
 import { CLEARED, type Vault } from '../store/vault.ts'
-import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
+import { type AddDetails, type Added, type Chosen, withChosen } from './add-models.ts'
+import {
+  changeCatalog,
+  type Decision,
+  type Edit,
+  type EditBy,
+  type Edited,
+  editCatalog,
+  requireRow,
+  toState,
+} from './change.ts'
 import { requirePriced, requireSoundUpstream } from './check-edit.ts'
 import { toPresetDialect } from './complete.ts'
 import { findUpstream, isSame, requireOwn, withEntry } from './edit.ts'
@@ -45,33 +55,68 @@ export interface UpstreamChanges {
   deadlines?: FieldChanges<Deadlines>
 }
 
-/** @throws `invalid` with the field, `upstream_exists`, `secret_unusable`. */
-export async function createUpstream(
-  deps: UpstreamDeps,
-  { id, dialect: said, ...changes }: UpstreamChanges & { id: string; dialect?: DialectName },
-  by: EditBy,
-): Promise<Edited> {
+export interface WantedUpstream extends UpstreamChanges {
+  id: string
+  dialect?: DialectName
+}
+
+/** @throws `invalid` with the field, `upstream_exists`. */
+export const checkNewUpstream = async (deps: UpstreamDeps, wanted: WantedUpstream, by: EditBy): Promise<UpstreamRow> =>
+  (await prepareNew(deps, wanted, { ...by, isPlan: true })).row
+
+async function prepareNew(deps: UpstreamDeps, { id, dialect: said, ...changes }: WantedUpstream, by: EditBy) {
   if (!isUpstreamId(id)) throw invalid('id', "use up to 64 lowercase letters, digits, '-', '_' and '.'.")
   const dialect = said ?? toPresetDialect(changes.preset ?? undefined)
   if (!said && !changes.preset) throw invalid('dialect', 'set a dialect or a preset.')
   if (changes.preset && dialect !== toPresetDialect(changes.preset))
     throw invalid('dialect', "differs from its preset's. Omit it.")
+  requireUnused(await deps.store.readCatalog(), id)
+  const apiKeyRef = changes.variable === undefined ? null : `\${${changes.variable}}`
   const bare: UpstreamRow = {
     ...{ id, dialect, baseUrl: null, apiKeyRef: null, local: false, enabled: true, deadlines: {}, options: {} },
     ...{ origin: 'admin', createdMs: by.nowMs, updatedMs: by.nowMs },
   }
-  const row = withChanges(bare, changes)
-  const { resolved, sealed } = await prepare(deps, { row, changes, before: undefined }, by)
-  return editCatalog(deps.store, by, { action: 'upstreams.create', subject: id }, ({ layers, rows }): Edit => {
-    if (rows.upstreams.some((other) => other.id === id))
-      throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `Upstream ${id} already exists.`)
-    requireUpstream(row, undefined, resolved)
-    const next = withEntry(layers, 'upstreams', row)
-    if (sealed === undefined || sealed.length === 0) return { layers: next }
-    deps.vault.requireCurrent(sealed)
-    const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after: { api_key: toStoredLabel(sealed) } }
-    return { layers: next, credentials: [{ id, sealed }], aside }
-  })
+  const row = { ...withChanges(bare, changes), apiKeyRef }
+  const prepared = await prepare(deps, { row, changes, before: undefined }, by)
+  requireUpstream(row, undefined, prepared.resolved)
+  return { row, ...prepared }
+}
+
+function requireUnused({ upstreams }: { upstreams: readonly { id: string }[] }, id: string): void {
+  if (upstreams.some((other) => other.id === id))
+    throw new ServiceError({ kind: 'upstream_exists', upstream: id }, `Upstream ${id} already exists.`)
+}
+
+const NO_MODELS: Chosen = { chosen: [], declared: [] }
+
+/**
+ * With its models, if any. Throws `invalid` with the field, `upstream_exists`, `secret_unusable`, `catalog_changed`.
+ * @param find called before the transaction, which can't wait
+ */
+export async function createUpstream(
+  deps: UpstreamDeps,
+  wanted: WantedUpstream,
+  by: EditBy,
+  find: (row: UpstreamRow) => Promise<Chosen> = async () => NO_MODELS,
+): Promise<Added> {
+  const { row, resolved, sealed } = await prepareNew(deps, wanted, by)
+  const { id } = row
+  const models = await find(row)
+  return changeCatalog(
+    deps.store,
+    by,
+    { action: 'upstreams.create', subject: id },
+    ({ layers, rows }): Decision<AddDetails> => {
+      requireUnused(rows, id)
+      requireUpstream(row, undefined, resolved)
+      const added = withChosen(toState(withEntry(layers, 'upstreams', row)), id, models, by.nowMs)
+      if (sealed === undefined || sealed.length === 0) return added
+      deps.vault.requireCurrent(sealed)
+      const after = { api_key: toStoredLabel(sealed) }
+      const aside = { name: `upstreams.${id}`, origin: row.origin, before: {}, after }
+      return { ...added, credentials: [{ id, sealed }], aside }
+    },
+  )
 }
 
 /**

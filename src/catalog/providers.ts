@@ -7,10 +7,23 @@ import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { count } from '../domain/text.ts'
+import type { PricingItem } from '../domain/usage.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { toReferences, toVariable } from '../store/credential-binding.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
-import { type Discovered, fits, type ModelSelector, toDiscovered, toSelector, toSlug } from './discover.ts'
+import {
+  type Discovered,
+  type DiscoverOptions,
+  fits,
+  isServed,
+  type ModelSelector,
+  onlyUsable,
+  toDiscovered,
+  toFound,
+  toSelector,
+  toSlug,
+} from './discover.ts'
+
 import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'
 
@@ -179,10 +192,62 @@ export async function findMore(
   row: Asked & Pick<UpstreamRow, 'baseUrl' | 'options'>,
   options: Pick<FindOptions, 'patterns' | 'ask'>,
 ): Promise<Discovered> {
+  return findModels(row, { ...options, ...(await toFindOptions(row)) })
+}
+
+/** Facts about an upstream's provider. */
+export async function toFindOptions({
+  id,
+  baseUrl,
+  options: { preset },
+}: Pick<UpstreamRow, 'id' | 'baseUrl' | 'options'>) {
   const known = await loadKnown()
-  const { preset } = row.options
-  const provider = preset === undefined ? findByAddress(known, row.baseUrl ?? '') : findProvider(known, preset)
-  return findModels(row, { ...options, provider, vendor: provider?.vendor ?? row.id, known })
+  const provider = preset === undefined ? findByAddress(known, baseUrl ?? '') : findProvider(known, preset)
+  return { provider, vendor: provider?.vendor ?? id, known }
+}
+
+export interface OfferedModel {
+  /** The upstream's name for it. */
+  upstreamModel: string
+  /** Suggested model ID; null if its name makes none. */
+  slug: string | null
+  name: string
+  /** Null if unknown. */
+  contextLength: number | null
+  inputModalities: readonly string[]
+  outputModalities: readonly string[]
+  supportedFeatures: readonly string[]
+  /** Empty if unknown. */
+  pricing: PricingItem[]
+  /** It chats, or makes embeddings at a known price. */
+  isUsual: boolean
+}
+
+/** Everything that an upstream lists, with what is known. Throws `list_failed`. */
+export async function listOffered(
+  row: Asked & Pick<UpstreamRow, 'baseUrl' | 'options'>,
+  ask: AskModels,
+): Promise<{ models: OfferedModel[]; notes: string[] }> {
+  const { provider, vendor, known } = await toFindOptions(row)
+  const modelList = provider?.modelList ?? null
+  const listed = await ask()
+  if (modelList === 'not_deployed')
+    return { models: [], notes: [`${provider?.name} doesn't list deployments. Add each by its name.`] }
+  const options: DiscoverOptions = {
+    ...{ upstream: row.id, dialect: row.dialect, local: row.local },
+    ...{ vendor, known, modelList, provider: provider?.known ?? null, selectors: [] },
+  }
+  const notes: string[] = []
+  const models = onlyUsable(listed, options, notes).map((model): OfferedModel => {
+    const slug = toSlug(model.id, vendor)
+    const { model: found, isAssumed } = toFound(slug ?? model.id, model, options)
+    const { name, contextLength, inputModalities, outputModalities, supportedFeatures, pricing } = found
+    return {
+      ...{ upstreamModel: model.id, slug, name, contextLength: isAssumed ? null : contextLength },
+      ...{ inputModalities, outputModalities, supportedFeatures, pricing, isUsual: isServed(model, options) },
+    }
+  })
+  return { models, notes }
 }
 
 /**

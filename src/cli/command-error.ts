@@ -117,7 +117,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
     ` Totals are kept: tollgate usage --since ${typeof ms === 'number' ? toDay(ms) : 'DAY'}`,
   request_ambiguous: ' Use more digits.',
   model_not_found: ' List models: tollgate models list --all',
-  list_failed: '',
+  list_failed: ({ why }) => (why === 'credential' ? '' : ' To add models by name: --models NAME for each.'),
   provider_unknown: '',
   facts_unusable: '',
   upstream_not_found: ' List upstreams: tollgate upstreams list',

@@ -96,16 +96,19 @@ export const RefreshedCatalog = Type.Object({
   ...{ overridden: Type.Array(Overridden), unpriced: Type.Array(Text), free: Type.Array(Text), left_out: Count },
 })
 export const EditedModel = Type.Object({ planned, ...Edit.properties, model: WholeModel })
-export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
-/**
- * Model IDs. `fresh`: new; `unpriced`: new, but disabled until priced; `further`: existing, with a new route. `left_out`: number of
- * models without chat.
- */
-export const FoundModels = Type.Object({
-  ...EditedUpstream.properties,
-  ...{ fresh: Type.Array(Text), unpriced: Type.Array(Text), further: Type.Array(Text) },
-  ...{ left_out: Count, notes: Type.Array(Text) },
+/** `is_priced` is false if no price is known: then the model is disabled. `model` is null for a dry run. */
+export const CreatedModel = Type.Object({
+  ...{ planned, ...Edit.properties, is_priced: Flag, notes: Type.Array(Text) },
+  model: orNull(WholeModel),
 })
+export const EditedUpstream = Type.Object({ planned, ...Edit.properties, upstream: orNull(Upstream) })
+/** Model IDs. `fresh`: new; `unpriced`: new, but disabled until priced; `further`: existing, with a new route. */
+export const AddedModels = Type.Object({
+  ...EditedUpstream.properties,
+  ...{ fresh: Type.Array(Text), unpriced: Type.Array(Text), further: Type.Array(Text), notes: Type.Array(Text) },
+})
+/** `left_out`: number of models without chat. */
+export const FoundModels = Type.Object({ ...AddedModels.properties, left_out: Count })
 
 /** @param names of users and tokens by ID */
 export const toVersionDocument = ({ atMs, ...version }: CatalogVersion, names: ReadonlyMap<string, string>) => ({

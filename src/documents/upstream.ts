@@ -225,7 +225,7 @@ function toUpstreamFacts(upstream: KnownUpstream): UpstreamFacts {
 
 /** A provider with known settings. */
 export const Preset = Type.Object({
-  ...{ id: Text, name: Text, dialect: Text },
+  ...{ id: Text, name: Text, serves: Text, dialect: Text, local: Type.Boolean() },
   base_url: orNull(Type.String({ description: 'null: the URL differs per customer; see `example`.' })),
   example: TextOrNull,
   variable: orNull(
@@ -235,8 +235,17 @@ export const Preset = Type.Object({
 export type ShownPreset = Static<typeof Preset>
 
 export const toPresetDocuments = (): ShownPreset[] =>
-  Object.entries(allPresets()).map(([id, { name, dialect, base_url, example, env }]) => ({
-    ...{ id, name, dialect, base_url: base_url ?? null, example: example ?? null, variable: env ?? null },
+  Object.entries(allPresets()).map(([id, { name, serves, dialect, local = false, base_url, example, env }]) => ({
+    ...{
+      id,
+      name,
+      serves,
+      dialect,
+      local,
+      base_url: base_url ?? null,
+      example: example ?? null,
+      variable: env ?? null,
+    },
   }))
 
 /** Discovered model servers and provider credentials; only names of variables, never values. */

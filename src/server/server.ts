@@ -27,7 +27,7 @@ import { createAllBackends } from './backends.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createCapacity, drain, listen } from './network.ts'
 import { watchFiles } from './open-files.ts'
-import { type OnFound, testById } from './outward/questions.ts'
+import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
 import { createPages } from './pages.ts'
 import { ServedFacts } from './served.ts'
@@ -134,6 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
     chat: (request, headers, key) => playground(request, headers, key),
+    modelsAt: createListAt(environment),
   })
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const admin = createAdminSurface({

@@ -5,6 +5,8 @@ import presetsPath from './presets.yaml' with { type: 'file' }
 
 export interface Preset {
   name: string
+  /** Its models, in a few words. */
+  serves: string
   dialect: DialectName
   /** Absent if each customer has their own. */
   base_url?: string

@@ -96,7 +96,7 @@ async function askFurther(
 }
 
 const ADDRESS = 'Check its base URL, which usually ends in /v1.'
-const NAMED = 'Name the models instead: --models NAME for each.'
+const NAMED = 'Or name its models yourself.'
 
 type Why = 'credential' | 'none' | 'answer' | 'unreachable'
 
@@ -158,7 +158,7 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
     const to = URL.parse(headers.get('location') ?? '', url)?.origin ?? 'nowhere'
     return failed(
       'answer',
-      `${url} redirects to ${to} (${status}). The credential was not sent there. If that is the provider, pass it with --base-url.`,
+      `${url} redirects to ${to} (${status}). The credential was not sent there. If that is the provider, use it as the base URL.`,
     )
   }
   if (status === 404 || status === 405 || status === 501)

@@ -24,7 +24,12 @@ import { createLiveRequests } from '../../src/server/admin-view/live-requests.ts
 import { type ReportRequest, report } from '../../src/server/admin-view/report.ts'
 import { createReports } from '../../src/server/admin-view/reports.ts'
 import { createAllBackends } from '../../src/server/backends.ts'
-import { listModels as askForModels, findLocalServers, testById } from '../../src/server/outward/questions.ts'
+import {
+  listModels as askForModels,
+  createListAt,
+  findLocalServers,
+  testById,
+} from '../../src/server/outward/questions.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
@@ -239,6 +244,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       const upstream = snapshot?.upstreams.get(id)
       return upstream ? askForModels(upstream) : null
     },
+    modelsAt: createListAt(environment),
     playgroundKey: (adminId) => snapshot?.playgrounds.get(adminId) ?? null,
     chat: async (_request, _headers, { name }) => Response.json({ key: name }),
     async refresh() {

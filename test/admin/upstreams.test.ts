@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { addModels } from '../../src/catalog/add-upstream.ts'
+import { addModels } from '../../src/catalog/add-models.ts'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { model, ROUTE } from '../catalog/declared.ts'
@@ -98,7 +98,8 @@ describe('a provider by its name', () => {
   test('is listed with its address and the variable of its key', async () => {
     const { presets } = (await ask('GET', '/presets')).body
     expect(presets).toContainEqual({
-      ...{ id: 'groq', name: 'Groq', dialect: 'openai', base_url: 'https://api.groq.com/openai/v1' },
+      ...{ id: 'groq', name: 'Groq', serves: 'Open models at high speed', local: false },
+      ...{ dialect: 'openai', base_url: 'https://api.groq.com/openai/v1' },
       ...{ example: null, variable: 'GROQ_API_KEY' },
     })
     expect(presets.find(({ id }: { id: string }) => id === 'azure')).toMatchObject({

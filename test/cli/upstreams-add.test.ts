@@ -414,7 +414,7 @@ describe('--models', () => {
 
   test('names the models of a provider that has no list', async () => {
     lists(listed('not here', 404))
-    expect((await add('openai', '--yes')).stderr).toContain('Name the models instead: --models NAME for each.')
+    expect((await add('openai', '--yes')).stderr).toContain('To add models by name: --models NAME for each.')
     const ran = await add('openai', '--yes', '--models', 'gpt-5')
     expect(ran.code).toBe(0)
     expect(ran.stderr).toContain("Couldn't list its models, so they are added as named.")
@@ -478,7 +478,8 @@ describe('a list that is not to be trusted', () => {
     lists(openaiList())
     expect(await add('--name', 'lab', '--local', '--yes')).toMatchObject({
       code: 1,
-      stderr: 'error: lab has no models that can be added. No changes made.\n',
+      stderr:
+        'error: lab has no models that can be added. No changes made. To add models by name: --models NAME for each.\n',
     })
     expect(await versions()).toBe(0)
   })

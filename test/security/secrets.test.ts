@@ -145,7 +145,13 @@ test('no secret is in any answer after that of its making, in the log, in what c
 
   const requests = (await owner.ask('GET', '/requests')).body.requests
   const ids: Record<string, string> = {
-    ...{ '/keys/{id}': key.id, '/teams/{id}': team.id, '/upstreams/{id}': 'mine', '/requests/{id}': requests[0].id },
+    ...{
+      '/keys/{id}': key.id,
+      '/teams/{id}': team.id,
+      '/upstreams/{id}': 'mine',
+      '/upstreams/{id}/models': 'mine',
+      '/requests/{id}': requests[0].id,
+    },
     ...{ '/own/keys/{id}': own.body.id, '/own/requests/{id}': requests[0].id, '/models/{slug}': 'tollgate%2Fdemo' },
     ...{ '/catalog/history/{number}': String(version), '/backups/{name}': backup },
   }
@@ -158,8 +164,9 @@ test('no secret is in any answer after that of its making, in the log, in what c
       .replace(/\{\w+\}/, () => String(ids[described.replace('/admin/api', '')]))
     const browser = path.startsWith('/own') ? member : owner
     const { status, text } = await browser.ask('GET', path)
-    // Of a sign-in that was never begun, and of somebody else's request, there is nothing to read.
-    expect([path, status < 300 || path.startsWith('/oidc') || path.startsWith('/own/requests/')]).toEqual([path, true])
+    // Of a sign-in that was never begun, of somebody else's request, and of an upstream's refusal, there is nothing to read.
+    const isRefused = ['/oidc', '/own/requests/', '/upstreams/mine/models'].some((one) => path.startsWith(one))
+    expect([path, status < 300 || isRefused]).toEqual([path, true])
     // A backup is the database as it is.
     expectNone(path, text, described.endsWith('/backups/{name}') ? plain : all)
   }

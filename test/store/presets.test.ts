@@ -22,8 +22,8 @@ describe('the sources of a preset', () => {
   test.each(Object.entries(allPresets()))(
     '%s: each setting has one, with a date, and nothing else has',
     (_, preset) => {
-      // That one is this machine's is no setting of its provider's.
-      const { name, dialect, sources, cautious = [], settings, local: _local, ...rest } = preset
+      // What it serves, and that it is on this machine, are no settings of its provider.
+      const { name, serves: _serves, dialect, sources, cautious = [], settings, local: _local, ...rest } = preset
       expect([name, dialect]).toEqual([
         expect.stringMatching(/\S/),
         expect.stringMatching(/^(openai|anthropic|gemini|ollama)$/),

@@ -172,7 +172,7 @@ describe('a provider that', () => {
       'leads elsewhere',
       listed('', 302, { location: 'https://evil.example/v1/models?x=1' }),
       'answer',
-      /redirects to https:\/\/evil\.example \(302\)\. The credential was not sent there.*--base-url/,
+      /redirects to https:\/\/evil\.example \(302\)\. The credential was not sent there.*use it as the base URL/,
     ],
     [
       'refuses the credential',
@@ -186,7 +186,12 @@ describe('a provider that', () => {
       'credential',
       /rejected the credential \(400\)/,
     ],
-    ['has no list', listed(page, 404), 'none', /is not a model list \(404\)\. Check its base URL.*--models NAME/],
+    [
+      'has no list',
+      listed(page, 404),
+      'none',
+      /is not a model list \(404\)\. Check its base URL.*Or name its models yourself/,
+    ],
     ['is broken', listed({ error: { message: 'oh no' } }, 503), 'unreachable', /returned 503: oh no\. Try again later/],
     ['is out of patience', listed('', 429), 'unreachable', /is rate limited \(429\)/],
     ['hangs up', { kind: 'reset' }, 'unreachable', /Can't reach .*: connection reset/],

@@ -90,7 +90,7 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
   }
 }
 
-export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'> {
+export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' | 'modelsAt'> {
   live: { readonly snapshot: Snapshot; refresh(): Promise<void> }
   health: Pick<Health, 'states' | 'forRequest'>
   ledger: Pick<Ledger, 'flush'>
@@ -105,9 +105,9 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat'>
 }
 
 export function createServing(deps: ServingDeps): Serving {
-  const { live, health, fleet, speeds, watched, settings, test, chat } = deps
+  const { live, health, fleet, speeds, watched, settings, test, chat, modelsAt } = deps
   return {
-    ...{ settings, test, chat },
+    ...{ settings, test, chat, modelsAt },
     async status() {
       const [{ waiting }, all] = await Promise.all([deps.ledger.flush(), deps.shelf.list()])
       const { instance: _, files, untrusted_proxy, ...status } = toOwnStatus(watched, deps.run())

@@ -79,12 +79,13 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
       const upstream = await upstreamOf(id)
       return upstream && (await import('../outward/questions.ts')).listModels(upstream)
     },
+    modelsAt: async (row, typed) => (await import('../outward/questions.ts')).createListAt(environment)(row, typed),
     playgroundKey: () => null,
     chat: async () => refuse(),
     refresh: async () => {},
     ...deps.serving,
   }
-  const own: Omit<AdminDeps, 'changes'> = {
+  const own: Omit<AdminDeps, 'changes' | 'modelLists'> = {
     store,
     vault,
     identity,

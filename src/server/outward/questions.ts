@@ -6,9 +6,11 @@ import type { DialectName } from '../../domain/dialects.ts'
 import { asList, asObject, asText, parseJson } from '../../domain/json.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
 import { ServiceError } from '../../domain/service-error.ts'
-import type { Snapshot, Upstream } from '../../domain/snapshot.ts'
+import type { Environment, Snapshot, Upstream } from '../../domain/snapshot.ts'
 import { askDirectly } from '../../processes/engine.ts'
+import type { UpstreamRow } from '../../store/catalog-rows.ts'
 import { findPreset } from '../../store/presets.ts'
+import { toUpstream } from '../../store/upstream.ts'
 import { isServiceAccount } from '../../upstreams/auth.ts'
 import type { Backend, Readiness } from '../../upstreams/backend.ts'
 import { dialectOf } from '../../upstreams/dialects/dialects.ts'
@@ -94,10 +96,23 @@ export async function listModels(upstream: Upstream, send?: Send): Promise<Liste
   if (isServiceAccount(upstream))
     throw new ServiceError(
       { kind: 'list_failed', why: 'none' },
-      "Vertex can't list models for a service account. Name each model with --models NAME instead.",
+      "Vertex can't list models for a service account. Name each model instead.",
     )
   return askModels(await load(), upstream, send ? { send } : {})
 }
+
+/** For upstreams that aren't saved; their variables are the server's. */
+export const createListAt =
+  (environment: Environment) =>
+  (row: UpstreamRow, typed: readonly string[] | undefined): Promise<ListedModel[]> =>
+    listModels(
+      toUpstream(
+        row,
+        environment,
+        'on the server',
+        typed?.map((credential) => ({ credential })),
+      ),
+    )
 
 const PROBE_MS = 15_000
 
