@@ -182,7 +182,7 @@ function Rungs({ of: model, upstreams }: { of: Of; upstreams: readonly ShownUpst
         return (
           <li key={`${rung.upstream} ${rung.upstream_model}`} title={word}>
             <State kind={kind}>{rung.upstream}</State>
-            <span class="unseen">: {word}</span>
+            <span class={kind === 'good' ? 'unseen' : 'dim'}>: {word}</span>
           </li>
         )
       })}

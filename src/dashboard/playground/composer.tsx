@@ -192,6 +192,9 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
   )
 }
 
+/** Its field has no room for prices; those of the chosen model are below it. */
+const IS_NARROW = matchMedia('(max-width: 640px)')
+
 interface FieldProps {
   /** Query parameter. */
   name: 'model' | 'beside'
@@ -222,7 +225,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
           )}
           {models.map((one) => (
             <option key={one.slug} value={one.slug} selected={one.slug === slug}>
-              {toOfferText(one)}
+              {IS_NARROW.matches ? one.slug : toOfferText(one)}
             </option>
           ))}
         </select>
