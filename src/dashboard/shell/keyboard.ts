@@ -1,4 +1,4 @@
-/** Shortcuts: `/` focuses `data-search`, `n` clicks `data-new`, `g` and a letter open a page, `?` shows help. */
+/** Shortcuts: `/` focuses `data-search`, `n` clicks `data-new`, `↓` enters a list, `g` and a letter open a page, `?` shows help. */
 import { signal } from '@preact/signals'
 import { open } from '../address/address.ts'
 import { may } from '../api/session.ts'
@@ -14,28 +14,28 @@ const SEQUENCE_MS = 1_500
 export function listenToKeys(): void {
   let wentMs = Number.NEGATIVE_INFINITY
   document.addEventListener('keydown', (event) => {
+    const { key, target } = event
     if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return
-    if (event.key === 'Escape' && event.target instanceof HTMLInputElement && event.target.type === 'search')
-      event.target.blur()
-    if (isTyping(event.target) || document.querySelector('dialog[open]') || !may('member')) return
+    const isSearch = target instanceof HTMLInputElement && target.type === 'search'
+    if (key === 'Escape' && isSearch) target.blur()
+    const isOff = isTyping(target) && !(isSearch && key === 'ArrowDown')
+    if (isOff || document.querySelector('dialog[open]') || !may('member')) return
     const isAfterG = event.timeStamp - wentMs < SEQUENCE_MS
-    wentMs = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY
-    const run = isAfterG ? toPage(event.key) : ACTIONS[event.key]
-    if (!run) return
-    event.preventDefault()
-    run()
+    wentMs = key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY
+    const run = isAfterG ? toPage(key) : ACTIONS[key]
+    if (run && run(target) !== false) event.preventDefault()
   })
 }
 
-/** If the page is still loading, waits for the field until the user does something else. */
-function focusSearch(): void {
-  const focus = () => {
-    const field = document.querySelector<HTMLElement>('[data-search]')
-    field?.focus()
-    return field !== null
+/** While the page is loading, waits for what matches, until the user does something else. */
+function whenThere(selector: string, run: (found: HTMLElement) => void): void {
+  const look = () => {
+    const found = document.querySelector<HTMLElement>(selector)
+    if (found !== null) run(found)
+    return found !== null
   }
-  if (focus()) return
-  const watch = new MutationObserver(() => focus() && stop())
+  if (look()) return
+  const watch = new MutationObserver(() => look() && stop())
   const stop = () => {
     watch.disconnect()
     for (const other of OTHER_INPUTS) removeEventListener(other, stop, true)
@@ -46,21 +46,36 @@ function focusSearch(): void {
 
 const OTHER_INPUTS = ['keydown', 'pointerdown', 'popstate'] as const
 
-const ACTIONS: Readonly<Record<string, () => void>> = {
-  '/': focusSearch,
-  n: () => document.querySelector<HTMLElement>('[data-new]')?.click(),
+/** From the list's search, or from where the keys would only scroll; false if no list is on the screen. */
+function enterList(from: EventTarget | null): boolean {
+  if (!(from instanceof HTMLElement) || !from.matches('body, main, h1, input[type=search]')) return false
+  const first = [...document.querySelectorAll<HTMLElement>('main tbody :is(a, button), main .row-link')].find(
+    (link) => {
+      const { top, bottom } = link.getBoundingClientRect()
+      return link.checkVisibility() && top >= 0 && bottom <= innerHeight
+    },
+  )
+  first?.focus()
+  return first !== undefined
+}
+
+/** An action that returns false did nothing. */
+const ACTIONS: Readonly<Record<string, (from: EventTarget | null) => unknown>> = {
+  '/': () => whenThere('[data-search]', (field) => field.focus()),
+  n: () => whenThere('[data-new]', (button) => button.click()),
+  ArrowDown: enterList,
   '?': () => {
     isHelpOpen.value = true
   },
 }
 
-function toPage(letter: string): (() => void) | undefined {
+function toPage(letter: string): (() => unknown) | undefined {
   const page = PAGES.find((one) => one.offered?.letter === letter && one.isFor())
   return page && (() => open(page.path))
 }
 
 const isTyping = (target: EventTarget | null) =>
-  target instanceof HTMLInputElement ||
+  (target instanceof HTMLInputElement && !['checkbox', 'radio'].includes(target.type)) ||
   target instanceof HTMLTextAreaElement ||
   target instanceof HTMLSelectElement ||
   (target instanceof HTMLElement && target.isContentEditable)

@@ -105,9 +105,11 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
     isOpen.current = true
     dialog?.showModal()
     raise(document.getElementById('notices'))
+    const address = location.pathname + location.search
     return () => {
       isOpen.current = false
       dialog?.close()
+      if (kind === 'drawer') requestAnimationFrame(() => focusRow(address))
     }
   }, [])
   return (
@@ -141,6 +143,12 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
       </div>
     </dialog>
   )
+}
+
+/** Of a drawer that was opened by its address, or whose row was drawn again meanwhile. */
+function focusRow(address: string): void {
+  if (document.activeElement !== document.body && document.activeElement !== null) return
+  document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)?.focus()
 }
 
 interface UnreadProps {
