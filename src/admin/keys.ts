@@ -31,7 +31,7 @@ import { access, type Least, type Route } from './access.ts'
 import { actors, inForce } from './changes.ts'
 import type { AdminDeps, Asker } from './deps.ts'
 import { exactly, oneOf, orNone } from './schema.ts'
-import { findUnmatched, Unmatched } from './unmatched.ts'
+import { Warnings, warningsOf } from './warnings.ts'
 
 /** Body schemas by kind of field; the services validate values. */
 const Texts = Type.Array(Type.String())
@@ -141,18 +141,19 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
     )
     .post(
       '/keys',
-      async ({ principal, body }) => {
+      async ({ principal, asker, body }) => {
         const { create, readNames } = of(principal)
         const { key, secret } = await create({ ...toChanges(body), name: body.name }, by(principal))
         const document = toKeyDocument(key, toFirstSpendStatus(key, now()), await readNames())
-        return { ...document, key: secret, unmatched: await findUnmatched(key, serving, isOwn) }
+        const warnings = await warningsOf(deps, asker, document, { teamId: key.teamId, isOwn })
+        return { ...document, key: secret, warnings }
       },
       {
         route: say(
           change,
           {
             summary: 'Create a key. The secret is returned only once',
-            answer: Type.Object({ ...MadeKey.properties, unmatched: Unmatched }),
+            answer: Type.Object({ ...MadeKey.properties, warnings: Warnings }),
             errors: ['key_exists', 'team_not_found', 'team_ambiguous'],
           },
           ['too_many_keys'],
@@ -178,8 +179,9 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
       async ({ request, principal, asker, params: { id }, body }) => {
         const { key, difference } = await editKey(of(principal).store, id, toChanges(body), by(principal, request))
         const changed = Object.keys(difference?.after ?? {})
-        const unmatched = await findUnmatched(key, serving, isOwn, changed)
-        return { ...(await tell(asker, principal, key)), changed, unmatched }
+        const document = await tell(asker, principal, key)
+        const warnings = await warningsOf(deps, asker, document, { teamId: key.teamId, isOwn, changed })
+        return { ...document, changed, warnings }
       },
       {
         route: say(
@@ -188,7 +190,7 @@ function keyRoutes(deps: AdminDeps, { name, read, change, isOwn, of }: Whose) {
             edits: true,
             summary: 'Edit a key. Absent fields and recorded spend do not change',
             description: 'Members can lower limits set by an administrator (`ceilings`), but not raise or remove them.',
-            answer: Type.Object({ ...Key.properties, changed: Changed, unmatched: Unmatched }),
+            answer: Type.Object({ ...Key.properties, changed: Changed, warnings: Warnings }),
             errors: [
               ...(['key_not_found', 'key_ambiguous', 'key_exists', 'key_revoked', 'key_hidden'] as const),
               ...(['team_not_found', 'team_ambiguous'] as const),

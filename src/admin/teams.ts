@@ -12,7 +12,7 @@ import { access } from './access.ts'
 import { actors, inForce } from './changes.ts'
 import type { AdminDeps, Asker } from './deps.ts'
 import { toBodies } from './keys.ts'
-import { findUnmatched, Unmatched } from './unmatched.ts'
+import { Warnings, warningsOf } from './warnings.ts'
 
 const { Made, Patch } = toBodies<TeamChanges>(TEAM_FIELDS)
 
@@ -35,18 +35,16 @@ export function teamsController(deps: AdminDeps) {
     )
     .post(
       '/teams',
-      async ({ principal, body }) => {
+      async ({ principal, asker, body }) => {
         const team = await createTeam(store, { ...toChanges(body), name: body.name }, by(principal))
-        return {
-          ...toTeamDocument(team, toFirstSpendStatus(team, now())),
-          unmatched: await findUnmatched(team, serving),
-        }
+        const document = toTeamDocument(team, toFirstSpendStatus(team, now()))
+        return { ...document, warnings: await warningsOf(deps, asker, document, {}) }
       },
       {
         route: {
           least: 'editor',
           summary: 'Create a team',
-          answer: Type.Object({ ...Team.properties, unmatched: Unmatched }),
+          answer: Type.Object({ ...Team.properties, warnings: Warnings }),
           errors: ['team_exists'],
         },
         body: Made,
@@ -77,15 +75,15 @@ export function teamsController(deps: AdminDeps) {
       async ({ request, principal, asker, params: { id }, body }) => {
         const { team, difference } = await editTeam(store, id, toChanges(body), by(principal, request))
         const changed = Object.keys(difference?.after ?? {})
-        const unmatched = await findUnmatched(team, serving, false, changed)
-        return { ...(await status(asker, team)), changed, unmatched }
+        const document = await status(asker, team)
+        return { ...document, changed, warnings: await warningsOf(deps, asker, document, { changed }) }
       },
       {
         route: {
           least: 'editor',
           edits: true,
           summary: 'Edit a team. Absent fields do not change',
-          answer: Type.Object({ ...Team.properties, changed: Changed, unmatched: Unmatched }),
+          answer: Type.Object({ ...Team.properties, changed: Changed, warnings: Warnings }),
           errors: ['team_not_found', 'team_ambiguous', 'team_exists'],
         },
         body: Patch,

@@ -1,4 +1,6 @@
 /** Checks upstreams beyond field types. */
+
+import { closest } from '../domain/closest.ts'
 import { DIALECTS, type DialectName } from '../domain/dialects.ts'
 import { quote, toList } from '../domain/explain.ts'
 import { isHeldBack } from '../domain/fields.ts'
@@ -7,7 +9,7 @@ import { DISCONNECT_GRACE_MS, TIMER_MS, toMs } from '../domain/time.ts'
 import { isReference } from '../store/credential-binding.ts'
 import { allPresets, findPreset, type Preset } from '../store/presets.ts'
 import { dialectOf, findDialect, type Has, SETTINGS } from '../upstreams/dialects/dialects.ts'
-import { closest, type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
+import { type Entry, type Issue, issue, isUpstreamId, type Path, toEntry, toItems } from './entry.ts'
 import { checkProcess, isManaged } from './process.ts'
 
 export function* checkUpstream(id: string, entry: Entry): Generator<Issue> {

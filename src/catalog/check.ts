@@ -4,6 +4,7 @@
  */
 
 import type { TSchema } from '@sinclair/typebox'
+import { closest } from '../domain/closest.ts'
 import { type Problem, toList, toRule } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 import { FEATURES } from '../domain/models.ts'
@@ -11,7 +12,6 @@ import { toMode } from '../domain/usage.ts'
 import { checkUpstream } from './check-upstream.ts'
 import { assumedOf, type Facts, lacksPrice } from './complete.ts'
 import {
-  closest,
   type Entry,
   type Issue,
   isLocal,

@@ -1,5 +1,6 @@
 /** Manual changes to models and routes. The admin layer has only fields that were set manually. */
 import { type FieldChanges, toChanged, toDefined } from '../domain/changes.ts'
+import { closest } from '../domain/closest.ts'
 import { quote } from '../domain/explain.ts'
 import type { RouteSettings } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -20,7 +21,6 @@ import { toPrice } from './apply.ts'
 import { type Edit, type EditBy, type Edited, editCatalog, requireRow, toState } from './change.ts'
 import { requireModel, requirePriced, requireRoute } from './check-edit.ts'
 import { byCondition, PLAIN_ROUTE } from './complete.ts'
-import { closest } from './entry.ts'
 import { toRouteName } from './fields.ts'
 
 /**

@@ -2,6 +2,8 @@
  * Providers that `upstreams add` knows by name: presets, and known providers with a usable address. Also detects local
  * servers and provider keys.
  */
+
+import { closest } from '../domain/closest.ts'
 import type { DialectName, UpstreamSettings } from '../domain/dialects.ts'
 import { quote } from '../domain/explain.ts'
 import type { ListedModel } from '../domain/model-server.ts'
@@ -23,8 +25,6 @@ import {
   toSelector,
   toSlug,
 } from './discover.ts'
-
-import { closest } from './entry.ts'
 import { findAt, type KnownProvider, type KnownProviders, loadKnown } from './known.ts'
 
 export interface Provider {

@@ -6,18 +6,10 @@
  * that name.
  * - Explicit entries and aliases win over wildcards, and longer wildcards over shorter ones.
  */
+
+import { closest } from '../domain/closest.ts'
 import { type Facts, hasEveryFact } from './complete.ts'
-import {
-  closest,
-  type Entry,
-  type Issue,
-  isLocal,
-  isSlug,
-  isWildcard,
-  isWildcardName,
-  toEntry,
-  toItems,
-} from './entry.ts'
+import { type Entry, type Issue, isLocal, isSlug, isWildcard, isWildcardName, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
 
 export interface ExpandedModel {

@@ -5,6 +5,7 @@ import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { keysOf } from '../domain/json.ts'
 import { eachLimit, LIMITS } from '../domain/limits.ts'
+import { uncapitalize } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toChanges } from '../keys/changes.ts'
 import {
@@ -155,25 +156,21 @@ export function toSpentFacts(of: Shared): Fact[] {
   return [['budget used', `${toBudgetCell(of)}${next}`], spent]
 }
 
-/** Model patterns that match nothing. */
-type Unmatched = readonly { pattern: string; reason: string }[]
+type Warnings = readonly { message: string }[]
 
-export const toPatterns = (unmatched: Unmatched) => ({ unmatched: unmatched.map(({ pattern }) => pattern) })
-
-/** Also warns of patterns that match nothing. @param before null for JSON output. */
+/** Also prints warnings. @param before null for JSON output. */
 export function printEdit<Document extends Shared>(
   io: Context,
   before: Document | null,
-  answer: Document & { changed: readonly string[]; unmatched: Unmatched },
+  answer: Document & { changed: readonly string[]; warnings: Warnings },
   toWhose: (of: Document) => string,
   toFactsOf: (of: Document) => Fact[],
 ): void {
-  const { unmatched, ...edited } = answer
   if (before === null) {
-    printJson(io, { ...edited, ...toPatterns(unmatched) })
+    printJson(io, answer)
     return
   }
-  warnOf(unmatched, io)
+  warnOf(answer.warnings, io)
   io.stdout(
     answer.changed.length === 0
       ? `No changes to ${toWhose(answer)}.\n`
@@ -181,7 +178,6 @@ export function printEdit<Document extends Shared>(
   )
 }
 
-export function warnOf(unmatched: Unmatched, io: Pick<Context, 'stderr'>): void {
-  for (const { pattern, reason } of unmatched)
-    io.stderr(`warning: --model '${toPrintable(pattern)}' ${toPrintable(reason)}.\n`)
+export function warnOf(warnings: Warnings, io: Pick<Context, 'stderr'>): void {
+  for (const { message } of warnings) io.stderr(`warning: ${uncapitalize(toPrintable(message))}\n`)
 }

@@ -30,7 +30,6 @@ import {
   toBudgetWarning,
   toKeyChanges,
   toKeyFacts,
-  toPatterns,
   toRules,
   toSpentFacts,
   toSpentText,
@@ -96,9 +95,9 @@ export async function create(flags: Flags, io: Context): Promise<void> {
   const name = toName(flags.name?.at(-1), 'pass a name, e.g. --name dev')
   const body = { ...toBody(toKeyChanges(flags, { canBeNone: false }, io.nowMs())), name }
   const made = await withAdmin(io, {}, ({ api }) => answerOf(api.keys.post(body)))
-  const { key: secret, unmatched } = made
-  if (io.json) return printJson(io, { ...toSecretFirst(made), ...toPatterns(unmatched) })
-  warnOf(unmatched, io)
+  const { key: secret, warnings } = made
+  if (io.json) return printJson(io, toSecretFirst(made))
+  warnOf(warnings, io)
   io.stderr(`Created key ${toNamed(made)}. Save it now; it won't be shown again:\n`)
   io.stdout(`${secret}\n`)
 }

@@ -23,7 +23,6 @@ import {
   printEdit,
   toBudgetCell,
   toBudgetWarning,
-  toPatterns,
   toRules,
   toSpentFacts,
   toSpentText,
@@ -70,9 +69,9 @@ export function addTeams(group: Command, context: Context): void {
 export async function create(flags: Flags, io: Context): Promise<void> {
   const name = toName(flags.name?.at(-1), 'pass a name, e.g. --name research')
   const body = { ...toBody(toTeamChanges(flags, { canBeNone: false }, io.nowMs())), name }
-  const { unmatched, ...team } = await withAdmin(io, {}, ({ api }) => answerOf(api.teams.post(body)))
-  if (io.json) return printJson(io, { ...team, ...toPatterns(unmatched) })
-  warnOf(unmatched, io)
+  const team = await withAdmin(io, {}, ({ api }) => answerOf(api.teams.post(body)))
+  if (io.json) return printJson(io, team)
+  warnOf(team.warnings, io)
   const advice = `Add a key: tollgate keys create --name NAME --team ${toShortId(team.id)}`
   io.stdout(`Created team ${toNamed(team)}. ${advice}\n`)
 }

@@ -75,7 +75,7 @@ describe('keys edit', () => {
       budget_period: 'total',
       metadata: { owner: 'ann' },
     })
-    expect(set.unmatched).toEqual(['a/*'])
+    expect(set.warnings).toEqual([{ field: 'models', message: expect.stringContaining("'a/*'") }])
     const bare = await json('keys', 'edit', id, ...Object.keys(all).flatMap((option) => [option, 'none']))
     expect(bare).toMatchObject({ models: [], team_id: null, tpm: null, expires_ms: null, metadata: {} })
     expect(bare.changed).toContain('budget_nano_usd')
@@ -84,7 +84,7 @@ describe('keys edit', () => {
 
   test('warns of a model list that allows nothing once the change is made', async () => {
     const { code, stderr } = await bench.run('keys', 'edit', 'dev', '--model', 'openia/*')
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/^warning: --model 'openia\/\*' matches none/)])
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^warning: the pattern 'openia\/\*' matches none/)])
     expect((await bench.run('keys', 'edit', 'dev', '--rpm', '7')).stderr).toBe('')
   })
 

@@ -26,8 +26,8 @@ describe('keys create', () => {
       ...['--rpm', '5', '--tpm', '6', '--concurrency', '7', '--budget', '0.10/day', '--expires', '90d'],
       ...['--allow-ip', '203.0.113.7/32', '--allow-ip', '2001:DB8::/32'],
     )
-    const { key, unmatched, ...rest } = JSON.parse(created.stdout)
-    expect(unmatched).toEqual(['openai/*', 'a/b'])
+    const { key, warnings, ...rest } = JSON.parse(created.stdout)
+    expect(warnings.map(({ field }: { field: string }) => field)).toEqual(['models', 'models'])
     expect(key).toMatch(/^sk-tg-/)
     const { keys } = JSON.parse((await bench.run('keys', 'list', '--json')).stdout)
     expect(keys).toEqual([{ ...rest, models: expect.arrayContaining(['openai/*', 'a/b']) }])
@@ -93,7 +93,7 @@ aliases: { fast: openai/gpt-4o }
   ])('%s that allows nothing is warned of, and the key made all the same', async (pattern, sentence) => {
     const { code, stdout, stderr } = await bench.run('keys', 'create', '--name', 'x', '--model', pattern)
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-/)])
-    expect(stderr).toStartWith(`warning: --model '${pattern}' `)
+    expect(stderr).toStartWith(`warning: the pattern '${pattern}' `)
     expect(stderr).toMatch(sentence)
   })
 
@@ -103,7 +103,7 @@ aliases: { fast: openai/gpt-4o }
     expect((await bench.run(...create('b'), '--scope', 'local')).stderr).toContain(
       'matches no local model, but the scope is local',
     )
-    expect(JSON.parse((await bench.run(...create('c'), '--json')).stdout).unmatched).toEqual([])
+    expect(JSON.parse((await bench.run(...create('c'), '--json')).stdout).warnings).toEqual([])
   })
 })
 

@@ -18,8 +18,8 @@ const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '
 
 describe('teams create', () => {
   test('prints the team, which keys may then name, and the list shows what create printed', async () => {
-    const { unmatched, ...team } = await json('teams', 'create', '--name', ' Blue ', '--budget', '20/month')
-    expect(unmatched).toEqual([])
+    const { warnings, ...team } = await json('teams', 'create', '--name', ' Blue ', '--budget', '20/month')
+    expect(warnings).toEqual([])
     expect(team).toEqual({
       id: expect.stringMatching(/^[0-9a-f]{32}$/),
       revision: expect.stringMatching(/^[0-9a-f]{16}$/),
@@ -162,20 +162,20 @@ describe('teams show', () => {
 
 describe('teams edit', () => {
   test('sets whatever can be said of a team, and takes it away again by the word none', async () => {
-    const { unmatched: _, ...made } = await json('teams', 'create', '--name', 'Blue')
+    const { warnings: _, ...made } = await json('teams', 'create', '--name', 'Blue')
     const set = await json('teams', 'edit', 'Blue', ...Object.entries(ALL).flat())
     expect(set).toMatchObject({
       ...{ id: made.id, models: ['openai/*'], scope: 'local', rpm: 600, tpm: 100_000, concurrency: 20, max_keys: 3 },
       ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', metadata: { owner: 'ann' }, spent_nano_usd: 0 },
-      unmatched: ['openai/*'],
+      warnings: [{ field: 'models', message: expect.stringContaining("'openai/*'") }],
     })
     const help = (await bench.run('teams', 'edit', '--help')).stdout.replace(/\s+/g, ' ')
     const optional = Object.keys(ALL).filter((option) => option !== '--scope')
     expect(help.match(/; or none/g)).toHaveLength(optional.length)
     const none = optional.flatMap((option) => [option, 'none'])
-    const { changed, unmatched, ...bare } = await json('teams', 'edit', made.id, ...none, '--scope', 'all')
+    const { changed, warnings, ...bare } = await json('teams', 'edit', made.id, ...none, '--scope', 'all')
     expect(bare).toEqual({ ...made, max_keys: null, revision: expect.any(String) })
-    expect([changed.includes('max_keys'), unmatched]).toEqual([true, []])
+    expect([changed.includes('max_keys'), warnings]).toEqual([true, []])
   })
 
   test('says what was and what is, and nothing of what stays', async () => {
@@ -220,7 +220,7 @@ test('a key is warned of patterns that its team allows nothing of', async () => 
   const create = (name: string, pattern: string) =>
     bench.run('keys', 'create', '--name', name, '--team', 'Blue', '--model', pattern)
   expect((await create('one', 'acme/large')).stderr).toStartWith(
-    "warning: --model 'acme/large' matches no model that the team Blue can use.\n",
+    "warning: the pattern 'acme/large' matches no model that the team Blue can use.\n",
   )
   expect((await create('two', 'acme/*')).stderr).not.toContain('warning')
 })

@@ -1,8 +1,8 @@
 /** `tollgate models`. Readiness comes from the running server, else from this environment. */
 
 import type { Command } from 'commander'
-import { closest } from '../../catalog/entry.ts'
 import type { PriceOfModel, ShownModel, ShownRoute } from '../../documents/model.ts'
+import { closest } from '../../domain/closest.ts'
 import { toFigureText } from '../../domain/model-server.ts'
 import { count, matches } from '../../domain/text.ts'
 import { isOfTokens, type PricingItem } from '../../domain/usage.ts'
