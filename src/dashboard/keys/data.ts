@@ -27,14 +27,26 @@ interface PickedModel {
   pricing: readonly { prompt?: string; completion?: string }[]
   is_ready: boolean | null
   reason: string | null
+  /** False for members, who don't learn it. */
+  isLocal: boolean
 }
 
 /** Enabled models only. */
 export const useModels = () =>
   useLoaded('models to pick', async (): Promise<PickedModel[]> => {
-    if (!isMember()) return (await ask(api.models.get())).models.filter(({ enabled }) => enabled)
+    if (!isMember()) {
+      const [{ models }, { upstreams }] = await Promise.all([ask(api.models.get()), ask(api.upstreams.get())])
+      const locals = new Set(upstreams.flatMap(({ id, local, enabled }) => (local && enabled ? [id] : [])))
+      return models
+        .filter(({ enabled }) => enabled)
+        .map((model) => ({
+          ...model,
+          isLocal: model.routes.some(({ upstream, enabled }) => enabled && locals.has(upstream)),
+        }))
+    }
     const { models } = await ask(api.own.models.get())
-    return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, reason: null }))
+    const unknown = { reason: null, isLocal: false }
+    return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, ...unknown }))
   })
 
 /** @param ids keys to read, or null for all. */

@@ -29,6 +29,7 @@ import {
 import { SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, KEY_GROUPS } from './values.ts'
+import { useKeyWarnings } from './warn.ts'
 import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
@@ -151,8 +152,9 @@ function Edit({ of, onDone }: { of: KeyDocument; onDone(): void }) {
     },
   )
   const key = form.base.value
+  const warnings = useKeyWarnings(form.values.value, key)
   return (
-    <EditForm of={form} onCancel={onDone}>
+    <EditForm of={form} warnings={warnings} onCancel={onDone}>
       <SettableFields
         form={form}
         of={KEY_FIELDS}

@@ -19,6 +19,7 @@ import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, type Values } from './values.ts'
+import { useKeyWarnings } from './warn.ts'
 import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
 
 /** In the team of the filter, if there is one. */
@@ -209,6 +210,7 @@ function NewKey({ teamId }: { teamId: string }) {
     announce('Key created. Copy it now: it is shown once.')
     scrollTo(0, 0)
   })
+  const warnings = useKeyWarnings(form.values.value)
   const again = () => {
     form.set({ name: '' })
     setMade(null)
@@ -233,7 +235,7 @@ function NewKey({ teamId }: { teamId: string }) {
     )
   }
   return (
-    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Create key">
+    <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Create key" warnings={warnings}>
       <SettableFields form={form} of={KEY_FIELDS} empty={KEY_FORM.empty} />
     </FormPage>
   )

@@ -8,7 +8,7 @@ import { useTeams } from '../teams/data.ts'
 import { Button, Copyable, Id, Secret } from '../ui/controls.tsx'
 import { useEdit, useEditing } from '../ui/edit.tsx'
 import { Fact, State, TimeFact, When } from '../ui/figure.tsx'
-import { EditForm, Form, type FormState, SelectField, useForm } from '../ui/form.tsx'
+import { EditForm, type FieldWarning, Form, type FormState, SelectField, useForm } from '../ui/form.tsx'
 import { Overlay, Problem, tell } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
 import {
@@ -95,6 +95,17 @@ function toSignInMethods({ has_password, oidc, passkeys }: Pick<Person, 'has_pas
   return found.join(', ') || 'not yet (invite code unused)'
 }
 
+/** Only another owner can give the role back. */
+const toRoleWarnings = (person: Person, { role }: PersonValues): FieldWarning[] =>
+  isMe(person) && role !== person.role
+    ? [
+        {
+          field: 'role',
+          message: 'This is your own account: you lose the rights of owners, and only an owner can undo it.',
+        },
+      ]
+    : []
+
 const toValues = ({ role, team_id }: Person): PersonValues => ({ role, team: team_id ?? '' })
 
 function Edit({ of, onDone }: { of: Person; onDone(): void }) {
@@ -108,7 +119,7 @@ function Edit({ of, onDone }: { of: Person; onDone(): void }) {
     },
   )
   return (
-    <EditForm of={form} onCancel={onDone}>
+    <EditForm of={form} warnings={toRoleWarnings(form.base.value, form.values.value)} onCancel={onDone}>
       <PersonFields form={form} />
     </EditForm>
   )

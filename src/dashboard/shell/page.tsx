@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
-import { Form, type FormState } from '../ui/form.tsx'
+import { type FieldWarning, Form, type FormState } from '../ui/form.tsx'
 
 let shownPath: string | null = null
 
@@ -56,6 +56,7 @@ interface FormPageProps<Values extends Record<string, string>> {
   list: readonly [path: string, title: string]
   form: FormState<Values>
   submit: string
+  warnings?: readonly FieldWarning[]
   children: ComponentChildren
 }
 
@@ -64,11 +65,12 @@ export const FormPage = <Values extends Record<string, string>>({
   list: [path, listTitle],
   form,
   submit,
+  warnings = [],
   children,
 }: FormPageProps<Values>) => (
   <Page title={title} above={<a href={toHref(path)}>{listTitle}</a>}>
     <div class="panel narrow">
-      <Form of={form} submit={submit} beside={<a href={toHref(path)}>Cancel</a>}>
+      <Form of={form} submit={submit} warnings={warnings} beside={<a href={toHref(path)}>Cancel</a>}>
         {children}
       </Form>
     </div>

@@ -8,6 +8,7 @@ import { hasWords } from '../figures/figures.ts'
 import { BudgetCell, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
 import { SettableFields } from '../keys/fields.tsx'
 import { KEY_GROUPS, TEAM_FORM, type Values } from '../keys/values.ts'
+import { useTeamWarnings } from '../keys/warn.ts'
 import { STATUS_KINDS, toShortLimits, toShortModels } from '../keys/words.ts'
 import { FormPage, Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code, Id } from '../ui/controls.tsx'
@@ -136,7 +137,7 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
     },
   )
   return (
-    <EditForm of={form} onCancel={onDone}>
+    <EditForm of={form} warnings={useTeamWarnings(form.values.value, form.base.value)} onCancel={onDone}>
       <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />
     </EditForm>
   )
@@ -185,8 +186,9 @@ export function NewTeamPage() {
     tell(`Created team ${name}.`)
     open(`/teams?team=${id}`)
   })
+  const warnings = useTeamWarnings(form.values.value)
   return (
-    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Create team">
+    <FormPage title="New team" list={['/teams', 'Teams']} form={form} submit="Create team" warnings={warnings}>
       <SettableFields form={form} of={TEAM_FIELDS} empty={TEAM_FORM.empty} />
     </FormPage>
   )

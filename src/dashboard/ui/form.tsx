@@ -1,12 +1,12 @@
 /** Forms that show an API error at the field it names; fields are named like the API's. */
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
-import { useContext, useEffect, useId, useRef } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button, Icon } from './controls.tsx'
 import { type Conflict, ConflictPanel, type Editing, toLabels, toWho } from './edit.tsx'
-import { tell } from './notice.tsx'
+import { announce, tell } from './notice.tsx'
 
 export interface FormState<Values extends Record<string, string>> {
   values: Signal<Values>
@@ -99,7 +99,43 @@ const LOST =
   "No response from the server, so this may not be saved. Send it again when it's back: it isn't applied twice."
 const SIGNED_OUT = 'Your session had ended, so this was not saved. Sign in, then send it again.'
 
-const Sent = createContext<{ problem: Refusal | null; isAtField: boolean }>({ problem: null, isAtField: false })
+interface Sent {
+  problem: Refusal | null
+  isAtField: boolean
+  warnings: readonly FieldWarning[]
+}
+
+const Sent = createContext<Sent>({ problem: null, isAtField: false, warnings: [] })
+
+/** Of a value that can be saved, but will refuse requests. */
+export interface FieldWarning {
+  field: string
+  message: string
+}
+
+/** So that a word isn't judged while it is typed. */
+const SETTLED_MS = 700
+
+/** Shows warnings once typing rests. @returns also whether all are shown by now; if not, it shows them. */
+function useWarnings(found: readonly FieldWarning[]): [shown: readonly FieldWarning[], show: () => boolean] {
+  const [shown, setShown] = useState(found)
+  const text = JSON.stringify(found)
+  const isShown = JSON.stringify(shown) === text
+  useEffect(() => {
+    if (isShown) return
+    const timer = setTimeout(() => setShown(found), SETTLED_MS)
+    return () => clearTimeout(timer)
+  }, [text, isShown])
+  const isKnown = found.every(({ message }) => shown.some((one) => one.message === message))
+  return [
+    shown,
+    () => {
+      if (!isShown) setShown(found)
+      if (!isKnown) announce(found.map(({ message }) => message).join(' '))
+      return isKnown
+    },
+  ]
+}
 
 interface FormProps {
   // biome-ignore lint/suspicious/noExplicitAny: a form may have any fields
@@ -108,11 +144,17 @@ interface FormProps {
   /** `bad`: destructive; `plain`: secondary. */
   kind?: 'main' | 'bad' | 'plain'
   isReady?: boolean
+  /** Of the current values; the user confirms them by sending. */
+  warnings?: readonly FieldWarning[]
   beside?: ComponentChildren
   children: ComponentChildren
 }
 
-export function Form({ of, submit, kind = 'main', isReady = true, beside, children }: FormProps) {
+const NO_WARNINGS: readonly FieldWarning[] = []
+
+export function Form(props: FormProps) {
+  const { of, submit, kind = 'main', isReady = true, warnings: found = NO_WARNINGS, beside, children } = props
+  const [warnings, show] = useWarnings(found)
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
   // An error in a collapsed part would be invisible.
@@ -120,6 +162,7 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
   const isAtField = field?.checkVisibility() ?? false
   const send = async (event: Event) => {
     event.preventDefault()
+    if (!show()) return
     await of.submit()
     if (!problem.value) return
     // After rendering.
@@ -127,7 +170,7 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
   }
   return (
     <form ref={at} class="form" onSubmit={send} noValidate>
-      <Sent.Provider value={{ problem: problem.value, isAtField }}>{children}</Sent.Provider>
+      <Sent.Provider value={{ problem: problem.value, isAtField, warnings }}>{children}</Sent.Provider>
       <ConflictPanel of={of} />
       <div class="form-problem" role="alert">
         {problem.value && !isAtField && (
@@ -139,7 +182,7 @@ export function Form({ of, submit, kind = 'main', isReady = true, beside, childr
       </div>
       <div class="form-foot">
         <Button type="submit" kind={kind} aria-disabled={isBusy.value || !isReady} disabled={!isReady}>
-          {submit}
+          {warnings.length > 0 ? `${submit} anyway` : submit}
         </Button>
         {beside}
       </div>
@@ -159,12 +202,13 @@ interface FieldProps<Values extends Record<string, string>> {
 
 function useField(name: string, wrong: string | undefined) {
   const id = useId()
-  const { problem, isAtField } = useContext(Sent)
+  const { problem, isAtField, warnings } = useContext(Sent)
   const refused = problem?.field === name ? problem.message : undefined
   return {
     ...{ id, hintId: `${id}-hint` },
     isWrong: wrong !== undefined || refused !== undefined,
     refused: isAtField && wrong === undefined ? refused : undefined,
+    warned: warnings.filter(({ field }) => field === name).map(({ message }) => message),
   }
 }
 
@@ -173,21 +217,29 @@ interface HintProps {
   wrong: string | undefined
   /** The API's error for this field. */
   refused: string | undefined
+  warned: readonly string[]
   children: ComponentChildren
 }
 
-function Hint({ id, wrong, refused, children }: HintProps) {
+function Hint({ id, wrong, refused, warned, children }: HintProps) {
   if (refused)
     return (
       <p class="hint wrong" id={id} role="alert">
         {refused}
       </p>
     )
-  return children || wrong ? (
-    <p class={wrong ? 'hint wrong' : 'hint'} id={id}>
-      {wrong ?? children}
-    </p>
-  ) : null
+  if (!children && !wrong && warned.length === 0) return null
+  return (
+    <div id={id}>
+      {(children || wrong) && <p class={wrong ? 'hint wrong' : 'hint'}>{wrong ?? children}</p>}
+      {warned.map((message) => (
+        <p key={message} class="hint warned">
+          <Icon name="warning" />
+          {message}
+        </p>
+      ))}
+    </div>
+  )
 }
 
 type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
@@ -205,7 +257,7 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
 
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
   const { of, name, label, hint, wrong, type = 'text', inputMode, autoComplete = 'off', placeholder, autoFocus } = props
-  const { id, hintId, isWrong, refused } = useField(name, wrong)
+  const { id, hintId, isWrong, refused, warned } = useField(name, wrong)
   of.shown?.set(name, {
     label,
     toText: (value) =>
@@ -218,7 +270,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
   const shared = {
     ...{ id, name, placeholder, inputMode, autoComplete, spellcheck: false },
     value: of.values.value[name],
-    'aria-describedby': hint || wrong || refused ? hintId : undefined,
+    'aria-describedby': hint || wrong || refused || warned.length > 0 ? hintId : undefined,
     'aria-invalid': isWrong,
     autofocus: autoFocus,
     class: props.isCode ? 'code-input' : undefined,
@@ -237,7 +289,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       ) : (
         <textarea {...shared} rows={props.lines} />
       )}
-      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
+      <Hint {...{ id: hintId, wrong, refused, warned }}>{hint}</Hint>
     </div>
   )
 }
@@ -250,14 +302,14 @@ export function SelectField<Values extends Record<string, string>>({
   wrong,
   options,
 }: FieldProps<Values> & { options: readonly (readonly [value: string, text: string])[] }) {
-  const { id, hintId, isWrong, refused } = useField(name, wrong)
+  const { id, hintId, isWrong, refused, warned } = useField(name, wrong)
   of.shown?.set(name, { label, toText: (value) => options.find(([known]) => known === value)?.[1] ?? value })
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <select
         {...{ id, name }}
-        aria-describedby={hint || wrong || refused ? hintId : undefined}
+        aria-describedby={hint || wrong || refused || warned.length > 0 ? hintId : undefined}
         aria-invalid={isWrong}
         onChange={({ currentTarget: { value } }) => of.set({ [name]: value } as Partial<Values>)}
       >
@@ -267,7 +319,7 @@ export function SelectField<Values extends Record<string, string>>({
           </option>
         ))}
       </select>
-      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
+      <Hint {...{ id: hintId, wrong, refused, warned }}>{hint}</Hint>
     </div>
   )
 }
@@ -281,7 +333,7 @@ export function SwitchField<Values extends Record<string, string>>({
   wrong,
   values: [off, on] = ['no', 'yes'],
 }: FieldProps<Values> & { values?: readonly [string, string] }) {
-  const { id, hintId, isWrong, refused } = useField(name, wrong)
+  const { id, hintId, isWrong, refused, warned } = useField(name, wrong)
   of.shown?.set(name, { label, toText: (value) => (value === on ? 'on' : 'off') })
   return (
     <div class="field">
@@ -293,33 +345,38 @@ export function SwitchField<Values extends Record<string, string>>({
           role="switch"
           class="switch"
           checked={of.values.value[name] === on}
-          aria-describedby={hint || wrong || refused ? hintId : undefined}
+          aria-describedby={hint || wrong || refused || warned.length > 0 ? hintId : undefined}
           aria-invalid={isWrong}
           onChange={({ currentTarget: { checked } }) => of.set({ [name]: checked ? on : off } as Partial<Values>)}
         />
         {label}
       </label>
-      <Hint {...{ id: hintId, wrong, refused }}>{hint}</Hint>
+      <Hint {...{ id: hintId, wrong, refused, warned }}>{hint}</Hint>
     </div>
   )
 }
 
 interface EditFormProps<Values extends Record<string, string>> {
   of: FormState<Values>
+  warnings?: readonly FieldWarning[]
   onCancel(): void
   children: ComponentChildren
 }
 
-export const EditForm = <Values extends Record<string, string>>({ of, onCancel, children }: EditFormProps<Values>) => (
-  <Form
-    of={of}
-    submit="Save"
-    beside={
-      <Button kind="quiet" onClick={onCancel}>
-        Cancel
-      </Button>
-    }
-  >
-    {children}
-  </Form>
-)
+export const EditForm = <Values extends Record<string, string>>(props: EditFormProps<Values>) => {
+  const { of, warnings = NO_WARNINGS, onCancel, children } = props
+  return (
+    <Form
+      of={of}
+      submit="Save"
+      warnings={warnings}
+      beside={
+        <Button kind="quiet" onClick={onCancel}>
+          Cancel
+        </Button>
+      }
+    >
+      {children}
+    </Form>
+  )
+}
