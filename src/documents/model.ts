@@ -6,6 +6,7 @@ import { toRevision } from '../domain/changes.ts'
 import { SERVER_STATES } from '../domain/model-server.ts'
 import { FEATURES, MODALITIES, UPSTREAM_DISABLED } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
+import { isReady } from '../domain/upstream-state.ts'
 import { mapPrices, type PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow } from '../store/catalog-rows.ts'
 import { toCatalog } from '../store/snapshot.ts'
@@ -101,9 +102,6 @@ export const toKnown = (rows: readonly ShownUpstream[], serves: boolean): KnownU
   serves,
 })
 
-/** States in which an upstream can't be called. */
-const OUT: ReadonlySet<ShownUpstream['state']> = new Set(['down', 'not_ready'])
-
 /** Why no target of a model can be called; null if one can. */
 export function toReasons({ targets }: Pick<CatalogModel, 'targets'>, known: KnownUpstreams): string | null {
   if (targets.length === 0) return 'no enabled route'
@@ -122,8 +120,10 @@ export function toReason(
   const row = upstreams.get(upstream.id)
   // Without a server, only missing credentials of this environment are known.
   if (!serves) return row ? row.reason : upstream.notReady
-  if (row && OUT.has(row.state)) return row.reason ?? row.state
   const target = row?.targets.find((each) => each.model === model && each.upstream_model === upstreamModel)
+  // Models without failures of their own may still work.
+  const isOut = row && !isReady(row) && !(row.state === 'failing' && target?.breaker === 'closed')
+  if (isOut) return row.reason ?? row.state
   return target?.breaker === 'open' && target.open_for_keys === null
     ? `${target.failures_in_a_row} consecutive failures; circuit breaker open`
     : null

@@ -4,9 +4,11 @@ import { Upstream as Fields, saysOf } from '../catalog/fields.ts'
 import type { FoundProvider, FoundServer } from '../catalog/providers.ts'
 import { toRevision } from '../domain/changes.ts'
 import { byMsField } from '../domain/deadlines.ts'
+import { keysOf } from '../domain/json.ts'
 import { mapLimits } from '../domain/limits.ts'
 import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/model-server.ts'
 import type { Environment, Upstream as KnownUpstream, OpenedCredentials, Snapshot, Target } from '../domain/snapshot.ts'
+import { UPSTREAM_STATES } from '../domain/upstream-state.ts'
 import type { UpstreamHealth } from '../health/health.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
@@ -32,7 +34,7 @@ export const Upstream = Type.Object({
     mapLimits(() => CountOrNull),
     { description: 'null: no limit.' },
   ),
-  state: wordOf(['healthy', 'degraded', 'refused', 'down', 'unknown', 'not_ready', 'disabled'] as const),
+  state: wordOf(keysOf(UPSTREAM_STATES)),
   ...{ reason: TextOrNull, enabled: Type.Boolean(saysOf(Fields, 'enabled')), origin: Text },
   credential: orNull(
     Type.Object({

@@ -59,6 +59,8 @@ class Circuit {
   reason = ''
   lastFailureMs = 0
   private untilMs: number | null = null
+  /** Since when it has been open, also half-open. */
+  openedMs: number | null = null
   probe: CallingRequest | null = null
 
   constructor(
@@ -78,6 +80,7 @@ class Circuit {
   open(nowMs: number, probe: CallingRequest | null = null): void {
     const { about, log, reason } = this
     if (!this.isOpen()) log?.warn('breaker_opened', 'circuit breaker opened', { ...about, reason })
+    this.openedMs ??= nowMs
     this.untilMs = nowMs + WAIT_MS
     this.probe = probe
   }
@@ -90,6 +93,7 @@ class Circuit {
   close(): void {
     if (this.isOpen()) this.log?.info('breaker_closed', 'circuit breaker closed', this.about)
     this.untilMs = null
+    this.openedMs = null
     this.probe = null
   }
 }

@@ -5,6 +5,7 @@
 
 import type { UpstreamError } from '../domain/error.ts'
 import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
+import type { UpstreamStateName } from '../domain/upstream-state.ts'
 import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
 import { toCredentialFailure, toRefusal, toRefusalReason, toRefusedByProbe } from '../upstreams/failure.ts'
@@ -14,11 +15,7 @@ import { type HealthDeps, PENALTY_MS, type TargetState, UpstreamState } from './
 
 export interface UpstreamHealth {
   id: string
-  /**
-   * `refused` = it rejects its credential or account; `degraded` = its health check was late or failed; `unknown` = not
-   * tried yet. Only `down` and `not_ready` are not called.
-   */
-  state: 'healthy' | 'degraded' | 'refused' | 'down' | 'unknown' | 'not_ready'
+  state: Exclude<UpstreamStateName, 'disabled'>
   /** Null if `healthy` or `unknown`. */
   reason: string | null
   /** Suspended credentials, if it has several. */
@@ -57,8 +54,20 @@ function toState(state: UpstreamState): Pick<UpstreamHealth, 'state' | 'reason'>
   const { notReady } = state.upstream
   if (notReady !== null) return { state: 'not_ready', reason: notReady }
   const penalty = state.present()
-  if (penalty && penalty.kind !== 'paused') return { state: penalty.kind, reason: penalty.reason }
+  // A rejection lasts until a call succeeds; only its effect on routing is temporary.
+  const out = state.penalty?.kind === 'refused' ? state.penalty : penalty
+  if (out?.kind === 'refused' || out?.kind === 'down') return { state: out.kind, reason: out.reason }
+  const failing = toFailing(state)
+  if (failing !== null) return { state: 'failing', reason: failing }
+  if (penalty?.kind === 'degraded') return { state: penalty.kind, reason: penalty.reason }
   return { state: state.answers ? 'healthy' : 'unknown', reason: null }
+}
+
+/** Breakers are open, for everyone or for some keys, and no call has succeeded since. */
+function toFailing({ targets, workedMs }: UpstreamState): string | null {
+  const open = [...targets.values()].flatMap(({ breaker }) => breaker?.openCircuits() ?? [])
+  const [latest] = open.toSorted((a, b) => (b.openedMs ?? 0) - (a.openedMs ?? 0))
+  return latest && workedMs < (latest.openedMs ?? 0) ? `its last calls failed: ${latest.reason}` : null
 }
 
 function toTargetHealth(model: string, state: TargetState): UpstreamHealth['targets'][number] {
@@ -141,8 +150,9 @@ function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstream): v
   if (state === 'down' || isSilent) upstream.markDown(reason)
   else if (!upstream.present()?.isOfCall) {
     // Any response ends a doubt whether it responds; only a successful one clears a rejection.
-    if (state === 'ready' || (state === 'unknown' && penalty?.kind === 'degraded')) upstream.clear()
-    else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven(upstream)))
+    if (state === 'ready' || (state === 'unknown' && penalty?.kind === 'degraded')) {
+      if (!penalty?.isOfCall) upstream.clear()
+    } else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven(upstream)))
       upstream.deprioritize(state === 'refused' ? 'refused' : 'degraded', reason)
   }
   upstream.probeFailed = state === 'down' || state === 'timeout' || state === 'degraded'

@@ -115,13 +115,16 @@ describe('an upstream', () => {
     expect(of('models')).toBe('ok: 3 of 3 models ready.')
   })
 
-  test('that refuses its credential is a warning: its models are asked all the same, after all others', async () => {
+  test('that refuses its credential is a warning, and so is a model with no other upstream', async () => {
     const reason = 'returned 401: missing or invalid api_key'
     const refused = (id: string) => toUpstreamStatus(id, { state: 'refused', reason })
     clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
     expect(await clinic.examine()).toMatchObject({
       code: 0,
-      troubles: [`upstream here: warning: Rejects the credential or account: ${reason}.`],
+      troubles: [
+        `upstream here: warning: Credential rejected: ${reason}.`,
+        `models: warning: local/a: upstream here: ${reason}.`,
+      ],
     })
   })
 
@@ -145,7 +148,7 @@ describe('an upstream', () => {
     const { code, troubles, of } = await clinic.examine()
     expect([code, of('models')]).toEqual([0, 'ok: 3 of 3 models ready.'])
     expect(troubles).toEqual([
-      'upstream here: warning: Degraded and deprioritized: /models returned 503.',
+      'upstream here: warning: Degraded: /models returned 503.',
       'upstream keyed: warning: Deprioritized: local/a: returned 404.',
     ])
   })

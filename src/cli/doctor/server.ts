@@ -10,6 +10,7 @@ import { ServiceError } from '../../domain/service-error.ts'
 import type { Environment, Snapshot, Upstream } from '../../domain/snapshot.ts'
 import { capitalize, count } from '../../domain/text.ts'
 import { DAY_MS, dayOf, toAgo } from '../../domain/time.ts'
+import { isReady, UPSTREAM_STATES } from '../../domain/upstream-state.ts'
 import { checkServer as checkOwn } from '../../server/findings.ts'
 import type { Settings } from '../../store/config-store.ts'
 import type { UsageReader } from '../../store/report-store.ts'
@@ -79,9 +80,9 @@ export function checkUpstreams(rows: readonly ShownUpstream[], serves: boolean, 
 function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Check {
   const name = `upstream ${row.id}`
   const trouble = toTrouble(row, nowMs)
-  const bad = BAD[row.state]
+  const bad = isReady(row) && row.state !== 'degraded' ? null : capitalize(UPSTREAM_STATES[row.state].word)
   const where = row.state === 'down' && row.base_url !== null ? ` URL: ${row.base_url}.` : ''
-  if (bad !== undefined) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
+  if (bad !== null) return warning(name, `${bad}: ${trouble ?? 'no reason is known'}.${where}`)
   if (row.process !== null && row.process.reason !== null)
     return warning(name, `${capitalize(toServerNote(row) ?? '')}.`)
   const unused = toUnusedCredentials(row)
@@ -94,13 +95,6 @@ function checkUpstream(row: ShownUpstream, serves: boolean, nowMs: number): Chec
   if (!serves) return ok(name, 'Configured. Status unknown without a running server.')
   const state = row.state === 'healthy' ? 'Healthy' : 'Not checked yet'
   return ok(name, trouble === null ? `${state}.` : `${state}. Last error: ${trouble}.`)
-}
-
-const BAD: Partial<Record<ShownUpstream['state'], string>> = {
-  down: 'Down',
-  refused: 'Rejects the credential or account',
-  degraded: 'Degraded and deprioritized',
-  not_ready: 'Not ready',
 }
 
 /** Reports upstreams called with `fetch`, whose concurrency is limited. */

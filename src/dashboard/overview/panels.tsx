@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { keysOf } from '../../domain/json.ts'
 import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { DAY_MS } from '../../domain/time.ts'
+import { isReady } from '../../domain/upstream-state.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
 import { useNewest } from '../api/loaded.ts'
@@ -33,8 +34,7 @@ import { toQuery, toSpan } from './range.ts'
 
 const FEW = 20
 
-/** An upstream without calls yet counts as ready. */
-const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => toUpstreamState(one).kind === 'bad')
+const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => !isReady(one))
 
 export function Headline({ of }: { of: Overview }) {
   const { now, before, range, filters, upstreams } = of

@@ -3,6 +3,7 @@ import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '
 import { USUAL_DIALECT } from '../../domain/dialects.ts'
 import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
 import { ORIGIN_WORDS } from '../../domain/models.ts'
+import { UPSTREAM_STATES } from '../../domain/upstream-state.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, toCount, toLatency } from '../figures/figures.ts'
 import { toLimit, toText } from '../keys/values.ts'
@@ -14,17 +15,14 @@ export interface Told {
   word: string
 }
 
-const STATES: Readonly<Record<ShownUpstream['state'], Told>> = {
-  healthy: { kind: 'good', word: 'healthy' },
-  degraded: { kind: 'warn', word: 'degraded' },
-  unknown: { kind: 'off', word: 'not checked yet' },
-  refused: { kind: 'bad', word: 'credential rejected' },
-  down: { kind: 'bad', word: 'down' },
-  not_ready: { kind: 'bad', word: 'not ready' },
-  disabled: { kind: 'off', word: 'disabled' },
+const READY_KINDS: Partial<Record<ShownUpstream['state'], StateKind>> = {
+  ...{ healthy: 'good', degraded: 'warn', unknown: 'off', disabled: 'off' },
 }
 
-export const toUpstreamState = ({ state }: Pick<ShownUpstream, 'state'>): Told => STATES[state]
+export const toUpstreamState = ({ state }: Pick<ShownUpstream, 'state'>): Told => ({
+  kind: READY_KINDS[state] ?? 'bad',
+  word: UPSTREAM_STATES[state].word,
+})
 
 type Target = ShownUpstream['targets'][number]
 
@@ -119,7 +117,7 @@ export function toServer({ state, answering, queued }: NonNullable<ShownUpstream
 }
 
 const isUnwell = ({ state, targets }: Pick<ShownUpstream, 'state' | 'targets'>): boolean =>
-  STATES[state].kind === 'bad' || STATES[state].kind === 'warn' || targets.some(({ breaker }) => breaker !== 'closed')
+  ['bad', 'warn'].includes(toUpstreamState({ state }).kind) || targets.some(({ breaker }) => breaker !== 'closed')
 
 interface Hour {
   ms: number

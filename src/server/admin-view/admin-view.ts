@@ -5,6 +5,7 @@ import type { BackupList } from '../../backup/backup-list.ts'
 import type { ServerReadiness } from '../../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../../documents/upstream.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
+import { isReady, UPSTREAM_STATES } from '../../domain/upstream-state.ts'
 import type { Load, OverloadState } from '../../gateway/admission.ts'
 import type { Health, UpstreamHealth } from '../../health/health.ts'
 import { ANY_KEY, listModels } from '../../http/models.ts'
@@ -49,9 +50,7 @@ export function toReasons({ ledger, load, overload, disk, health, watch }: Watch
     DISK[disk.state()?.state ?? 'ok'],
     !watch.healthy() &&
       'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
-    ...missed.map(({ id, state }) =>
-      state === 'down' ? `Upstream ${id} is down.` : `Upstream ${id} rejects its credential or account.`,
-    ),
+    ...missed.map(({ id, state }) => `Upstream ${id} ${UPSTREAM_STATES[state].says}.`),
   ]
   return found.filter((reason) => reason !== false && reason !== null)
 }
@@ -69,7 +68,7 @@ const DISK = {
 } as const
 
 /** Ignores upstreams without a route. */
-const isMissed = ({ state, targets }: UpstreamHealth) => (state === 'down' || state === 'refused') && targets.length > 0
+const isMissed = (upstream: UpstreamHealth) => !isReady(upstream) && upstream.targets.length > 0
 
 const toOwnStatus = (parts: WatchedParts, run: RunFacts) => ({
   ...run,
