@@ -175,3 +175,16 @@ export async function expectAccessible(page: Page, rules?: readonly string[]): P
     grave.map(({ id, nodes }) => ({ id, where: nodes.map(({ target, failureSummary }) => [target, failureSummary]) })),
   ).toEqual([])
 }
+
+const MISFITS = readFileSync(new URL('misfits.js', import.meta.url), 'utf8')
+const SIDEWAYS = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+
+/** Throws what of the page is cut, lies over something else, or is beside the screen, once it has settled. */
+export async function expectWhole(page: Page): Promise<void> {
+  const look = `(${MISFITS.slice(MISFITS.indexOf('() =>'))})().concat(${SIDEWAYS} > 0 ? ['the page scrolls sideways'] : [])`
+  // A chart is drawn anew after the page has become wider.
+  await page.waitForFunction(`${look}.length === 0`, null, { timeout: SETTLED_MS }).catch(() => {})
+  expect(await page.evaluate<string[]>(look)).toEqual([])
+}
+
+const SETTLED_MS = 3_000

@@ -230,7 +230,7 @@ function Rows({
 }
 
 function Name({ by, id, name }: { by: List; id: string | null; name: string }) {
-  if (id === null || by in WANTED_TOPS) return <>{name}</>
+  if (id === null || by in WANTED_TOPS) return <span>{name}</span>
   const href = by === 'upstream' ? toHref(`/upstreams?upstream=${encodeURIComponent(id)}`) : toHrefWith({ [by]: id })
   return <a href={href}>{name}</a>
 }
