@@ -203,7 +203,8 @@ export function upstreamsController(all: AdminDeps) {
         async ({ request, principal, body }) => {
           const wanted = toWanted(body, thisMachine.isSet)
           const row = await checkNewUpstream(deps, wanted, by(principal, request))
-          return toOfferDocument(await listOffered(row, () => listAt(row, wanted.apiKey, true)))
+          const ask = () => listAt(row, wanted.apiKey, true).catch(atField)
+          return toOfferDocument(await listOffered(row, ask))
         },
         {
           route: {
@@ -329,6 +330,13 @@ export function upstreamsController(all: AdminDeps) {
         },
       )
   )
+}
+
+/** For a form: what is probably wrong. */
+function atField(error: unknown): never {
+  if (!(error instanceof ServiceError) || error.failure.kind !== 'list_failed') throw error
+  const field = error.failure.why === 'credential' ? 'api_key' : 'base_url'
+  throw new ServiceError({ ...error.failure, field }, error.message)
 }
 
 /** The kept list of an upstream's models. Throws `upstream_disabled`, `list_failed`. */

@@ -104,7 +104,7 @@ function toFurtherRoute(
   if (row.origin !== 'discovered' && !isChosen)
     return `${row.slug}: already set by ${row.origin}, so no route was added. To add one to ${upstream}, change it there.`
   if (model.pricing.length === 0)
-    return `${row.slug}: already exists, and its price at ${upstream} is unknown. No route was added.${isChosen ? ' Enter its price there.' : ''}`
+    return `${row.slug}: already exists, and its price at ${upstream} is unknown. ${isChosen ? 'Enter it.' : 'No route was added.'}`
   const { contextLength, maxOutputLength, supportedFeatures } = model
   const lacksSome = row.supportedFeatures.some((feature) => !supportedFeatures.includes(feature))
   return {

@@ -55,7 +55,7 @@ export type ServiceFailure =
   | { kind: 'request_ambiguous'; request: string }
   | { kind: 'model_not_found'; model: string }
   /** Of a provider; `none`: it has no list; `answer`: it sent something else. */
-  | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable' }
+  | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable'; field?: 'api_key' | 'base_url' }
   | { kind: 'provider_unknown' }
   | { kind: 'facts_unusable' }
   | { kind: 'upstream_not_found'; upstream: string }

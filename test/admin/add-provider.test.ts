@@ -32,7 +32,10 @@ beforeEach(async () => {
 
 test('a provider is checked before anything is saved: its models with what is known, or what is wrong', async () => {
   const wrong = await check({ api_key: 'sk-wrong-0123456789' })
-  expect(wrong).toMatchObject({ status: 502, body: { error: { kind: 'list_failed', why: 'credential' } } })
+  expect(wrong).toMatchObject({
+    status: 502,
+    body: { error: { kind: 'list_failed', why: 'credential', field: 'api_key' } },
+  })
   expect(wrong.text).not.toContain('sk-wrong')
   const { status, body } = await check({ local: false, base_url: 'https://api.openai.com.invalid/v1' })
   expect([status, body.error.kind]).toEqual([502, 'list_failed'])

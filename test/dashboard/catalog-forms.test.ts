@@ -8,13 +8,7 @@ import {
   toRouteBody,
   toRouteValues,
 } from '../../src/dashboard/models/words.ts'
-import {
-  losesCredential,
-  NEW_UPSTREAM,
-  toNewUpstream,
-  toUpstreamPatch,
-  toUpstreamValues,
-} from '../../src/dashboard/upstreams/words.ts'
+import { losesCredential, toUpstreamPatch, toUpstreamValues } from '../../src/dashboard/upstreams/words.ts'
 import type { ShownRoute } from '../../src/documents/model.ts'
 import type { ShownUpstream } from '../../src/documents/upstream.ts'
 
@@ -47,21 +41,6 @@ describe('an upstream', () => {
     credentials: [],
   }
   const same = toUpstreamValues(before)
-
-  test('that is new has a name, an address and, if one is typed in, a credential', () => {
-    const typed = { ...NEW_UPSTREAM, id: ' openai ', base_url: 'https://a.test/v1/ ', rpm: '1,000' }
-    const bare = { id: 'openai', dialect: 'openai', base_url: 'https://a.test/v1', local: false } as const
-    expect(toNewUpstream(typed)).toEqual({ ...bare, limits: { rpm: 1_000, tpm: null, concurrency: null } })
-    expect(toNewUpstream({ ...typed, api_key: ' sk-1 ' })).toMatchObject({ api_key: 'sk-1' })
-    expect(toNewUpstream({ ...typed, api_key: ' sk-1  sk-2 ' })).toMatchObject({ api_key: ['sk-1', 'sk-2'] })
-  })
-
-  test('that is a provider known by name needs no address, and may have one', () => {
-    const typed = { ...NEW_UPSTREAM, id: 'groq', preset: 'groq', api_key: 'gsk' }
-    const limits = { rpm: null, tpm: null, concurrency: null }
-    expect(toNewUpstream(typed)).toEqual({ id: 'groq', preset: 'groq', api_key: 'gsk', local: false, limits })
-    expect(toNewUpstream({ ...typed, base_url: 'https://a.test/v1/' })).toMatchObject({ base_url: 'https://a.test/v1' })
-  })
 
   test('becomes another provider, whose address is its own, and loses its credential by that', () => {
     const other = { ...same, preset: 'groq', base_url: '' }

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'bun:test'
 import {
   filterUpstreams,
-  toAddCommand,
   toAddedText,
   toBreaker,
   toBreakers,
@@ -138,7 +137,6 @@ test('of what is found on the machine, what is an upstream already is not offere
     { id: 'vllm', upstream: null },
   ]
   expect(toNewServers(servers).map(({ id }) => id)).toEqual(['vllm'])
-  expect(toAddCommand('groq')).toBe('tollgate upstreams add groq')
   expect([toAddedText('vllm', 1), toAddedText('ollama', 1_284)]).toEqual([
     'Added vllm with 1 model.',
     'Added ollama with 1,284 models.',

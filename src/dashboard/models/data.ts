@@ -2,10 +2,13 @@
 import type { ShownRoute, toShownModel } from '../../documents/model.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
-import { Refusal } from '../api/refusal.ts'
+import { Refusal, readRefusal, UNREACHABLE } from '../api/refusal.ts'
+import { endSession } from '../api/session.ts'
 import { reloadCatalog } from '../catalog/page.tsx'
+import { toLatency, toMoney } from '../figures/figures.ts'
 import { toChangedFields } from '../keys/values.ts'
-import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './words.ts'
+import type { Told } from '../upstreams/words.ts'
+import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues, toTestProblem } from './words.ts'
 
 const FRESH_MS = 15_000
 
@@ -72,3 +75,38 @@ export const deleteRoute = (slug: string, route: ShownRoute, isPlan: boolean) =>
     (options) => ask(routeOf(slug, route.upstream, route.upstream_model).delete(undefined, options)),
     isPlan,
   )
+
+export interface TestResult extends Told {
+  /** On record; null if nothing was. */
+  request: string | null
+}
+
+interface Completion {
+  usage?: { cost_nano_usd?: number } | null
+}
+
+const TEST_MS = 60_000
+
+/** One request for one token with the user's playground key. Never throws. */
+export async function askOnce(model: string): Promise<TestResult> {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 })
+  const startedMs = performance.now()
+  const response = await fetch('/admin/api/playground', {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body },
+    signal: AbortSignal.timeout(TEST_MS),
+  }).catch(() => null)
+  const answer = await response?.json().catch(() => null)
+  const took = toLatency(performance.now() - startedMs)
+  if (!response) return { kind: 'bad', word: UNREACHABLE().message, request: null }
+  const request = response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null
+  if (response.ok) {
+    const nanoUsd = (answer as Completion | null)?.usage?.cost_nano_usd
+    const upstream = response.headers.get('x-tollgate-upstream')
+    const parts = [took, nanoUsd !== undefined && toMoney(nanoUsd), upstream && `by ${upstream}`].filter(Boolean)
+    return { kind: 'good', word: `Works: ${parts.join(', ')}.`, request }
+  }
+  const refusal = readRefusal(answer, response.status)
+  if (refusal.kind === 'signed_out') endSession()
+  const isRecorded = refusal.kind.startsWith('upstream_')
+  return { kind: 'bad', word: toTestProblem(refusal), request: isRecorded ? request : null }
+}

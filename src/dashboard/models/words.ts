@@ -11,9 +11,10 @@ import {
   type ModelFieldName,
   UPSTREAM_DISABLED,
 } from '../../domain/models.ts'
-import { PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
+import { costNanoUsd } from '../../domain/price.ts'
+import { NO_USAGE, PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
-import { hasWords, toExactCount, toPerToken, toTypedPrice } from '../figures/figures.ts'
+import { hasWords, isFree, toExactCount, toMoney, toPerToken, toTypedPrice } from '../figures/figures.ts'
 import { toWhole } from '../keys/values.ts'
 import { type Told, toUpstreamState } from '../upstreams/words.ts'
 
@@ -250,4 +251,14 @@ export function toRouteBody(values: RouteValues, before: Pick<ShownRoute, 'prici
     enabled: values.enabled === 'yes',
     ...(isAsItWas ? {} : { pricing }),
   }
+}
+
+/** Tokens of the test's prompt, with what chat formats add. */
+const TEST_TOKENS = { prompt: 8, completion: 1 } as const
+
+/** `costs about $0.000002`, or `free`. */
+export function toTestCost(pricing: readonly PricingItem[]): string {
+  if (isFree(pricing)) return 'free'
+  const nanoUsd = costNanoUsd(pricing, { ...NO_USAGE, ...TEST_TOKENS })
+  return nanoUsd === null ? 'cost unknown' : `costs about ${toMoney(nanoUsd)}`
 }

@@ -92,7 +92,7 @@ export const PAGES: readonly PageEntry[] = [
   {
     path: '/upstreams/new',
     isFor: isOwner,
-    load: async () => (await import('../upstreams/fields.tsx')).NewUpstreamPage,
+    load: async () => (await import('../provider/page.tsx')).ProviderPage,
   },
   {
     ...{ path: '/teams', isFor: isViewer },

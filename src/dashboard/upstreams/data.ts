@@ -5,7 +5,7 @@ import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/page.tsx'
-import { toNewUpstream, toUpstreamPatch, type UpstreamValues } from './words.ts'
+import { toUpstreamPatch, type UpstreamValues } from './words.ts'
 
 const FRESH_MS = 10_000
 
@@ -74,9 +74,6 @@ export const useHours = (id: string) =>
     },
     { everyMs: 6 * FRESH_MS },
   )
-
-export const createUpstream = (values: UpstreamValues, plan: boolean) =>
-  change(() => ask(api.upstreams.post(toNewUpstream(values), { query: { plan } })), plan)
 
 export const editUpstream = (upstream: ShownUpstream, values: UpstreamValues, plan: boolean) =>
   change(

@@ -9,7 +9,7 @@ import type { Refusal } from '../api/refusal.ts'
 import { may } from '../api/session.ts'
 import { toExactCount, toMoment } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
-import { Button, ButtonLink, Code, Copyable } from '../ui/controls.tsx'
+import { Button, ButtonLink, Code } from '../ui/controls.tsx'
 import { Count, None, State, When } from '../ui/figure.tsx'
 import { announce, Empty, Problem, tell, Unread } from '../ui/notice.tsx'
 import { List } from '../ui/resource.tsx'
@@ -19,7 +19,6 @@ import { UpstreamDrawer } from './drawer.tsx'
 import {
   filterUpstreams,
   type Told,
-  toAddCommand,
   toAddedText,
   toBreakers,
   toCredential,
@@ -29,10 +28,10 @@ import {
   toUpstreamState,
 } from './words.ts'
 
-const newUpstream = () =>
+export const addProvider = () =>
   may('owner') && (
     <ButtonLink kind="main" icon="plus" href={toHref('/upstreams/new')} data-new>
-      New upstream
+      Add provider
     </ButtonLink>
   )
 
@@ -40,7 +39,7 @@ export function UpstreamsPage() {
   const { data: upstreams, problem, reload } = useUpstreams()
   const open = named('upstream')
   return (
-    <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && newUpstream()}>
+    <Page title="Upstreams" actions={upstreams !== null && upstreams.length > 0 && addProvider()}>
       <Unread of={upstreams} problem={problem} retry={reload} />
       {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <Upstreams upstreams={upstreams} />)}
       {upstreams !== null && may('owner') && <FoundHere />}
@@ -58,7 +57,7 @@ models:
 const NoUpstreams = () => (
   <Empty title="No upstreams yet">
     <p>An upstream is a provider or model server that Tollgate sends requests to. Its health is shown here.</p>
-    {newUpstream()}
+    {addProvider()}
     <p class="dim">
       Or in <code>catalog.yaml</code> in the data folder, with the provider's key in the server's environment:
     </p>
@@ -178,16 +177,12 @@ function FoundHere() {
               {name} <code class="dim">{variable}</code>
             </span>
             <State kind="off">found</State>
-            <Copyable text={toAddCommand(preset)} />
+            <ButtonLink icon="plus" href={toHref(`/upstreams/new?provider=${preset}`)}>
+              Add {preset}
+            </ButtonLink>
           </li>
         ))}
       </ul>
-      {providers.length > 0 && (
-        <p class="hint">
-          Providers cost money, and their keys are in the server's environment. Run the command on that machine to add
-          one.
-        </p>
-      )}
       {found !== null && (
         <div>
           <Button onClick={reload}>Search again</Button>

@@ -1,7 +1,6 @@
 /** Texts of upstreams, the filter of their list, and conversion of their form. */
 import type { ShownCredential, ShownPreset, ShownUpstream, UpstreamTest } from '../../documents/upstream.ts'
-import { USUAL_DIALECT } from '../../domain/dialects.ts'
-import { LIMIT_NAMES, mapLimits } from '../../domain/limits.ts'
+import { LIMIT_NAMES, type LimitName, mapLimits } from '../../domain/limits.ts'
 import { ORIGIN_WORDS } from '../../domain/models.ts'
 import { UPSTREAM_STATES } from '../../domain/upstream-state.ts'
 import { Refusal } from '../api/refusal.ts'
@@ -145,8 +144,6 @@ function toHourState({ requests, errors }: Hour): Told {
 export const toNewServers = <Server extends { upstream: string | null }>(servers: readonly Server[]): Server[] =>
   servers.filter(({ upstream }) => upstream === null)
 
-export const toAddCommand = (preset: string): string => `tollgate upstreams add ${preset}`
-
 export const toAddedText = (id: string, models: number): string =>
   `Added ${id} with ${toCount(models)} ${models === 1 ? 'model' : 'models'}.`
 
@@ -155,21 +152,18 @@ const ORIGINS: Readonly<Record<string, string>> = ORIGIN_WORDS
 /** Source of a catalog entry. */
 export const toOriginWord = (origin: string): string => ORIGINS[origin] ?? origin
 
-export const NEW_UPSTREAM = {
-  id: '',
+export interface UpstreamValues extends Record<string, string>, Record<LimitName, string> {
+  id: string
   /** '' for any OpenAI-compatible API. */
-  preset: '',
+  preset: string
   /** '' for the preset's URL. */
-  base_url: '',
+  base_url: string
   /** `kept`, `typed` (in `api_key`), or `none`. */
-  credential: 'typed',
-  api_key: '',
-  local: 'no',
-  enabled: 'yes',
-  ...mapLimits(() => ''),
+  credential: string
+  api_key: string
+  local: string
+  enabled: string
 }
-
-export type UpstreamValues = typeof NEW_UPSTREAM
 
 type Before = Pick<ShownUpstream, 'preset' | 'base_url' | 'credential' | 'local' | 'enabled' | 'limits'>
 
@@ -178,20 +172,6 @@ export const toUpstreamValues = ({ id, preset, base_url, local, enabled, limits 
   ...{ local: local ? 'yes' : 'no', enabled: enabled ? 'yes' : 'no' },
   ...mapLimits((name) => toText(limits[name])),
 })
-
-/** @throws a Refusal that names the field. */
-export function toNewUpstream(values: UpstreamValues) {
-  const { preset } = values
-  if (preset === '' && values.base_url.trim() === '')
-    throw new Refusal('Enter a base URL, such as http://127.0.0.1:8000/v1.', 'invalid', 'base_url')
-  return {
-    id: values.id.trim(),
-    ...(preset === '' ? { dialect: USUAL_DIALECT, base_url: toAddress(values.base_url) } : { preset }),
-    ...(preset !== '' && values.base_url.trim() !== '' ? { base_url: toAddress(values.base_url) } : {}),
-    ...(values.api_key.trim() === '' ? {} : { api_key: toKeys(values.api_key) }),
-    ...{ local: values.local === 'yes', limits: toLimits(values) },
-  }
-}
 
 /** Changed fields only. @throws a Refusal that names the field. */
 export function toUpstreamPatch(values: UpstreamValues, before: Before) {

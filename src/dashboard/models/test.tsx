@@ -1,0 +1,43 @@
+/** A button that sends one real request to a model, says before what it costs, and shows the result in words. */
+import { useState } from 'preact/hooks'
+import type { ShownModel } from '../../documents/model.ts'
+import { toHref } from '../address/address.ts'
+import { mayTry } from '../api/session.ts'
+import { Button } from '../ui/controls.tsx'
+import { State } from '../ui/figure.tsx'
+import { announce } from '../ui/notice.tsx'
+import { askOnce, type TestResult } from './data.ts'
+import { toTestCost } from './words.ts'
+
+/** What the test sends. */
+const TESTING: TestResult = { kind: 'off', word: 'Testing…', request: null }
+
+type Tested = Pick<ShownModel, 'slug' | 'enabled' | 'pricing' | 'output_modalities'>
+
+/** Only chat models: the playground's endpoint has no other tasks. */
+export function TestModel({ of: model }: { of: Tested }) {
+  const [result, setResult] = useState<TestResult | null>(null)
+  if (!mayTry() || !model.enabled || !model.output_modalities.includes('text')) return null
+  const run = async () => {
+    if (result === TESTING) return
+    setResult(TESTING)
+    const answer = await askOnce(model.slug)
+    setResult(answer)
+    announce(`${model.slug}: ${answer.word}`)
+  }
+  return (
+    <div class="test">
+      <Button onClick={run} aria-disabled={result === TESTING}>
+        Test<span class="unseen"> {model.slug}</span>
+      </Button>
+      {result === null ? (
+        <span class="hint">Asks for one token; {toTestCost(model.pricing)}.</span>
+      ) : (
+        <span class="test-result">
+          <State kind={result.kind}>{result.word}</State>
+          {result.request !== null && <a href={toHref(`/requests/${result.request}`)}>View request</a>}
+        </span>
+      )}
+    </div>
+  )
+}

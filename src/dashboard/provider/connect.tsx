@@ -1,0 +1,86 @@
+/** Name, address, and credential of a provider, checked against it before anything is saved. */
+import type { ShownPreset } from '../../documents/upstream.ts'
+import { toHref } from '../address/address.ts'
+import { Button } from '../ui/controls.tsx'
+import { Form, type FormState, SelectField, SwitchField, TextField, useForm } from '../ui/form.tsx'
+import { change, check, draft, skipCheck, toStep } from './draft.ts'
+import { type Connection, toUpstream, toUrlExample } from './picks.ts'
+
+export function Connect({ of: preset, initial }: { of: ShownPreset | null; initial: Connection }) {
+  const form = useForm(initial, (values) => check(toUpstream(values, preset)))
+  const kept: FormState<Connection> = {
+    ...form,
+    set(changes) {
+      form.set(changes)
+      change({ typed: { ...draft.value.typed, ...changes } })
+    },
+  }
+  const { values, problem, isBusy } = form
+  const isUnchecked = problem.value?.kind === 'list_failed'
+  const hasVariable = initial.credential === 'variable' || draft.value.typed.credential !== undefined
+  return (
+    <div class="panel narrow">
+      <Form
+        of={kept}
+        submit={isBusy.value ? 'Checking…' : 'Check and list models'}
+        beside={
+          <>
+            {isUnchecked && (
+              <Button onClick={() => skipCheck(toUpstream(values.value, preset))}>Continue without a check</Button>
+            )}
+            <a href={toHref(toStep(null))}>Back</a>
+          </>
+        }
+      >
+        {hasVariable && preset?.variable && (
+          <SelectField
+            of={kept}
+            name="credential"
+            label="Key"
+            options={[
+              ['variable', `Use ${preset.variable} of the server`],
+              ['typed', 'Enter a key'],
+            ]}
+          />
+        )}
+        {values.value.credential === 'typed' && (
+          <TextField
+            of={kept}
+            name="api_key"
+            label={preset?.local === false ? 'API key' : 'API key (if it needs one)'}
+            type="password"
+            autoComplete="new-password"
+            hint="Stored encrypted and never shown again. Separate several with spaces."
+            autoFocus={initial.base_url !== ''}
+            isCode
+          />
+        )}
+        <TextField
+          of={kept}
+          name="base_url"
+          label="Base URL"
+          placeholder={toUrlExample(preset)}
+          hint={preset === null ? 'Of an OpenAI-compatible API, usually ending in /v1.' : undefined}
+          autoFocus={initial.base_url === ''}
+          isCode
+        />
+        <TextField
+          of={kept}
+          name="id"
+          label="Name"
+          placeholder="openai"
+          hint="Used by routes and reports. Can't be changed later."
+        />
+        {(preset?.local !== false || values.value.base_url.trim() !== preset.base_url) && (
+          <SwitchField
+            of={kept}
+            name="local"
+            label="Local"
+            hint="On your own machine or network, and free. Off: a provider, billed at model prices."
+          />
+        )}
+        <p class="hint">The check requests the provider's model list, which is free. Nothing is saved yet.</p>
+      </Form>
+    </div>
+  )
+}

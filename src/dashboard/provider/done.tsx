@@ -1,0 +1,80 @@
+/** The added provider, and the next steps. */
+import { useEffect, useRef } from 'preact/hooks'
+import { count } from '../../domain/text.ts'
+import { toHref } from '../address/address.ts'
+import { toSnippets } from '../keys/snippets.ts'
+import { useModels } from '../models/data.ts'
+import { TestModel } from '../models/test.tsx'
+import { ButtonLink, Code } from '../ui/controls.tsx'
+import { draft } from './draft.ts'
+
+export function Done() {
+  const at = useRef<HTMLHeadingElement>(null)
+  const { data } = useModels()
+  useEffect(() => at.current?.focus(), [])
+  const { added } = draft.value
+  if (added === null) return null
+  const { id, models, unpriced, notes } = added
+  const ready = models.filter((slug) => !unpriced.includes(slug))
+  const [first] = ready
+  const [curl] = toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: first ?? 'MODEL' })
+  return (
+    <div class="added">
+      <h2 ref={at} tabIndex={-1}>
+        Added {id} with {count(models.length, 'model')}
+      </h2>
+      {notes.map((note) => (
+        <p key={note}>{note}</p>
+      ))}
+      {unpriced.length > 0 && (
+        <p>
+          Disabled until you set a price:{' '}
+          {unpriced.map((slug, index) => (
+            <>
+              {index > 0 && ', '}
+              <a href={toHref(`/models?model=${encodeURIComponent(slug)}`)}>{slug}</a>
+            </>
+          ))}
+        </p>
+      )}
+      <div class="form-foot">
+        <ButtonLink kind="main" icon="plus" href={toHref('/keys/new')} data-new>
+          Create a key
+        </ButtonLink>
+        {first !== undefined && (
+          <ButtonLink icon="playground" href={toHref(`/playground?model=${encodeURIComponent(first)}`)}>
+            Open in playground
+          </ButtonLink>
+        )}
+        <a href={toHref(`/upstreams?upstream=${encodeURIComponent(id)}`)}>View upstream</a>
+        {models.length === 0 && <a href={toHref('/models/new')}>Create a model</a>}
+      </div>
+      {ready.length > 0 && (
+        <section class="part">
+          <h3>Test a model</h3>
+          <ul class="lines">
+            {ready.slice(0, MAX_TESTED).map((slug) => {
+              const model = data?.find((one) => one.slug === slug)
+              return (
+                <li key={slug}>
+                  <span>
+                    <code>{slug}</code>
+                  </span>
+                  {model && <TestModel of={model} />}
+                </li>
+              )
+            })}
+          </ul>
+        </section>
+      )}
+      {first !== undefined && curl && (
+        <section class="part">
+          <h3>Call it</h3>
+          <Code label="curl" text={curl.text} />
+        </section>
+      )}
+    </div>
+  )
+}
+
+const MAX_TESTED = 10
