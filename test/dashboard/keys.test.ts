@@ -159,15 +159,22 @@ test('snippets name the address, the key and the model, and a shell takes them a
   )
 })
 
-test('the steps of a first run are done once they have happened', () => {
+test('the steps of a first run are done by what the user did, and by the demo only if they chose it', () => {
   const demo = { slug: 'tollgate/demo', is_ready: true, reason: null }
   const other = { slug: 'a/b', is_ready: false, reason: 'it has no credential' }
-  expect(toSteps([], [other])).toEqual({ ready: [], unready: 'it has no credential', keys: 0, first: null })
+  const upstreams = [{ dialect: 'demo' }]
   const used = key({ last_used_ms: NOW, last_model: 'tollgate/demo' })
-  expect(toSteps([key({ status: 'revoked' }), used], [other, demo])).toEqual({
-    ...{ ready: ['tollgate/demo'], unready: 'it has no credential', keys: 1 },
+  const tried = key({ hidden: true, last_used_ms: NOW, last_model: 'a/b' })
+  const keys = [key({ status: 'revoked' }), used, tried]
+  expect(toSteps(keys, [other, demo], upstreams, false)).toEqual({
+    ...{ ready: [], hasProvider: false, hasDemo: true, unready: 'it has no credential', keys: 1, first: null },
+  })
+  expect(toSteps(keys, [other, demo], upstreams, true)).toMatchObject({
+    ...{ ready: ['tollgate/demo'], hasProvider: true },
     first: { id: used.id, name: 'ann', atMs: NOW, model: 'tollgate/demo' },
   })
+  expect(toSteps([], [demo], [...upstreams, { dialect: 'openai' }], false).hasProvider).toBe(true)
+  expect(toSteps([], [{ ...other, is_ready: true }], null, false)).toMatchObject({ hasProvider: true, keys: 0 })
 })
 
 test('what a key took day by day has a place for each day, and none for what is older', () => {

@@ -8,7 +8,7 @@ import { reloadCatalog } from '../catalog/page.tsx'
 import { toLatency, toMoney } from '../figures/figures.ts'
 import { toChangedFields } from '../keys/values.ts'
 import type { Told } from '../upstreams/words.ts'
-import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues, toTestProblem } from './words.ts'
+import { type ModelValues, type RouteValues, toModelPatch, toRouteBody, toRouteValues } from './words.ts'
 
 const FRESH_MS = 15_000
 
@@ -108,5 +108,5 @@ export async function askOnce(model: string): Promise<TestResult> {
   const refusal = readRefusal(answer, response.status)
   if (refusal.kind === 'signed_out') endSession()
   const isRecorded = refusal.kind.startsWith('upstream_')
-  return { kind: 'bad', word: toTestProblem(refusal), request: isRecorded ? request : null }
+  return { kind: 'bad', word: refusal.message, request: isRecorded ? request : null }
 }

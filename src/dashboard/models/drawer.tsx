@@ -16,6 +16,7 @@ import { toOriginWord } from '../upstreams/words.ts'
 import { type Model, useModel } from './data.ts'
 import { EditModel, EditRoute, NewRoute, RemoveRoute, ResetModel } from './edit.tsx'
 import { Ladder } from './page.tsx'
+import { TestModel } from './test.tsx'
 import { toAbilityWord, toCondition, toModelState, toPriceLines } from './words.ts'
 
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
@@ -31,6 +32,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
       {model && (
         <>
           <Standing of={model} />
+          <TestModel of={model} />
           <Figures of={model} />
           <section class="part">
             <h3>Routes</h3>

@@ -10,6 +10,7 @@ import { toExactPrice } from '../figures/figures.ts'
 import { useEditing } from '../ui/edit.tsx'
 import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { deleteRoute, editModel, type Model, readModel, readRoute, resetModel, setRoute } from './data.ts'
+import { chooseUpstream, UpstreamModelField } from './new.tsx'
 import {
   type ModelValues,
   type PriceValues,
@@ -143,7 +144,7 @@ export function EditRoute({ of: { slug }, route, upstreams, onClose }: RouteEdit
 export const NewRoute = ({ of: model, upstreams, onClose }: Omit<RouteProps, 'route'>) => (
   <PlannedDialog
     title={`New route for ${model.slug}`}
-    initial={toNewRoute(model, upstreams[0]?.id ?? '')}
+    initial={toNewRoute(model, chooseUpstream(upstreams))}
     send={(values, isPlan) => setRoute(model.slug, values, null, isPlan)}
     fields={(form) => <RouteFields form={form} route={null} upstreams={upstreams} />}
     apply="Add route"
@@ -164,14 +165,7 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
           label="Upstream"
           options={upstreams.map(({ id }) => [id, id] as const)}
         />
-        <TextField
-          of={form}
-          name="upstream_model"
-          label="Upstream model ID"
-          placeholder="gpt-5"
-          hint="Sent to the upstream as the model."
-          isCode
-        />
+        <UpstreamModelField form={form} upstream={upstreams.find(({ id }) => id === form.values.value.upstream)} />
       </>
     )}
     <div class="fields">

@@ -5,6 +5,7 @@ import type { ShownModel } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { toFigureText } from '../../domain/model-server.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { may } from '../api/session.ts'
 import { toExactCount, toPercent, toPrices } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink, Code } from '../ui/controls.tsx'
@@ -30,7 +31,19 @@ export function ModelsPage() {
   const { data: models, problem, reload } = useModels()
   const open = named('model')
   return (
-    <Page title="Models" actions={<ButtonLink href={toHref('/models/catalog')}>Catalog</ButtonLink>}>
+    <Page
+      title="Models"
+      actions={
+        <>
+          {may('editor') && (
+            <ButtonLink kind="main" icon="plus" href={toHref('/models/new')} data-new>
+              New model
+            </ButtonLink>
+          )}
+          <ButtonLink href={toHref('/models/catalog')}>Catalog</ButtonLink>
+        </>
+      }
+    >
       <Unread of={models} problem={problem} retry={reload} />
       {models !== null && (models.length === 0 ? <NoModels /> : <Models models={models} />)}
       {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null })} />}
@@ -47,8 +60,13 @@ const NoModels = () => (
       A model has an ID that clients use, a price, and routes to upstreams, tried in order. Facts and prices of public
       models are built in.
     </p>
+    {may('owner') && (
+      <ButtonLink kind="main" icon="plus" href={toHref('/upstreams/new')}>
+        Add provider
+      </ButtonLink>
+    )}
     <p class="dim">
-      Add models in <code>catalog.yaml</code> in the data folder or on the{' '}
+      Or add models in <code>catalog.yaml</code> in the data folder or on the{' '}
       <a href={toHref('/models/catalog')}>catalog page</a>:
     </p>
     <Code label="Catalog with models" text={EXAMPLE} />

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ShownOffer } from '../../documents/offer.ts'
 import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
+import type { Refusal } from '../api/refusal.ts'
 import { toFeatures } from '../models/words.ts'
 import { Button } from '../ui/controls.tsx'
 import { Form, useForm } from '../ui/form.tsx'
@@ -19,7 +20,7 @@ export function PickModels({ provider }: { provider: string | null }) {
   })
   useEffect(() => document.querySelector<HTMLElement>('[data-search], [data-name]')?.focus(), [names === null])
   if (names === null || upstream === null) return <Unread of={names} problem={problem} retry={reload} />
-  const field = form.problem.value?.field ?? null
+  const wrong = form.problem.value
   return (
     <Form
       of={form}
@@ -29,8 +30,8 @@ export function PickModels({ provider }: { provider: string | null }) {
       {notes.map((note) => (
         <p key={note}>{note}</p>
       ))}
-      {offers.length > 0 && <Offers of={offers} names={names} wrong={field} />}
-      <ByName names={names} wrong={field} />
+      {offers.length > 0 && <Offers of={offers} names={names} wrong={wrong} />}
+      <ByName names={names} wrong={wrong} />
     </Form>
   )
 }
@@ -38,8 +39,8 @@ export function PickModels({ provider }: { provider: string | null }) {
 interface OffersProps {
   of: readonly ShownOffer[]
   names: Names
-  /** The rejected field: the model's name, a space, and the field. */
-  wrong: string | null
+  /** Its field is the model's name, a space, and the field. */
+  wrong: Refusal | null
 }
 
 function Offers({ of: offers, names, wrong }: OffersProps) {
@@ -97,7 +98,7 @@ function Offers({ of: offers, names, wrong }: OffersProps) {
 const toggle = ({ upstream_model: name, slug }: ShownOffer) =>
   choose(name, draft.value.picks.has(name) ? null : toChoice(slug))
 
-function Offer({ of: offer, names, wrong }: { of: ShownOffer; names: Names; wrong: string | null }) {
+function Offer({ of: offer, names, wrong }: { of: ShownOffer; names: Names; wrong: Refusal | null }) {
   const { upstream_model: name } = offer
   const choice = draft.value.picks.get(name)
   return (
@@ -123,7 +124,7 @@ interface ChoiceProps {
   name: string
   choice: Choice
   names: Names
-  wrong: string | null
+  wrong: Refusal | null
   /** Null if it isn't listed. */
   offer: ShownOffer | null
 }
@@ -139,7 +140,7 @@ function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
         name={`${name} ${field}`}
         spellcheck={false}
         autoComplete="off"
-        aria-invalid={wrong === `${name} ${field}` || (field === 'slug' && conflict?.isWrong)}
+        aria-invalid={wrong?.field === `${name} ${field}` || (field === 'slug' && conflict?.isWrong)}
         onInput={({ currentTarget: { value } }) => choose(name, { ...choice, [field]: value })}
         {...more}
       />
@@ -156,6 +157,11 @@ function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
       )}
       {offer?.context_length === null &&
         input('context', 'Context, tokens', { inputMode: 'numeric', placeholder: '128000' })}
+      {wrong?.field?.startsWith(`${name} `) && (
+        <p class="hint wrong" role="alert">
+          {wrong.message}
+        </p>
+      )}
       {conflict && <p class={conflict.isWrong ? 'hint wrong' : 'hint'}>{conflict.text}</p>}
       {!isPriced && choice.prompt === '' && choice.completion === '' && (
         <p class="hint">Price unknown: the model stays disabled until it has a price. 0 is free.</p>
@@ -166,7 +172,7 @@ function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
 }
 
 /** For models that the provider doesn't list. */
-function ByName({ names, wrong }: { names: Names; wrong: string | null }) {
+function ByName({ names, wrong }: { names: Names; wrong: Refusal | null }) {
   const [name, setName] = useState('')
   const { picks, offers, upstream } = draft.value
   const listed = new Set(offers.map(({ upstream_model }) => upstream_model))

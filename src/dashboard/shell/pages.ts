@@ -83,6 +83,7 @@ export const PAGES: readonly PageEntry[] = [
     offered: { label: 'Models', icon: 'models', letter: 'm' },
     load: async () => (await import('../models/page.tsx')).ModelsPage,
   },
+  { path: '/models/new', isFor: isEditor, load: async () => (await import('../models/new.tsx')).NewModelPage },
   { path: '/models/catalog', isFor: isViewer, load: async () => (await import('../catalog/page.tsx')).CatalogPage },
   {
     ...{ path: '/upstreams', isFor: isViewer },

@@ -1,11 +1,13 @@
 /** First-run checklist with three auto-completing steps. */
 import type { ComponentChildren } from 'preact'
 import { count } from '../../domain/text.ts'
-import { toHref } from '../address/address.ts'
-import { may, mayTry } from '../api/session.ts'
+import { address, query, toHref, toHrefWith } from '../address/address.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
+import { isMember, may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
 import { Page } from '../shell/page.tsx'
-import { ButtonLink, Code, Icon } from '../ui/controls.tsx'
+import { ButtonLink, Icon } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { RowsRoom, Unread } from '../ui/notice.tsx'
 import { toSteps } from './steps.ts'
@@ -15,30 +17,40 @@ const LOOK_MS = 3_000
 export function StartPage() {
   const keys = useKeys(LOOK_MS)
   const models = useModels()
-  const problem = keys.problem ?? models.problem
-  const retry = () => void Promise.all([keys.reload(), models.reload()])
+  const upstreams = useSeenUpstreams()
+  const withDemo = query.value.get('demo') === 'yes'
+  const isRead = keys.data !== null && models.data !== null && (upstreams.data !== null || isMember())
+  const problem = keys.problem ?? models.problem ?? upstreams.problem
+  const retry = () => void Promise.all([keys.reload(), models.reload(), upstreams.reload()])
   return (
     <Page title="Start">
-      <Unread of={keys.data && models.data} problem={problem} retry={retry}>
+      <Unread of={isRead || null} problem={problem} retry={retry}>
         <RowsRoom />
       </Unread>
-      {keys.data && models.data && <Steps {...toSteps(keys.data, models.data)} />}
+      {isRead && (
+        <Steps {...toSteps(keys.data ?? [], models.data ?? [], upstreams.data, withDemo)} withDemo={withDemo} />
+      )}
     </Page>
   )
 }
 
-const PROVIDER = `version: 1
-upstreams:
-  demo: { dialect: demo, local: true }
-  openai: { preset: openai, api_key: \${OPENAI_API_KEY} }
-models:
-  tollgate/demo: { name: Demo, routes: [{ upstream: demo, model: demo }] }
-  openai/*: { routes: [{ upstream: openai, model: "*" }] }`
+/** Members see only models. */
+const useSeenUpstreams = () =>
+  useLoaded(isMember() ? 'no upstreams' : 'upstreams', async () =>
+    isMember() ? [] : (await ask(api.upstreams.get())).upstreams,
+  )
 
-function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
+type StepsProps = ReturnType<typeof toSteps> & { withDemo: boolean }
+
+function Steps({ ready, hasProvider, hasDemo, unready, keys, first, withDemo }: StepsProps) {
   return (
     <ol class="steps">
-      <Step isDone={ready.length > 0} title="Model">
+      <Step isDone={hasProvider} title={isMember() ? 'Model' : 'Provider'}>
+        {withDemo && (
+          <p>
+            You are using the demo, which echoes your prompt. <a href={toHref(address.value.path)}>Stop using it</a>
+          </p>
+        )}
         {ready.length > 0 ? (
           <p>
             Ready:{' '}
@@ -52,29 +64,30 @@ function Steps({ ready, unready, keys, first }: ReturnType<typeof toSteps>) {
           </p>
         ) : (
           <p>
-            {unready === null
-              ? may('editor')
-                ? 'No models yet'
-                : 'No models yet. Ask an owner or editor to add one'
-              : `No model is ready: ${unready}`}
-            .
+            {unready !== null
+              ? `No model is ready: ${unready}.`
+              : may('owner')
+                ? 'A provider or model server that answers requests, with its key and models.'
+                : 'No models yet. Ask an owner to add a provider.'}
+          </p>
+        )}
+        {may('owner') && (
+          <p>
+            <ButtonLink kind={hasProvider ? 'plain' : 'main'} icon="plus" href={toHref('/upstreams/new')}>
+              Add provider
+            </ButtonLink>
+          </p>
+        )}
+        {!hasProvider && hasDemo && (
+          <p>
+            No account yet? <a href={toHrefWith({ demo: 'yes' })}>Use the demo</a>: <code>tollgate/demo</code> echoes
+            your prompt and is free.
           </p>
         )}
         {ready.length > 0 && mayTry() && (
           <p>
             <a href={toHref('/playground')}>Open the playground</a>
           </p>
-        )}
-        {may('owner') && ready.every((slug) => slug.startsWith('tollgate/demo')) && (
-          <details open={ready.length === 0}>
-            <summary>Add a provider</summary>
-            <p>
-              <code>tollgate/demo</code> echoes your prompt for free. For other models,{' '}
-              <a href={toHref('/upstreams/new')}>add an upstream</a> and enter its key, or put a provider in{' '}
-              <code>catalog.yaml</code> in the data folder and start the server with the key in the environment:
-            </p>
-            <Code label="Catalog with a provider" text={PROVIDER} />
-          </details>
         )}
       </Step>
       <Step isDone={keys > 0} title="API key">

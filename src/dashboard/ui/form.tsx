@@ -252,6 +252,8 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
   after?: string
   autoFocus?: boolean
   isCode?: boolean
+  /** Offered while typing; any other text is allowed. */
+  suggestions?: readonly (readonly [value: string, text: string])[]
   lines?: number
 }
 
@@ -283,7 +285,18 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       {props.lines === undefined ? (
         <span class="input">
           {props.before && <span aria-hidden="true">{props.before}</span>}
-          <input {...({ ...shared, type } as InputHTMLAttributes<HTMLInputElement>)} />
+          <input
+            {...({ ...shared, type, list: props.suggestions && `${id}-list` } as InputHTMLAttributes<HTMLInputElement>)}
+          />
+          {props.suggestions && (
+            <datalist id={`${id}-list`}>
+              {props.suggestions.map(([value, text]) => (
+                <option key={value} value={value}>
+                  {text}
+                </option>
+              ))}
+            </datalist>
+          )}
           {props.after && <span aria-hidden="true">{props.after}</span>}
         </span>
       ) : (

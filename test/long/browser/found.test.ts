@@ -70,7 +70,7 @@ describe.skipIf(studio === null)('in a browser', () => {
     const { page, open } = visit
     await open('/upstreams', 'Upstreams')
     await page.getByText('GROQ_API_KEY').waitFor()
-    await page.getByRole('button', { name: 'Copy tollgate upstreams add groq' }).waitFor()
+    await page.getByRole('link', { name: 'Add groq' }).waitFor()
     await page.getByText('http://127.0.0.1:1234/v1').waitFor()
     await expectAccessible(page)
     expect(await page.content()).not.toContain(SECRET)
