@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { APIError } from 'openai'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+import { type Browsing, expectAccessible, expectWhole, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
 
 const ask = (baseURL: string, apiKey: string) =>
   new OpenAI({ baseURL, apiKey, maxRetries: 0 }).chat.completions.create({
@@ -137,6 +137,10 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await press(page, 'Create new secret')
     secret = (await page.locator('.secret code').textContent()) ?? ''
     expect(secret).not.toBe(before)
+    for (const width of [390, 1_280]) {
+      await page.setViewportSize({ width, height: 800 })
+      await expectWhole(page)
+    }
     await press(page, 'Done')
     for (const one of [before, secret])
       expect(await refusalOf(browsing.server.baseUrl, one)).toBe('rate_limit_exceeded')

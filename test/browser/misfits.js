@@ -11,6 +11,11 @@
     element !== null && (getComputedStyle(element).clipPath === 'inset(50%)' || isUnseen(element.parentElement))
   const isSeen = (element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !isUnseen(element)
+  /** Kept on the screen, over what scrolls below it. */
+  const isStuck = (element) =>
+    element !== null &&
+    element !== root &&
+    (['fixed', 'sticky'].includes(getComputedStyle(element).position) || isStuck(element.parentElement))
   const measure = document.createElement('canvas').getContext('2d')
   const widthOf = (element, text) => {
     measure.font = getComputedStyle(element).font
@@ -63,7 +68,8 @@
     if (
       node.data.trim() === '' ||
       element === null ||
-      element.closest('option, svg, script, .bar-nav, .skip') ||
+      element.closest('option, svg, script, .skip') ||
+      isStuck(element) ||
       !isSeen(element)
     )
       continue

@@ -183,7 +183,7 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
       name="price"
       label="Price"
       options={[
-        ['model', 'Same as the model; free if the upstream is local'],
+        ['model', 'Same as the model (free if local)'],
         ['own', 'Custom price'],
       ]}
     />

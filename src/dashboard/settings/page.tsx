@@ -124,7 +124,13 @@ function Edit({ of, onClose }: SettingDialogProps) {
         }
       >
         {setting.expected === 'on or off' ? (
-          <SwitchField of={form} name={name} label="On" hint="Takes effect after a restart." values={['off', 'on']} />
+          <SwitchField
+            of={form}
+            name={name}
+            label="Enabled"
+            hint="Takes effect after a restart."
+            values={['off', 'on']}
+          />
         ) : (
           <TextField
             of={form}
