@@ -7,7 +7,7 @@ import type { ModelFile } from '../catalog/source.ts'
 import type { SettingText } from '../config.ts'
 import type { AuditPageDocument } from '../documents/audit.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
-import type { StatusDocument } from '../documents/server.ts'
+import type { Reason, StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
 import type { FailuresDocument, UsageDocument } from '../documents/usage.ts'
 import type { Budget } from '../domain/limits.ts'
@@ -83,6 +83,8 @@ export interface LiveRequests {
 
 export interface Serving {
   status(): Promise<StatusDocument>
+  /** Why its readiness is not `ok`. */
+  reasons(): readonly Reason[]
   /** Values at the start of the server. */
   settings: readonly SettingText[]
   /** Enabled upstreams; null without a running server. */

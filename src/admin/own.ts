@@ -8,6 +8,7 @@ import type { Principal } from '../identity/principal.ts'
 import { showTeam } from '../keys/service.ts'
 import { toOwnFilter, toOwnRows, toRequestFilter } from '../ledger/report-filter.ts'
 import { access, isStillLetIn } from './access.ts'
+import { ownAttentionController } from './attention.ts'
 import { type AdminDeps, type LastingAsker, toAnswer } from './deps.ts'
 import { ownKeysController, toOwn } from './keys.ts'
 import { FilterQuery, ListQuery, REQUESTS, toLasting, toWanted, toWantedPage } from './requests.ts'
@@ -24,6 +25,7 @@ export function ownController(deps: AdminDeps) {
   return new Elysia({ name: 'own', prefix: '/own' })
     .use(access())
     .use(ownKeysController(deps))
+    .use(ownAttentionController(deps))
     .get(
       '/team',
       async ({ principal }) => {

@@ -61,6 +61,11 @@ export const Status = Type.Object({
   checks: Type.Array(Check),
 })
 export type StatusDocument = Static<typeof Status>
+/** Part of the server that a reason is about. */
+export interface Reason {
+  about: 'server' | 'ledger' | 'disk' | 'upstream'
+  text: string
+}
 export type ServerReadiness = StatusDocument['readiness']
 
 export const Backup = Type.Object({

@@ -228,6 +228,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
       checks: [],
     }),
+    reasons: () => [],
     environment: {},
     readSnapshot: async () => snapshot ?? toSnapshot(await store.read(), environment),
     settings: toSettingTexts(sources),

@@ -8,7 +8,6 @@ import {
   toColumns,
   toCosts,
   toFailures,
-  toForecast,
   toHeat,
   toHeatSpan,
   toIdAfter,
@@ -25,6 +24,7 @@ import {
 import { toPart, toQuery, toRange, toWanted } from '../../src/dashboard/overview/range.ts'
 import { mintId } from '../../src/domain/id.ts'
 import { toCsv } from '../../src/domain/text.ts'
+import { toForecast } from '../../src/keys/forecast.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS } from '../../keys/definition.ts'
-import { toHref } from '../address/address.ts'
+import { named, setQuery, toHref } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
 import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
@@ -34,8 +34,13 @@ import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: key, problem, reload } = useKey(id)
-  const [open, setOpen] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
-  const close = () => setOpen(null)
+  const [open, setOpen] = useState<'edit' | 'rotate' | 'revoke' | null>(
+    named('edit') !== null && mayChangeKeys() ? 'edit' : null,
+  )
+  const close = () => {
+    setOpen(null)
+    setQuery({ edit: null })
+  }
   return (
     <Overlay kind="drawer" title={key?.name ?? 'Key'} onClose={onClose}>
       <Unread of={key} problem={problem} retry={reload}>

@@ -37,7 +37,7 @@ export function KeysPage() {
     <Page title="Keys" actions={keys !== null && keys.length > 0 && newKey()}>
       <Unread of={keys} problem={problem} retry={reload} />
       {keys !== null && (keys.length === 0 ? <NoKeys /> : <List keys={keys} />)}
-      {open !== null && <KeyDrawer key={open} id={open} onClose={() => setQuery({ key: null })} />}
+      {open !== null && <KeyDrawer key={open} id={open} onClose={() => setQuery({ key: null, edit: null })} />}
     </Page>
   )
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
 import { eachModelField, type ModelFieldName, UPSTREAM_DISABLED } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
-import { toHref } from '../address/address.ts'
+import { named, setQuery, toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toExactCount, toPerMillion, toPrices } from '../figures/figures.ts'
 import { Button } from '../ui/controls.tsx'
@@ -22,8 +22,11 @@ import { toAbilityWord, toCondition, toModelState, toPriceLines } from './words.
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
   const { data: model, problem, reload } = useModel(slug)
   const upstreams = useUpstreams().data ?? []
-  const [open, setOpen] = useState<Open>(null)
-  const close = () => setOpen(null)
+  const [open, setOpen] = useState<Open>(named('edit') !== null && may('editor') ? { what: 'edit' } : null)
+  const close = () => {
+    setOpen(null)
+    setQuery({ edit: null })
+  }
   return (
     <Overlay kind="drawer" title={slug} onClose={onClose}>
       <Unread of={model} problem={problem} retry={reload}>

@@ -46,7 +46,7 @@ export function ModelsPage() {
     >
       <Unread of={models} problem={problem} retry={reload} />
       {models !== null && (models.length === 0 ? <NoModels /> : <Models models={models} />)}
-      {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null })} />}
+      {open !== null && <ModelDrawer key={open} slug={open} onClose={() => setQuery({ model: null, edit: null })} />}
     </Page>
   )
 }

@@ -58,14 +58,13 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
 
 /** Current state, independent of the range. */
 async function readStanding() {
-  const [{ keys }, { teams }, { upstreams }, { reasons }, { audit }] = await Promise.all([
+  const [{ keys }, { teams }, { upstreams }, { audit }] = await Promise.all([
     ask(api.keys.get()),
     ask(api.teams.get()),
     ask(api.upstreams.get()),
-    ask(api.status.get()),
     ask(api.audit.get({ query: { limit: FEW } })),
   ])
-  return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), reasons, audit }
+  return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), audit }
 }
 
 const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => Promise<T>, everyMs?: number) =>

@@ -11,9 +11,10 @@ import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
 import { Button } from '../ui/controls.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
+import { Attention } from './attention.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
-import { Budgets, Changed, Headline, HeatStrip, NotReady, Tops } from './panels.tsx'
+import { Budgets, Changed, Headline, HeatStrip, Tops } from './panels.tsx'
 import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
@@ -36,6 +37,7 @@ function Shown() {
   const shown = useNewest(data)
   return (
     <Page title="Overview" actions={<Ranges wanted={wanted} />}>
+      <Attention />
       <Unread of={shown} problem={problem} retry={reload}>
         <OverviewRoom />
       </Unread>
@@ -63,7 +65,6 @@ function Shown() {
               )}
             </div>
             <div class="overview-column">
-              <NotReady of={shown} />
               <Budgets of={shown} />
               <Changed of={shown} />
             </div>

@@ -5,6 +5,7 @@ import { keysOf } from '../../domain/json.ts'
 import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { isReady } from '../../domain/upstream-state.ts'
+import { type Forecast, toForecast } from '../../keys/forecast.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
 import { useNewest } from '../api/loaded.ts'
@@ -15,21 +16,10 @@ import { BudgetCell } from '../keys/facts.tsx'
 import { toTitle } from '../reports/filters.ts'
 import { toRequests } from '../reports/narrow.tsx'
 import { Button, Icon, Id } from '../ui/controls.tsx'
-import { Bar, Count, Figure, Latency, Money, None, Percent, Sparkline, State, When } from '../ui/figure.tsx'
+import { Bar, Count, Figure, Latency, Money, None, Percent, Sparkline, When } from '../ui/figure.tsx'
 import { Problem } from '../ui/notice.tsx'
-import { toUpstreamState } from '../upstreams/words.ts'
 import { type List, type Overview, useHeat, useLines, useTop, useTops, type WantedList } from './data.ts'
-import {
-  byUse,
-  type Forecast,
-  HEAT_DAYS,
-  type Share,
-  toBusiest,
-  toForecast,
-  toPointsDelta,
-  toShade,
-  toTimeDelta,
-} from './figures.ts'
+import { byUse, HEAT_DAYS, type Share, toBusiest, toPointsDelta, toShade, toTimeDelta } from './figures.ts'
 import { toQuery, toSpan } from './range.ts'
 
 const FEW = 20
@@ -303,35 +293,6 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
     {children}
   </section>
 )
-
-export function NotReady({ of }: { of: Overview }) {
-  const out = toUnready(of)
-  // Skips reasons about upstreams that are listed anyway.
-  const others = of.reasons.filter((reason) => !out.some(({ id }) => reason.split(' ').includes(id)))
-  if (out.length === 0 && others.length === 0) return null
-  return (
-    <Panel title="Not ready">
-      <ul class="lines">
-        {out.map((upstream) => {
-          const { id, reason, last_error } = upstream
-          const why = reason ?? last_error?.message
-          return (
-            <li key={id}>
-              <strong>{id}</strong>
-              <State kind="bad">{toUpstreamState(upstream).word}</State>
-              {why && <p class="side-note">{why}</p>}
-            </li>
-          )
-        })}
-        {others.map((reason) => (
-          <li key={reason}>
-            <p class="side-note">{reason}</p>
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  )
-}
 
 export function Budgets({ of: { keys, teams } }: { of: Overview }) {
   const ofKeys = keys

@@ -6,6 +6,7 @@ import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { isMember, may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
+import { Attention } from '../overview/attention.tsx'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink, Icon } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
@@ -24,6 +25,7 @@ export function StartPage() {
   const retry = () => void Promise.all([keys.reload(), models.reload(), upstreams.reload()])
   return (
     <Page title="Start">
+      <Attention />
       <Unread of={isRead || null} problem={problem} retry={retry}>
         <RowsRoom />
       </Unread>

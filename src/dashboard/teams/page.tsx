@@ -46,7 +46,7 @@ export function TeamsPage() {
             none={['No matching teams.', '/teams', 'Show all']}
           />
         ))}
-      {opened !== null && <TeamDrawer key={opened} id={opened} onClose={() => setQuery({ team: null })} />}
+      {opened !== null && <TeamDrawer key={opened} id={opened} onClose={() => setQuery({ team: null, edit: null })} />}
     </Page>
   )
 }
@@ -88,7 +88,11 @@ const COLUMNS: readonly Column<TeamDocument>[] = [
 
 function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: team, problem, reload } = useTeam(id)
-  const [isEdited, setEdited] = useState(false)
+  const [isEdited, setEdited] = useState(named('edit') !== null && may('editor'))
+  const close = () => {
+    setEdited(false)
+    setQuery({ edit: null })
+  }
   return (
     <Overlay kind="drawer" title={team?.name ?? 'Team'} onClose={onClose}>
       <Unread of={team} problem={problem} retry={reload}>
@@ -101,7 +105,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
           </p>
           <Spent of={team} />
           {isEdited ? (
-            <Edit of={team} onDone={() => setEdited(false)} />
+            <Edit of={team} onDone={close} />
           ) : (
             <>
               <Facts of={team} />

@@ -2,6 +2,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
+import { named } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button, Icon } from './controls.tsx'
@@ -157,6 +158,12 @@ export function Form(props: FormProps) {
   const [warnings, show] = useWarnings(found)
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
+  useEffect(() => {
+    const wanted = named('edit')
+    if (wanted === null) return
+    // After its dialog has opened, which moves the focus.
+    requestAnimationFrame(() => at.current?.querySelector<HTMLElement>(`[name="${CSS.escape(wanted)}"]`)?.focus())
+  }, [])
   // An error in a collapsed part would be invisible.
   const field = problem.value && at.current?.querySelector(`[name="${problem.value.field}"][aria-invalid]`)
   const isAtField = field?.checkVisibility() ?? false

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { DEADLINES } from '../../domain/deadlines.ts'
-import { toHref } from '../address/address.ts'
+import { named, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
 import { toLatency } from '../figures/figures.ts'
@@ -29,8 +29,11 @@ import {
 export function UpstreamDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: upstreams, problem, reload } = useUpstreams()
   const upstream = upstreams?.find((one) => one.id === id)
-  const [open, setOpen] = useState<'edit' | 'remove' | null>(null)
-  const close = () => setOpen(null)
+  const [open, setOpen] = useState<'edit' | 'remove' | null>(named('edit') !== null && may('owner') ? 'edit' : null)
+  const close = () => {
+    setOpen(null)
+    setQuery({ edit: null })
+  }
   return (
     <Overlay kind="drawer" title={id} onClose={onClose}>
       <Unread of={upstreams} problem={problem} retry={reload}>
@@ -232,7 +235,7 @@ function EditUpstream({ of, onClose }: ChangeProps) {
   return (
     <PlannedDialog
       title={`Edit ${id}`}
-      initial={toUpstreamValues(upstream)}
+      initial={{ ...toUpstreamValues(upstream), ...(named('edit') === 'api_key' && { credential: 'typed' }) }}
       editing={editing}
       send={(values, isPlan) => editUpstream(editing.base.value, values, isPlan)}
       fields={(form) => <UpstreamFields form={form} before={upstream} />}

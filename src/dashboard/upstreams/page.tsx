@@ -43,7 +43,9 @@ export function UpstreamsPage() {
       <Unread of={upstreams} problem={problem} retry={reload} />
       {upstreams !== null && (upstreams.length === 0 ? <NoUpstreams /> : <Upstreams upstreams={upstreams} />)}
       {upstreams !== null && may('owner') && <FoundHere />}
-      {open !== null && <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null })} />}
+      {open !== null && (
+        <UpstreamDrawer key={open} id={open} onClose={() => setQuery({ upstream: null, edit: null })} />
+      )}
     </Page>
   )
 }

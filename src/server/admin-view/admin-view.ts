@@ -2,7 +2,7 @@
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Serving } from '../../admin/deps.ts'
 import type { BackupList } from '../../backup/backup-list.ts'
-import type { ServerReadiness } from '../../documents/server.ts'
+import type { Reason, ServerReadiness } from '../../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../../documents/upstream.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
 import { isReady, UPSTREAM_STATES } from '../../domain/upstream-state.ts'
@@ -40,19 +40,31 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 }
 
 /** Problems, in sentences; empty if there are none. */
-export function toReasons({ ledger, load, overload, disk, health, watch }: WatchedParts): string[] {
-  const missed = health.states().filter(isMissed)
-  const found = [
-    load.isDraining && 'The server is shutting down.',
-    LEDGER[ledger.state()],
-    overload.reason !== null &&
-      `Rejecting requests, at capacity: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
-    DISK[disk.state()?.state ?? 'ok'],
-    !watch.healthy() &&
-      'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
-    ...missed.map(({ id, state }) => `Upstream ${id} ${UPSTREAM_STATES[state].says}.`),
+export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).map(({ text }) => text)
+
+function findReasons({ ledger, load, overload, disk, health, watch }: WatchedParts): Reason[] {
+  const found: [about: Reason['about'], text: string | false | null][] = [
+    ['server', load.isDraining && 'The server is shutting down.'],
+    ['ledger', LEDGER[ledger.state()]],
+    [
+      'server',
+      overload.reason !== null &&
+        `Rejecting requests, at capacity: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
+    ],
+    ['disk', DISK[disk.state()?.state ?? 'ok']],
+    [
+      'server',
+      !watch.healthy() &&
+        'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
+    ],
+    ...health
+      .states()
+      .filter(isMissed)
+      .map(
+        ({ id, state }) => ['upstream', `Upstream ${id} ${UPSTREAM_STATES[state].says}.`] as [Reason['about'], string],
+      ),
   ]
-  return found.filter((reason) => reason !== false && reason !== null)
+  return found.flatMap(([about, text]) => (text === false || text === null ? [] : [{ about, text }]))
 }
 
 const LEDGER = {
@@ -124,6 +136,7 @@ export function createServing(deps: ServingDeps): Serving {
         ],
       }
     },
+    reasons: () => findReasons(watched),
     environment: {},
     readSnapshot: async () => live.snapshot,
     upstreams: () => toUpstreamStatuses(live.snapshot, health.states(), fleet, watched.figuresOf),

@@ -66,6 +66,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     environment,
     settings: [],
     status: async () => refuse(),
+    reasons: () => [],
     upstreams: () => null,
     readSnapshot: async () => (await import('../../store/snapshot.ts')).toSnapshot(await store.read(), environment),
     modelsOf: () => [],

@@ -1,0 +1,147 @@
+/** `/admin/api/attention`: what needs a person now; for members, only their own spend. */
+import { Elysia } from 'elysia'
+import {
+  Attention,
+  type AttentionDocument,
+  type Hour,
+  type Seen,
+  type Spender,
+  toAttention,
+} from '../documents/attention.ts'
+import { toSettingDocument } from '../documents/server.ts'
+import { DAY_MS, hourOf } from '../domain/time.ts'
+import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
+import { listKeys, listTeams, showTeam } from '../keys/service.ts'
+import { access } from './access.ts'
+import type { AdminDeps, Asker, Json } from './deps.ts'
+import { toOwn } from './keys.ts'
+
+/** Reports are shared by all who ask. */
+const SPEND_MS = 5_000
+const USAGE_MS = 60_000
+
+const EMPTY: Seen = {
+  ...{ nowMs: 0, spenders: null, upstreams: [], status: null, reasons: [], hours: null, unpriced: null, pending: [] },
+}
+
+export function attentionController(deps: AdminDeps) {
+  const { store, reports, serving, now } = deps
+
+  const spendersOf = createShared(SPEND_MS, now, async (asker: Asker) => {
+    const [keys, teams, ofKey, ofTeam] = await Promise.all([
+      listKeys(store, now()),
+      listTeams(store),
+      reports.spendStatuses(asker, 'key'),
+      reports.spendStatuses(asker, 'team'),
+    ])
+    return [
+      ...teams.map(
+        ({ id, name, budget }): Spender => ({ type: 'team', id, name, budget: ofTeam({ id, budget }).budget }),
+      ),
+      ...keys
+        .filter(({ status }) => status === 'active')
+        .map(({ id, name, budget }): Spender => ({ type: 'key', id, name, budget: ofKey({ id, budget }).budget })),
+    ]
+  })
+
+  const usageOf = createShared(USAGE_MS, now, async (asker: Asker) => {
+    const of = async (by: 'hour' | 'model', days: number) => {
+      const sinceMs = hourOf(now()) - days * DAY_MS
+      const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'all' } as const
+      return toRows(await reports.usage(asker, options))
+    }
+    const [hours, models] = await Promise.all([of('hour', 7), of('model', 1)])
+    return {
+      hours: hours.map(
+        (row): Hour => ({
+          ms: Number(row.hour_ms),
+          requests: Number(row.requests),
+          failed: Number(row.errors) + Number(row.cuts),
+        }),
+      ),
+      unpriced: models
+        .map(({ model, unpriced }) => ({ model: String(model), requests: Number(unpriced) }))
+        .filter(({ requests }) => requests > 0)
+        .sort((a, b) => b.requests - a.requests),
+    }
+  })
+
+  return new Elysia({ name: 'attention' }).use(access()).get(
+    '/attention',
+    async ({ asker, principal }): Promise<AttentionDocument> => {
+      // A change must show at once.
+      const { revision } = await serving.readSnapshot()
+      const [status, settings, spenders, usage] = await Promise.all([
+        serving.status(),
+        store.readSettings(),
+        orNone(spendersOf(asker, revision)),
+        orNone(usageOf(asker, 0)),
+      ])
+      const pending = serving.settings.filter((one) => toSettingDocument(one, settings[one.name] ?? null).pending)
+      const seen: Seen = {
+        ...{ nowMs: now(), upstreams: serving.upstreams() ?? [], status, reasons: serving.reasons(), spenders },
+        ...{ hours: usage?.hours ?? null, unpriced: usage?.unpriced ?? null },
+        pending: pending.map(({ name }) => name),
+      }
+      return toAttention(seen, principal.role)
+    },
+    {
+      route: {
+        least: 'viewer',
+        summary: 'List what needs attention now, with the page and command for each',
+        description: 'Budgets and upstreams are current within 5 seconds, error rates and prices within a minute.',
+        answer: Attention,
+      },
+    },
+  )
+}
+
+export const ownAttentionController = ({ store, identity, reports, now }: AdminDeps) =>
+  new Elysia({ name: 'own-attention' }).use(access()).get(
+    '/attention',
+    async ({ asker, principal }) => {
+      const member = requireMember(principal)
+      const own = createOwnKeys(store, identity, member)
+      const [keys, { team }, ofKey, ofTeam] = await Promise.all([
+        listKeys(own, now()),
+        showTeam(own, member.teamId, now()),
+        reports.spendStatuses(asker, 'key'),
+        reports.spendStatuses(asker, 'team', member.teamId),
+      ])
+      const spenders: Spender[] = [
+        { type: 'team', id: team.id, name: team.name, budget: ofTeam(team).budget, page: '/team' },
+        ...keys
+          .filter(({ status }) => status === 'active')
+          .map((key): Spender => ({ type: 'key', id: key.id, name: key.name, budget: ofKey(key).budget })),
+      ]
+      return toAttention({ ...EMPTY, nowMs: now(), spenders }, 'member')
+    },
+    {
+      route: toOwn({ summary: 'List budgets that need attention now', answer: Attention, errors: ['no_team'] }),
+    },
+  )
+
+const MAX_GROUPS = 1_000
+
+const toRows = (json: Json<unknown>) =>
+  (JSON.parse(json) as { usage: Readonly<Record<string, string | number | null>>[] }).usage
+
+/** What can't be read now must not hide the rest. */
+const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)
+
+/** Results are shared for a while by all who ask, as long as the revision stays. */
+function createShared<T>(forMs: number, now: () => number, read: (asker: Asker) => Promise<T>) {
+  let last: { revision: number; atMs: number; result: Promise<T> } | null = null
+  return (asker: Asker, revision: number): Promise<T> => {
+    const isFresh = last !== null && last.revision === revision && Math.abs(now() - last.atMs) < forMs
+    if (isFresh && last) return last.result
+    // Without its signal: others may wait for it.
+    const result = read({ id: asker.id })
+    const made = { revision, atMs: now(), result }
+    last = made
+    result.catch(() => {
+      if (last === made) last = null
+    })
+    return result
+  }
+}

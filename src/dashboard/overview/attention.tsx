@@ -1,0 +1,63 @@
+/** What needs a person now, each with its action; above everything else on Overview and Start. */
+import type { ShownFinding } from '../../documents/attention.ts'
+import { toHref } from '../address/address.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
+import { isMember } from '../api/session.ts'
+import { ButtonLink } from '../ui/controls.tsx'
+import { State, When } from '../ui/figure.tsx'
+
+const FRESH_MS = 10_000
+
+export const useAttention = () =>
+  useLoaded('attention', () => ask(isMember() ? api.own.attention.get() : api.attention.get()), { everyMs: FRESH_MS })
+
+/** The rest is a tap away, so that the figures stay on the first screen. */
+const FEW = 4
+
+export function Attention() {
+  const { data } = useAttention()
+  if (data === null || data.findings.length === 0) return null
+  const { findings, more } = data
+  const [first, rest] = [findings.slice(0, FEW), findings.slice(FEW)]
+  const left = more.reduce((sum, { count }) => sum + count, 0)
+  return (
+    <section class="panel attention" aria-labelledby="attention">
+      <h2 id="attention">Needs attention</h2>
+      <Findings of={first} />
+      {rest.length > 0 && (
+        <details>
+          <summary>Show {rest.length + left} more</summary>
+          <Findings of={rest} />
+          {left > 0 && <p class="hint">And {left} more of the same kinds.</p>}
+        </details>
+      )}
+      {rest.length === 0 && left > 0 && <p class="hint">And {left} more of the same kinds.</p>}
+    </section>
+  )
+}
+
+const KINDS = { problem: 'bad', warning: 'warn' } as const
+
+const Findings = ({ of }: { of: readonly ShownFinding[] }) => (
+  <ul>
+    {of.map(({ kind, severity, subject, message, since_ms, action }) => (
+      <li key={`${kind} ${subject?.id ?? message}`}>
+        <State kind={KINDS[severity]}>{severity}</State>
+        <p>
+          {message}
+          {subject?.type === 'upstream' && since_ms !== null && (
+            <span class="dim">
+              {' '}
+              Last success: <When ms={since_ms} />.
+            </span>
+          )}
+        </p>
+        <ButtonLink href={toHref(action.path)}>
+          {action.label}
+          {subject !== null && <span class="unseen">: {subject.name}</span>}
+        </ButtonLink>
+      </li>
+    ))}
+  </ul>
+)

@@ -1,0 +1,44 @@
+/** What needs attention, over the admin API. */
+import { expect, test } from 'bun:test'
+import { createKey, createTeam } from '../../src/keys/service.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { createFixture } from './fixture.ts'
+
+const fixture = forEachTest(createFixture)
+
+const BUDGET = { nanoUsd: 1_000, period: 'month' } as const
+const by = { actor: 'test', nowMs: HOUR }
+const spend = (of: { keyId: string; teamId?: string }) => {
+  const row = toSettled(toOpen({ teamId: null, ...of }), { costNanoUsd: 1_000 })
+  createLedgerWriter(fixture.folder.database).apply([settling(row)])
+}
+
+test('a spent budget shows at once, with the action of each role, and is gone once it is raised', async () => {
+  const owner = await fixture.signIn('owner')
+  const viewer = await fixture.signIn('viewer')
+  const { key } = await createKey(fixture.store, { name: 'ann', budget: BUDGET }, by)
+  spend({ keyId: key.id })
+  const seen = (await owner.ask('GET', '/attention')).body.findings
+  expect(seen).toMatchObject([{ kind: 'budget_spent', severity: 'problem', action: { label: 'Raise budget' } }])
+  expect((await viewer.ask('GET', '/attention')).body.findings).toMatchObject([{ action: { label: 'View key' } }])
+  await owner.ask('PATCH', `/keys/${key.id}`, { body: { budget_nano_usd: 1_000_000_000, budget_period: 'month' } })
+  expect((await owner.ask('GET', '/attention')).body).toEqual({ findings: [], more: [], problems: 0, warnings: 0 })
+})
+
+test('members see only budgets of their own keys and of their team', async () => {
+  const { key } = await createKey(fixture.store, { name: 'of another', budget: BUDGET }, by)
+  const team = await createTeam(fixture.store, { name: 'research', budget: BUDGET }, by)
+  spend({ keyId: key.id, teamId: team.id })
+  const member = await fixture.signIn('member', 'mia', 'research')
+  expect((await member.ask('GET', '/attention')).status).toBe(403)
+  const { findings } = (await member.ask('GET', '/own/attention')).body
+  expect(findings).toMatchObject([
+    {
+      kind: 'budget_spent',
+      subject: { type: 'team', name: 'research' },
+      action: { label: 'View team', path: '/team' },
+    },
+  ])
+})

@@ -1,0 +1,124 @@
+/** What needs a person: each kind from a state that has it, and none from one that is well. */
+import { describe, expect, test } from 'bun:test'
+import { type Seen, type Spender, toAttention } from '../../src/documents/attention.ts'
+import { toBudgetStatus } from '../../src/keys/spend-status.ts'
+import { toUpstreamStatus } from '../support/status.ts'
+
+const HOUR = 3_600_000
+const NOW = Date.UTC(2026, 10, 16, 12, 30)
+const RESET = Date.UTC(2026, 11, 1)
+
+const target = {
+  ...{ model: 'a/b', upstream_model: 'b', breaker: 'closed' as const },
+  ...{ open_for_keys: null, failures_in_a_row: 0, retry_in_ms: null, reason: null },
+}
+const upstream = (id: string, fields: Parameters<typeof toUpstreamStatus>[1] = {}) =>
+  toUpstreamStatus(id, { targets: [target], ...fields })
+const spends = (name: string, percent: number): Spender => ({
+  ...{ type: 'key', id: `0${name}`.padEnd(32, '0'), name },
+  budget: toBudgetStatus({ nanoUsd: 20_000_000_000, period: 'month' }, percent * 200_000_000, RESET),
+})
+const hoursOf = (...all: [hoursAgo: number, requests: number, failed: number][]) =>
+  all.map(([ago, requests, failed]) => ({ ms: NOW - 30 * 60_000 - ago * HOUR, requests, failed }))
+
+const WELL: Seen = {
+  ...{
+    nowMs: NOW,
+    spenders: [spends('well', 40)],
+    upstreams: [upstream('well')],
+    reasons: [],
+    unpriced: [],
+    pending: [],
+  },
+  status: { checks: [{ name: 'disk', status: 'ok', message: 'plenty' }], ledger: 'ok', lost: null },
+  hours: hoursOf([0, 100, 2], [30, 2_000, 40]),
+}
+const find = (seen: Partial<Seen>, role: 'viewer' | 'editor' | 'owner' = 'owner') =>
+  toAttention({ ...WELL, ...seen }, role).findings.map(({ kind, severity, message, action: { label, path } }) => [
+    `${kind} ${severity}`,
+    message,
+    label,
+    path,
+  ])
+
+test('nothing, if all is well', () => {
+  expect(toAttention(WELL, 'owner')).toEqual({ findings: [], more: [], problems: 0, warnings: 0 })
+})
+
+describe('a budget', () => {
+  test('that is spent leads to its field, and those who may not raise it to what it is of', () => {
+    const message = 'Key ann has spent its budget of $20/month, so its requests fail. It resets on 2026-12-01.'
+    const path = `/keys?key=${spends('ann', 100).id}`
+    const spenders = [spends('ann', 100)]
+    expect(find({ spenders })).toEqual([['budget_spent problem', message, 'Raise budget', `${path}&edit=budget`]])
+    expect(find({ spenders }, 'viewer')).toEqual([['budget_spent problem', message, 'View key', path]])
+  })
+
+  test.each([
+    [95, /spent 95% of its budget of \$20\/month\. At this pace, it is spent by 2026-11-1/],
+    [60, /At this pace, it is spent by 2026-11-2\d \d\d:\d\d UTC\.$/],
+  ])('spent to %d%% at half of its period is told of before it is spent', (percent, message) => {
+    const [found = []] = find({ spenders: [spends('ann', percent)] })
+    expect(found[0]).toBe('budget_near warning')
+    expect(found[1]).toMatch(message)
+  })
+})
+
+test.each([
+  ['down', 'upstream problem', 'Check upstream', '/upstreams?upstream=paid'],
+  ['failing', 'upstream problem', 'Check upstream', '/upstreams?upstream=paid'],
+  ['degraded', 'upstream warning', 'Check upstream', '/upstreams?upstream=paid'],
+  ['refused', 'credential problem', 'Set credential', '/upstreams?upstream=paid&edit=api_key'],
+] as const)('an upstream that is %s', (state, kind, label, path) => {
+  const found = find({ upstreams: [upstream('paid', { state, reason: 'returned 500' })] })
+  expect(found).toEqual([[kind, expect.stringMatching(/^Upstream paid .*: returned 500\.$/), label, path]])
+})
+
+test('an upstream without its credential; one without a route is not missed', () => {
+  const lacks = { state: 'not_ready', credential: 'not_set', reason: 'KEY is not set' } as const
+  const found = find({ upstreams: [upstream('paid', lacks), upstream('idle', { ...lacks, targets: [] })] })
+  expect(found.map(([, message]) => message)).toEqual(['Upstream paid is not ready: KEY is not set.'])
+})
+
+test.each([
+  [
+    'above normal',
+    hoursOf([0, 100, 30], [30, 2_000, 40]),
+    '30 of 100 requests failed since 2026-11-16 12:00 UTC (30%, usually 2%).',
+  ],
+  [
+    'of few requests with those of the hour before',
+    hoursOf([0, 4, 4], [1, 10, 8]),
+    '12 of 14 requests failed since 2026-11-16 11:00 UTC (85.7%).',
+  ],
+  ['that are usual', hoursOf([0, 100, 30], [30, 2_000, 600]), null],
+  ['of two requests', hoursOf([0, 2, 1]), null],
+])('errors %s', (_, hours, message) => {
+  expect(find({ hours }).map(([, told]) => told)).toEqual(message === null ? [] : [message])
+})
+
+test('a disk that is full, a ledger that takes no requests, and a backup that failed', () => {
+  const checks = [
+    { name: 'backup', status: 'warning' as const, message: 'The last scheduled backup failed.' },
+    { name: 'disk', status: 'problem' as const, message: 'The disk is full.' },
+    { name: 'readiness', status: 'problem' as const, message: 'Rejecting all requests.' },
+  ]
+  expect(find({ status: { checks, ledger: 'unavailable', lost: null } })).toEqual([
+    ['ledger problem', 'Rejecting all requests.', 'View server', '/settings/server'],
+    ['disk problem', 'The disk is full.', 'View server', '/settings/server'],
+    ['backup warning', 'The last scheduled backup failed.', 'Create backup', '/settings/backups'],
+  ])
+})
+
+test('usage without a price, and settings that wait for a restart', () => {
+  expect(find({ unpriced: [{ model: 'a/b', requests: 3 }], pending: ['retention'] })).toEqual([
+    ['unpriced warning', expect.stringMatching(/^3 requests to a\/b /), 'Set price', '/models?model=a%2Fb&edit=prompt'],
+    ['restart warning', expect.stringMatching(/: retention\.$/), 'View settings', '/settings'],
+  ])
+})
+
+test('many of a kind are counted beyond five', () => {
+  const spenders = Array.from({ length: 12 }, (_, at) => spends(`k${at}`, 100))
+  const { findings, more, problems } = toAttention({ ...WELL, spenders }, 'owner')
+  expect([findings.length, more, problems]).toEqual([5, [{ kind: 'budget_spent', count: 7 }], 12])
+})
