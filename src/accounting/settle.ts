@@ -104,7 +104,7 @@ export class Settlement {
     const [only] = bills
     const alone = isAlone(bills)
     const sum = only && alone ? only : addBills(bills)
-    const each = alone ? undefined : toSettledCalls(log.row, calls, bills)
+    const each = alone && !hasFailed(calls) ? undefined : toSettledCalls(log.row, calls, bills)
     const { usage, costNanoUsd } = sum
     reservation.settle({ tokens: usage.prompt + usage.completion, nanoUsd: costNanoUsd })
     const row = toSettledRow(log.row, sum, calls.at(-1), {
@@ -196,6 +196,10 @@ export class Speeds {
 }
 
 const toName = (upstream: string, model: string) => `${upstream}\n${model}`
+
+/** The request's row has the status that the client got, so that of its upstream needs a row of its own. */
+const hasFailed = (calls: readonly Pick<Call, 'meter'>[]): boolean =>
+  calls.some(({ meter: { error } }) => error instanceof UpstreamError && error.end === null && !error.isOwnLimit)
 
 /** Whether the request's row alone holds everything. */
 export const isAlone = (bills: readonly Bill[]): boolean =>

@@ -45,5 +45,5 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
 /** For the typed client. */
 export type AdminApi = ReturnType<typeof routesOf>
 
-export const createAdminApi = (deps: Omit<AdminDeps, 'changes' | 'modelLists'>) =>
+export const createAdminApi = (deps: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>) =>
   createAdmin(deps, routesOf, playgroundController)

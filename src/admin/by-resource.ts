@@ -35,7 +35,9 @@ async function loadController({ url }: Request): Promise<Controller | null> {
 }
 
 /** Each part is created once. */
-export function createParts(deps: Omit<AdminDeps, 'changes' | 'modelLists'>): (request: Request) => Promise<Admin> {
+export function createParts(
+  deps: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>,
+): (request: Request) => Promise<Admin> {
   const parts = new Map<Controller | null, Admin>()
   return async (request) => {
     const controller = await loadController(request)

@@ -31,6 +31,7 @@ import type { Rotated, Vault } from '../store/vault.ts'
 import type { AccessDeps } from './access.ts'
 import type { ChangeRate } from './changes.ts'
 import type { ModelLists } from './model-lists.ts'
+import type { createCsvExports } from './requests-csv.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<PasskeyDeps, 'pendingPasskeys'> {
   store: ConfigStore
@@ -50,6 +51,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   /** Client address, for display and for counting attempts. */
   addressOf(request: Request): string
   changes: ChangeRate
+  exportCsv: ReturnType<typeof createCsvExports>
   modelLists: ModelLists
   /** Re-encrypts stored credentials with a new key. Throws what `store/rotate-secret.ts` throws. */
   rotateSecret(by: Actor): Promise<Rotated>
@@ -124,6 +126,14 @@ export type Json<Document> = string & { readonly holds?: Document }
 
 export type WantedPage = WantedRequests & Pick<ListOptions, 'limit' | 'before' | 'sinceMs' | 'untilMs'>
 
+/** A part of a CSV file; the first has the headings. */
+export interface CsvPage {
+  text: string
+  rows: number
+  /** `before` of the next part; null after the last. */
+  next: string | null
+}
+
 export interface Reports {
   /** Spend status of all keys or teams, or of one. */
   spendStatuses(
@@ -137,6 +147,8 @@ export interface Reports {
   failures(asker: Asker, options: Omit<FailuresOptions, 'limitMs'>): Promise<Json<FailuresDocument>>
   /** Throws what `listRequests` and `toRequestFilter` throw. */
   requests(asker: Asker, wanted: WantedPage): Promise<Json<RequestPageDocument>>
+  /** Throws what `listRequests` and `toRequestFilter` throw. */
+  requestsCsv(asker: Asker, wanted: WantedPage): Promise<CsvPage>
   /** Throws what `findRequest` throws. */
   request(asker: Asker, id: string): Promise<Json<ChargeDocument>>
   /** Throws what `listAudit` throws. */

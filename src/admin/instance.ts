@@ -9,6 +9,7 @@ import type { AdminDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
 import { ModelLists } from './model-lists.ts'
 import type { Described } from './openapi.ts'
+import { createCsvExports } from './requests-csv.ts'
 
 /** Against caching, framing, sniffing, and reads by other sites. */
 const HEADERS = {
@@ -26,11 +27,16 @@ const POLICY = "default-src 'none'; frame-ancestors 'none'"
  * @param toUnread creates controllers that read bodies themselves
  */
 export function createAdmin(
-  given: Omit<AdminDeps, 'changes' | 'modelLists'>,
+  given: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>,
   toRoutes: (deps: AdminDeps, describe: () => Described) => AnyElysia,
   toUnread?: (deps: AdminDeps) => AnyElysia,
 ) {
-  const deps: AdminDeps = { ...given, changes: new ChangeRate(), modelLists: new ModelLists(given.now) }
+  const deps: AdminDeps = {
+    ...given,
+    changes: new ChangeRate(),
+    modelLists: new ModelLists(given.now),
+    exportCsv: createCsvExports(),
+  }
   const causes = new WeakMap<Request, unknown>()
   const toResponse = (error: unknown, request: Request): Response => {
     const refusal = toRefusal(error)

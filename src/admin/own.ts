@@ -11,7 +11,16 @@ import { access, isStillLetIn } from './access.ts'
 import { ownAttentionController } from './attention.ts'
 import { type AdminDeps, type LastingAsker, toAnswer } from './deps.ts'
 import { ownKeysController, toOwn } from './keys.ts'
-import { FilterQuery, ListQuery, REQUESTS, toLasting, toWanted, toWantedPage } from './requests.ts'
+import {
+  MAX_ROWS,
+  OwnFilterQuery,
+  OwnListQuery,
+  REQUESTS,
+  toLasting,
+  toWanted,
+  toWantedCsv,
+  toWantedPage,
+} from './requests.ts'
 import { toUsageOptions, USAGE, UsageQuery } from './usage.ts'
 
 const toOwnAsker = (asker: LastingAsker, principal: Principal) => ({
@@ -20,7 +29,7 @@ const toOwnAsker = (asker: LastingAsker, principal: Principal) => ({
 })
 
 export function ownController(deps: AdminDeps) {
-  const { store, identity, reports, serving, live, now } = deps
+  const { store, identity, reports, serving, live, exportCsv, now } = deps
 
   return new Elysia({ name: 'own', prefix: '/own' })
     .use(access())
@@ -58,8 +67,25 @@ export function ownController(deps: AdminDeps) {
     .get(
       '/requests',
       async ({ request, asker, principal, query }) =>
-        toAnswer(await reports.requests(toOwnAsker(asker, principal), toWantedPage(request, query, asker, now()))),
-      { route: toOwn(REQUESTS.list), query: ListQuery },
+        toAnswer(
+          await reports.requests(
+            toOwnAsker(asker, principal),
+            toWantedPage(request, query, { most: MAX_ROWS, asker, nowMs: now() }),
+          ),
+        ),
+      { route: toOwn(REQUESTS.list), query: OwnListQuery },
+    )
+    .get(
+      '/requests/csv',
+      async ({ request, asker, principal, query }) => {
+        const nowMs = now()
+        return exportCsv({
+          ...{ asker: toOwnAsker(asker, principal), nowMs, read: reports.requestsCsv },
+          wanted: toWantedCsv(request, query, asker, nowMs),
+          isLetIn: () => isStillLetIn(request, 'member', deps),
+        })
+      },
+      { route: toOwn(REQUESTS.csv), query: OwnListQuery },
     )
     .get(
       '/requests/live',
@@ -71,7 +97,7 @@ export function ownController(deps: AdminDeps) {
         const response = live.follow(own, filter, () => isStillLetIn(request, 'member', deps))
         return toLasting(response, request, live)
       },
-      { route: toOwn(REQUESTS.live), query: FilterQuery },
+      { route: toOwn(REQUESTS.live), query: OwnFilterQuery },
     )
     .get(
       '/requests/:id',

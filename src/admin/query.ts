@@ -7,8 +7,8 @@ import { toPastMs } from '../domain/time.ts'
 import { isOperator } from './access.ts'
 import type { Asker } from './deps.ts'
 
-/** ms since 1970, a duration such as `7d`, or a date with or without time. */
-const TIME = String.raw`^(\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
+/** ms since 1970, a duration such as `7d`, a day, or a date with or without time. */
+const TIME = String.raw`^(today|yesterday|\d{10,15}|0|\d{1,10}(ms|s|m|h|d|w)|\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?)$`
 
 /** Only for the API description; routes validate them with better messages. */
 const VALUES: Partial<Record<ReportParameter, object>> = {
@@ -53,7 +53,7 @@ const MAX_OF_OPERATOR = 100_000
 
 /** Throws `invalid`. */
 export function toLimit(limit: number, mostOfPages: number, asker: Asker): number {
-  const most = isOperator(asker) ? MAX_OF_OPERATOR : mostOfPages
+  const most = isOperator(asker) ? Math.max(MAX_OF_OPERATOR, mostOfPages) : mostOfPages
   if (limit >= 1 && limit <= most) return limit
   const message = `Invalid limit: must be a whole number from 1 to ${most}.`
   throw new ServiceError({ kind: 'invalid', field: 'limit' }, message)
@@ -62,11 +62,11 @@ export function toLimit(limit: number, mostOfPages: number, asker: Asker): numbe
 /** More digits than any date. */
 const MS = /^\d{10,15}$/
 
-/** Parses ms since 1970, `7d` or `12h` (ago), or `2027-01-31`. Throws `invalid`. */
+/** Parses ms since 1970 and what `toPastMs` parses. Throws `invalid`. */
 export function toTime(field: string, text: string, nowMs: number): number {
   const atMs = MS.test(text) ? Number(text) : toPastMs(text, nowMs)
   if (atMs !== null) return atMs
-  const rule = 'it must be ms since 1970, 7d or 12h (ago), or a date such as 2027-01-31'
+  const rule = 'it must be ms since 1970, 7d or 12h (ago), today, yesterday, or a date such as 2027-01-31'
   throw new ServiceError({ kind: 'invalid', field }, `Invalid ${field}: ${rule}.`)
 }
 

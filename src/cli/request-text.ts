@@ -1,6 +1,7 @@
 /** Text output of requests: the table of `requests list`, and the calls and cost breakdown of `requests show`. */
 import type { ChargeDocument, RequestDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
+import { explainError, toReason, toUpstreamFailure } from '../domain/request-errors.ts'
 import { capitalize, count } from '../domain/text.ts'
 import { toDoubt, toUsd } from '../domain/usage.ts'
 import { isFar } from '../ledger/charge.ts'
@@ -41,13 +42,24 @@ function toFacts(request: ChargeDocument): string {
     ],
     ['from', by.filter(Boolean).join(', ')],
     ['model', request.model],
-    ['status', [request.status, toNote(request)].filter(Boolean).join(': ')],
+    ['status', toStatus(request)],
+    ...toErrorFacts(request),
     ['time', times.filter(Boolean).join(', ') || '-'],
     ['tokens', `${request.prompt_tokens} input, ${request.completion_tokens} output`],
     ...toServed(request),
     ['reserved', toReserved(request.calls)],
   ]
   return toFactLines(`Request ${request.id}`, facts)
+}
+
+const toErrorFacts = (request: ChargeDocument): [what: string, text: string][] => {
+  const error = explainError(request)
+  return error === null
+    ? []
+    : [
+        ['error', toPrintable(error.what)],
+        ['advice', toPrintable(error.next)],
+      ]
 }
 
 function toServed({
@@ -119,12 +131,13 @@ function toBar({ startMs, firstMs, endMs }: CallTimes, wholeMs: number): string 
   return `${' '.repeat(from)}${'.'.repeat(first - from)}${'='.repeat(to - first)}`.padEnd(WIDTH)
 }
 
-/** Such as `model large-v1, credential 2: 502 upstream_failed`. */
+/** Such as `model large-v1, credential 2: returned 503`. */
 function toCallNote({ upstream_model: upstreamModel, status, credential, ...call }: Call): string {
+  const reason = toReason({ status, httpStatus: call.http_status, errorCode: call.error_code })
   const end =
-    status === 'ok' ? '' : [call.http_status, call.error_code].filter((part) => part && part !== status).join(' ')
+    reason !== null ? toUpstreamFailure(reason) : status === 'ok' || call.error_code === status ? '' : call.error_code
   const by = credential === null ? '' : `, credential ${credential}`
-  return `model ${upstreamModel}${by}${end === '' ? '' : `: ${end}`}`
+  return `model ${upstreamModel}${by}${end ? `: ${end}` : ''}`
 }
 
 function toCharges({
@@ -209,12 +222,14 @@ function toLines({ charge }: Call): string {
   return tier + toTable(head, rest)
 }
 
-/** Such as `cache write 1h tokens`; `call` for the fee of one. */
+/** Such as `input tokens`; `call` for the fee of one. */
 function toKind({ kind, count: n }: Line): string {
   if (kind === 'request') return 'call'
   if (kind === 'web_searches') return n === 1 ? 'web search' : 'web searches'
   if (kind === 'compute_ms') return 'ms of compute'
-  return count(n, `${kind.replaceAll('_', ' ')} token`).slice(String(n).length + 1)
+  const words = kind.replaceAll('_', ' ').replace('cache read', 'cached input')
+  const named = words.replace('prompt', 'input').replace('completion', 'output')
+  return count(n, `${named} token`).slice(String(n).length + 1)
 }
 
 /** The unit price, and its name, since a kind may use that of another. */
@@ -254,16 +269,25 @@ export const toCost = ({
 }: Pick<RequestDocument, 'estimated' | 'cost_nano_usd' | 'unpriced'>) =>
   `${estimated ? '~' : ''}$${toUsd(cost)}${unpriced ? '+' : ''}`
 
-type Noted = Pick<RequestDocument, 'status' | 'http_status' | 'error_code' | 'upstream' | 'attempts'>
+type Noted = Pick<RequestDocument, 'status' | 'http_status' | 'error_code' | 'upstream' | 'attempts' | 'reason'>
 
-/** Such as `502 upstream_failed, openai, 3 calls`; '' for one successful call. */
+/** Such as `failed: 502 upstream_failed, openai, 3 calls`. */
+const toStatus = (row: Noted) =>
+  `${row.status}: ${[...toCode(row), toPrintable(row.upstream), count(row.attempts, 'call')].join(', ')}`
+
+/** A request that a kill left open has no error code. */
+function toCode({ status, http_status: httpStatus, error_code: errorCode }: Noted): string[] {
+  const code = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
+  return code === '' ? [] : [code]
+}
+
+/** Such as `502 upstream_failed, 3 calls: Upstream openai returned 503.`; '' for one successful call. */
 export function toNote(row: Noted): string {
-  const { status, http_status: httpStatus, error_code: errorCode, upstream, attempts } = row
+  const { status, upstream, attempts } = row
   if (status === 'open') return `calling ${toPrintable(upstream)}`
-  if (status === 'ok' && errorCode === null && attempts === 1) return ''
-  // A request that a kill left open has no error code.
-  const end = [httpStatus, errorCode].filter((part) => part !== null && part !== 200 && part !== status).join(' ')
-  return [end, toPrintable(upstream), count(attempts, 'call')].filter((part) => part !== '').join(', ')
+  const error = explainError(row)
+  if (error === null) return attempts === 1 ? '' : `${toPrintable(upstream)}, ${count(attempts, 'call')}`
+  return toPrintable(`${[...toCode(row), count(attempts, 'call')].join(', ')}: ${error.what}`)
 }
 
 /** UTC time, with the date unless today. */

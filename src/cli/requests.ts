@@ -1,7 +1,7 @@
 /** `tollgate requests`. `tail` drops requests if its reader is too slow, and says how many. */
 
 import type { Command } from 'commander'
-import type { FinishedDocument } from '../documents/request.ts'
+import type { RequestDocument } from '../documents/request.ts'
 import { toDefined } from '../domain/changes.ts'
 import { toShortId } from '../domain/id.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestFilterName } from '../domain/report-filters.ts'
@@ -20,13 +20,15 @@ export function addRequests(group: Command, context: Context): void {
   const listing = group
     .command('list')
     .description('list requests, newest first (rejected requests are only in the server log)')
-  addParameters(listing, [...FILTERS, 'limit', 'before', 'since', 'until'], {
-    repeatable,
-    defaults: { limit: '50' },
-  })
+  addParameters(listing, [...FILTERS, 'since', 'until', 'before'], { repeatable })
+    .option('--limit <n>', `max rows (default: ${LIST_ROWS}, with --csv all, up to a million)`)
+    .option('--csv', 'print CSV, with exact costs')
     .addHelpText(
       'after',
-      toExamples('requests list --errors --since 24h', "requests list --key dev --model 'openai/*' --limit 20"),
+      toExamples(
+        'requests list --errors --since yesterday --until today',
+        'requests list --team research --since 30d --csv > requests.csv',
+      ),
     )
     .action((flags: ListFlags) => list(flags, context))
   const following = group.command('tail').description('stream requests as they finish')
@@ -36,7 +38,7 @@ export function addRequests(group: Command, context: Context): void {
   group
     .command('show')
     .description("show a request's calls and cost breakdown; exits 1 if the cost doesn't match")
-    .argument('<id>', 'request ID, x-request-id, or response ID; 4+ digits from either end')
+    .argument('<id>', "request ID, x-request-id, response ID, or upstream's request ID; 4+ digits from either end")
     .addHelpText(
       'after',
       toExamples('requests show 3e1da544', 'requests show req_0192f3a1c5d27e8b9a4f6d1c2b3a4e5f --json'),
@@ -44,8 +46,11 @@ export function addRequests(group: Command, context: Context): void {
     .action((id: string) => show(id, context))
 }
 
+const LIST_ROWS = 50
+
 interface ListFlags extends FilterFlags {
-  limit: string
+  limit?: string
+  csv?: boolean
   before?: string
   since?: string
   until?: string
@@ -56,12 +61,14 @@ const NONE =
 
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()
-  const { limit, before, since, until, ...filter } = flags
+  const { limit, csv, before, since, until, ...filter } = flags
+  if (csv && io.json) throw usageError('Pass either --csv or --json, not both.')
   const query = {
     ...toFilter(filter),
     ...toDefined({ before, since: toTimeText('--since', since, nowMs), until: toTimeText('--until', until, nowMs) }),
-    limit: toCount('--limit', limit),
+    ...(limit === undefined ? (csv ? {} : { limit: LIST_ROWS }) : { limit: toCount('--limit', limit) }),
   }
+  if (csv) return printCsv(query, io)
   const page = await readReport(io, ({ api }) => answerOf(api.requests.get({ query })))
   const { requests, next, scanned: stoppedAfter } = page
   if (io.json) return printJson(io, page)
@@ -70,6 +77,28 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
   if (next !== null) io.stderr(`For older requests: --before ${next}\n`)
   else if (requests.length === 0) io.stderr(NONE)
 }
+
+/** As it arrives, a page at a time. */
+const printCsv = (query: object, io: Context): Promise<void> =>
+  readReport(io, async ({ send }) => {
+    const wanted = toQueryText(query)
+    const response = await send(`/admin/api/requests/csv?${wanted}`, { signal: AbortSignal.timeout(EXPORT_MS) })
+    if (!response.ok || response.body === null) throw toRefusal(await response.json())
+    const decoder = new TextDecoder()
+    try {
+      for await (const bytes of response.body) {
+        io.stdout(decoder.decode(bytes, { stream: true }))
+        if (!(await io.stdoutLeft())) return
+      }
+    } catch {
+      throw new CommandError('server_gone', 'The export stopped before its end. Run it again.')
+    }
+  })
+
+const EXPORT_MS = 30 * 60_000
+
+const toQueryText = (query: object) =>
+  new URLSearchParams(Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]))
 
 const toTimeText = (option: string, text: string | undefined, nowMs: number) =>
   text === undefined ? undefined : String(toMoment(option, text, nowMs))
@@ -89,9 +118,7 @@ export async function show(id: string, io: Context): Promise<void> {
 const BEGIN_MS = 15_000
 
 function tail(flags: FilterFlags, io: Context): Promise<void> {
-  const query = new URLSearchParams(
-    Object.entries(toFilter(flags)).map(([name, value]): [string, string] => [name, String(value)]),
-  )
+  const query = toQueryText(toFilter(flags))
   return withAdmin(io, { readonly: true }, async ({ send }) => {
     const silence = new AbortController()
     const timer = setTimeout(() => silence.abort(new DOMException('', 'TimeoutError')), BEGIN_MS)
@@ -133,8 +160,8 @@ async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ n
 }
 
 /** Such as `12:00:01  3e1da544  dev  acme/large  ok  1.24 s  380+211  $0.0001836` and the error. */
-function toLine(row: FinishedDocument): string {
-  const { id, created_ms: createdMs, duration_ms: durationMs, key, key_id: keyId, model, status, reason } = row
+function toLine(row: RequestDocument): string {
+  const { id, created_ms: createdMs, duration_ms: durationMs, key, key_id: keyId, model, status } = row
   const cells = [
     new Date(createdMs + (durationMs ?? 0)).toISOString().slice(11, 19),
     toShortId(id),
@@ -144,7 +171,7 @@ function toLine(row: FinishedDocument): string {
     toElapsed(durationMs ?? 0).padStart(7),
     `${row.prompt_tokens}+${row.completion_tokens}`.padStart(10),
     toCost(row),
-    [toNote(row), reason].filter(Boolean).join(': '),
+    toNote(row),
   ]
   return toPrintable(cells.join('  ').trimEnd())
 }

@@ -2,10 +2,13 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { COUNTS, type Counts } from '../domain/call-counts.ts'
 import { REQUEST_STATUSES } from '../domain/report-filters.ts'
+import { explainError, toReason } from '../domain/request-errors.ts'
 import type { Lane } from '../domain/task.ts'
+import { type CsvCell, toCsvRows } from '../domain/text.ts'
+import { toUsd } from '../domain/usage.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
-import type { SettledRow, StoredRequest } from '../store/ledger-rows.ts'
+import type { SettledRow, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
 import { Pricing } from './model.ts'
 
@@ -38,6 +41,9 @@ export const Request = Type.Object({
   ...{ model: Text, endpoint: Text, stream: bit, user: TextOrNull },
   ...Called,
   attempts: Count,
+  reason: orNull(
+    Type.String({ description: 'How its upstream failed: `status 503`, `connection`, `broken`, or `deadline`.' }),
+  ),
 })
 export type RequestDocument = Static<typeof Request>
 
@@ -58,11 +64,13 @@ const toCalled = <Row extends { lane: Lane }>({ lane, ...row }: Row) => ({
   passthrough: lane === 'native',
 })
 
-function toRequestDocument(row: StoredRequest, names: Names): RequestDocument {
+/** @param reason how its upstream failed, from its last call */
+function toRequestDocument(row: StoredRequest, reason: string | null, names: Names): RequestDocument {
   return {
     ...toCalled(row),
     key: names.keys.get(row.keyId) ?? null,
     team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
+    reason,
   }
 }
 
@@ -74,18 +82,47 @@ export const RequestPage = Type.Object({
 export type RequestPageDocument = Static<typeof RequestPage>
 
 export const toRequestPageDocument = ({ requests, next, stoppedAfter }: Page, names: Names): RequestPageDocument => ({
-  requests: requests.map((row) => toRequestDocument(row, names)),
+  requests: requests.map(({ lastCall, ...row }) => toRequestDocument(row, toReasonOf(lastCall), names)),
   next,
   scanned: stoppedAfter,
 })
 
-/** A finished request in the live stream. @param reason why the upstream failed */
-export const toFinishedDocument = (row: SettledRow, reason: string | null, names: Names) => ({
-  ...toRequestDocument(row, names),
-  reason,
-})
+const toReasonOf = (call: Pick<StoredCall, 'status' | 'httpStatus' | 'errorCode'> | null | undefined) =>
+  call ? toReason(call) : null
 
-export type FinishedDocument = ReturnType<typeof toFinishedDocument>
+/** A finished request in the live stream. @param reason how its upstream failed */
+export const toFinishedDocument = (row: SettledRow, reason: string | null, names: Names): RequestDocument =>
+  toRequestDocument(row, reason, names)
+
+type CsvColumn = readonly [heading: string, cell: (request: RequestDocument) => CsvCell]
+
+/** Named as in JSON where it is the same. */
+const CSV: readonly CsvColumn[] = [
+  ['id', ({ id }) => id],
+  ['time_utc', ({ created_ms: ms }) => new Date(ms).toISOString()],
+  ['status', ({ status }) => status],
+  ['http_status', (request) => request.http_status],
+  ['error_code', (request) => request.error_code],
+  ['error', (request) => explainError(request)?.what ?? null],
+  ...(['key', 'key_id', 'team', 'team_id', 'user', 'model', 'endpoint', 'stream', 'upstream'] as const).map(same),
+  ...(['upstream_model', 'attempts', 'prompt_tokens', 'cached_tokens', 'completion_tokens'] as const).map(same),
+  ...(['reasoning_tokens', 'first_token_ms', 'duration_ms'] as const).map(same),
+  ['cost_usd', ({ cost_nano_usd: cost }) => toUsd(cost)],
+  ...(['cost_nano_usd', 'estimated', 'unpriced', 'upstream_request_id'] as const).map(same),
+]
+
+function same<Name extends Exclude<keyof RequestDocument, 'passthrough'>>(name: Name): CsvColumn {
+  return [name, (request) => request[name]]
+}
+
+export const toRequestsCsv = ({ requests }: Page, names: Names, isFirst: boolean): string =>
+  toCsvRows([
+    ...(isFirst ? [CSV.map(([heading]) => heading)] : []),
+    ...requests.map(({ lastCall, ...row }) => {
+      const document = toRequestDocument(row, toReasonOf(lastCall), names)
+      return CSV.map(([, cell]) => cell(document))
+    }),
+  ])
 
 const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
 
@@ -119,7 +156,7 @@ export function toChargeDocument(
   names: Names,
 ): ChargeDocument {
   return {
-    ...toRequestDocument(request, names),
+    ...toRequestDocument(request, toReasonOf(calls.at(-1)), names),
     calls: calls.map(({ basis, price, charge, recalculatedNanoUsd: callNanoUsd, ...call }) => ({
       ...toCalled(call),
       basis,

@@ -47,12 +47,13 @@ export const REPORT_PARAMETERS = {
   },
   endpoint: { title: 'Endpoint', argument: '<name>', description: 'Endpoint, such as chat' },
   user: { title: 'User', argument: '<user>', description: 'User, as reported by the client' },
+  owner: { title: 'Owner', argument: '<user>', description: 'Owner of the key: name or ID of a user' },
   error_code: { title: 'Error', argument: '<code>', description: 'Error code, such as upstream_timeout' },
   status: { argument: '<status>', description: `Status: ${REQUEST_STATUSES.join(', ')}; separate several with commas` },
   errors: { argument: null, description: `Only requests with errors: ${ERROR_STATUSES.join(', ')}` },
   since: {
     argument: '<time>',
-    description: 'Start: 7d or 24h (ago), or a date such as 2027-01-31 or 2027-01-31T12:30 (UTC)',
+    description: 'Start: 7d or 24h (ago), today, yesterday, or a date such as 2027-01-31 or 2027-01-31T12:30 (UTC)',
   },
   until: { argument: '<time>', description: 'End, exclusive; same formats as the start' },
   by: {
@@ -72,7 +73,9 @@ export const toDimensionTitle = (dimension: Dimension): string =>
 
 export const FAILURE_FILTERS = ['key', 'team', 'model', 'upstream'] as const satisfies Dimension[]
 /** One value each; also `status` and `errors`. */
-export const REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'user', 'error_code'] as const
+export const OWN_REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'error_code'] as const
+/** … of administrators, since members see only their own keys. */
+export const REQUEST_FILTERS = [...OWN_REQUEST_FILTERS, 'owner'] as const
 export type RequestFilterName = (typeof REQUEST_FILTERS)[number]
 
 /** Rankings by cost on the overview, … */

@@ -58,7 +58,10 @@ const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
 
 /** Control characters become `?`. */
 export const toCsv = (headings: readonly string[], rows: readonly (readonly CsvCell[])[]): string =>
-  [headings, ...rows].map((row) => `${row.map(toText).join(',')}\r\n`).join('')
+  toCsvRows([headings, ...rows])
+
+export const toCsvRows = (rows: readonly (readonly CsvCell[])[]): string =>
+  rows.map((row) => `${row.map(toText).join(',')}\r\n`).join('')
 
 function toText(cell: CsvCell): string {
   if (typeof cell !== 'string') return String(cell ?? '')

@@ -43,9 +43,10 @@ const LONGEST_MS = 1e14
 /** null if invalid. */
 export const toLongMs = (text: string): number | null => toMs(text, { min: 0, max: LONGEST_MS })
 
-/** `90d` ago, or a date (`2027-01-31`, UTC, optionally with a time), to Unix ms; null if invalid. */
+/** `90d` ago, `today`, `yesterday`, or a date (`2027-01-31`, optionally with a time), all UTC, to Unix ms; null if invalid. */
 export function toPastMs(text: string, nowMs: number): number | null {
   const trimmed = text.trim()
+  if (trimmed === 'today' || trimmed === 'yesterday') return dayOf(nowMs) - (trimmed === 'today' ? 0 : DAY_MS)
   const spanMs = toLongMs(trimmed)
   return spanMs === null ? toDateMs(trimmed) : Math.max(0, nowMs - spanMs)
 }

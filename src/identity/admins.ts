@@ -162,7 +162,7 @@ export const readNames = async (store: Pick<IdentityStore, 'readAdmins'>): Promi
   new Map((await store.readAdmins()).map(({ id, name }) => [id, name]))
 
 /** By ID or name. Throws `admin_not_found`. */
-function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
+export function findAdmin(admins: readonly StoredAdmin[], which: string): StoredAdmin {
   const found = admins.find(({ id, name }) => id === which || name === toSignInName(which))
   if (found) return found
   const message = `User '${which.slice(0, 200)}' not found.`

@@ -4,9 +4,7 @@ import { type Dimension, isNamed, isTime, type NamedDimension, type TimeDimensio
 import { ServiceError } from '../domain/service-error.ts'
 import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
 import type { Configuration, KeyRows } from '../store/config-store.ts'
-import type { StoredRequest } from '../store/ledger-rows.ts'
-import type { RequestFilter, RequestReader, UsageCell, UsageFilter } from '../store/report-store.ts'
-import { toWholeId } from './requests.ts'
+import type { RequestFilter, UsageCell, UsageFilter } from '../store/report-store.ts'
 
 /** A group by the requested dimensions. Names are current; null if there is none; times in ms. */
 export type UsageGroup = Partial<
@@ -44,6 +42,8 @@ export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> 
   /** A name, digits of an ID, or `system`: requests without a key. */
   key?: string
   team?: string
+  /** ID of a user. */
+  owner?: string
 }
 
 /**
@@ -52,7 +52,7 @@ export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> 
  * @param rows current keys, teams, and aliases; models are not looked up, since they may be gone.
  */
 export function toRequestFilter(
-  { key, team, model, ...filter }: WantedRequests,
+  { key, team, owner, model, ...filter }: WantedRequests,
   rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
   nowMs: number,
 ): RequestFilter {
@@ -60,6 +60,7 @@ export function toRequestFilter(
     ...filter,
     ...(key === undefined ? {} : { keyId: key === SYSTEM ? SYSTEM : findKey(rows.keys, key, nowMs).id }),
     ...(team === undefined ? {} : { teamId: findTeam(rows.teams, team).id }),
+    ...(owner === undefined ? {} : toOwnFilter(toOwnRows(rows, owner))),
     ...(model === undefined ? {} : { model: rows.aliases.find(({ alias }) => alias === model)?.model ?? model }),
   }
 }
@@ -72,20 +73,6 @@ export function toOwnRows<Rows extends KeyRows>(rows: Rows, ownerId: string): Ro
 
 /** Limits a filter to these keys. */
 export const toOwnFilter = ({ keys }: Pick<KeyRows, 'keys'>) => ({ ownKeys: keys.map(({ id }) => id) })
-
-/** Finds a request of these keys by its full ID. Throws `request_not_found`, also for requests of other keys. */
-export async function findOwnRequest(
-  reader: Pick<RequestReader, 'get'>,
-  text: string,
-  { keys }: Pick<KeyRows, 'keys'>,
-): Promise<StoredRequest> {
-  const id = toWholeId(text)
-  const found = id === null ? null : await reader.get(id)
-  if (found && keys.some(({ id }) => id === found.keyId)) return found
-  const request = text.slice(0, 200)
-  const message = `Your keys have no request '${request}'. Use its full ID.`
-  throw new ServiceError({ kind: 'request_not_found', request }, message)
-}
 
 /** Returns a check to call between pages; it throws `report_too_long` after `limitMs`. @param clock ms. */
 export function createLimit(limitMs: number, clock: () => number): () => void {

@@ -1,7 +1,8 @@
 /** Lists and finds requests. Scans from the newest, some thousands at a time with pauses for other work, up to a limit, which it reports. */
 import { timeOfId } from '../domain/id.ts'
+import { ERROR_STATUSES } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import type { StoredRequest } from '../store/ledger-rows.ts'
+import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
 import type { RequestReader, RequestSearch } from '../store/report-store.ts'
 
 /** About 10 ms. */
@@ -18,16 +19,21 @@ export interface ListOptions extends RequestSearch {
   before?: string
 }
 
+/** With the last call of a request with an error, which says why. */
+export interface ListedRequest extends StoredRequest {
+  lastCall: StoredCall | null
+}
+
 export interface RequestPage {
   /** Newest first. */
-  requests: StoredRequest[]
+  requests: ListedRequest[]
   /** Start of the next page; null if there is none. */
   next: string | null
   /** Set if the scan stopped at its limit: how many rows it scanned. */
   stoppedAfter: number | null
 }
 
-type Reader = Pick<RequestReader, 'slice'>
+type Reader = Pick<RequestReader, 'slice' | 'calls'>
 
 /** Throws `invalid`. */
 export async function listRequests(
@@ -41,13 +47,23 @@ export async function listRequests(
   if (before !== undefined && start === null) throw invalid('before', 'must be a full request ID')
   // One extra row shows whether there is another page.
   const { rows, next } = await look(reader, search, start, limit + 1, most)
-  if (rows.length <= limit) return { requests: rows, next, stoppedAfter: next === null ? null : most }
-  const requests = rows.slice(0, limit)
+  const requests: ListedRequest[] = []
+  for (const row of rows.slice(0, limit)) requests.push({ ...row, lastCall: await readLastCall(reader, row) })
+  if (rows.length <= limit) return { requests, next, stoppedAfter: next === null ? null : most }
   return { requests, next: requests.at(-1)?.id ?? null, stoppedAfter: null }
 }
 
+const readLastCall = async (reader: Reader, row: StoredRequest) =>
+  ERROR_STATUSES.some((status) => status === row.status) ? ((await reader.calls(row)).at(-1) ?? null) : null
+
 /** Scans from `before` until the limit is found or scanned; `next` is where to continue. */
-async function look(reader: Reader, search: RequestSearch, before: string | null, limit: number, most: number) {
+async function look(
+  reader: Pick<RequestReader, 'slice'>,
+  search: RequestSearch,
+  before: string | null,
+  limit: number,
+  most: number,
+) {
   const rows: StoredRequest[] = []
   let next = before
   for (let looked = 0; looked < most; looked += SLICE) {
@@ -71,27 +87,33 @@ const MAX_NAMED = 5
 
 /**
  * Finds the only request that matches: an ID as in the ledger, a completion, a header, or at an upstream (`0192…`, `chatcmpl-…`, `resp_…`, `fc_…_1`, `req_…`,
- * `…-2`), four or more digits from either end, or the upstream's own ID in full. Throws `request_not_found`, `request_removed`, `request_ambiguous`, and
- * `invalid`.
+ * `…-2`), four or more digits from either end, or the ID that the upstream gave any of its calls. Throws `request_not_found`, `request_removed`,
+ * `request_ambiguous`, and `invalid`.
+ *
+ * @param ownKeys finds only requests of these keys
  */
 export async function findRequest(
   reader: Pick<RequestReader, 'slice' | 'get' | 'beginning' | 'keptFromMs'>,
   text: string,
   most = MAX_SEARCHED,
+  ownKeys?: readonly string[],
 ): Promise<StoredRequest> {
+  const isSeen = (row: StoredRequest | null) => row !== null && (ownKeys?.includes(row.keyId) ?? true)
   const request = text.trim().slice(0, 200)
   if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: use at least 4 digits`)
   const whole = toWholeId(request)
   const found = whole === null ? null : await reader.get(whole)
-  if (found) return found
+  if (found && isSeen(found)) return found
   const keptFromMs = await reader.keptFromMs()
-  if (whole !== null)
-    throw isMinted(whole) && timeOfId(whole) < keptFromMs ? removed(request, whole, keptFromMs) : notFound(request, '')
+  // Some providers' IDs look like ours but for the version.
+  if (whole !== null && isMinted(whole))
+    throw timeOfId(whole) < keptFromMs ? removed(request, whole, keptFromMs) : notFound(request, '')
   const digits = PART.exec(request.toLowerCase())?.[1]
-  const search = digits === undefined ? { upstreamRequestId: request } : { idEnd: digits }
-  const ending = await look(reader, search, null, MAX_NAMED + 1, most)
+  const id = { ofUpstream: request, ...(digits === undefined ? {} : { end: digits }) }
+  const ending = await look(reader, { id, ...(ownKeys && { ownKeys }) }, null, MAX_NAMED + 1, most)
   const ids = new Set(ending.rows.map(({ id }) => id))
-  if (digits !== undefined) for (const id of await reader.beginning(digits, MAX_NAMED + 1)) ids.add(id)
+  if (digits !== undefined)
+    for (const id of await reader.beginning(digits, MAX_NAMED + 1)) if (isSeen(await reader.get(id))) ids.add(id)
   const [only] = ids
   if (only === undefined)
     throw notFound(
@@ -108,8 +130,8 @@ export async function findRequest(
   )
 }
 
-/** Only a UUIDv7 contains its time. */
-const isMinted = (id: string) => id[12] === '7'
+/** A UUIDv7, which contains its time. */
+const isMinted = (id: string) => /^.{12}7...[89ab]/.test(id)
 
 const removed = (request: string, id: string, keptFromMs: number) =>
   new ServiceError(

@@ -139,7 +139,7 @@ export interface FailureReader {
   keptFromMs(): Promise<number>
 }
 
-type FilterOfItsName = Exclude<(typeof REQUEST_FILTERS)[number], 'key' | 'team' | 'error_code'>
+type FilterOfItsName = Exclude<(typeof REQUEST_FILTERS)[number], 'key' | 'team' | 'owner' | 'error_code'>
 
 /** All must match. */
 export interface RequestFilter extends Partial<Record<FilterOfItsName, string>> {
@@ -150,6 +150,7 @@ export interface RequestFilter extends Partial<Record<FilterOfItsName, string>> 
   model?: string
   /** The upstream called last. */
   upstream?: string
+  endpoint?: string
   statuses?: readonly RequestStatus[]
   /** Such as `upstream_timeout`. */
   errorCode?: string
@@ -157,7 +158,8 @@ export interface RequestFilter extends Partial<Record<FilterOfItsName, string>> 
 
 /** Column of each filter that compares a value. */
 export const EXACT = {
-  ...{ keyId: 'key_id', teamId: 'team_id', upstream: 'upstream', user: 'user', errorCode: 'error_code' },
+  ...{ keyId: 'key_id', teamId: 'team_id', upstream: 'upstream', endpoint: 'endpoint', user: 'user' },
+  errorCode: 'error_code',
 } as const satisfies Record<Exclude<keyof RequestFilter, 'ownKeys' | 'model' | 'statuses'>, string>
 export const EXACT_FILTERS = keysOf(EXACT)
 
@@ -174,8 +176,8 @@ export function isWanted(row: StoredRequest, filter: RequestFilter): boolean {
 export interface RequestSearch extends RequestFilter {
   sinceMs?: number
   untilMs?: number
-  idEnd?: string
-  upstreamRequestId?: string
+  /** Either must match. */
+  id?: { end?: string; ofUpstream: string }
 }
 
 interface RowSlice {

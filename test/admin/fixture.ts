@@ -150,7 +150,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
           return { status, headers: answered, body: null, text: '' }
         }
         const text = await response.text()
-        const isJson = text !== '' && !answered.get('content-type')?.startsWith('text/html')
+        const isJson = text !== '' && !/^text\/(html|csv)/.test(answered.get('content-type') ?? '')
         const read = isJson ? JSON.parse(text) : null
         if (isJson) expectDescribed(admin, method, `/admin/api${path}`, status, read)
         return { status, headers: answered, body: read, text }

@@ -1,6 +1,6 @@
 /** The ledger over the admin API: usage, requests, their explanation, and the audit log. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { createKey } from '../../src/keys/service.ts'
+import { createKey, createTeam } from '../../src/keys/service.ts'
 import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { calling, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
@@ -73,7 +73,7 @@ describe('usage', () => {
   test.each([
     ['by=colour', '400 invalid by'],
     ['by=day,hour', '400 invalid by'],
-    ['since=yesterday', '400 invalid since'],
+    ['since=soon', '400 invalid since'],
     ['since=1d&until=2d', '400 invalid since'],
     ['key=nobody', '404 key_not_found'],
     ['limit=0', '400 invalid limit'],
@@ -111,7 +111,65 @@ describe('requests', () => {
     const count = async (query: string) => (await read(`/requests?${query}`)).requests.length
     expect(await Promise.all(['errors=true', 'status=ok,cut', 'status=ok&status=failed'].map(count))).toEqual([2, 2, 2])
     expect(await count('error_code=upstream_timeout')).toBe(1)
+    expect(
+      await Promise.all(
+        ['endpoint=chat', 'endpoint=messages', 'since=today', 'since=yesterday&until=today'].map(count),
+      ),
+    ).toEqual([3, 0, 3, 0])
     expect(await Promise.all(['user=ann', 'model=other/*', 'key=system', 'until=1h'].map(count))).toEqual([1, 1, 0, 0])
+  })
+
+  test('are filtered by the owner of their key, by name and ID', async () => {
+    const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: 1 })
+    const member = await fixture.signIn('member', 'ann@example.com', team.id)
+    const { id: keyId, owner_id: owner } = (await member.ask('POST', '/own/keys', { body: { name: 'dev' } })).body
+    settle({ keyId })
+    settle()
+    for (const text of [owner, 'ANN@example.com'])
+      expect((await read(`/requests?owner=${text}`)).requests).toMatchObject([{ key_id: keyId }])
+    expect(await read('/requests?owner=nobody')).toBe('404 admin_not_found')
+  })
+
+  test('are exported as CSV, with what happened, exact costs, and nothing that a spreadsheet would run', async () => {
+    const open = toOpen({ user: '=1+1', createdMs: HOUR })
+    const failed = { status: 'failed', httpStatus: 502, errorCode: 'upstream_failed' } as const
+    const call = toSettledCall(toCall(open, 1), { status: 'failed', errorCode: 'status', httpStatus: 401 })
+    apply(settling(toSettled(open, { ...failed, costNanoUsd: 1_500_000_001 }), [call]))
+    settle({ createdMs: HOUR - 1 })
+    const { text, headers } = await viewer.ask('GET', '/requests/csv?errors=true')
+    expect(headers.get('content-disposition')).toBe('attachment; filename="tollgate-requests-2026-11-21.csv"')
+    const [names, values, ...rest] = text.split('\r\n').map((line) => line.split(','))
+    expect(rest).toEqual([['']])
+    expect(Object.fromEntries((names ?? []).map((name, at) => [name, values?.[at]]))).toMatchObject({
+      ...{ id: open.id, time_utc: '2026-11-21T12:00:00.000Z', status: 'failed', http_status: '502' },
+      ...{ error_code: 'upstream_failed', error: 'Upstream paid returned 401.', user: `"'=1+1"` },
+      ...{ cost_usd: '1.500000001', cost_nano_usd: '1500000001' },
+    })
+    expect(await read('/requests/csv?limit=1000001')).toBe('400 invalid limit')
+    expect(await read('/requests/csv?key=nobody')).toBe('404 key_not_found')
+  })
+
+  test('of a long CSV, each is there once, and a third export at a time is refused', async () => {
+    const rows = Array.from({ length: 4_500 }, (_, at) => toSettled(toOpen({ createdMs: HOUR + at })))
+    apply(...rows.map((row) => settling(row)))
+    const headers = { host: '127.0.0.1:4000', cookie: viewer.cookie }
+    const open = () => fixture.admin.handle(new Request('http://127.0.0.1/admin/api/requests/csv', { headers }))
+    const running = [await open(), await open()]
+    const refused = await open()
+    expect([refused.status, await refused.json()]).toMatchObject([429, { error: { kind: 'too_many_exports' } }])
+    await running[1]?.body?.cancel()
+    const text = (await running[0]?.text()) ?? ''
+    const ids = text
+      .split('\r\n')
+      .slice(1, -1)
+      .map((line) => line.split(',')[0])
+    expect(ids).toEqual(
+      rows
+        .map(({ id }) => id)
+        .sort()
+        .reverse(),
+    )
+    expect((await open()).status).toBe(200)
   })
 
   test('one is explained: its calls, and how its charge comes about', async () => {
@@ -156,7 +214,6 @@ test('who changed what is told with names, and found by them', async () => {
 })
 
 test('members are told nothing of it', async () => {
-  const { createTeam } = await import('../../src/keys/service.ts')
   const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: 1 })
   const member = await fixture.signIn('member', 'bob', team.id)
   for (const path of ['/usage', '/requests', '/requests/live', '/requests/1234', '/audit'])

@@ -80,8 +80,8 @@ test.each([
   [
     '/usage',
     'since',
-    ['7d', '12h', '1700000000000', '2023-01-31', '2023-01-31T10:00Z'],
-    ['yesterday', '7', '31.1.2023'],
+    ['7d', '12h', 'yesterday', '1700000000000', '2023-01-31', '2023-01-31T10:00Z'],
+    ['tomorrow', '7', '31.1.2023'],
   ],
 ])('%s says which values %s takes, and takes those alone', async (path, name, taken, refused) => {
   fixture.clock.ms = Date.UTC(2026, 0, 1)

@@ -23,7 +23,10 @@ beforeEach(async () => {
   const { key: shared } = await createKey(fixture.store, { name: 'shared', team: 'research' }, by())
   ids = { mine: await make(mia, 'mine'), hers: await make(eve, 'hers'), shared: shared.id }
   own = settle({ keyId: ids.mine, teamId: team.id, user: 'u' })
-  others = [ids.hers, ids.shared, 'system'].map((keyId) => settle({ keyId, teamId: team.id, user: 'u' }))
+  others = [ids.hers, ids.shared, 'system'].map((keyId) => {
+    const open = toOpen({ keyId, teamId: team.id, user: 'u' })
+    return settle({ ...open, upstreamRequestId: `of-${open.id}` })
+  })
 })
 afterEach(async () => {
   await fixture.live.end()
@@ -60,13 +63,27 @@ test('by no name of another key, and by no id of another request, is anything fo
   }
   expect((await mia.ask('GET', '/own/usage?key=system')).body.total.requests).toBe(0)
   expect((await mia.ask('GET', '/own/requests?key=system')).body.requests).toEqual([])
-  expect((await mia.ask('GET', `/own/requests/chatcmpl-${own.id}`)).body).toMatchObject({ id: own.id, key: 'mine' })
+  for (const which of [`chatcmpl-${own.id}`, own.id.slice(-8)])
+    expect((await mia.ask('GET', `/own/requests/${which}`)).body).toMatchObject({ id: own.id, key: 'mine' })
   for (const { id } of others) {
-    for (const which of [id, `chatcmpl-${id}`, `req_${id}`, `${id}-1`, id.slice(-8), id.slice(0, 8)]) {
+    for (const which of [id, `chatcmpl-${id}`, `req_${id}`, `${id}-1`, id.slice(-8), `of-${id}`]) {
       const { status, body } = await mia.ask('GET', `/own/requests/${which}`)
       expect([which, status, body.error.kind]).toEqual([which, 404, 'request_not_found'])
     }
   }
+})
+
+test('their CSV has their own requests, whatever the filter', async () => {
+  for (const query of ['', '?team=research', '?user=u', '?limit=1']) {
+    const { text } = await mia.ask('GET', `/own/requests/csv${query}`)
+    const ids = text
+      .split('\r\n')
+      .slice(1, -1)
+      .map((line) => line.split(',')[0])
+    expect([query, ids]).toEqual([query, [own.id]])
+  }
+  expect((await mia.ask('GET', '/own/requests/csv?key=hers')).body.error.kind).toBe('key_not_found')
+  expect((await mia.ask('GET', '/own/requests?owner=eve')).body.error).toMatchObject({ field: 'owner' })
 })
 
 test('who has no key is told of no request', async () => {

@@ -56,7 +56,7 @@ test('the list has a line a request, newest first, and beneath it what went wron
       '000000a3  2026-11-20 12:00  key-a  acme/large  open    -         -       -',
       '          calling paid',
       '000000a2  12:00:01          key-a  acme/large  failed  120 ms    11+7    $0.0000005',
-      '          502 upstream_failed, paid, 3 calls',
+      '          502 upstream_failed, 3 calls: Upstream paid failed.',
       '000000a1  12:00:01          dev    acme/large  ok      120 ms    11+7    ~$0.0015\n',
     ].join('\n'),
   })
@@ -143,7 +143,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       'Calls',
       '  #  REASON    UPSTREAM  STATUS  START   FIRST   END',
       '  1  first     paid      failed  0 ms    -       400 ms  |....                |',
-      '          model large-v1, credential 2: 503 status',
+      '          model large-v1, credential 2: returned 503',
       '  2  fallback  spare     ok      1.00 s  1.50 s  2.00 s  |          .....=====|',
       '          model large-v2',
       '',
@@ -151,11 +151,11 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
       '  Call 1: not charged (failed before first token)',
       '  Call 2: price price-2 set 2026-11-21 12:00 UTC; estimated: incomplete usage',
       '    report from the upstream; Tollgate counted the rest',
-      '    1000  prompt tokens      x $10 per million (prompt)      $0.01',
-      '    15    completion tokens  x $10 per million (completion)  $0.00015',
-      '    5     reasoning tokens   x $10 per million (completion)  $0.00005',
-      '    1     call               x $0.0000000005                 $0.0000000005',
-      '    =                                                        $0.0102000005, rounded $0.010200001',
+      '    1000  input tokens      x $10 per million (prompt)      $0.01',
+      '    15    output tokens     x $10 per million (completion)  $0.00015',
+      '    5     reasoning tokens  x $10 per million (completion)  $0.00005',
+      '    1     call              x $0.0000000005                 $0.0000000005',
+      '    =                                                       $0.0102000005, rounded $0.010200001',
       '  All calls      $0.010200001',
       '  In the ledger  $0.010200001\n',
     ].join('\n'),
@@ -265,7 +265,7 @@ test('a request says how it was served, what has no price, and what its upstream
   const reported = await bench.run('requests', 'show', '00d2')
   expect(reported).toMatchObject({ code: 0, stderr: '' })
   expect(reported.stdout.replace(/\s+/g, ' ')).toContain(
-    'Call 1: $0.031, as reported by the upstream; its price gives $0.0102, more than 1% off 1000 prompt tokens',
+    'Call 1: $0.031, as reported by the upstream; its price gives $0.0102, more than 1% off 1000 input tokens',
   )
   expect(JSON.parse((await bench.run('requests', 'show', '00d1', '--json')).stdout)).toMatchObject({
     ...{ mode: 'priority', unpriced: 1, web_searches: 2, reported_nano_usd: null },

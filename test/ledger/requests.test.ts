@@ -8,7 +8,7 @@ import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
 import { forEachTest } from '../support/lifetime.ts'
-import { createFolder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
+import { createFolder, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 let reader: RequestReader
 const folder = forEachTest(createFolder)
@@ -76,7 +76,7 @@ const ROWS: Partial<OpenRow & Outcome>[] = [
   { keyId: 'key-b', model: 'acme/large' },
   { teamId: 'team-a', model: 'acme/[x]?' },
   { model: 'other/large', upstream: 'spare', status: 'failed', errorCode: 'upstream_timeout' },
-  { user: 'ada', status: 'cut' },
+  { user: 'ada', status: 'cut', endpoint: 'messages' },
 ]
 
 test.each<[RequestFilter, number[]]>([
@@ -89,6 +89,7 @@ test.each<[RequestFilter, number[]]>([
   [{ model: 'acme/x?' }, []],
   [{ upstream: 'spare' }, [2]],
   [{ statuses: ['failed', 'cut'] }, [3, 2]],
+  [{ endpoint: 'messages' }, [3]],
   [{ user: 'ada' }, [3]],
   [{ user: 'ada', statuses: ['ok'] }, []],
   [{ errorCode: 'upstream_timeout' }, [2]],
@@ -101,7 +102,16 @@ test.each<[RequestFilter, number[]]>([
 describe('a request', () => {
   const id = '0193a1b2c3d47e5f8a9b0c1d2e3f4a5b'
   const other = '0193a1b2ffff7e5f8a9b0c1d2e3f0000'
-  beforeEach(() => put({ id, upstreamRequestId: 'req-of-acme' }, { id: other }))
+  /** Of the last call; it has as many digits as ours. */
+  const OF_OPENAI = `req_${'c0ffee00'.repeat(4)}`
+  beforeEach(() => {
+    put({ id: other })
+    const row = toSettled(toOpen({ id }), { upstreamRequestId: OF_OPENAI, attempts: 2 })
+    const calls = ['req-of-acme', OF_OPENAI].map((upstreamRequestId, at) =>
+      toSettledCall(toCall(row, at + 1), { upstreamRequestId }),
+    )
+    createLedgerWriter(folder.database).apply([settling(row, calls)])
+  })
 
   test.each([
     id,
@@ -116,6 +126,7 @@ describe('a request', () => {
     '0193a1b2c3',
     'req_0193a1b2c',
     'req-of-acme',
+    OF_OPENAI,
   ])('is found by %j', async (text) => expect((await findRequest(reader, text)).id).toBe(id))
 
   test('is found while it is open', async () => {
@@ -148,7 +159,6 @@ describe('a request', () => {
       `${what} before 2026-11-21T13:00:00.000Z were removed, as set by \`serve --retention\`.`,
     ])
     expect(await failure(mintId(untilMs))).toEqual(['request_not_found', expect.stringMatching(/not found\.$/)])
-    expect(await failure('0'.repeat(32))).toEqual(['request_not_found', expect.stringMatching(/not found\.$/)])
     expect(await failure('ffff')).toEqual([
       'request_not_found',
       expect.stringContaining('requests before 2026-11-21T13:00'),

@@ -1,6 +1,7 @@
 /** One request: its calls, tokens, and cost breakdown. */
 
 import type { ChargeDocument } from '../../documents/request.ts'
+import { explainError, toReason, toUpstreamFailure } from '../../domain/request-errors.ts'
 import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
@@ -8,13 +9,15 @@ import { toExactCount, toExactMoney, toLatency } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import type { PageProps } from '../shell/pages.ts'
 import { toCurl } from '../snippets/snippets.ts'
-import { CopyButton } from '../ui/controls.tsx'
+import { CopyButton, Id } from '../ui/controls.tsx'
 import { Latency, Money, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Unread } from '../ui/notice.tsx'
 import { Headline } from '../ui/resource.tsx'
-import { Tokens, useRequest } from './page.tsx'
+import { useRequest } from './data.ts'
+import { Tokens } from './page.tsx'
 import {
   BASES,
+  FAULTS,
   REASONS,
   STATUS_KINDS,
   STATUS_TEXTS,
@@ -47,7 +50,6 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
     {request.status === 'open' && <Again id={request.id} />}
     <p class="request-line">
       <State kind={STATUS_KINDS[request.status]}>{STATUS_TEXTS[request.status]}</State>
-      {request.error_code !== null && <span>{toFailureText(request)}</span>}
       <span>
         <code>{request.model}</code> → {request.upstream}
       </span>
@@ -60,6 +62,7 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
         <When ms={request.created_ms} />
       </span>
     </p>
+    <ErrorPanel of={request} />
     <Headline
       of={[
         ['Cost', <Money key="cost" nanoUsd={request.cost_nano_usd} isEstimated={request.estimated === 1} />],
@@ -88,6 +91,26 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
     </footer>
   </div>
 )
+
+function ErrorPanel({ of: request }: { of: ChargeDocument }) {
+  const error = explainError(request)
+  return (
+    error && (
+      <section class="panel request-error">
+        <h2>{error.what}</h2>
+        <p>{error.next}</p>
+        <p class="dim">
+          Cause: {FAULTS[error.fault]}
+          {request.error_code !== null && (
+            <>
+              . Error: <code>{toFailureText(request)}</code>
+            </>
+          )}
+        </p>
+      </section>
+    )
+  )
+}
 
 /** An example for the same model: the prompt was not stored. */
 const toAgain = ({ model }: ChargeDocument) =>
@@ -195,6 +218,11 @@ function Calls({ of: request }: { of: ChargeDocument }) {
                 {call.number > 1 && <span>{REASONS[call.reason]}</span>}
                 <State kind={STATUS_KINDS[call.status]}>{STATUS_TEXTS[call.status]}</State>
                 <span class="dim">{toCallText(call)}</span>
+                {call.upstream_request_id !== null && (
+                  <span class="dim">
+                    upstream's ID <Id id={call.upstream_request_id} />
+                  </span>
+                )}
               </p>
               <div class="call-room" aria-hidden="true">
                 <span class="call-waiting" style={{ left: `${start}%`, width: `${waiting}%` }} />
@@ -212,9 +240,17 @@ function Calls({ of: request }: { of: ChargeDocument }) {
   )
 }
 
+function toCallFailure({ status, http_status: httpStatus, error_code: errorCode }: Call): string {
+  const reason = toReason({ status, httpStatus, errorCode })
+  if (reason !== null) return toUpstreamFailure(reason)
+  return errorCode === 'aborted'
+    ? 'ended by Tollgate'
+    : toFailureText({ http_status: httpStatus, error_code: errorCode })
+}
+
 const toCallText = (call: Call) =>
   [
-    toFailureText(call),
+    toCallFailure(call),
     call.first_token_ms !== null && `first token after ${toLatency(call.first_token_ms)}`,
     call.duration_ms !== null && `${call.status === 'ok' ? 'total' : 'ended after'} ${toLatency(call.duration_ms)}`,
   ]

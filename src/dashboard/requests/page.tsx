@@ -2,35 +2,29 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { RequestDocument } from '../../documents/request.ts'
-import { REQUEST_FILTERS } from '../../domain/report-filters.ts'
+import { explainError } from '../../domain/request-errors.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { api, ask } from '../api/client.ts'
-import { nowMs, updateNow } from '../api/clock.ts'
+import { updateNow } from '../api/clock.ts'
 import { returns } from '../api/connection.ts'
-import { useLoaded, useNewest } from '../api/loaded.ts'
+import { useNewest } from '../api/loaded.ts'
 import { resume } from '../api/resume.ts'
-import { isMember } from '../api/session.ts'
-import { toMoment } from '../figures/figures.ts'
-import { useKeys, useModels } from '../keys/data.ts'
+import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
-import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
-import { Button, Code } from '../ui/controls.tsx'
+import { Button, ButtonLink, Code } from '../ui/controls.tsx'
 import { Count, Latency, Money, State, When } from '../ui/figure.tsx'
 import { Empty, Unread } from '../ui/notice.tsx'
-import { Choice, type Column, type Option, Table, withChosen } from '../ui/table.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { toCsvAddress, toLiveAddress, useRequests } from './data.ts'
+import { Filters } from './filters.tsx'
 import {
   FILTER_NAMES,
   merge,
   type RequestFilters,
-  STATES,
   STATUS_KINDS,
   STATUS_TEXTS,
-  TIMES,
   toExampleModel,
   toFailureText,
-  toListQuery,
-  toLiveQuery,
 } from './words.ts'
 
 export function RequestsPage() {
@@ -44,11 +38,25 @@ export function RequestsPage() {
   const page = useNewest(data)
   const rows = page === null ? [] : toShown(mayFollow ? arrived : [], page.requests)
   return (
-    <Page title="Requests" actions={mayFollow && <Live state={state} isWanted={isWanted} />}>
+    <Page
+      title="Requests"
+      actions={
+        <>
+          {rows.length > 0 && (
+            <ButtonLink href={toCsvAddress(filters)} download>
+              Export CSV
+            </ButtonLink>
+          )}
+          {mayFollow && <Live state={state} isWanted={isWanted} />}
+        </>
+      }
+    >
       <Unread of={page} problem={problem} retry={reload} />
       {page !== null && (
         <>
-          <Fields of={filters} />
+          {(rows.length > 0 || isNarrow(filters) || before !== null || query.value.has('id')) && (
+            <Filters of={filters} />
+          )}
           {rows.length > 0 ? (
             <Table
               caption="Requests"
@@ -62,7 +70,9 @@ export function RequestsPage() {
           )}
           <nav class="pager" aria-label="Pagination">
             {before !== null && <a href={toHrefWith({ before: null })}>Newest</a>}
-            {page.next !== null && <a href={toHrefWith({ before: page.next })}>Older</a>}
+            {page.next !== null && (
+              <a href={toHrefWith({ before: page.next })}>{page.scanned === null ? 'Older' : 'Search older'}</a>
+            )}
             {page.scanned !== null && (
               <span class="dim">
                 Searched the last <Count count={page.scanned} /> requests. Older ones may match.
@@ -117,39 +127,6 @@ const toExample = (model: string) => `curl ${location.origin}/v1/chat/completion
   -H "Authorization: Bearer $TOLLGATE_KEY" -H "Content-Type: application/json" \\
   -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`
 
-/** Links from the overview have times in ms. */
-const toTimeText = (word: string, text: string) =>
-  /^\d+$/.test(text) ? `${word} ${toMoment(Number(text), nowMs.value)}` : text
-
-function Fields({ of: filters }: { of: RequestFilters }) {
-  const keys = useKeys().data ?? []
-  const models = useModels().data ?? []
-  const toChoice = (name: 'state' | 'since' | 'until', label: string, options: readonly Option[], text?: string) => (
-    <Choice
-      name={name}
-      restarts="before"
-      label={label}
-      value={filters[name]}
-      options={withChosen(options, filters[name], text)}
-    />
-  )
-  return (
-    <Narrow
-      of={toFilters(REQUEST_FILTERS, query.value)}
-      offered={[
-        ['key', keys.map(({ id, name }) => [id, name])],
-        ['model', models.map(({ slug }) => [slug, slug])],
-      ]}
-      all={isNarrow(filters) ? toHref('/requests') : null}
-      restarts="before"
-    >
-      {toChoice('state', 'Status', STATES)}
-      {toChoice('since', 'Period', TIMES, toTimeText('Since', filters.since))}
-      {filters.until !== '' && toChoice('until', 'Until', [['', 'No end']], toTimeText('Until', filters.until))}
-    </Narrow>
-  )
-}
-
 const isNarrow = (filters: RequestFilters) => Object.values(filters).some((value) => value !== '')
 
 export const Tokens = ({ of }: { of: Pick<RequestDocument, 'prompt_tokens' | 'completion_tokens'> }) => (
@@ -157,6 +134,17 @@ export const Tokens = ({ of }: { of: Pick<RequestDocument, 'prompt_tokens' | 'co
     <Count count={of.prompt_tokens} /> → <Count count={of.completion_tokens} />
   </>
 )
+
+function ErrorNote({ of }: { of: RequestDocument }) {
+  const error = explainError(of)
+  return (
+    error && (
+      <span class="error-note">
+        {error.what} <code>{toFailureText(of)}</code>
+      </span>
+    )
+  )
+}
 
 const COLUMNS: readonly Column<RequestDocument>[] = [
   {
@@ -172,9 +160,10 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
     name: 'status',
     title: 'Status',
     cell: (request) => (
-      <span title={toFailureText(request) || undefined}>
+      <>
         <State kind={STATUS_KINDS[request.status]}>{STATUS_TEXTS[request.status]}</State>
-      </span>
+        <ErrorNote of={request} />
+      </>
     ),
   },
   { name: 'key', title: 'Key', cell: ({ key, key_id }) => key ?? `…${key_id.slice(-8)}` },
@@ -214,29 +203,12 @@ const COLUMNS: readonly Column<RequestDocument>[] = [
   { name: 'at', title: 'When', isFigure: true, cell: ({ created_ms }) => <When ms={created_ms} /> },
 ]
 
-const PAGE_ROWS = 50
 /** Arriving requests replace the oldest beyond this. */
 const MAX_ROWS = 100
-/** Reload interval of a request in progress. */
-const FRESH_MS = 3_000
 /** Limits redraws when many requests finish at once. */
 const DRAWN_EVERY_MS = 500
 /** Reloads the list this long after the last dropped event. */
 const CALM_MS = 2_000
-
-const useRequests = (filters: RequestFilters, before: string | null) => {
-  const query = toListQuery(filters, before, PAGE_ROWS)
-  return useLoaded(`requests?${JSON.stringify(query)}`, () =>
-    ask(isMember() ? api.own.requests.get({ query }) : api.requests.get({ query })),
-  )
-}
-
-export const useRequest = (id: string, isOpen: boolean) =>
-  useLoaded(
-    `requests/${id}`,
-    () => ask(isMember() ? api.own.requests({ id }).get() : api.requests({ id }).get()),
-    isOpen ? { everyMs: FRESH_MS } : {},
-  )
 
 /**
  * `busy`: events were dropped, so the list has gaps; `waiting`: the browser is reconnecting; `refused`: the server's limit of viewers is
@@ -258,8 +230,7 @@ interface Arrived {
 function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void) {
   const [arrived, setArrived] = useState<Arrived>({ of: '', rows: [] })
   const [state, setState] = useState<LiveState>('off')
-  const query = new URLSearchParams(Object.entries(toLiveQuery(filters)).map(([name, value]) => [name, String(value)]))
-  const address = `/admin/api/${isMember() ? 'own/' : ''}requests/live?${query}`
+  const address = toLiveAddress(filters)
   const latest = useRef(reload)
   latest.current = reload
   useEffect(() => {

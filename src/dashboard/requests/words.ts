@@ -3,9 +3,11 @@
 import type { ChargeDocument } from '../../documents/request.ts'
 import { keysOf } from '../../domain/json.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
+import type { Fault } from '../../domain/request-errors.ts'
 import { capitalize } from '../../domain/text.ts'
+import { toPastMs } from '../../domain/time.ts'
 import { toDoubt } from '../../domain/usage.ts'
-import { toExactCount, toPerMillion } from '../figures/figures.ts'
+import { toExactCount, toMoment, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
@@ -20,6 +22,13 @@ export const REASONS: Readonly<Record<Call['reason'], string>> = {
   fan_out: 'one of several choices',
   schema: 'retry: the response did not match the schema',
   within: 'another model, called by the upstream itself',
+}
+
+export const FAULTS: Readonly<Record<Fault, string>> = {
+  client: 'the client',
+  limit: 'a limit set in Tollgate',
+  upstream: 'the upstream',
+  tollgate: 'Tollgate',
 }
 
 /** Charge basis of calls that are not charged by tokens. */
@@ -123,12 +132,59 @@ export const STATES = [
   ...REQUEST_STATUSES.map((status) => [status, STATUS_TEXTS[status]] as const),
 ] as const
 
-export const TIMES = [
-  ['', 'Any time'],
-  ['1h', 'Last hour'],
-  ['24h', 'Last 24 hours'],
-  ['7d', 'Last 7 days'],
+export const CUSTOM = 'custom'
+
+/** Spans as the API takes them, so that a link means the same on another day. */
+export const PERIODS = [
+  { name: '', title: 'Any time', since: '', until: '' },
+  { name: '1h', title: 'Last hour', since: '1h', until: '' },
+  { name: '24h', title: 'Last 24 hours', since: '24h', until: '' },
+  { name: 'today', title: 'Today (UTC)', since: 'today', until: '' },
+  { name: 'yesterday', title: 'Yesterday (UTC)', since: 'yesterday', until: 'today' },
+  { name: '7d', title: 'Last 7 days', since: '7d', until: '' },
+  { name: CUSTOM, title: 'Custom', since: '24h', until: '' },
 ] as const
+
+type Span = Pick<RequestFilters, 'since' | 'until'>
+
+export const spanOf = ['since', 'until'] as const
+
+export const toPeriod = ({ since, until }: Span): string =>
+  PERIODS.find((one) => one.name !== CUSTOM && one.since === since && one.until === until)?.name ?? CUSTOM
+
+const MS = /^\d{10,15}$/
+
+const toTimeMs = (text: string, nowMs: number) => (MS.test(text) ? Number(text) : toPastMs(text, nowMs))
+
+/** `2026-11-22T14:00`, UTC; '' for none. */
+export function toInputTime(text: string, nowMs: number): string {
+  const ms = text === '' ? null : toTimeMs(text, nowMs)
+  return ms === null ? '' : new Date(ms).toISOString().slice(0, 16)
+}
+
+/** A custom period begins as the one that was shown. */
+export function toPeriodValue(name: string, before: Span, nowMs: number): Span {
+  const { since, until } = PERIODS.find((one) => one.name === name) ?? PERIODS[0]
+  if (name !== CUSTOM) return { since, until }
+  return { since: toInputTime(before.since || since, nowMs), until: toInputTime(before.until, nowMs) }
+}
+
+/** In either order. */
+export function toCustom(since: string, until: string): Span {
+  return until !== '' && until < since ? { since: until, until: since } : { since, until }
+}
+
+/** '' without a period. */
+export function toPeriodText(span: Span, nowMs: number): string {
+  const known = PERIODS.find(({ name }) => name !== '' && name === toPeriod(span))
+  if (known === undefined || known.name !== CUSTOM) return known?.title ?? ''
+  const [since, until] = spanOf.map((name) => {
+    const ms = span[name] === '' ? null : toTimeMs(span[name], nowMs)
+    return ms === null ? span[name] : toMoment(ms, nowMs, 'UTC')
+  }) as [string, string]
+  if (since === '') return `Until ${until} UTC`
+  return until === '' ? `Since ${since} UTC` : `${since} to ${until} UTC`
+}
 
 /** Live requests have no time filter. */
 export const toLiveQuery = ({ state, since, until, ...named }: RequestFilters) => ({
@@ -136,10 +192,10 @@ export const toLiveQuery = ({ state, since, until, ...named }: RequestFilters) =
   ...(state === 'errors' ? { errors: true } : toGiven({ status: state })),
 })
 
-export const toListQuery = (filters: RequestFilters, before: string | null, limit: number) => ({
+export const toListQuery = (filters: RequestFilters, before: string | null, limit?: number) => ({
   ...toLiveQuery(filters),
   ...toGiven({ since: filters.since, until: filters.until, before: before ?? '' }),
-  limit,
+  ...(limit === undefined ? {} : { limit }),
 })
 
 /** Merges live and loaded requests by ID, newest first. */

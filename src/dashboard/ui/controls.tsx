@@ -23,6 +23,7 @@ interface LinkProps extends Looks {
   href: string
   target?: '_blank'
   rel?: 'noopener'
+  download?: boolean
   /** True if the shortcut `n` clicks it. */
   'data-new'?: boolean
 }

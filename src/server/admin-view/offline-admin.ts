@@ -86,7 +86,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     refresh: async () => {},
     ...deps.serving,
   }
-  const own: Omit<AdminDeps, 'changes' | 'modelLists'> = {
+  const own: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'> = {
     store,
     vault,
     identity,

@@ -2,7 +2,7 @@
 
 import type { WantedPage } from '../../admin/deps.ts'
 import { toAuditPageDocument } from '../../documents/audit.ts'
-import { toChargeDocument, toNames, toRequestPageDocument } from '../../documents/request.ts'
+import { toChargeDocument, toNames, toRequestPageDocument, toRequestsCsv } from '../../documents/request.ts'
 import { toFailuresDocument, toUsageDocument } from '../../documents/usage.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { ServiceError, type ServiceFailure } from '../../domain/service-error.ts'
@@ -10,7 +10,7 @@ import { type AuditOptions, listAudit } from '../../keys/audit-log.ts'
 import { readSpent, type Spent } from '../../keys/spend-status.ts'
 import { readCharge } from '../../ledger/charge.ts'
 import { type FailuresOptions, reportFailures } from '../../ledger/failures.ts'
-import { findOwnRequest, toOwnFilter, toOwnRows, toRequestFilter } from '../../ledger/report-filter.ts'
+import { toOwnFilter, toOwnRows, toRequestFilter } from '../../ledger/report-filter.ts'
 import { findRequest, listRequests } from '../../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../../ledger/usage.ts'
 import type { Configuration, KeyRows } from '../../store/config-store.ts'
@@ -22,6 +22,7 @@ export type Question =
   | { kind: 'usage'; options: UsageOptions }
   | { kind: 'failures'; options: FailuresOptions }
   | { kind: 'requests'; wanted: WantedPage }
+  | { kind: 'csv'; wanted: WantedPage }
   | { kind: 'request'; id: string }
   | { kind: 'audit'; options: AuditOptions }
 
@@ -39,6 +40,7 @@ export interface ReportRequest {
 export type ReportReply =
   | { kind: 'spent'; spent: Spent }
   | { kind: 'document'; json: string }
+  | { kind: 'csv'; text: string; rows: number; next: string | null }
   | { kind: 'refused'; failure: ServiceFailure; message: string }
   | { kind: 'failed'; error: string }
 
@@ -88,21 +90,23 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const found = await reportFailures(opened.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
-      case 'requests': {
+      case 'requests':
+      case 'csv': {
         const { limit, before, sinceMs, untilMs, ...wanted } = question.wanted
         const rows = limited(await readRows(opened))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
         const page = await listRequests(opened.requests, options, looks)
-        return toDocument(toRequestPageDocument(page, toNames(rows)))
+        const names = toNames(rows)
+        if (question.kind === 'requests') return toDocument(toRequestPageDocument(page, names))
+        const text = toRequestsCsv(page, names, before === undefined)
+        return { kind: 'csv', text, rows: page.requests.length, next: page.next }
       }
       case 'request': {
         const reader = opened.requests
         const rows = limited(await readRows(opened))
-        const found =
-          ownerId === undefined
-            ? await findRequest(reader, question.id, looks)
-            : await findOwnRequest(reader, question.id, rows)
+        const { ownKeys } = { ownKeys: undefined, ...toFilter(rows) }
+        const found = await findRequest(reader, question.id, looks, ownKeys)
         return toDocument(toChargeDocument(await readCharge(reader, found), toNames(rows)))
       }
       case 'audit': {

@@ -75,6 +75,11 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
     failures: (asker, options) =>
       askDocument(asker, { kind: 'failures', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
     requests: (asker, wanted) => askDocument(asker, { kind: 'requests', wanted }),
+    async requestsCsv(asker, wanted) {
+      const reply = await ask(asker, { kind: 'csv', wanted })
+      if (reply.kind !== 'csv') throw new Error(NO_ANSWER)
+      return reply
+    },
     request: (asker, id) => askDocument(asker, { kind: 'request', id }),
     audit: (asker, options) => askDocument(asker, { kind: 'audit', options }),
   }

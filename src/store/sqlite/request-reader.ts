@@ -33,7 +33,8 @@ const CALL = selection(Object.keys(getTableColumns(calls)))
 
 type Value = string | number
 
-function toSearchConditions(search: RequestSearch): { sql: string; values: Value[] } {
+/** @param first, end range of the request's ID */
+function toSearchConditions(search: RequestSearch, first: string, end: string): { sql: string; values: Value[] } {
   const conditions: string[] = []
   const values: Value[] = []
   const add = (sql: string, ...given: readonly (Value | undefined)[]) => {
@@ -41,17 +42,23 @@ function toSearchConditions(search: RequestSearch): { sql: string; values: Value
     conditions.push(sql)
     values.push(...(given as Value[]))
   }
-  const { ownKeys, model, statuses, idEnd } = search
+  const { ownKeys, model, statuses, id } = search
   if (ownKeys) add(`key_id IN (${placeholders(ownKeys)})`, ...ownKeys)
   for (const name of EXACT_FILTERS) add(`${EXACT[name]} = ?`, search[name])
   add('model GLOB ?', model === undefined ? model : toGlob(model))
   if (statuses) add(`status IN (${placeholders(statuses)})`, ...statuses)
   add('created_ms >= ?', search.sinceMs)
   add('created_ms < ?', search.untilMs)
-  if (idEnd !== undefined) add('substr(id, ?) = ?', -idEnd.length, idEnd)
-  add('upstream_request_id = ?', search.upstreamRequestId)
+  if (id) {
+    const { end: digits = '-', ofUpstream } = id
+    add(`(substr(id, ?) = ? OR ${OF_UPSTREAM})`, -digits.length, digits, ofUpstream, first, end, ofUpstream)
+  }
   return { sql: conditions.map((condition) => ` AND ${condition}`).join(''), values }
 }
+
+/** The ID that the upstream gave the last call, or another one. */
+const OF_UPSTREAM =
+  'upstream_request_id = ? OR id IN (SELECT request_id FROM calls WHERE request_id >= ? AND request_id < ? AND upstream_request_id = ?)'
 
 export function createRequestReader(sqlite: Database): RequestReader {
   const oldestOf = sqlite.query<{ id: string }, [string, string, number]>(
@@ -69,7 +76,7 @@ export function createRequestReader(sqlite: Database): RequestReader {
       const last = untilMs === undefined ? AFTER_ALL : toIdAfter(untilMs + SLACK_MS)
       const end = before !== null && before < last ? before : last
       const next = oldestOf.get(first, end, size - 1)?.id ?? null
-      const { sql, values } = toSearchConditions(search)
+      const { sql, values } = toSearchConditions(search, next ?? first, end)
       const rows = sqlite
         .query<StoredRequest, Value[]>(
           `SELECT ${REQUEST} FROM requests WHERE id >= ? AND id < ?${sql} ORDER BY id DESC LIMIT ?`,
