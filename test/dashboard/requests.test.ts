@@ -4,12 +4,16 @@ import {
   FILTER_NAMES,
   merge,
   toCallBars,
+  toCustom,
   toEachText,
   toExampleModel,
   toFailureText,
   toKindText,
   toListQuery,
   toLiveQuery,
+  toPeriod,
+  toPeriodText,
+  toPeriodValue,
   toUnpricedText,
 } from '../../src/dashboard/requests/words.ts'
 
@@ -38,6 +42,30 @@ describe('the bars of calls', () => {
       expect(waiting).toBeGreaterThan(0)
       expect(start + waiting + answering).toBeLessThanOrEqual(100)
     }
+  })
+})
+
+describe('the period of the list', () => {
+  const NOW = Date.UTC(2026, 10, 28, 12)
+  const [yesterday, custom] = [
+    { since: 'yesterday', until: 'today' },
+    { since: '2026-11-27T14:00', until: '' },
+  ]
+
+  test('is one that has a name, or two times in UTC', () => {
+    expect([yesterday, custom, { since: '', until: '' }].map(toPeriod)).toEqual(['yesterday', 'custom', ''])
+    expect(toPeriodText(yesterday, NOW)).toBe('Yesterday (UTC)')
+    expect(toPeriodText(custom, NOW)).toBe('Since Nov 27, 14:00 UTC')
+    expect(toPeriodText({ since: String(NOW - 3_600_000), until: '2026-11-28T12:00' }, NOW)).toBe(
+      'Nov 28, 11:00 to Nov 28, 12:00 UTC',
+    )
+    expect(toPeriodText({ since: '', until: '' }, NOW)).toBe('')
+  })
+
+  test('begins to be custom as the one that was shown, and takes times in either order', () => {
+    expect(toPeriodValue('custom', yesterday, NOW)).toEqual({ since: '2026-11-27T00:00', until: '2026-11-28T00:00' })
+    expect(toPeriodValue('yesterday', custom, NOW)).toEqual(yesterday)
+    expect(toCustom('2026-11-28T12:00', '2026-11-27T12:00').since).toBe('2026-11-27T12:00')
   })
 })
 

@@ -1,7 +1,13 @@
-/** Requests as they end, one explained, and the overview of all, as a person looks at them. */
+/** Requests as they end, what failed yesterday, one explained, and the overview of all, as a person looks at them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { dayOf } from '../../../src/domain/time.ts'
+import { databasePath } from '../../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
+import { openDatabase } from '../../../src/store/sqlite/open.ts'
 import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { settling, toCall, toOpen, toSettled, toSettledCall } from '../../ledger/fixture.ts'
 
 describe.skipIf(hasNoChromium)('in a browser', () => {
   let browsing: Browsing
@@ -90,5 +96,57 @@ describe.skipIf(hasNoChromium)('in a browser', () => {
     await page.getByRole('link', { name: '2', exact: true }).click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
     await page.locator('tbody tr').nth(1).waitFor()
+  })
+
+  /** As its provider refuses a wrong credential. */
+  function putFailedYesterday(): string {
+    const open = toOpen({ createdMs: dayOf(Date.now()) - 3_600_000, model: 'acme/large', upstream: 'acme' })
+    const call = toSettledCall(toCall(open, 1, { upstream: 'acme' }), {
+      ...{ status: 'failed', errorCode: 'status', httpStatus: 401, upstreamRequestId: 'of-acme' },
+    })
+    const row = toSettled(open, { status: 'failed', httpStatus: 502, errorCode: 'upstream_failed' })
+    const database = openDatabase(databasePath(join(browsing.place.folder, 'data')), { busyMs: 5_000 })
+    createLedgerWriter(database).apply([settling(row, [call])])
+    database.close()
+    return row.id
+  }
+
+  test('what failed yesterday and why is said after two choices and a click, and exported', async () => {
+    const id = putFailedYesterday()
+    await visit.open('/requests', 'Requests')
+    await page.getByLabel('Status').selectOption({ label: 'Errors' })
+    await page.getByLabel('Period').selectOption({ label: 'Yesterday (UTC)' })
+    await page.getByText('Upstream acme returned 401.').waitFor()
+    expect(page.url()).toEndWith('/requests?state=errors&since=yesterday&until=today')
+    await expectAccessible(page)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Export CSV' }).click(),
+    ])
+    expect(await Bun.file(await download.path()).text()).toContain('502,upstream_failed,Upstream acme returned 401.')
+    await page.getByRole('link', { name: 'acme/large' }).click()
+    await page.getByText('Check the credential of upstream acme.').waitFor()
+    expect(page.url()).toEndWith(`/requests/${id}`)
+    await expectAccessible(page)
+    await page.goBack()
+    await page.getByRole('link', { name: 'Remove filter Errors' }).click()
+    await page.getByRole('button', { name: 'More filters' }).click()
+    await page.getByLabel('Upstream').selectOption({ label: 'demo' })
+    await page.getByText('No matching requests.').waitFor()
+    await expectAccessible(page)
+  })
+
+  test('a request is found by any ID that somebody has of it', async () => {
+    const id = putFailedYesterday()
+    for (const text of [`chatcmpl-${id}`, id.slice(-8)]) {
+      await visit.open('/requests', 'Requests')
+      await page.keyboard.press('/')
+      await page.keyboard.type(text)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { level: 1, name: `Request …${id.slice(-8)}` }).waitFor()
+    }
+    await visit.open('/requests?id=ffffffff', 'Requests')
+    await page.getByText("Request 'ffffffff' not found.").waitFor()
+    await expectAccessible(page)
   })
 })
