@@ -4,7 +4,7 @@
  */
 import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core'
 import { PASSWORD } from '../browser/browsing.ts'
-import { CHROMIUM } from '../browser/chromium.ts'
+import { CHROMIUM } from '../browser/engine.ts'
 import type { History } from './history.ts'
 import { type JsonResult, loadJson } from './json-load.ts'
 import { CONNECTIONS, serve, writePast } from './past.ts'

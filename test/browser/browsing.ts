@@ -1,20 +1,15 @@
 /**
- * People before the dashboard of the built binary, in Chromium. Whatever the browser complains of fails the test: an error in the console, a
- * request that failed, something that the policy of the page forbids. Where there is no Chromium the tests are left out, with a word.
+ * People before the dashboard of the built binary, in Chromium or Firefox. Whatever the browser complains of fails the test: an error in the
+ * console, a request that failed, something that the policy of the page forbids. Without a browser the tests are skipped, with a word.
  */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { BrowserContext, Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
-import { CHROMIUM } from './chromium.ts'
+import { type Colors, createEngine } from './engine.ts'
 
-/** For `describe.skipIf`. */
-export const hasNoChromium = !CHROMIUM
-if (hasNoChromium)
-  console.warn(
-    'The tests of the dashboard in a browser are left out: there is no Chromium here (apt-get install chromium).',
-  )
+export { hasNoBrowser } from './engine.ts'
 
 export const PASSWORD = 'a long way to the sea'
 
@@ -33,7 +28,7 @@ export interface Visit {
 interface VisitOptions {
   /** The name of this machine, where its address will not do. */
   host?: 'localhost'
-  colours?: 'light' | 'dark'
+  colours?: Colors
   /** CSS pixels; a phone has 390. */
   width?: number
   /** The origin of another site that is visited, too; what the browser complains of there is its own affair. */
@@ -66,17 +61,14 @@ export async function startBrowsing(
   prepare?: (dataFolder: string) => Promise<void>,
 ): Promise<Browsing> {
   const place = createWorkplace()
-  const isRoot = process.getuid?.() === 0
-  let browser: Browser | null = null
+  const engine = createEngine()
   try {
-    browser = await chromium.launch({ executablePath: String(CHROMIUM), args: isRoot ? ['--no-sandbox'] : [] })
     await prepare?.(join(place.folder, 'data'))
     const server = await place.serve(args, options)
     const { origin } = new URL(server.baseUrl)
-    const opened = browser
     return {
       ...{ place, server, origin },
-      visit: ({ host = '127.0.0.1', ...options } = {}) => visit(opened, origin.replace('127.0.0.1', host), options),
+      visit: ({ host = '127.0.0.1', ...options } = {}) => visit(engine, origin.replace('127.0.0.1', host), options),
       async setUp({ page, open }, name, title = 'Start') {
         const { stdout } = await place.run('admin', 'code')
         await open(`/setup#${stdout.trim()}`, 'Set up the dashboard')
@@ -86,33 +78,31 @@ export async function startBrowsing(
         await page.getByRole('heading', { level: 1, name: title }).waitFor()
       },
       async close() {
-        await opened.close()
+        await engine.close()
         await place.close()
       },
     }
   } catch (error) {
-    await browser?.close()
+    await engine.close()
     await place.close()
     throw error
   }
 }
 
 async function visit(
-  browser: Browser,
+  engine: ReturnType<typeof createEngine>,
   origin: string,
   { colours = 'light', width = 1_280, elsewhere, outage, state }: VisitOptions = {},
 ) {
-  const context = await browser.newContext({
-    colorScheme: colours,
+  const context = await engine.newContext(colours, {
     viewport: { width, height: width < 500 ? 844 : 800 },
-    permissions: ['clipboard-read', 'clipboard-write'],
     ...(state && { storageState: state }),
   })
   context.setDefaultTimeout(10_000)
   const page = await context.newPage()
   const complaints: string[] = []
   const complain = (complaint: string) => {
-    if (outage?.isDown && complaint.includes('net::ERR_')) return
+    if (outage?.isDown && /net::ERR_|NS_ERROR_/.test(complaint)) return
     if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
   }
   page.on('console', (message) => {
@@ -127,7 +117,7 @@ async function visit(
   page.on('requestfailed', (request) => {
     // A page that is left ends what it was still reading.
     const reason = request.failure()?.errorText
-    if (reason !== 'net::ERR_ABORTED') complain(`${request.url()}: ${reason}`)
+    if (reason !== 'net::ERR_ABORTED' && reason !== 'NS_BINDING_ABORTED') complain(`${request.url()}: ${reason}`)
   })
   page.on('request', (request) => {
     const isOpening = elsewhere !== undefined && request.isNavigationRequest() && request.url().startsWith(elsewhere)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { APIError } from 'openai'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, expectWhole, hasNoChromium, startBrowsing, type Visit } from './browsing.ts'
+import { type Browsing, expectAccessible, expectWhole, hasNoBrowser, startBrowsing, type Visit } from './browsing.ts'
 
 const ask = (baseURL: string, apiKey: string) =>
   new OpenAI({ baseURL, apiKey, maxRetries: 0 }).chat.completions.create({
@@ -19,7 +19,7 @@ const refusalOf = (baseURL: string, apiKey: string) =>
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let page: Page

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -12,7 +12,7 @@ import {
 /** What is said of the field that has the focus. */
 const DESCRIBED = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent"
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let owner: Visit
   let state: Awaited<ReturnType<Visit['context']['storageState']>>

@@ -9,7 +9,7 @@ import {
   type Browsing,
   expectAccessible,
   expectWhole,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -140,7 +140,7 @@ async function expectFit(page: Page, path: string): Promise<void> {
   await expectAccessible(page)
 }
 
-describe.skipIf(hasNoChromium)('every page', () => {
+describe.skipIf(hasNoBrowser)('every page', () => {
   let empty: Scene
   let month: Scene
   beforeAll(async () => {

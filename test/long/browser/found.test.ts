@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -33,7 +33,7 @@ function startStudio() {
   }
 }
 
-const studio = hasNoChromium ? null : startStudio()
+const studio = hasNoBrowser ? null : startStudio()
 
 describe.skipIf(studio === null)('in a browser', () => {
   let browsing: Browsing

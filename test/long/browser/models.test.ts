@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -14,7 +14,7 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 
 const CREDENTIAL = 'sk-only-once-0123456789'
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let page: Page

@@ -1,13 +1,13 @@
 /** Signing in through an identity provider of another site, with its own pages on the way. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { findFreePort } from '../../support/free-port.ts'
 import { startOidcProvider } from '../../support/oidc-provider.ts'
 
 const CLIENT = { clientId: 'tollgate', clientSecret: 'a secret of ours' }
 const DOOR = 'Sign in with SSO'
 
-describe.skipIf(hasNoChromium)('through an identity provider', () => {
+describe.skipIf(hasNoBrowser)('through an identity provider', () => {
   let provider: Awaited<ReturnType<typeof startOidcProvider>>
   let browsing: Browsing
   beforeAll(async () => {

@@ -1,13 +1,13 @@
 /** The overview over two months of a made-up company: other times by dragging and by typing, back again, figures as tables and files. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { writeMonth } from '../../pictures/month.ts'
 
 const DAY_MS = 86_400_000
 const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let page: Page

@@ -4,7 +4,7 @@ import type { CDPSession } from 'playwright-core'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -20,7 +20,7 @@ const AUTHENTICATOR = {
   automaticPresenceSimulation: true,
 }
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let devtools: CDPSession

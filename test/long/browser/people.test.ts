@@ -1,10 +1,10 @@
 /** Teams, people and what they may, tokens, settings and the record of all that, as an owner and a member go through them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 
 const OWN_PASSWORD = 'another way to the sea'
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let owner: Visit
   let member: Visit

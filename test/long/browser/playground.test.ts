@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -42,7 +42,7 @@ const PIXEL = Buffer.from(
   'base64',
 )
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let upstream: ScriptedUpstream
   let browsing: Browsing
   let visit: Visit

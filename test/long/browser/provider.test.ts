@@ -1,7 +1,7 @@
 /** A provider with its models, added by keyboard and by click; a new model; and the test that asks for one token. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 
 const KEY = 'sk-right-0123456789'
 const URL_OF_IT = 'http://llm.example.com/v1'
@@ -31,7 +31,7 @@ const press = (page: Page, name: string | RegExp) => page.getByRole('button', { 
 const isChecked = (page: Page, name: string) =>
   page.locator('.offer', { hasText: name }).getByRole('checkbox').isChecked()
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let page: Page

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import {
   type Browsing,
   expectAccessible,
-  hasNoChromium,
+  hasNoBrowser,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -14,7 +14,7 @@ import {
 
 const OWNERS_ROUTE = '/reference?document=admin&route=getAdminApiAdmins'
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   beforeAll(async () => {

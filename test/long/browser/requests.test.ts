@@ -6,10 +6,10 @@ import { dayOf } from '../../../src/domain/time.ts'
 import { databasePath } from '../../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../../src/store/sqlite/open.ts'
-import { type Browsing, expectAccessible, hasNoChromium, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { settling, toCall, toOpen, toSettled, toSettledCall } from '../../ledger/fixture.ts'
 
-describe.skipIf(hasNoChromium)('in a browser', () => {
+describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let page: Page
