@@ -96,7 +96,7 @@ const Body = Type.Unsafe<New & { models?: Static<typeof Choice>[] }>(
   exactly({
     ...FIELDS,
     ...Made.properties,
-    models: Type.Optional(Type.Array(Choice, { maxItems: 500, description: 'Models to add, in the same change.' })),
+    models: Type.Optional(Type.Array(Choice, { maxItems: 1_000, description: 'Models to add, in the same change.' })),
   }),
 )
 

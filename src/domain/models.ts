@@ -6,7 +6,7 @@ import type { PricingItem } from './usage.ts'
 /** Catalog layers, weakest first. */
 export const ORIGIN_WORDS = {
   builtin: 'built-in',
-  discovered: 'discovered on this machine',
+  discovered: "from an upstream's list",
   file: 'catalog file',
   admin: 'set manually',
 } as const

@@ -16,6 +16,9 @@ export function Connect({ of: preset, initial }: { of: ShownPreset | null; initi
     },
   }
   const { values, problem, isBusy } = form
+  // What is usually missing; Enter then checks.
+  const first =
+    initial.base_url === '' ? 'base_url' : initial.credential === 'variable' || preset?.local ? 'id' : 'api_key'
   const isUnchecked = problem.value?.kind === 'list_failed'
   const hasVariable = initial.credential === 'variable' || draft.value.typed.credential !== undefined
   return (
@@ -51,7 +54,7 @@ export function Connect({ of: preset, initial }: { of: ShownPreset | null; initi
             type="password"
             autoComplete="new-password"
             hint="Stored encrypted and never shown again. Separate several with spaces."
-            autoFocus={initial.base_url !== ''}
+            autoFocus={first === 'api_key'}
             isCode
           />
         )}
@@ -61,7 +64,7 @@ export function Connect({ of: preset, initial }: { of: ShownPreset | null; initi
           label="Base URL"
           placeholder={toUrlExample(preset)}
           hint={preset === null ? 'Of an OpenAI-compatible API, usually ending in /v1.' : undefined}
-          autoFocus={initial.base_url === ''}
+          autoFocus={first === 'base_url'}
           isCode
         />
         <TextField
@@ -70,6 +73,7 @@ export function Connect({ of: preset, initial }: { of: ShownPreset | null; initi
           label="Name"
           placeholder="openai"
           hint="Used by routes and reports. Can't be changed later."
+          autoFocus={first === 'id'}
         />
         {(preset?.local !== false || values.value.base_url.trim() !== preset.base_url) && (
           <SwitchField

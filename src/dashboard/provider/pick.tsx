@@ -1,8 +1,8 @@
 /** The models that the provider lists, with known facts; what is unknown can be typed. */
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import type { ShownOffer } from '../../documents/offer.ts'
 import { count } from '../../domain/text.ts'
-import { toHref } from '../address/address.ts'
+import { setQuery, toHref } from '../address/address.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { toFeatures } from '../models/words.ts'
 import { Button } from '../ui/controls.tsx'
@@ -18,7 +18,7 @@ export function PickModels({ provider }: { provider: string | null }) {
   const form = useForm({}, async () => {
     if (names) await add(names)
   })
-  useEffect(() => document.querySelector<HTMLElement>('[data-search], [data-name]')?.focus(), [names === null])
+  useLayoutEffect(() => document.querySelector<HTMLElement>('[data-search], [data-name]')?.focus(), [names === null])
   if (names === null || upstream === null) return <Unread of={names} problem={problem} retry={reload} />
   const wrong = form.problem.value
   return (
@@ -65,7 +65,8 @@ function Offers({ of: offers, names, wrong }: OffersProps) {
     if (first === undefined) return
     toggle(first)
     announce(`${first.upstream_model} ${draft.value.picks.has(first.upstream_model) ? 'chosen' : 'not chosen'}.`)
-    event.target.select()
+    // The next Enter adds what was chosen.
+    setQuery({ search: null })
   }
   return (
     <>
@@ -88,7 +89,7 @@ function Offers({ of: offers, names, wrong }: OffersProps) {
       </ul>
       {shown.length === 0 && <p class="dim">No matching models.</p>}
       <p class="list-foot" aria-live="polite">
-        {shown.length} of {offers.length} shown, {picks.size} chosen. Prices are per million tokens.
+        {shown.length} of {offers.length} shown, {picks.size} chosen. Enter in the search chooses the first match.
       </p>
       <More rows={shown.length} most={most} setMost={setMost} />
     </>
@@ -131,7 +132,8 @@ interface ChoiceProps {
 
 function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
   const conflict = toConflict(name, choice, draft.value.picks, names)
-  const isPriced = offer === null || offer.pricing.length > 0
+  const isFree = draft.value.upstream?.local === true
+  const isPriced = isFree || offer === null || offer.pricing.length > 0
   const input = (field: keyof Choice, label: string, more: object = {}) => (
     <label>
       <span>{label}</span>
@@ -149,7 +151,7 @@ function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
   return (
     <div class="offer-fields">
       {input('slug', 'Offered as', { class: 'code-input', placeholder: 'vendor/model' })}
-      {(!isPriced || offer === null) && (
+      {(!isPriced || (offer === null && !isFree)) && (
         <>
           {input('prompt', 'Input, $ per million', { inputMode: 'decimal' })}
           {input('completion', 'Output, $ per million', { inputMode: 'decimal' })}
@@ -166,7 +168,13 @@ function ChoiceFields({ name, choice, names, wrong, offer }: ChoiceProps) {
       {!isPriced && choice.prompt === '' && choice.completion === '' && (
         <p class="hint">Price unknown: the model stays disabled until it has a price. 0 is free.</p>
       )}
-      {offer === null && <p class="hint">Not listed. Known prices are looked up if you leave them empty.</p>}
+      {offer === null && (
+        <p class="hint">
+          {isFree
+            ? 'Not listed. Free, because the upstream is local.'
+            : 'Not listed. Leave prices empty to look them up.'}
+        </p>
+      )}
     </div>
   )
 }

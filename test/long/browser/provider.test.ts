@@ -74,7 +74,6 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
       await keyboard.type(name)
       await keyboard.press('Enter')
     }
-    await page.getByLabel('Search models').fill('')
     await page.getByText('Price unknown: the model stays disabled').waitFor()
     await expectAccessible(page)
     await page.getByLabel('Input, $ per million').fill('1')
