@@ -9,6 +9,7 @@ import { Button, ButtonLink } from '../ui/controls.tsx'
 import { useEdit } from '../ui/edit.tsx'
 import { Form, SwitchField, TextField } from '../ui/form.tsx'
 import { Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
+import { moveBetween } from '../ui/table.tsx'
 import { SubPages } from '../ui/tabs.tsx'
 import { editSetting, readSetting, type Setting, useSettings } from './data.ts'
 import { toGroups, toPlace } from './words.ts'
@@ -32,7 +33,7 @@ export function SettingsPage() {
         {toGroups(settings ?? []).map(({ title, settings: ofGroup }) => (
           <section key={title}>
             <h2>{title}</h2>
-            <ul class="settings">
+            <ul class="settings" onKeyDown={moveBetween('li')}>
               {ofGroup.map((setting) => (
                 <Line key={setting.name} of={setting} />
               ))}
