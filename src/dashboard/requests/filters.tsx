@@ -181,7 +181,7 @@ function CustomPeriod({ of }: { of: RequestFilters }) {
   }
   return (
     // The key re-creates the form when the URL changes.
-    <form key={`${of.since} ${of.until}`} class="custom-range" onSubmit={send}>
+    <form key={`${of.since} ${of.until}`} class="custom-range period-form" onSubmit={send}>
       <label>
         From (UTC)
         <input type="datetime-local" name="since" defaultValue={from} required />

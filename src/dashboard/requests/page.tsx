@@ -58,13 +58,15 @@ export function RequestsPage() {
             <Filters of={filters} />
           )}
           {rows.length > 0 ? (
-            <Table
-              caption="Requests"
-              columns={COLUMNS}
-              rows={rows}
-              idOf={({ id }) => id}
-              isNew={({ id }) => arrived.some((one) => one.id === id)}
-            />
+            <div class="request-list">
+              <Table
+                caption="Requests"
+                columns={COLUMNS}
+                rows={rows}
+                idOf={({ id }) => id}
+                isNew={({ id }) => arrived.some((one) => one.id === id)}
+              />
+            </div>
           ) : (
             <NoRequests isNarrow={isNarrow(filters) || before !== null} />
           )}
