@@ -110,6 +110,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./audit.ts')).addCompact,
   },
   {
+    name: 'status',
+    summary: 'show whether the server is well, and what needs attention',
+    load: async () => (await import('./status.ts')).addStatus,
+  },
+  {
     name: 'doctor',
     summary: 'diagnose problems and suggest fixes; exits 1 on problems',
     load: async () => (await import('./doctor/doctor.ts')).addDoctor,

@@ -45,7 +45,7 @@ export const Finding = Type.Object({
 export type ShownFinding = Static<typeof Finding>
 
 export const Attention = Type.Object({
-  findings: Type.Array(Finding, { description: 'Problems first, then by kind.' }),
+  findings: Type.Array(Finding, { description: 'Problems first, then one of each kind.' }),
   more: Type.Array(Type.Object({ kind: wordOf(ATTENTION_KINDS), count: Count }), {
     description: 'Findings of a kind that are left out.',
   }),
@@ -68,7 +68,7 @@ export interface Seen {
   nowMs: number
   spenders: readonly Spender[] | null
   upstreams: readonly UpstreamStatus[]
-  status: Pick<StatusDocument, 'checks' | 'ledger' | 'lost'> | null
+  status: Pick<StatusDocument, 'checks' | 'ledger' | 'lost' | 'disk'> | null
   reasons: readonly Reason[]
   /** Of the last week. */
   hours: readonly Hour[] | null
@@ -118,6 +118,11 @@ function ofChecks(status: Seen['status'], name: string, action: Action): Found[]
       : [],
   )
 }
+
+const findDisk = ({ status }: Seen): Found[] =>
+  ofChecks(status, 'disk', SEE_SERVER).map((found) =>
+    status?.disk?.state === 'full' ? { ...found, severity: 'problem' } : found,
+  )
 
 function findLedger({ status, reasons }: Seen): Found[] {
   if (status === null || (status.ledger === 'ok' && status.lost === null)) return []
@@ -318,7 +323,7 @@ function findUnpriced({ unpriced }: Seen): Found[] {
 
 const FINDERS: Readonly<Record<AttentionKind, (seen: Seen) => Found[]>> = {
   ledger: findLedger,
-  disk: ({ status }) => ofChecks(status, 'disk', SEE_SERVER),
+  disk: findDisk,
   upstream: findUpstreams,
   credential: findCredentials,
   budget_spent: findSpent,
@@ -352,17 +357,23 @@ export function toAttention(
   kinds: readonly AttentionKind[] = ATTENTION_KINDS,
 ): AttentionDocument {
   const all = kinds.map((kind) => ({ kind, found: FINDERS[kind](seen) }))
-  const shown = all.flatMap(({ kind, found }) => found.slice(0, MAX_SHOWN).map((one) => toShown(kind, one, role)))
+  const shown = all.flatMap(({ kind, found }) =>
+    found.slice(0, MAX_SHOWN).map((one, place) => ({ place, finding: toShown(kind, one, role) })),
+  )
   const counted = (severity: Found['severity']) =>
     all.reduce((sum, { found }) => sum + found.filter((one) => one.severity === severity).length, 0)
+  // One of each kind first, so that many of one kind don't hide the others.
+  shown.sort((a, b) => rankOf(a.finding) - rankOf(b.finding) || a.place - b.place)
   return {
-    findings: shown.toSorted((a, b) => Number(a.severity === 'warning') - Number(b.severity === 'warning')),
+    findings: shown.map(({ finding }) => finding),
     more: all.flatMap(({ kind, found }) =>
       found.length > MAX_SHOWN ? [{ kind, count: found.length - MAX_SHOWN }] : [],
     ),
     ...{ problems: counted('problem'), warnings: counted('warning') },
   }
 }
+
+const rankOf = ({ severity }: Pick<Found, 'severity'>) => (severity === 'problem' ? 0 : 1)
 
 function toShown(kind: AttentionKind, { action, ...found }: Found, role: Role): ShownFinding {
   const { view, command } = action

@@ -30,7 +30,7 @@ const WELL: Seen = {
     unpriced: [],
     pending: [],
   },
-  status: { checks: [{ name: 'disk', status: 'ok', message: 'plenty' }], ledger: 'ok', lost: null },
+  status: { checks: [{ name: 'disk', status: 'ok', message: 'plenty' }], ledger: 'ok', lost: null, disk: null },
   hours: hoursOf([0, 100, 2], [30, 2_000, 40]),
 }
 const find = (seen: Partial<Seen>, role: 'viewer' | 'editor' | 'owner' = 'owner') =>
@@ -103,7 +103,7 @@ test('a disk that is full, a ledger that takes no requests, and a backup that fa
     { name: 'disk', status: 'problem' as const, message: 'The disk is full.' },
     { name: 'readiness', status: 'problem' as const, message: 'Rejecting all requests.' },
   ]
-  expect(find({ status: { checks, ledger: 'unavailable', lost: null } })).toEqual([
+  expect(find({ status: { checks, ledger: 'unavailable', lost: null, disk: null } })).toEqual([
     ['ledger problem', 'Rejecting all requests.', 'View server', '/settings/server'],
     ['disk problem', 'The disk is full.', 'View server', '/settings/server'],
     ['backup warning', 'The last scheduled backup failed.', 'Create backup', '/settings/backups'],
@@ -115,6 +115,12 @@ test('usage without a price, and settings that wait for a restart', () => {
     ['unpriced warning', expect.stringMatching(/^3 requests to a\/b /), 'Set price', '/models?model=a%2Fb&edit=prompt'],
     ['restart warning', expect.stringMatching(/: retention\.$/), 'View settings', '/settings'],
   ])
+})
+
+test('one of each kind comes before a second of one', () => {
+  const upstreams = ['a', 'b'].map((id) => upstream(id, { state: 'down' }))
+  const found = find({ upstreams, spenders: [spends('ann', 100)] })
+  expect(found.map(([kind]) => kind)).toEqual(['upstream problem', 'budget_spent problem', 'upstream problem'])
 })
 
 test('many of a kind are counted beyond five', () => {

@@ -1,0 +1,46 @@
+/** `tollgate status`: the running server in two lines, and what needs attention, as on the dashboard. */
+import type { Command } from 'commander'
+import type { AttentionDocument } from '../documents/attention.ts'
+import type { StatusDocument } from '../documents/server.ts'
+import type { ShownUpstream } from '../documents/upstream.ts'
+import { count } from '../domain/text.ts'
+import { toAgo } from '../domain/time.ts'
+import { isReady } from '../domain/upstream-state.ts'
+import { answerOf, withAdmin } from './admin-client.ts'
+import { type Context, printJson, toExamples, toIndented, toPrintable } from './io.ts'
+
+export function addStatus(command: Command, context: Context): void {
+  command.addHelpText('after', toExamples('status', 'status --json')).action(() => status(context))
+}
+
+export async function status(io: Context): Promise<void> {
+  const found = await withAdmin(io, { readonly: true }, async ({ api }) => {
+    const status = await answerOf(api.status.get())
+    return {
+      status,
+      attention: await answerOf(api.attention.get()),
+      upstreams: (await answerOf(api.upstreams.get())).upstreams.filter(({ enabled }) => enabled),
+    }
+  })
+  if (io.json) return printJson(io, { status: found.status, attention: found.attention })
+  io.stdout(toText(found, io))
+}
+
+interface Shown {
+  status: StatusDocument
+  attention: AttentionDocument
+  upstreams: readonly ShownUpstream[]
+}
+
+function toText({ status, attention: { findings, more }, upstreams }: Shown, io: Context): string {
+  const { url, readiness, started_ms: startedMs, in_flight: inFlight } = status
+  const server = `${url}: ${readiness.replace('_', ' ')}, started ${toAgo(startedMs, io.nowMs())}, ${count(inFlight, 'request')} in flight.`
+  const ready = `${upstreams.filter(isReady).length} of ${count(upstreams.length, 'upstream')} ready.`
+  if (findings.length === 0) return `${server}\n${ready}\nNothing needs attention.\n`
+  const lines = findings.map(({ severity, message, action: { command } }) => {
+    const text = toPrintable(`${message} To act: ${command}`)
+    return `${io.paint.state(severity.padEnd(7))}  ${io.isTerminal(1) ? toIndented(text, 9).trimStart() : `${text}\n`}`
+  })
+  const left = more.reduce((sum, { count }) => sum + count, 0)
+  return `${server}\n${ready}\n\nNeeds attention:\n${lines.join('')}${left > 0 ? `and ${left} more of the same kinds\n` : ''}`
+}

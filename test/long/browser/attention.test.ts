@@ -1,0 +1,67 @@
+/** Trouble on a phone: the first screen says it, and its action leads to where it is fixed. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import { writeMonth } from '../../pictures/month.ts'
+
+describe.skipIf(hasNoBrowser)('on a phone', () => {
+  let browsing: Browsing
+  let visit: Visit
+  let page: Page
+  beforeAll(async () => {
+    const environment = { OPENAI_API_KEY: 'none', ANTHROPIC_API_KEY: 'none' }
+    // Upstreams at a port that nobody listens on, and an old backup that leaves no room.
+    browsing = await startBrowsing(['--disk-budget', '64M'], { environment }, async (data) => {
+      await writeMonth(data, Date.now(), 'http://127.0.0.1:9/v1')
+      await Bun.write(join(data, 'backups', 'old.db'), new Uint8Array(70 * 2 ** 20))
+    })
+    visit = await browsing.visit({ width: 390 })
+    page = visit.page
+    await browsing.setUp(visit, 'ann', 'Overview')
+  })
+  afterAll(async () => {
+    await visit?.close()
+    await browsing?.close()
+  })
+
+  const find = (text: RegExp) => page.locator('.attention li').filter({ hasText: text }).first()
+  /** On the first screen, without scrolling. */
+  const act = async (text: RegExp, label: RegExp) => {
+    await visit.open('/', 'Overview')
+    const link = find(text).getByRole('link', { name: label })
+    await link.waitFor()
+    const box = await link.boundingBox()
+    expect((box?.y ?? 844) + (box?.height ?? 0)).toBeLessThanOrEqual(844)
+    await link.click()
+  }
+
+  test('upstreams that are down lead to their check', async () => {
+    await act(/Upstream \S+ is down/, /^Check upstream/)
+    await page.getByRole('dialog').getByRole('button', { name: 'Test upstream' }).waitFor()
+    await visit.open('/', 'Overview')
+    await page.getByText(/^0 of \d$/).waitFor()
+  })
+
+  test('a full disk leads to the server', async () => {
+    await act(/on the disk of the data folder/, /^View server/)
+    await page.getByRole('heading', { level: 1, name: 'Server' }).waitFor()
+  })
+
+  test('a spent budget leads to its field, and is gone once it is raised', async () => {
+    const { stdout } = await browsing.place.run('keys', 'list', '--json')
+    const [key] = (JSON.parse(stdout).keys as { id: string; name: string; spent_month_nano_usd: number }[]).toSorted(
+      (a, b) => b.spent_month_nano_usd - a.spent_month_nano_usd,
+    )
+    await browsing.place.run('keys', 'edit', String(key?.id), '--budget', '0.01/month')
+    await act(/has spent its budget/, /^Raise budget/)
+    const budget = page.getByRole('dialog').getByRole('textbox', { name: /^Budget/i })
+    await budget.fill('900000')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.locator('#notices').getByText('Saved. Applies to new requests.').waitFor()
+    await visit.open('/', 'Overview')
+    await find(/./).waitFor()
+    expect(await find(new RegExp(`Key ${key?.name} has spent`)).count()).toBe(0)
+    await expectAccessible(page)
+  })
+})
