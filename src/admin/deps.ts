@@ -104,8 +104,13 @@ export interface Serving {
   modelsAt(row: UpstreamRow, typed: readonly string[] | undefined): Promise<ListedModel[]>
   /** A user's playground key, active or not; null if there is none yet. */
   playgroundKey(adminId: string): Key | null
-  /** Serves a chat request like `/v1/chat/completions`, with a key that needs no secret. Never throws. */
-  chat(request: Request, headers: Readonly<Record<string, string | undefined>>, key: Key): Promise<Response>
+  /** Serves a chat request like `/v1/chat/completions`, with a key that needs no secret. Never throws. @param upstream the only one to use */
+  chat(
+    request: Request,
+    headers: Readonly<Record<string, string | undefined>>,
+    key: Key,
+    upstream: string | null,
+  ): Promise<Response>
   /** Reloads the snapshot after a change. */
   refresh(): Promise<void>
 }

@@ -1,4 +1,5 @@
 /** `POST /admin/api/playground`: `/v1/chat/completions` for signed-in users, with a key that no one else can use. */
+import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Key } from '../domain/snapshot.ts'
 import { chatOperation } from '../http/openapi/operations.ts'
@@ -7,6 +8,13 @@ import type { Principal } from '../identity/principal.ts'
 import { access, PLAYGROUND, requireSession } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError } from './errors.ts'
+import { exactly } from './schema.ts'
+
+const Upstream = exactly({
+  upstream: Type.Optional(
+    Type.String({ maxLength: 100, description: 'Uses only routes to this upstream, to test one. Editors only.' }),
+  ),
+})
 
 export function playgroundController({ identity, serving, now }: AdminDeps) {
   const keyOf = async ({ id, teamId }: Principal): Promise<Key> => {
@@ -22,9 +30,11 @@ export function playgroundController({ identity, serving, now }: AdminDeps) {
 
   return new Elysia({ name: 'playground' }).use(access()).post(
     PLAYGROUND,
-    async ({ request, headers, principal }) => {
+    async ({ request, headers, principal, query: { upstream = null } }) => {
       requireSession(principal)
-      return serving.chat(request, headers, await keyOf(principal))
+      if (upstream !== null && principal.role !== 'owner' && principal.role !== 'editor')
+        throw new AdminError(403, 'role_too_small', 'Only owners and editors can choose the upstream.')
+      return serving.chat(request, headers, await keyOf(principal), upstream)
     },
     {
       route: {
@@ -35,8 +45,9 @@ export function playgroundController({ identity, serving, now }: AdminDeps) {
           "Uses the user's playground key, which has no secret and is metered, limited, and recorded like any other. Not available to viewers. After authentication, errors have the `/v1` format.",
         answer: null,
         operation: chatOperation,
-        ownErrors: { no_session: 403 },
+        ownErrors: { no_session: 403, role_too_small: 403 },
       },
+      query: Upstream,
       parse: 'none',
     },
   )

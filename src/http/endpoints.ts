@@ -14,6 +14,7 @@ import type { IncomingRequest } from '../gateway/exchange.ts'
 import { countTokens, type HandleDeps, handle } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/read.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
+import { onlyAt } from '../routing/access.ts'
 import { answerError } from './error-response.ts'
 import { bearerToken, type Listener, pathOf } from './instance.ts'
 
@@ -90,12 +91,14 @@ export const handleOwned = (deps: HandleDeps, app: Listener, request: Request, h
 
 /**
  * Chat for a signed-in user, with their key that has no secret. The caller authenticates first (`admin/playground.ts`).
+ * With an upstream, only routes to it are used.
  */
 export const createPlayground =
   (deps: HandleDeps, app: Listener) =>
-  async (request: Request, headers: RequestHeaders, owner: Key): Promise<Response> => {
+  async (request: Request, headers: RequestHeaders, owner: Key, upstream: string | null): Promise<Response> => {
     try {
-      return await handleOwned(deps, app, request, headers, owner)
+      const at = upstream === null ? deps : { ...deps, live: { snapshot: onlyAt(deps.live.snapshot, upstream) } }
+      return await handleOwned(at, app, request, headers, owner)
     } catch (error) {
       return answerError(deps, request, error instanceof GatewayError ? error : internalError(error))
     }

@@ -133,7 +133,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
-    chat: (request, headers, key) => playground(request, headers, key),
+    chat: (request, headers, key, upstream) => playground(request, headers, key, upstream),
     modelsAt: createListAt(environment),
   })
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })

@@ -39,6 +39,8 @@ const CLIENT = { address: '203.0.113.7', agent: 'test', sessionId: null }
 
 interface Person {
   id: string
+  /** Where it asks. */
+  at(query: string): Promise<Response>
   /** To the person's playground: the usual request, changed by `body`. */
   ask(body?: object, init?: RequestInit): Promise<Response>
 }
@@ -46,13 +48,18 @@ interface Person {
 async function person(role: Role, name: string = role, team: string | null = null): Promise<Person> {
   const { admin } = await inviteAdmin(identity, { name, role, team }, by())
   const { secret } = await beginSession(identity, admin, CLIENT, by().nowMs)
-  return { id: admin.id, ask: (body = {}, init = {}) => post({ cookie: `${cookieName()}=${secret}` }, body, init) }
+  const cookie = { cookie: `${cookieName()}=${secret}` }
+  return {
+    id: admin.id,
+    at: (query) => post(cookie, {}, {}, query),
+    ask: (body = {}, init = {}) => post(cookie, body, init),
+  }
 }
 
 const cookieName = () => `tollgate-${new URL(gateway.app.origin).port}`
 
-const post = (headers: Record<string, string>, body: object, init: RequestInit = {}) =>
-  fetch(`${gateway.app.origin}/admin/api/playground`, {
+const post = (headers: Record<string, string>, body: object, init: RequestInit = {}, query = '') =>
+  fetch(`${gateway.app.origin}/admin/api/playground${query}`, {
     method: 'POST',
     headers: { origin: gateway.app.origin, 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ ...HELLO, ...body }),
@@ -64,6 +71,15 @@ const bodyOf = async (response: Response): Promise<any> => response.json()
 
 const kindOf = async (response: Response) => [response.status, (await bodyOf(response)).error.kind]
 const hiddenKeys = async () => (await listAllKeys(store, by().nowMs)).filter(({ hidden }) => hidden)
+
+test('an editor can ask one upstream only, to test a route; a member cannot', async () => {
+  const ann = await person('editor', 'ann')
+  expect((await ann.at('?upstream=paid')).headers.get('x-tollgate-upstream')).toBe('paid')
+  expect([(await ann.at('?upstream=other')).status, (await ann.at('?upsteram=paid')).status]).toEqual([404, 400])
+  const team = await createTeam(store, { name: 'research' }, by())
+  const ben = await person('member', 'ben', team.id)
+  expect(await kindOf(await ben.at('?upstream=paid'))).toEqual([403, 'role_too_small'])
+})
 
 test('it answers as the API does, with its receipt, and its request is on record under one key of theirs', async () => {
   const ann = await person('editor', 'ann')

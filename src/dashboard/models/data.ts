@@ -87,11 +87,12 @@ interface Completion {
 
 const TEST_MS = 60_000
 
-/** One request for one token with the user's playground key. Never throws. */
-export async function askOnce(model: string): Promise<TestResult> {
+/** One request for one token with the user's playground key. Never throws. @param upstream null for any */
+export async function askOnce(model: string, upstream: string | null): Promise<TestResult> {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 })
   const startedMs = performance.now()
-  const response = await fetch('/admin/api/playground', {
+  const at = upstream === null ? '' : `?upstream=${encodeURIComponent(upstream)}`
+  const response = await fetch(`/admin/api/playground${at}`, {
     ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body },
     signal: AbortSignal.timeout(TEST_MS),
   }).catch(() => null)

@@ -39,7 +39,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <Figures of={model} />
           <section class="part">
             <h3>Routes</h3>
-            <Ladder of={model} upstreams={upstreams} actions={may('editor') ? toTools(setOpen) : null} />
+            <Ladder of={model} upstreams={upstreams} actions={may('editor') ? toTools(setOpen, model) : null} />
             {may('editor') && (
               <div class="form-foot">
                 <TestButton
@@ -89,8 +89,11 @@ type Open =
   | { what: 'remove'; route: ShownRoute }
   | null
 
-const toTools = (setOpen: (open: Open) => void) => (route: ShownRoute) => (
+const toTools = (setOpen: (open: Open) => void, model: Model) => (route: ShownRoute) => (
   <div class="rung-tools">
+    {model.routes.length > 1 && route.enabled && (
+      <TestModel of={{ ...model, pricing: route.pricing }} upstream={route.upstream} />
+    )}
     <Button kind="quiet" onClick={() => setOpen({ what: 'route', route })}>
       Edit<span class="unseen"> the route to {route.upstream}</span>
     </Button>

@@ -14,21 +14,24 @@ const TESTING: TestResult = { kind: 'off', word: 'Testing…', request: null }
 
 type Tested = Pick<ShownModel, 'slug' | 'enabled' | 'pricing' | 'output_modalities'>
 
-/** Only chat models: the playground's endpoint has no other tasks. */
-export function TestModel({ of: model }: { of: Tested }) {
+/**
+ * Only chat models: the playground's endpoint has no other tasks.
+ * @param upstream tests routes to it only
+ */
+export function TestModel({ of: model, upstream = null }: { of: Tested; upstream?: string | null }) {
   const [result, setResult] = useState<TestResult | null>(null)
   if (!mayTry() || !model.enabled || !model.output_modalities.includes('text')) return null
   const run = async () => {
     if (result === TESTING) return
     setResult(TESTING)
-    const answer = await askOnce(model.slug)
+    const answer = await askOnce(model.slug, upstream)
     setResult(answer)
     announce(`${model.slug}: ${answer.word}`)
   }
   return (
     <div class="test">
       <Button onClick={run} aria-disabled={result === TESTING}>
-        Test<span class="unseen"> {model.slug}</span>
+        Test<span class="unseen"> {upstream === null ? model.slug : `the route to ${upstream}`}</span>
       </Button>
       {result === null ? (
         <span class="hint">Asks for one token; {toTestCost(model.pricing)}.</span>
