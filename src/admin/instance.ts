@@ -5,6 +5,7 @@ import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
 import { API_PATH, identify, identifyOperator, PLAYGROUND, requireShort, toGuarded } from './access.ts'
 import { ChangeRate } from './changes.ts'
+import { compress } from './compress.ts'
 import type { AdminDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
 import { ModelLists } from './model-lists.ts'
@@ -67,7 +68,7 @@ export function createAdmin(
   return {
     ...described,
     async handle(request: Request): Promise<Response> {
-      const response = await app.handle(request)
+      const response = await compress(request, await app.handle(request))
       for (const [name, value] of Object.entries(HEADERS)) response.headers.set(name, value)
       if (!response.headers.has('content-security-policy')) response.headers.set('content-security-policy', POLICY)
       return response
