@@ -7,6 +7,7 @@ import { toDefined } from '../domain/changes.ts'
 import { DIMENSIONS, FAILURE_FILTERS, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toDimensions } from '../ledger/usage.ts'
+import { USAGE_FIGURE_SETS } from '../store/report-store.ts'
 import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
 import { type Asker, toAnswer } from './deps.ts'
@@ -20,8 +21,9 @@ export const UsageQuery = t.Object(
     ...several(...USAGE_FILTERS),
     limit: Limit,
     figures: t.Optional(
-      t.UnionEnum(['all', 'spend'], {
-        description: 'Figures per group. `spend`: only requests and cost, which is much faster with many groups.',
+      t.UnionEnum([...USAGE_FIGURE_SETS], {
+        description:
+          'Figures per group. `sums`: no latencies; `spend`: only requests and cost. Both are much faster with many groups.',
       }),
     ),
   },

@@ -7,6 +7,7 @@ import { asText } from '../domain/json.ts'
 import { type Dimension, toDimensionTitle, USAGE_FILTERS, type UsageFilterName } from '../domain/report-filters.ts'
 import { count, toCsv } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
+import { toUsageFigure, USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../domain/usage-figures.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { RESOLUTION } from '../store/histogram.ts'
 import { readAnswerOf, toBehindNote, withAdmin } from './admin-client.ts'
@@ -143,8 +144,17 @@ const COLUMNS: readonly Column[] = [
   { heading: 'TTFT p50/p95', cell: (figures) => toPair(figures.first_token_p50_ms, figures.first_token_p95_ms) },
   { heading: 'DURATION p50/p95', cell: (figures) => toPair(figures.duration_p50_ms, figures.duration_p95_ms) },
   { heading: 'INTERRUPTED', cell: (figures) => toCount(figures.cuts) },
+  ...USAGE_FIGURE_NAMES.filter((name) => 'ratio' in USAGE_FIGURES[name]).map((name) => ({
+    heading: USAGE_FIGURES[name].title.toUpperCase(),
+    cell: (figures: UsageFields) => toFigureText(name, figures),
+  })),
   { heading: 'ESTIMATED', cell: (figures) => toPercent(Number(figures.estimated_share ?? 0)) },
 ]
+
+function toFigureText(name: UsageFigureName, figures: UsageFields): string {
+  const value = toUsageFigure(name, figures) ?? 0
+  return USAGE_FIGURES[name].kind === 'share' ? toPercent(value) : value === 0 ? '-' : toRounded(BigInt(value))
+}
 
 const costOf = ({ cost_nano_usd: cost }: UsageFields) => BigInt(cost ?? 0)
 

@@ -1,6 +1,7 @@
 /** Usage and failure reports in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import { type Dimension, ERROR_STATUSES, isNamed, isTime } from '../domain/report-filters.ts'
+import { toRatios } from '../domain/usage-figures.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
@@ -39,7 +40,7 @@ export function toUsageDocument(
 ): UsageDocument {
   const toFields = (figures: Figures) => {
     const fields = Object.entries(toFigureFields(figures))
-    return Object.fromEntries(told === 'all' ? fields : fields.filter(([name]) => SPEND.has(name)))
+    return Object.fromEntries(fields.filter(([name]) => TOLD[told](name)))
   }
   return {
     usage: rows.map(({ group, figures }) => toJsonFields({ ...toGroupFields(by, group), ...toFields(figures) })),
@@ -52,6 +53,11 @@ export function toUsageDocument(
 }
 
 const SPEND: ReadonlySet<string> = new Set(['requests', 'cost_nano_usd', 'estimated_cost_nano_usd', 'estimated_share'])
+const TOLD: Record<UsageFigures, (name: string) => boolean> = {
+  all: () => true,
+  sums: (name) => !/_p\d+_ms$/.test(name),
+  spend: (name) => SPEND.has(name),
+}
 
 const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): UsageFields => ({
   [`${name}_p50_ms`]: p50,
@@ -60,11 +66,12 @@ const toPercentileFields = (name: string, { p50, p95, p99 }: Percentiles): Usage
 })
 
 function toFigureFields({ firstToken, duration, ...sums }: Figures): UsageFields {
-  const named = Object.entries(sums).map(([field, value]) => [toColumn(field), value])
+  const named = Object.fromEntries(Object.entries(sums).map(([field, value]) => [toColumn(field), value]))
   return {
-    ...Object.fromEntries(named),
+    ...named,
     ...toPercentileFields('first_token', firstToken),
     ...toPercentileFields('duration', duration),
+    ...toRatios(named),
   }
 }
 

@@ -78,9 +78,5 @@ export const OWN_REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoin
 export const REQUEST_FILTERS = [...OWN_REQUEST_FILTERS, 'owner'] as const
 export type RequestFilterName = (typeof REQUEST_FILTERS)[number]
 
-/** Rankings by cost on the overview, … */
-export const TOPS = ['key', 'model', 'team', 'upstream'] as const satisfies UsageFilterName[]
-/** … and on demand, since totals don't have them and all requests are scanned. */
-export const WANTED_TOPS = { user: 'As reported by clients.' } as const satisfies Partial<
-  Record<UsageFilterName, string>
->
+/** Groups of the overview's breakdown. Requests are scanned for users, since totals don't have them. */
+export const BREAKDOWNS = ['model', 'key', 'team', 'upstream', 'user'] as const satisfies UsageFilterName[]

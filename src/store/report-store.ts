@@ -37,8 +37,9 @@ export interface UsageFilter extends Partial<Record<(typeof USAGE_FILTERS)[numbe
 /** `errors`: `failed` or `abandoned`; `cuts`: interrupted; `unpriced`: some usage had no price. */
 export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof TokenCounts
 
-/** `spend`: only requests and cost, which is much faster. */
-export type UsageFigures = 'all' | 'spend'
+/** `sums`: no latencies; `spend`: only requests and cost. Both are much faster. */
+export const USAGE_FIGURE_SETS = ['all', 'sums', 'spend'] as const
+export type UsageFigures = (typeof USAGE_FIGURE_SETS)[number]
 
 export interface UsageQuery {
   /** `days`: daily totals of one dimension (`toDaily`); `hours`: without users; `requests`: as far as they are kept. */

@@ -119,10 +119,11 @@ describe('in a pipe', () => {
     const fields = head.split(',')
     expect(fields.slice(0, 4)).toEqual(['key_id', 'key', 'groups', 'requests'])
     expect(rest.join('\r\n')).toStartWith(`${id},"a ""b"", c",1,1,0,0,11,3,`)
-    expect(fields.slice(-9)).toEqual([
+    expect(fields.slice(-12)).toEqual([
       ...['cost_nano_usd', 'estimated_cost_nano_usd', 'estimated_share'],
       ...['first_token_p50_ms', 'first_token_p95_ms', 'first_token_p99_ms'],
       ...['duration_p50_ms', 'duration_p95_ms', 'duration_p99_ms'],
+      ...['cost_per_request_nano_usd', 'cached_share', 'error_share'],
     ])
     expect(rest.join('')).toContain(',1500,0,0,,,,')
   })

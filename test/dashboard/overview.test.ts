@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import {
+  byOwner,
   byUse,
   marksOf,
   OTHER,
   OTHERS,
+  toBreakdown,
   toBusiest,
   toColumns,
   toCosts,
+  toCulprit,
   toFailures,
   toHeat,
   toHeatSpan,
@@ -157,6 +160,27 @@ test('shares are those of the cost, and of the requests where all is free', () =
   expect(toShares('key', { usage: free, total: { requests: 4, cost_nano_usd: 0 } })).toMatchObject([
     { name: '1', share: 0.25 },
   ])
+})
+
+describe('the breakdown', () => {
+  const of = (key: string, requests: number, cost: number) => ({
+    ...{ key_id: key, key, requests, cost_nano_usd: cost },
+    ...{ prompt_tokens: 100, cached_tokens: 25, errors: 1, cuts: 0 },
+  })
+
+  test('divides what was added up, never what was divided', () => {
+    const keys = ['a', 'b'].map((id) => ({ id, owner_id: '1', owner: 'ann' }))
+    const [ann] = toBreakdown('owner', byOwner([of('a', 1, 90), of('b', 3, 10)], keys), [])
+    expect(ann).toMatchObject({ id: '1', name: 'ann', before: 0, change: 100 })
+    expect(ann?.figures).toMatchObject({ cost_per_request_nano_usd: 25, cached_share: 0.25, error_share: 0.5 })
+  })
+
+  test('names what is behind more than half of a change, either way', () => {
+    const before = [of('a', 1, 50), of('b', 1, 50)]
+    expect(toCulprit('key', [of('a', 1, 90), of('b', 1, 60)], before)).toEqual({ id: 'a', name: 'a' })
+    expect(toCulprit('key', [of('a', 1, 50)], before)?.id).toBe('b')
+    expect(toCulprit('key', [of('a', 1, 60), of('b', 1, 60)], before)).toBeNull()
+  })
 })
 
 describe('what a figure is compared with', () => {

@@ -13,10 +13,9 @@ import { isSystemDark, theme } from '../shell/theme.ts'
 import { Button } from '../ui/controls.tsx'
 import type { Overview } from './data.ts'
 import { anchored, type Drawn, draw, type PlotProps, type PlotSeries, pointed } from './draw.ts'
-import { type Mark, marksOf, OTHER, OTHERS, toIdAfter, UNKNOWN } from './figures.ts'
+import { type Mark, marksOf, NANO, OTHER, OTHERS, toIdAfter, UNKNOWN } from './figures.ts'
 import { toPart, toQuery, toSpan } from './range.ts'
-
-const NANO = 1e9
+import { save } from './save.ts'
 
 interface OverviewProps {
   of: Overview
@@ -349,12 +348,3 @@ const MarkLines = ({ of: marks }: { of: readonly Mark[] }) =>
       {marks.length > MAX && <li class="dim">and {marks.length - MAX} earlier</li>}
     </ul>
   )
-
-/** Downloads a file made by the page. */
-function save(name: string, content: Blob): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(content)
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 1_000)
-}

@@ -1,18 +1,23 @@
 /** The overview's data: headline figures and main charts first, the rest after them. */
-import { FAILURE_FILTERS, TOPS, type WANTED_TOPS } from '../../domain/report-filters.ts'
+
+import { keysOf } from '../../domain/json.ts'
+import { BREAKDOWNS, FAILURE_FILTERS, REPORT_PARAMETERS } from '../../domain/report-filters.ts'
+import { toUsageFigures } from '../../domain/usage-figures.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
 import {
+  byOwner,
+  toBreakdown,
   toColumns,
   toCosts,
+  toCulprit,
   toFailures,
   toHeat,
   toHeatSpan,
   toLines,
   toMarks,
   toMarksQuery,
-  toShares,
   toTotals,
 } from './figures.ts'
 import { type Range, toRange, toSpan, type Wanted } from './range.ts'
@@ -20,8 +25,12 @@ import { type Range, toRange, toSpan, type Wanted } from './range.ts'
 const FRESH_MS = 30_000
 const SLOW_MS = 5 * 60_000
 const MAX_ROWS = 10_000
-/** Rows per top list. */
+/** Changes shown. */
 const FEW = 7
+/** Of the period before, to name what changed. */
+const MAX_MODELS = 300
+/** Rows of the breakdown. */
+const MAX_GROUPS = 1_000
 
 /** Filters that all of its reports support. */
 export const FILTERS = FAILURE_FILTERS
@@ -43,13 +52,15 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, standing] = await Promise.all([
     report(`${range.by},model`),
     report(range.by),
-    report('model', 1, { ...where, ...toSpan(range.before) }),
+    report('model', MAX_MODELS, { ...where, ...toSpan(range.before) }),
     ask(api.failures.get({ query: { ...where, step: range.by } })),
     readStanding(),
   ])
   const columns = toColumns(usage, range)
   return {
     ...{ range, filters, columns, now: toTotals(total), before: toTotals(earlier.total) },
+    figures: { now: toUsageFigures(total), before: toUsageFigures(earlier.total) },
+    culprit: toCulprit('model', costs.usage, earlier.usage),
     costs: toCosts(costs.usage, range),
     failures: toFailures(failures, columns, range, knownFromMs),
     ...standing,
@@ -81,25 +92,63 @@ const readSpend = (
   span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
 ) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))
 
-export type WantedList = keyof typeof WANTED_TOPS
-export type List = (typeof TOPS)[number] | WantedList
+/** Owners are added up from their keys. */
+export const GROUPS = {
+  ...(Object.fromEntries(BREAKDOWNS.map((name) => [name, REPORT_PARAMETERS[name].title])) as Record<
+    (typeof BREAKDOWNS)[number],
+    string
+  >),
+  owner: 'Owner',
+}
+export type Group = keyof typeof GROUPS
 
-const readList = async (by: List, overview: Overview) =>
-  ({ by, shares: toShares(by, await readSpend(overview, { by, limit: FEW })) }) as const
+export const toGroup = (text: string | null): Group => keysOf(GROUPS).find((name) => name === text) ?? 'model'
 
-export const useTops = (overview: Overview) =>
-  useOfRange('tops', overview, () => Promise.all(TOPS.map((by) => readList(by, overview))), FRESH_MS)
+async function readBreakdown(by: Group, overview: Overview) {
+  const { filters, range, keys } = overview
+  const isOwner = by === 'owner'
+  const query = { by: isOwner ? 'key' : by, limit: isOwner ? MAX_ROWS : MAX_GROUPS }
+  const [{ usage }, before] = await Promise.all([
+    ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(range), ...query, figures: 'sums' } })),
+    readSpend(overview, query, range.before),
+  ])
+  return isOwner
+    ? toBreakdown(by, byOwner(usage, keys), byOwner(before.usage, keys))
+    : toBreakdown(by, usage, before.usage)
+}
 
-/** A list that is loaded on request. */
-export const useTop = (by: List, overview: Overview) => useOfRange(by, overview, () => readList(by, overview))
+export const useBreakdown = (by: Group, overview: Overview) =>
+  useOfRange(
+    `breakdown by ${by}`,
+    overview,
+    () => readBreakdown(by, overview),
+    // Users are read from the requests themselves.
+    by === 'user' ? undefined : FRESH_MS,
+  )
 
-/** Sparklines of a top list. */
-export const useLines = (by: List, overview: Overview, ids: string[]) =>
+/** The key behind most of the change since the period before. */
+export const useCulpritKey = (overview: Overview) =>
+  useOfRange(
+    'culprit',
+    overview,
+    async () => {
+      const query = { by: 'key', limit: MAX_GROUPS }
+      const [now, before] = await Promise.all([
+        readSpend(overview, query),
+        readSpend(overview, query, overview.range.before),
+      ])
+      return { key: toCulprit('key', now.usage, before.usage) }
+    },
+    SLOW_MS,
+  )
+
+/** Sparklines of the breakdown. */
+export const useLines = (by: Group, overview: Overview, ids: string[]) =>
   useOfRange(
     `lines of ${by} ${ids}`,
     overview,
     async () => {
-      if (ids.length === 0) return toLines(by, [], overview.range)
+      if (ids.length === 0 || by === 'owner' || by === 'user') return toLines(by, [], overview.range)
       const { usage } = await readSpend(overview, { by: `${overview.range.by},${by}`, [by]: ids, limit: MAX_ROWS })
       return toLines(by, usage, overview.range)
     },

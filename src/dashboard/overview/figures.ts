@@ -1,6 +1,7 @@
 /** Turns usage and failure reports into chart series, lists, and marks, and forecasts budgets. */
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
+import { toUsageFigures, type UsageFigureValues } from '../../domain/usage-figures.ts'
 import type { toForecast } from '../../keys/forecast.ts'
 import type { AuditEntry } from '../audit/words.ts'
 import { type Delta, SAME, toDelta, toPercent } from '../figures/figures.ts'
@@ -48,6 +49,8 @@ function toSeries(amounts: readonly Amount[], range: Pick<Range, 'columns' | 'si
   }
   return [...found.values()].sort((a, b) => b.total - a.total)
 }
+
+export const NANO = 1e9
 
 export const OTHER = 'other'
 const MAX = 7
@@ -114,6 +117,71 @@ export type Column = Totals & { ms: number }
 export function toColumns(rows: readonly UsageFields[], range: Range): Column[] {
   const found = new Map(rows.map((row) => [Number(row[`${range.by}_ms`]), row]))
   return range.columns.map((ms) => ({ ms, ...toTotals(found.get(ms) ?? {}) }))
+}
+
+/** A row of the breakdown. */
+export interface BrokenDown {
+  /** Value to filter by; null if the group is not set. */
+  id: string | null
+  name: string
+  figures: UsageFigureValues
+  isEstimated: boolean
+  /** Cost in the period before, and the difference to it, in nano-dollars. */
+  before: number
+  change: number
+}
+
+/** @param before rows of the period before */
+export function toBreakdown(by: string, rows: readonly UsageFields[], before: readonly UsageFields[]): BrokenDown[] {
+  const earlier = toCostsOf(by, before)
+  return rows.map((row) => {
+    const id = toId(by, row)
+    const figures = toUsageFigures(row)
+    const cost = earlier.get(id) ?? 0
+    return {
+      ...{ id, name: String(row[by] ?? id ?? `no ${by}`), figures, isEstimated: toTotals(row).isEstimated },
+      ...{ before: cost, change: (figures.cost_nano_usd ?? 0) - cost },
+    }
+  })
+}
+
+function toCostsOf(by: string, rows: readonly UsageFields[]): Map<string | null, number> {
+  const costs = new Map<string | null, number>()
+  for (const row of rows) costs.set(toId(by, row), (costs.get(toId(by, row)) ?? 0) + Number(row.cost_nano_usd ?? 0))
+  return costs
+}
+
+/** Adds up the rows of keys by the keys' owners. */
+export function byOwner(
+  rows: readonly UsageFields[],
+  keys: readonly { id: string; owner_id: string | null; owner: string | null }[],
+): UsageFields[] {
+  const owners = new Map(keys.map(({ id, owner_id, owner }) => [id, { owner_id, owner }]))
+  const found = new Map<string | null, Record<string, string | number | null>>()
+  for (const { key_id, key, ...fields } of rows) {
+    const { owner_id = null, owner = null } = owners.get(String(key_id)) ?? {}
+    const sums = found.getOrInsertComputed(owner_id, () => ({ owner_id, owner }))
+    for (const [name, value] of Object.entries(fields)) sums[name] = Number(sums[name] ?? 0) + Number(value ?? 0)
+  }
+  return [...found.values()].sort((a, b) => Number(b.cost_nano_usd) - Number(a.cost_nano_usd))
+}
+
+/** The group behind more than half of a change of cost; null if there is none, or only one group. */
+export function toCulprit(
+  by: string,
+  rows: readonly UsageFields[],
+  before: readonly UsageFields[],
+): { id: string; name: string } | null {
+  const [now, earlier] = [toCostsOf(by, rows), toCostsOf(by, before)]
+  const ids = [...new Set([...now.keys(), ...earlier.keys()])]
+  if (ids.length < 2) return null
+  const changes = ids.map((id) => ({ id, change: (now.get(id) ?? 0) - (earlier.get(id) ?? 0) }))
+  const whole = changes.reduce((all, { change }) => all + change, 0)
+  const found = changes.find(({ change }) => whole !== 0 && change / whole > 0.5)
+  if (found == null || found.id === null) return null
+  const { id } = found
+  const row = [...rows, ...before].find((one) => toId(by, one) === id)
+  return { id, name: String(row?.[by] ?? id) }
 }
 
 export interface Share extends Totals {

@@ -1,6 +1,7 @@
 /** Overview: cost, usage, errors, and upstream health; the home page once there are requests. */
 
 import { DAY_MS, dayOf } from '../../domain/time.ts'
+import { USAGE_FIGURE_NAMES } from '../../domain/usage-figures.ts'
 import { query, setQuery, toHrefWith } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
 import { useNewest } from '../api/loaded.ts'
@@ -12,9 +13,10 @@ import { StartPage } from '../start/page.tsx'
 import { Button } from '../ui/controls.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
 import { Attention } from './attention.tsx'
+import { Breakdown } from './breakdown.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
-import { Budgets, Changed, Headline, HeatStrip, Tops } from './panels.tsx'
+import { Budgets, Changed, Headline, HeatStrip, WhatChanged } from './panels.tsx'
 import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
@@ -45,7 +47,9 @@ function Shown() {
         <div class="overview" aria-busy={data === null}>
           {wanted.name === 'custom' && <CustomRange of={wanted} />}
           <OverviewFilters of={{ ...shown, filters }} />
+          <WhatChanged of={shown} />
           <Headline of={shown} />
+          {shown.now.requests > 0 && <Breakdown of={shown} />}
           <div class="overview-parts">
             <div class="overview-column">
               {shown.now.requests === 0 ? (
@@ -60,7 +64,6 @@ function Shown() {
                 <>
                   <Charts of={shown} />
                   <HeatStrip of={shown} />
-                  <Tops of={shown} />
                 </>
               )}
             </div>
@@ -167,7 +170,7 @@ export function CustomRange({ of: { sinceMs, untilMs } }: { of: { sinceMs: numbe
   )
 }
 
-const FIGURES = ['cost', 'requests', 'failed', 'first token', 'upstreams']
+const FIGURES = [...USAGE_FIGURE_NAMES, 'first token', 'upstreams']
 
 const OverviewRoom = () => (
   <div class="overview">
@@ -179,6 +182,7 @@ const OverviewRoom = () => (
         <FigureRoom key={each} />
       ))}
     </div>
+    <div class="panel room-of-breakdown" />
     <div class="overview-parts">
       <div class="overview-column">
         <div class="panel room-of-chart" />

@@ -1,60 +1,87 @@
 /** Headline figures, top lists, and the panels next to the charts. */
 
 import type { ComponentChildren } from 'preact'
-import { keysOf } from '../../domain/json.ts'
-import { TOPS, WANTED_TOPS } from '../../domain/report-filters.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { isReady } from '../../domain/upstream-state.ts'
+import { USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../../domain/usage-figures.ts'
 import { type Forecast, toForecast } from '../../keys/forecast.ts'
-import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { toHref, toHrefWith } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
-import { useNewest } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { type AuditEntry, toActor, toDeed, toObject, toPlace } from '../audit/words.ts'
-import { type Delta, toDay, toDelta, toExactCount, toMoment, toMoney, toPercent } from '../figures/figures.ts'
+import { type Delta, SAME, toDay, toDelta, toExactCount, toMoment, toMoney } from '../figures/figures.ts'
 import { BudgetCell } from '../keys/facts.tsx'
-import { toTitle } from '../reports/filters.ts'
 import { toRequests } from '../reports/narrow.tsx'
-import { Button, Icon, Id } from '../ui/controls.tsx'
-import { Bar, Count, Figure, Latency, Money, None, Percent, Sparkline, When } from '../ui/figure.tsx'
-import { Problem } from '../ui/notice.tsx'
-import { type List, type Overview, useHeat, useLines, useTop, useTops, type WantedList } from './data.ts'
-import { byUse, HEAT_DAYS, type Share, toBusiest, toPointsDelta, toShade, toTimeDelta } from './figures.ts'
+import { Icon, Id } from '../ui/controls.tsx'
+import { Count, Figure, Latency, Money, None, Percent, When } from '../ui/figure.tsx'
+import { type Overview, useCulpritKey, useHeat } from './data.ts'
+import { byUse, HEAT_DAYS, toBusiest, toPointsDelta, toShade, toTimeDelta } from './figures.ts'
 import { toQuery, toSpan } from './range.ts'
 
 const FEW = 20
 
 const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => !isReady(one))
 
+/** What changed the cost most since the period before. */
+export function WhatChanged({ of }: { of: Overview }) {
+  const { data } = useCulpritKey(of)
+  const { now, before, range, culprit } = of
+  const change = now.costNanoUsd - before.costNanoUsd
+  if (now.requests === 0 || before.costNanoUsd === 0 || toDelta(now.costNanoUsd, before.costNanoUsd) === SAME)
+    return null
+  const key = data?.key ?? null
+  const link = (by: string, { id, name }: { id: string; name: string }) => (
+    <a href={toHrefWith({ [by]: id, by: by === 'model' ? 'key' : 'model' })}>{name}</a>
+  )
+  return (
+    <p class="what-changed">
+      {toMoney(Math.abs(change))} {change > 0 ? 'more' : 'less'} {range.before.text}
+      {(culprit !== null || key !== null) && ', mostly '}
+      {culprit !== null && link('model', culprit)}
+      {key !== null && (
+        <>
+          {culprit !== null && ' by '}key {link('key', key)}
+        </>
+      )}
+      .
+    </p>
+  )
+}
+
 export function Headline({ of }: { of: Overview }) {
-  const { now, before, range, filters, upstreams } = of
+  const { now, before, figures, range, filters, upstreams } = of
   const shown = { ...filters, ...toSpan(range) }
   // Too few requests make error rates and latencies incomparable.
   const isComparable = before.requests >= FEW
   const compare = (delta: Delta | null) => <Compared of={delta} than={range.before.text} />
   const unready = toUnready(of)
+  const bad = `${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} interrupted`
   return (
     <dl class="headline overview-figures">
-      <Figure name="Cost" note={compare(toDelta(now.costNanoUsd, before.costNanoUsd))}>
-        <Money nanoUsd={now.costNanoUsd} isEstimated={now.isEstimated} />
-      </Figure>
-      <Figure name="Requests" note={compare(toDelta(now.requests, before.requests))}>
-        <a href={toRequests(shown)}>
-          <Count count={now.requests} />
-        </a>
-      </Figure>
-      <Figure name="Error rate" note={compare(isComparable ? toPointsDelta(now.badShare, before.badShare) : null)}>
-        {now.badShare === null ? (
-          <None />
-        ) : (
-          <a
-            href={toRequests({ ...shown, state: 'errors' })}
-            title={`${toExactCount(now.failed)} failed, ${toExactCount(now.cut)} interrupted`}
-          >
-            <Percent share={now.badShare} />
-          </a>
-        )}
-      </Figure>
+      {USAGE_FIGURE_NAMES.map((name) => {
+        const { title, kind } = USAGE_FIGURES[name]
+        const [value, earlier] = [figures.now[name], figures.before[name]]
+        const delta =
+          kind === 'share'
+            ? toPointsDelta(value, isComparable ? earlier : null)
+            : value === null
+              ? null
+              : toDelta(value, earlier ?? 0)
+        return (
+          <Figure key={name} name={title} note={compare(delta)}>
+            {value === null ? (
+              <None />
+            ) : (
+              <a
+                href={toRequests({ ...shown, ...(name === 'error_share' && { state: 'errors' }) })}
+                title={name === 'error_share' ? bad : undefined}
+              >
+                <UsageValue name={name} value={value} isEstimated={now.isEstimated} />
+              </a>
+            )}
+          </Figure>
+        )
+      })}
       <Figure
         name="Time to first token (p50)"
         note={
@@ -84,7 +111,19 @@ export function Headline({ of }: { of: Overview }) {
   )
 }
 
-function Compared({ of: delta, than }: { of: Delta | null; than: string }) {
+interface UsageValueProps {
+  name: UsageFigureName
+  value: number
+  isEstimated: boolean
+}
+
+export function UsageValue({ name, value, isEstimated }: UsageValueProps) {
+  const { kind } = USAGE_FIGURES[name]
+  if (kind === 'money') return <Money nanoUsd={value} isEstimated={isEstimated} />
+  return kind === 'share' ? <Percent share={value} /> : <Count count={value} />
+}
+
+export function Compared({ of: delta, than }: { of: Delta | null; than: string }) {
   if (delta === null) return null
   const { direction, text } = delta
   if (direction === 'same') return <span class="delta">{text}</span>
@@ -95,134 +134,6 @@ function Compared({ of: delta, than }: { of: Delta | null; than: string }) {
       <span class="unseen"> {than}</span>
     </span>
   )
-}
-
-export function Tops({ of }: { of: Overview }) {
-  const { data, problem, reload } = useTops(of)
-  const tops = useNewest(data)
-  if (tops === null && problem) return <Problem of={problem} retry={reload} />
-  return (
-    <div class="tops" aria-busy={data === null}>
-      {tops === null
-        ? TOPS.map((by) => by !== 'team' && <TopPanel key={by} by={by} isBusy />)
-        : tops
-            // Hides the list of teams if there are none.
-            .filter(({ shares }) => shares.some(({ id }) => id !== null))
-            .map((top) => <Top key={top.by} {...top} of={of} />)}
-      {keysOf(WANTED_TOPS).map((by) =>
-        query.value.has(`${by}s`) ? <WantedTop key={by} by={by} of={of} /> : <UnwantedTop key={by} by={by} />,
-      )}
-    </div>
-  )
-}
-
-interface PanelProps {
-  by: List
-  isBusy?: boolean
-  children?: ComponentChildren
-}
-
-const TopPanel = ({ by, isBusy, children }: PanelProps) => (
-  <section class="panel top" aria-busy={isBusy}>
-    <h2>{toTitle(by)}</h2>
-    {children}
-  </section>
-)
-
-const UnwantedTop = ({ by }: { by: WantedList }) => (
-  <TopPanel by={by}>
-    <p class="dim">{WANTED_TOPS[by]} This scans all requests in the period.</p>
-    <p>
-      <Button onClick={() => setQuery({ [`${by}s`]: '1' })}>Show {by}s</Button>
-    </p>
-  </TopPanel>
-)
-
-function WantedTop({ by, of }: { by: List; of: Overview }) {
-  const { data, problem, reload } = useTop(by, of)
-  if (data !== null && !problem) return <Top {...data} of={of} />
-  return (
-    <TopPanel by={by} isBusy={!problem}>
-      {problem && <Problem of={problem} retry={reload} />}
-    </TopPanel>
-  )
-}
-
-interface TopProps {
-  by: List
-  of: Overview
-  shares: readonly Share[]
-}
-
-const Top = ({ by, of, shares }: TopProps) => (
-  <TopPanel by={by}>
-    <table>
-      <caption class="unseen">{toTitle(by)} by cost</caption>
-      <colgroup>
-        <col />
-        <col class="top-figure" />
-        <col class="top-figure" />
-      </colgroup>
-      <thead class="unseen">
-        <tr>
-          <th scope="col">Name and share</th>
-          <th scope="col">Requests and trend</th>
-          <th scope="col">Cost</th>
-        </tr>
-      </thead>
-      {by in WANTED_TOPS ? <Rows {...{ by, of, shares }} /> : <RowsWithLines {...{ by, of, shares }} />}
-    </table>
-  </TopPanel>
-)
-
-function RowsWithLines(props: TopProps) {
-  const ids = props.shares.flatMap(({ id }) => id ?? [])
-  return <Rows {...props} lines={useLines(props.by, props.of, ids).data} />
-}
-
-function Rows({
-  by,
-  of: { range, filters },
-  shares,
-  lines,
-}: TopProps & { lines?: ReturnType<typeof useLines>['data'] }) {
-  return (
-    <tbody>
-      {shares.map(({ id, name, share, requests, costNanoUsd, isEstimated }) => {
-        const count = <Count count={requests} />
-        const line = (lines?.get(String(id)) ?? []).map(Number)
-        return (
-          <tr key={id}>
-            <th scope="row" title={name}>
-              <Name by={by} {...{ id, name }} />
-              <Bar share={share} kind="good" label={`${toPercent(share)} of total`} />
-            </th>
-            <td class="figure dim">
-              {id === null ? (
-                count
-              ) : (
-                <a href={toRequests({ ...filters, ...toSpan(range), [by]: id })}>
-                  {count}
-                  <span class="unseen"> requests: {name}</span>
-                </a>
-              )}
-              {line.length > 1 && <Sparkline values={line} label={`${name} over time`} />}
-            </td>
-            <td class="figure">
-              <Money nanoUsd={costNanoUsd} isEstimated={isEstimated} />
-              <span class="top-share">{toPercent(share)}</span>
-            </td>
-          </tr>
-        )
-      })}
-    </tbody>
-  )
-}
-
-function Name({ by, id, name }: { by: List; id: string | null; name: string }) {
-  if (id === null || by in WANTED_TOPS) return <span>{name}</span>
-  const href = by === 'upstream' ? toHref(`/upstreams?upstream=${encodeURIComponent(id)}`) : toHrefWith({ [by]: id })
-  return <a href={href}>{name}</a>
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => hour)

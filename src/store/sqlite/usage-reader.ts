@@ -168,7 +168,7 @@ const toHalves = (sql: string) => `(${sql}) >> ${HALF}, (${sql}) & ${2 ** HALF -
 
 /** Unwanted ones are null. */
 const toMeasures = (figures: UsageFigures, of: (measure: (typeof MEASURES)[number]) => string) =>
-  MEASURES.map((measure) => (figures === 'all' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
+  MEASURES.map((measure) => (figures !== 'spend' || SPEND.has(measure.name) ? of(measure) : 'NULL')).join(', ')
 
 const SPEND: ReadonlySet<string> = new Set(['requests', ...MONEY])
 

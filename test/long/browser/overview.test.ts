@@ -119,9 +119,30 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.locator('.audit li').first().getByText('openai/gpt-5-mini').first().waitFor()
   })
 
-  test('users are read when they are wanted', async () => {
-    await visit.open('/?range=7d', 'Overview')
-    await page.getByRole('button', { name: 'Show users' }).click()
+  test('the breakdown is sorted, narrows the page, and is a file of what is shown', async () => {
+    await visit.open('/?range=30d', 'Overview')
+    const table = page.getByRole('table', { name: 'Usage by model' })
+    await table.getByRole('link', { name: 'openai/gpt-5', exact: true }).waitFor()
+    await table.getByRole('button', { name: 'Cost per request' }).click()
+    expect(rangeOf().get('sort')).toBe('-cost_per_request_nano_usd')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'CSV of rows shown' }).click(),
+    ])
+    const [head = '', first = ''] = (await Bun.file(await download.path()).text()).split('\r\n')
+    expect(head).toBe(
+      'Model,Requests,Input tokens,Output tokens,Cost (USD),Cost per request (USD),Cached input,Error rate,Cost change (USD)',
+    )
+    expect(first.split(',')[0]).toBe(
+      String(await table.getByRole('row').nth(1).getByRole('link').first().textContent()),
+    )
+    await table.getByRole('link', { name: 'openai/gpt-5', exact: true }).click()
+    await page.getByRole('table', { name: 'Usage by key' }).waitFor()
+    expect([rangeOf().get('model'), rangeOf().get('by')]).toEqual(['openai/gpt-5', 'key'])
+  })
+
+  test('users lead to their requests', async () => {
+    await visit.open('/?range=7d&by=user', 'Overview')
     await page.getByRole('link', { name: /requests: mobile/ }).click()
     await page.locator('tbody tr').first().waitFor()
     expect(rangeOf().get('user')).toBe('mobile')
