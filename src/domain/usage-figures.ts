@@ -11,10 +11,10 @@ interface UsageFigure {
 }
 
 export const USAGE_FIGURES = {
+  cost_nano_usd: { title: 'Cost', kind: 'money' },
   requests: { title: 'Requests', kind: 'count' },
   prompt_tokens: { title: 'Input tokens', kind: 'count' },
   completion_tokens: { title: 'Output tokens', kind: 'count' },
-  cost_nano_usd: { title: 'Cost', kind: 'money' },
   cost_per_request_nano_usd: { title: 'Cost per request', kind: 'money', ratio: [['cost_nano_usd'], 'requests'] },
   cached_share: { title: 'Cached input', kind: 'share', ratio: [['cached_tokens'], 'prompt_tokens'] },
   error_share: { title: 'Error rate', kind: 'share', ratio: [['errors', 'cuts'], 'requests'] },

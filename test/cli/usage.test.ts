@@ -48,7 +48,7 @@ describe('on a terminal', () => {
     expect([code, stderr]).toEqual([0, ''])
     const table = lines(stdout)
     expect(table[0]).toMatch(/^KEY +COST +REQUESTS +ERRORS +INPUT +OUTPUT +TTFT p50\/p95/)
-    expect(table[1]).toMatch(/^old +\$3\.00 {2}█{8,} +1 +1 +11 +7 +\d+ms\/\d+ms +\d+ms\/\d+ms$/)
+    expect(table[1]).toMatch(/^old +\$3\.00 {2}█{8,} +1 +1 +11 +7 +\d+ms\/\d+ms +\d+ms\/\d+ms +\$3\.00 +27% +100%$/)
     expect(table[2]).toMatch(/^dev +\$1\.00 {2}██+[▏▎▍▌▋▊▉]? +1 +- +11 +7 /)
     expect(table[3]).toMatch(/^system +- +1 +-/)
     expect(table[4]).toMatch(/^total +\$4\.00 +3 +1 +33 +21/)

@@ -32,6 +32,8 @@ export const pointed = signal<number | null>(null)
 export const anchored = signal<number | null>(null)
 
 const LABEL_WIDTH = 64
+/** Of `FONT`, at most, with room for the gap. */
+const CHARACTER_WIDTH = 8
 /** px; a shorter drag is a click. */
 const MIN_DRAG = 6
 const FONT = '12px system-ui, sans-serif'
@@ -118,6 +120,8 @@ function toOptions(
 ): uPlot.Options {
   const { kind, series, height, columnText, valueText } = props
   const count = series[0]?.values.length ?? 0
+  // Labels between 0 and a made-up maximum would be noise.
+  const isZero = series.every(({ values }) => values.every((value) => !value))
   const [dim, line] = [colorOf('--dim'), colorOf('--line')]
   const axis = { stroke: dim, font: FONT, ticks: { show: false } }
   const toSeries = ({ name, color }: PlotSeries): uPlot.Series => {
@@ -144,8 +148,10 @@ function toOptions(
       { ...axis, grid: { show: false }, size: 26, splits: toTicks, values: (_, ticks) => ticks.map(columnText) },
       {
         ...axis,
-        ...{ grid: { stroke: line, width: 1 }, size: LABEL_WIDTH, space: 40 },
-        values: (_, ticks) => ticks.map(valueText),
+        ...{ grid: { stroke: line, width: 1 }, space: 40 },
+        size: (_, texts) =>
+          Math.max(LABEL_WIDTH, ...(texts ?? []).map((text) => String(text).length * CHARACTER_WIDTH)),
+        values: (_, ticks) => ticks.map((tick) => (isZero && tick !== 0 ? '' : valueText(tick))),
       },
     ],
     series: [{}, ...(kind === 'stack' ? series.toReversed() : series).map(toSeries)],

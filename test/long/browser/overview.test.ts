@@ -131,7 +131,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     ])
     const [head = '', first = ''] = (await Bun.file(await download.path()).text()).split('\r\n')
     expect(head).toBe(
-      'Model,Requests,Input tokens,Output tokens,Cost (USD),Cost per request (USD),Cached input,Error rate,Cost change (USD)',
+      'Model,Cost (USD),Requests,Input tokens,Output tokens,Cost per request (USD),Cached input,Error rate,Cost change (USD)',
     )
     expect(first.split(',')[0]).toBe(
       String(await table.getByRole('row').nth(1).getByRole('link').first().textContent()),
