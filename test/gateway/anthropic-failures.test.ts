@@ -4,6 +4,7 @@ import { errorMessage, failingStream, PING, streamMessage, toSteps } from '../su
 import { CREDENTIAL } from '../support/app.ts'
 import { checkStream } from '../support/contract.ts'
 import { forAllTests } from '../support/lifetime.ts'
+import { reading } from '../support/several-upstreams.ts'
 import type { Script } from '../support/upstream.ts'
 import { startAnthropic } from './anthropic.ts'
 
@@ -88,6 +89,11 @@ describe.each([false, true])('where stream is %p, ', (stream) => {
     expect(text).not.toContain(CREDENTIAL)
     const row = (await gateway.app.settled(await gateway.app.count())).at(-1)
     expect(row).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
+    // The client may have got another status.
+    const [call] = reading(gateway.app, (sqlite) =>
+      sqlite.query<object, [string]>('SELECT * FROM calls WHERE request_id = ?').all(row?.id ?? ''),
+    )
+    expect(call).toMatchObject({ error_code: 'status', ...('status' in script && { http_status: script.status }) })
   })
 })
 

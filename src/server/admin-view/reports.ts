@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000
  * Limits of usage and failure reports and of any report, ms, and of requests scanned for a page or a partial ID, which
  * takes 0.1 s.
  */
-const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 200_000 }
+const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 100_000 }
 const OF_COMMANDS = { usageMs: 60_000, limitMs: 90_000, looks: undefined }
 const boundsOf = ({ id }: Asker) => (isOperator({ id }) ? OF_COMMANDS : OF_PAGES)
 /** The thread uses some 60 MB. */
