@@ -7,9 +7,11 @@ import type { Catalog } from '../catalog/complete.ts'
 import { loadKnown } from '../catalog/known.ts'
 import { listProviders, refreshFacts } from '../catalog/refresh.ts'
 import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
+import { undoVersion } from '../catalog/undo.ts'
 import {
   Applied,
   CatalogReverted,
+  CatalogUndone,
   ExportedCatalog,
   Plan,
   RefreshedCatalog,
@@ -19,6 +21,7 @@ import {
   toPlanDocument,
   toRevertDocument,
   toShownVersionDocument,
+  toUndoDocument,
   toVersionDocument,
   Version,
 } from '../documents/catalog.ts'
@@ -37,7 +40,11 @@ const COMMAND_MS = 120_000
 const MAX_CHARS = 1024 ** 2
 
 const Body = exactly({
-  prune: Type.Optional(Type.Boolean({ description: 'True: delete entries that are no longer declared.' })),
+  prune: Type.Optional(
+    Type.Boolean({
+      description: 'True: delete entries from files and built-in ones that this catalog lacks. Default: keep them.',
+    }),
+  ),
   discard_edits: Type.Optional(Type.Boolean({ description: 'True: discard manual changes to declared entries.' })),
   /** Exactly one of `yaml` and `document`. */
   yaml: Type.Optional(
@@ -47,6 +54,10 @@ const Body = exactly({
 })
 const Revert = exactly({
   number: Type.Integer({ minimum: 1, description: 'Version to roll back to.' }),
+  plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
+})
+const Undo = exactly({
+  number: Type.Integer({ minimum: 1, description: 'Version whose change to undo.' }),
   plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
 })
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
@@ -199,6 +210,28 @@ export function catalogController(deps: AdminDeps) {
           errors: ['version_not_found', 'owners_only'],
         },
         body: Revert,
+      },
+    )
+    .post(
+      '/catalog/undo',
+      async ({ request, principal, body: { number, plan = false } }) => {
+        const { upstreams } = (await store.readVersion(number - 1))?.layers ?? NO_LAYERS
+        const permit = await permitFor(principal, upstreams)
+        const done = await undoVersion(store, number, { ...by(principal, request), isPlan: plan }, permit)
+        if (!plan) await takeIn(serving)
+        return toUndoDocument(done, number, plan)
+      },
+      {
+        route: {
+          least: 'editor',
+          edits: true,
+          summary: 'Undo the change of one catalog version',
+          description:
+            'Keeps later changes. Fails if they touched or need the same entries. Requests stay charged at the price they had.',
+          answer: CatalogUndone,
+          errors: ['version_not_found', 'undo_conflict', 'owners_only'],
+        },
+        body: Undo,
       },
     )
     .post(

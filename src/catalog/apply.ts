@@ -99,7 +99,7 @@ interface LayerOptions {
   nowMs: number
 }
 
-/** A file replaces built-in entries. Prices are only added, and an unchanged price keeps its row. */
+/** A file replaces built-in entries that it declares, and with `prune` all of them. Prices are only added, and an unchanged price keeps its row. */
 export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, prune, nowMs }: LayerOptions) {
   const prices: PriceRow[] = []
   const declared = toRows(catalog, { layers, rows }, { origin, nowMs, prices })
@@ -108,13 +108,14 @@ export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, p
   const rowsOf: CatalogLayers = declared
   const next = mapKinds(<K extends Kind>(kind: K) => {
     const wanted = new Map(rowsOf[kind].map((entry) => [toKey(kind, entry), entry]))
+    const names = new Set(rowsOf[kind].map(KINDS[kind].nameOf))
     const staying = layers[kind].flatMap((entry): EntryOf<K>[] => {
       const now = wanted.get(toKey(kind, entry))
       wanted.delete(toKey(kind, entry))
       if (now) return [isSameEntry(entry, now) ? entry : now]
-      if (entry.origin === 'builtin' && (origin === 'builtin' || origin === 'file')) return []
-      if (entry.origin !== origin) return [entry]
       const name = KINDS[kind].nameOf(entry)
+      if (entry.origin === 'builtin' && (origin === 'builtin' || (origin === 'file' && names.has(name)))) return []
+      if (entry.origin !== origin && !(entry.origin === 'builtin' && origin === 'file')) return [entry]
       if (managed ? managed.has(name) : prune === true) return []
       kept.push(name)
       return [entry]
@@ -215,7 +216,8 @@ function withoutEdits(layers: CatalogLayers, declared: CatalogRows): CatalogLaye
   })
 }
 
-const isSameEntry = (one: object, other: object) => Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
+export const isSameEntry = (one: object, other: object) =>
+  Bun.deepEquals({ ...one, updatedMs: 0 }, { ...other, updatedMs: 0 })
 
 export const toApplyOptions = <const By extends object>(source: CatalogSource, version: string, by: By) => ({
   ...by,
@@ -253,7 +255,8 @@ export async function showVersion(store: ConfigStore, number: number): Promise<S
   return { version, changes: from ? toChanges(mergeLayers(from), mergeLayers(layers)).changes : null }
 }
 
-async function readVersion(store: ConfigStore, number: number): Promise<KeptCatalog> {
+/** @throws `version_not_found`. */
+export async function readVersion(store: ConfigStore, number: number): Promise<KeptCatalog> {
   const kept = await store.readVersion(number)
   if (kept) return kept
   throw new ServiceError(

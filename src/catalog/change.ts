@@ -130,14 +130,16 @@ function tell({ rows }: State, { layers, aside = null }: Pick<Decision, 'layers'
 }
 
 export function toChanges(before: CatalogRows, after: CatalogRows): Changes {
-  const changes = [
+  const found = [
     ...compare(before.upstreams, after.upstreams, KINDS.upstreams),
     ...compare(before.models, after.models, KINDS.models),
     ...compare(before.routes, after.routes, KINDS.routes),
     ...compare(before.aliases, after.aliases, KINDS.aliases),
   ]
-  const of = (action: Change['action']) => changes.filter((change) => change.action === action).length
-  const [created, updated, deleted] = [of('create'), of('update'), of('delete')]
+  const of = (action: Change['action']) => found.filter((change) => change.action === action)
+  // What is lost comes first, so that a long preview doesn't hide it.
+  const changes = [...of('delete'), ...of('update'), ...of('create')]
+  const [created, updated, deleted] = [of('create').length, of('update').length, of('delete').length]
   const total = Object.values(before).reduce((sum, rows) => sum + rows.length, 0)
   return { created, updated, deleted, unchanged: total - updated - deleted, changes }
 }

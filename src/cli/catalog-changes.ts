@@ -54,7 +54,11 @@ export function toStayingLines({ overridden, kept }: Applied, applied: Origin, p
     if (isRoute(name) && kept.includes(modelOf(name))) return ''
     const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
-    return toLine(paint.mark('='), { name }, `${more} (${applied}: no longer declared; --prune deletes it)`)
+    return toLine(
+      paint.mark('='),
+      { name },
+      `${more} (not in the ${applied === 'file' ? 'file' : 'catalog'}: kept; --prune deletes it)`,
+    )
   })
   return toOverriddenLines(overridden, applied, paint) + lines.join('')
 }

@@ -44,7 +44,7 @@ import {
 import { toCatalogFile } from './serve/serve.ts'
 
 const CATALOG_FILE = 'catalog (default <data>/catalog.yaml, ./catalog.yaml, then the built-in one)'
-const PRUNE = 'delete entries that an earlier file declared and this one omits'
+const PRUNE = 'delete entries that this file omits, from earlier files and built-in (default: keep them)'
 const DISCARD_EDITS = 'discard manual edits of entries that the file declares'
 
 export function addCatalog(group: Command, context: Context): void {
@@ -105,6 +105,13 @@ export function addCatalog(group: Command, context: Context): void {
     .option('--plan', 'preview changes without applying them')
     .addHelpText('after', toExamples('catalog revert 12 --plan', 'catalog revert 12'))
     .action((number, flags) => revert(number, flags, context))
+  group
+    .command('undo')
+    .description("undo one version's change and keep later ones (creates a new version)")
+    .argument('<n>', 'version number')
+    .option('--plan', 'preview changes without applying them')
+    .addHelpText('after', toExamples('catalog undo 12 --plan', 'catalog undo 12'))
+    .action((number, flags) => undo(number, flags, context))
 }
 
 async function validate(file: string | undefined, io: Context): Promise<void> {
@@ -139,6 +146,7 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
   if (io.json) printJson(io, { path: source.path, ...toPlanDocument(found, origin, warnings) })
   else {
     for (const name of found.unseen) io.stderr(`warning: ${toPrintable(toUnseenNote(name))}\n`)
+    if (found.deleted > 0) io.stdout(`Deletes ${count(found.deleted, 'row')}:\n`)
     io.stdout(
       `${toWriteLines(found, io.paint)}${toStayingLines(found, origin, io.paint)}${toClosing(source, found, toApplyCommand(file, flags))}`,
     )
@@ -283,9 +291,21 @@ export async function revert(text: string, { plan = false }: { plan?: boolean },
   if (done.changes.length === 0) return io.stdout(`The catalog already matches version ${number}. No changes.\n`)
   if (plan) return io.stdout(`Version ${number}: ${toPlanText(done)}. Roll back: tollgate catalog revert ${number}\n`)
   io.stdout(`Rolled back to version ${number}: ${toCountText(done)}. Saved as version ${done.version}.\n`)
-  io.stderr(
-    'note: the catalog file is unchanged. It replaces this version when applied: by you, on reload, or when a server starts with a changed file or a new Tollgate version. To keep this version: tollgate catalog export FILE\n',
-  )
+  io.stderr(FILE_UNCHANGED)
+}
+
+const FILE_UNCHANGED =
+  'note: the catalog file is unchanged. It replaces this version when applied: by you, on reload, or when a server starts with a changed file or a new Tollgate version. To keep this version: tollgate catalog export FILE\n'
+
+export async function undo(text: string, { plan = false }: { plan?: boolean }, io: Context): Promise<void> {
+  const number = toNumber(text)
+  const done = await withAdmin(io, { readonly: plan }, ({ api }) => answerOf(api.catalog.undo.post({ number, plan })))
+  if (io.json) return printJson(io, done)
+  io.stdout(toWriteLines(done, io.paint))
+  if (done.changes.length === 0) return io.stdout(`Nothing of version ${number} is in effect. No changes.\n`)
+  if (plan) return io.stdout(`Undo of version ${number}: ${toPlanText(done)}. Undo: tollgate catalog undo ${number}\n`)
+  io.stdout(`Undid version ${number}: ${toCountText(done)}. Saved as version ${done.version}.\n`)
+  io.stderr(FILE_UNCHANGED)
 }
 
 function toNumber(text: string): number {

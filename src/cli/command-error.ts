@@ -133,6 +133,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   owners_only: '',
   catalog_missing: '',
   version_not_found: ' List versions: tollgate catalog history',
+  undo_conflict: ' List versions: tollgate catalog history',
   secret_unusable: '',
   secret_unchanged: '',
   secret_busy: '',

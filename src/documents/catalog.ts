@@ -78,6 +78,18 @@ export const CatalogReverted = describes<ReturnType<typeof toRevertDocument>>()(
   }),
 )
 
+export function toUndoDocument({ revision, ...done }: Reverted, number: number, planned: boolean) {
+  return { undone: number, planned, ...done, ...(planned ? { revision } : {}) }
+}
+
+export const CatalogUndone = describes<ReturnType<typeof toUndoDocument>>()(
+  Type.Object({
+    ...{ undone: Count, planned, version: CountOrNull },
+    ...{ ...Counts, ...Changes },
+    revision: Type.Optional(Revision),
+  }),
+)
+
 /** A manual change, applied or planned. */
 export const toEditDocument = <Made extends Edited>(edited: Made) => ({
   ...edited,

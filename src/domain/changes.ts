@@ -13,6 +13,7 @@ export const AUDIT_WORDS = {
   'teams.edit': 'changed the team',
   'catalog.apply': 'applied the catalog',
   'catalog.revert': 'rolled back the catalog',
+  'catalog.undo': 'undid the catalog change',
   'catalog.refresh': 'refreshed known prices and facts',
   'upstreams.create': 'added the upstream',
   'upstreams.edit': 'changed the upstream',

@@ -75,6 +75,8 @@ export type ServiceFailure =
   /** The built-in catalog would replace a file's. */
   | { kind: 'catalog_missing' }
   | { kind: 'version_not_found'; number: number }
+  /** Later changes touched or need entries of the version. */
+  | { kind: 'undo_conflict'; number: number; names: readonly string[] }
   | { kind: 'secret_unusable'; path: string }
   | { kind: 'secret_unchanged' }
   | { kind: 'secret_busy' }

@@ -78,6 +78,13 @@ test('a change is planned, applied, held by the server at once, on record, and r
   expect(await price()).toBe('0.000003')
   expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body.version).toBe(3)
   expect(await price()).toBe('0.000001')
+
+  const undone = (plan: boolean) => editor.ask('POST', '/catalog/undo', { body: { number: 3, plan } })
+  expect((await undone(true)).body).toMatchObject({ undone: 3, planned: true, updated: 1, version: null })
+  expect((await undone(false)).body).toMatchObject({ planned: false, version: 4 })
+  expect(await price()).toBe('0.000003')
+  await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })
+  expect((await editor.ask('POST', '/catalog/undo', { body: { number: 4 } })).body).toMatchObject({ version: null })
 })
 
 test('what is no longer declared stays, or goes where that is asked for', async () => {

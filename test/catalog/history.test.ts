@@ -2,12 +2,14 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { applyCatalog, type DestructiveOptions, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
+import { undoVersion } from '../../src/catalog/undo.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
 import { prices } from '../../src/store/sqlite/schema.ts'
 import { createFolder } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
+import { createRandom } from '../support/random.ts'
 import { catalog, model } from './declared.ts'
 
 let store: ConfigStore
@@ -121,4 +123,52 @@ test('the newest hundred are kept, numbers are never given twice, and others are
   expect((await showVersion(store, 4)).changes).toBeNull()
   await revert(4)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])
+})
+
+const undo = (number: number) => undoVersion(store, number, { actor: 'bob', nowMs: nowMs++ })
+
+test('an undone change leaves the catalog as if it had never been made, whatever else was changed later', async () => {
+  const random = createRandom(7)
+  const slugs = Array.from({ length: 8 }, (_, at) => `v/m${at}`)
+  const change = (slug: string, at: number) => {
+    const kind = Math.floor(random() * 3)
+    if (kind === 0) return catalog(model(slug, { name: `name ${at}` }))
+    return catalog(
+      kind === 1 ? model(slug, { pricing: [{ prompt: `${at + 3}`, completion: '9' }] }) : model(`${slug}-new`),
+    )
+  }
+  const bare = async () => {
+    const { upstreams, models, routes, aliases } = await read()
+    const plain = models.map((row) => ({ ...row, priceId: null, createdMs: 0 }))
+    return { upstreams, models: plain, routes: routes.map((row) => row.model).toSorted(), aliases }
+  }
+  const base = catalog(...slugs.map((slug) => model(slug)))
+  for (let round = 0; round < 8; round++) {
+    const changes = slugs.map(change)
+    const skipped = Math.floor(random() * slugs.length)
+    await apply(base)
+    for (const [at, one] of changes.entries()) if (at !== skipped) await apply(one, 'file', {})
+    const expected = await bare()
+    await apply(base)
+    let number = 0
+    for (const [at, one] of changes.entries()) {
+      const { version } = await apply(one, 'file', {})
+      if (at === skipped) number = version ?? 0
+    }
+    expect((await undo(number)).version).toBeNumber()
+    expect(await bare()).toEqual(expected)
+    expect((await undo(number)).changes).toEqual([])
+  }
+})
+
+test('an undo is refused if later changes touched the entry, or need it, and names them', async () => {
+  await apply(catalog(model('v/a')))
+  await apply(catalog(model('v/a', { name: 'Second' })))
+  await apply(catalog(model('v/a', { name: 'Third' })))
+  await expect(undo(2)).rejects.toThrow("Can't undo version 2: later changes touched or need models.v/a.")
+  await undo(3)
+  expect((await store.readCatalog()).models).toMatchObject([{ name: 'Second' }])
+  await apply(catalog(model('v/a'), model('v/b')))
+  await apply({ ...catalog(), aliases: [{ alias: 'quick', model: 'v/b', listed: true }] }, 'file', {})
+  await expect(undo(5)).rejects.toThrow('aliases.quick')
 })

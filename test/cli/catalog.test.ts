@@ -76,7 +76,9 @@ describe('catalog apply', () => {
   test('takes the built-in catalogue where there is no file, then the file for good', async () => {
     expect(await apply()).toMatchObject({ origin: 'builtin', path: null, created: 5 })
     await write('mine.yaml', VALID)
-    expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 5 })
+    // Never removed unasked: not even the demo model.
+    expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 0, kept: { length: 5 } })
+    expect(await apply('mine.yaml', '--prune')).toMatchObject({ deleted: 5, kept: [] })
     expect(await bench.run('catalog', 'apply')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('pass it with --catalog FILE'),

@@ -44,7 +44,7 @@ test('prices are told one by one, for a million and for a token, those that chan
 
 test('how much changed', () => {
   expect(toCountsText({ created: 0, updated: 0, deleted: 0 })).toBe('no changes')
-  expect(toCountsText({ created: 2, updated: 1, deleted: 0 })).toBe('2 new, 1 changed')
+  expect(toCountsText({ created: 2, updated: 1, deleted: 0 })).toBe('1 changed, 2 new')
 })
 
 test('why there is a version', () => {

@@ -4,14 +4,15 @@ import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
+import { toActor } from '../audit/words.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, Code } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
-import { type FormState, SwitchField, TextField } from '../ui/form.tsx'
+import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
-import { toCountsText, toVersionText } from './words.ts'
+import { toCountsText, toRowName, toVersionText } from './words.ts'
 
 export function CatalogPage() {
   const { data: versions, problem, reload } = useVersions()
@@ -73,12 +74,13 @@ const COLUMNS: readonly Column<Version>[] = [
     ),
   },
   { name: 'changed', title: 'Changes', cell: toCountsText },
+  { name: 'who', title: 'By', cell: toActor },
   { name: 'when', title: 'When', isFigure: true, cell: ({ at_ms }) => <When ms={at_ms} /> },
 ]
 
 function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest: boolean; onClose(): void }) {
   const { data: version, problem, reload } = useVersion(number)
-  const [isReverting, setReverting] = useState(false)
+  const [doing, setDoing] = useState<'undo' | 'restore' | null>(null)
   return (
     <Overlay kind="drawer" title={`Version ${number}`} onClose={onClose}>
       <Unread of={version} problem={problem} retry={reload}>
@@ -87,16 +89,17 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
       {version !== null && (
         <>
           <p>
-            {toVersionText(version)}, <When ms={version.at_ms} />
+            {toVersionText(version)} by {toActor(version)}, <When ms={version.at_ms} />
           </p>
-          {isReverting ? (
-            <Revert
+          {doing !== null ? (
+            <Back
               number={number}
+              {...WAYS[doing](number)}
               onDone={() => {
-                tell(`Restored version ${number}.`)
+                tell(doing === 'undo' ? `Undid version ${number}.` : `Restored version ${number}.`)
                 onClose()
               }}
-              onCancel={() => setReverting(false)}
+              onCancel={() => setDoing(null)}
             />
           ) : (
             <>
@@ -105,9 +108,10 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
               ) : (
                 <Plan of={{ ...version, changes: version.changes }} />
               )}
-              {may('editor') && !isNewest && (
+              {may('editor') && (
                 <div class="form-foot">
-                  <Button onClick={() => setReverting(true)}>Restore version</Button>
+                  {version.changes !== null && <Button onClick={() => setDoing('undo')}>Undo this change</Button>}
+                  {!isNewest && <Button onClick={() => setDoing('restore')}>Restore version</Button>}
                 </div>
               )}
             </>
@@ -118,16 +122,35 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
   )
 }
 
-const Revert = ({ number, onDone, onCancel }: { number: number; onDone(): void; onCancel(): void }) => (
+/** Both create a new version. */
+const WAYS = {
+  undo: (number: number) => ({
+    send: undo,
+    apply: `Undo version ${number}`,
+    says: 'Undoes only this change and keeps later ones. This creates a new version. Requests stay charged at the price they had.',
+  }),
+  restore: (number: number) => ({
+    send: revert,
+    apply: `Restore version ${number}`,
+    says: 'Restores upstreams, models, routes, and aliases, and undoes all later changes. This creates a new version; the current one is kept. Requests stay charged at the price they had.',
+  }),
+}
+
+interface BackProps {
+  number: number
+  send(number: number, isPlan: boolean, revision: string | undefined): Promise<Planned>
+  says: string
+  apply: string
+  onDone(): void
+  onCancel(): void
+}
+
+const Back = ({ number, send, says, apply, onDone, onCancel }: BackProps) => (
   <PlannedForm
     initial={{}}
-    send={(_, isPlan, planned) => revert(number, isPlan, planned?.revision)}
-    fields={() => (
-      <p>Restores upstreams, models, routes, and aliases. This creates a new version; the current one is kept.</p>
-    )}
-    apply={`Restore version ${number}`}
-    onDone={onDone}
-    onCancel={onCancel}
+    send={(_, isPlan, planned) => send(number, isPlan, planned?.revision)}
+    fields={() => <p>{says}</p>}
+    {...{ apply, onDone, onCancel }}
   />
 )
 
@@ -158,6 +181,7 @@ async function send({ yaml, prune, discard_edits }: Values, _isPlan: boolean, pl
 
 function Fields({ form }: { form: FormState<Values> }) {
   const id = useId()
+  const missing = useMissing(form.values.value.yaml)
   return (
     <>
       <div class="field">
@@ -180,11 +204,15 @@ function Fields({ form }: { form: FormState<Values> }) {
         isCode
         lines={12}
       />
-      <SwitchField
+      <SelectField
         of={form}
         name="prune"
-        label="Remove entries that aren't in this file"
-        hint="Only those added from a file."
+        label="Entries not in this file"
+        options={[
+          ['no', 'keep (default)'],
+          ['yes', missing === null ? 'remove' : `remove (${missing.length} would go)`],
+        ]}
+        hint={toMissingText(missing)}
       />
       <SwitchField
         of={form}
@@ -194,6 +222,38 @@ function Fields({ form }: { form: FormState<Values> }) {
       />
     </>
   )
+}
+
+const PAUSE_MS = 400
+
+/** Entries that the file lacks, once it can be read; null before. */
+function useMissing(yaml: string): readonly string[] | null {
+  const [missing, setMissing] = useState<readonly string[] | null>(null)
+  useEffect(() => {
+    setMissing(null)
+    if (yaml.trim() === '') return
+    let isCurrent = true
+    const timer = setTimeout(() => {
+      planYaml(yaml, { prune: false, discard_edits: false })
+        .then(({ kept }) => isCurrent && setMissing(kept))
+        // The preview shows what is wrong with the file.
+        .catch(() => {})
+    }, PAUSE_MS)
+    return () => {
+      isCurrent = false
+      clearTimeout(timer)
+    }
+  }, [yaml])
+  return missing
+}
+
+const MISSING_NAMED = 5
+
+function toMissingText(missing: readonly string[] | null): string {
+  if (missing === null) return 'Those from earlier files, and built-in ones. Manual changes always stay.'
+  if (missing.length === 0) return 'None: the file has them all.'
+  const more = missing.length - MISSING_NAMED
+  return `${missing.slice(0, MISSING_NAMED).map(toRowName).join(', ')}${more > 0 ? `, and ${more} more` : ''}`
 }
 
 function ExportDrawer({ onClose }: { onClose(): void }) {
@@ -249,6 +309,12 @@ export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'
 /** @param revision the catalog's revision at the preview. */
 export async function revert(number: number, isPlan: boolean, revision: string | undefined) {
   const done = await ask(api.catalog.revert.post({ number, plan: isPlan }, ifMatch(revision)))
+  if (!isPlan) await reloadCatalog()
+  return done
+}
+
+async function undo(number: number, isPlan: boolean, revision: string | undefined) {
+  const done = await ask(api.catalog.undo.post({ number, plan: isPlan }, ifMatch(revision)))
   if (!isPlan) await reloadCatalog()
   return done
 }

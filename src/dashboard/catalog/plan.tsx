@@ -2,6 +2,7 @@
 
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { capitalize, count } from '../../domain/text.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button } from '../ui/controls.tsx'
@@ -10,7 +11,16 @@ import { FieldChanges, State } from '../ui/figure.tsx'
 import { Form, type FormState, useForm } from '../ui/form.tsx'
 import { Overlay, tell } from '../ui/notice.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
-import { type Change, toAction, toCountsText, toFieldChanges, toRowName } from './words.ts'
+import {
+  type Change,
+  foldRoutes,
+  type RowChange,
+  toAction,
+  toCountsText,
+  toFieldChanges,
+  toPlanText,
+  toRowName,
+} from './words.ts'
 
 export interface Planned {
   /** The catalog's revision, if the whole catalog changes. */
@@ -30,18 +40,29 @@ const CHANGES_SHOWN = 100
 /** Longer lists show the names only. */
 const MAX_UNFOLDED = 8
 
-export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }: { of: Planned }) => {
+interface PlanProps {
+  of: Planned
+  /** True if it was not applied yet. */
+  isPreview?: boolean
+}
+
+export const Plan = ({ of: { changes: all, overridden = [], kept = [], ...counts }, isPreview = false }: PlanProps) => {
+  const changes = foldRoutes(all)
   const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toRowName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
       <p>
-        <strong>{toCountsText(counts)}</strong>
-        {staying.length > 0 && `, ${staying.length} unchanged`}
+        <strong>{isPreview ? `${capitalize(toPlanText(counts))}.` : toCountsText(counts)}</strong>
+        {kept.length > 0 && ` Keeps ${kept.length} that ${kept.length === 1 ? "isn't" : "aren't"} in the file.`}
       </p>
       {changes.length > 0 && (
         <ul class="changes">
           {changes.slice(0, CHANGES_SHOWN).map((change) => (
-            <ChangedRow key={change.name} of={change} isFolded={changes.length > MAX_UNFOLDED} />
+            <ChangedRow
+              key={change.name}
+              of={change}
+              isFolded={change.action === 'delete' || changes.length > MAX_UNFOLDED}
+            />
           ))}
         </ul>
       )}
@@ -63,11 +84,12 @@ export const Plan = ({ of: { changes, overridden = [], kept = [], ...counts } }:
 const toStaying = ({ name, origin }: { name: string; origin: string }) =>
   `${toRowName(name)}: overridden (${toOriginWord(origin)})`
 
-function ChangedRow({ of: change, isFolded }: { of: Change; isFolded: boolean }) {
+function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean }) {
   const { kind, word } = toAction(change)
   const head = (
     <>
       <State kind={kind}>{word}</State> <strong>{toRowName(change.name)}</strong>
+      {change.routes > 0 && `, ${count(change.routes, 'route')}`}
     </>
   )
   if (isFolded)
@@ -135,12 +157,19 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         {fields(form)}
       </Form>
     )
+  // The whole catalog may lose entries that nobody named.
+  const removes = plan.revision !== undefined && plan.deleted > 0
   return (
     <Fragment key="plan">
       <PlanHeading />
-      <Plan of={plan} />
+      <Plan of={plan} isPreview />
       {warn?.(form.values.value)}
-      <Form of={doing} submit={apply} kind={kind} beside={<Button onClick={() => setPlan(null)}>Back</Button>}>
+      <Form
+        of={doing}
+        submit={removes ? `${apply}: ${toPlanText(plan)}` : apply}
+        kind={removes ? 'bad' : kind}
+        beside={<Button onClick={() => setPlan(null)}>Back</Button>}
+      >
         {null}
       </Form>
     </Fragment>

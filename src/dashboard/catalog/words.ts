@@ -82,14 +82,43 @@ interface Counts {
   deleted: number
 }
 
-/** Such as `2 new, 1 changed`. */
+/** Such as `1 changed, 2 new`. Removals come first. */
 export function toCountsText({ created, updated, deleted }: Counts): string {
   const parts = [
-    ...(created > 0 ? [`${created} new`] : []),
-    ...(updated > 0 ? [`${updated} changed`] : []),
     ...(deleted > 0 ? [`${deleted} removed`] : []),
+    ...(updated > 0 ? [`${updated} changed`] : []),
+    ...(created > 0 ? [`${created} new`] : []),
   ]
   return parts.join(', ') || 'no changes'
+}
+
+/** Such as `remove 5, change 2, add 1`. */
+export function toPlanText({ created, updated, deleted }: Counts): string {
+  const parts = [
+    ...(deleted > 0 ? [`remove ${deleted}`] : []),
+    ...(updated > 0 ? [`change ${updated}`] : []),
+    ...(created > 0 ? [`add ${created}`] : []),
+  ]
+  return parts.join(', ') || 'no changes'
+}
+
+export interface RowChange extends Change {
+  /** Routes that come or go with their model. */
+  routes: number
+}
+
+/** Routes of a new or removed model are counted with it. */
+export function foldRoutes(changes: readonly Change[]): RowChange[] {
+  const modelOf = ({ action, name }: Change) => `${action} ${name.split(': route ', 1)[0]}`
+  const isRoute = ({ name }: Change) => name.includes(': route ')
+  const whole = new Set(changes.filter((one) => one.action !== 'update' && !isRoute(one)).map(modelOf))
+  const routes = Map.groupBy(changes.filter(isRoute), modelOf)
+  return changes
+    .filter((change) => !isRoute(change) || !whole.has(modelOf(change)))
+    .map((change) => ({
+      ...change,
+      routes: !isRoute(change) && whole.has(modelOf(change)) ? (routes.get(modelOf(change))?.length ?? 0) : 0,
+    }))
 }
 
 const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep': 'kept the previous catalog' }

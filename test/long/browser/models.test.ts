@@ -126,6 +126,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await press(page, 'Close')
     await press(page, 'Apply file')
     await page.getByLabel('Or paste its content').fill(`${yaml}\naliases: { quick: tollgate/demo }\n`)
+    await page.getByText('None: the file has them all.').waitFor()
     await page.getByRole('switch', { name: 'Discard manual changes' }).check()
     await plan()
     await press(page, 'Apply')
@@ -134,6 +135,15 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
       .first()
       .waitFor()
     await expectAccessible(page)
+    await page
+      .getByRole('link', { name: /Applied/ })
+      .first()
+      .click()
+    await press(page, 'Undo this change')
+    await plan()
+    await page.getByText('Remove 1', { exact: false }).first().waitFor()
+    await page.getByRole('button', { name: /^Undo version \d+: remove 1/ }).click()
+    await page.getByRole('link', { name: /Undid the catalog change/ }).waitFor()
   })
 
   test('a viewer sees all of it, and is offered nothing that is not theirs to do', async () => {

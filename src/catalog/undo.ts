@@ -1,0 +1,84 @@
+/** Undoes one version without what was changed after it. */
+import { ServiceError } from '../domain/service-error.ts'
+import {
+  type CatalogLayers,
+  type EntryOf,
+  type Kind,
+  mapKinds,
+  mergeLayers,
+  NAMES,
+  NO_LAYERS,
+  toKey,
+} from '../store/catalog-layers.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import { isSameEntry, type Permit, type Reverted, readVersion } from './apply.ts'
+import { changeCatalog, type EditBy, requireState, toStateRevision } from './change.ts'
+import { toNames } from './discover.ts'
+import { KINDS } from './fields.ts'
+
+/**
+ * Gives the entries that a version changed their earlier values, as a new version. Requests stay charged as they were.
+ * Throws `version_not_found`, and `undo_conflict` if later changes touched or need the same entries.
+ */
+export async function undoVersion(store: ConfigStore, number: number, by: EditBy, permit?: Permit): Promise<Reverted> {
+  const { layers: after } = await readVersion(store, number)
+  const before = number === 1 ? NO_LAYERS : (await readVersion(store, number - 1)).layers
+  return changeCatalog(store, by, { action: 'catalog.undo', subject: `version ${number}` }, (state) => {
+    requireState(by, state)
+    const conflicts: string[] = []
+    const layers = mapKinds((kind) => undoKind(kind, { before, after, now: state.layers, nowMs: by.nowMs }, conflicts))
+    conflicts.push(...findBroken(state.layers, layers))
+    if (conflicts.length > 0) throw conflictOf(number, [...new Set(conflicts)])
+    permit?.(state, { layers, rows: mergeLayers(layers) })
+    return { layers, detail: { undone: number }, more: { revision: toStateRevision(state) } }
+  })
+}
+
+interface Undoing {
+  before: CatalogLayers
+  after: CatalogLayers
+  now: CatalogLayers
+  nowMs: number
+}
+
+/** Adds the names of entries that have changed since to `conflicts`. */
+function undoKind<K extends Kind>(kind: K, { before, after, now, nowMs }: Undoing, conflicts: string[]): EntryOf<K>[] {
+  const [was, made, is] = [before, after, now].map(
+    (layers) => new Map(layers[kind].map((entry): [string, EntryOf<K>] => [toKey(kind, entry), entry])),
+  ) as [Map<string, EntryOf<K>>, Map<string, EntryOf<K>>, Map<string, EntryOf<K>>]
+  const next = new Map(is)
+  for (const key of new Set([...was.keys(), ...made.keys()])) {
+    const [old, changed, current] = [was.get(key), made.get(key), is.get(key)]
+    if (isSame(old, changed) || isSame(current, old)) continue
+    if (!isSame(current, changed)) {
+      const entry = current ?? changed ?? old
+      if (entry) conflicts.push(KINDS[kind].nameOf(entry))
+    } else if (old === undefined) next.delete(key)
+    else next.set(key, 'updatedMs' in old ? { ...old, updatedMs: nowMs } : old)
+  }
+  return [...next.values()]
+}
+
+const isSame = (one: object | undefined, other: object | undefined) =>
+  one === undefined || other === undefined ? one === other : isSameEntry(one, other)
+
+/** Entries that would stay but lose what they point to: routes their model or upstream, aliases their model. */
+function findBroken(now: CatalogLayers, next: CatalogLayers): string[] {
+  const [was, is] = [mergeLayers(now), mergeLayers(next)]
+  const staying = new Set(next.routes.map(NAMES.routes))
+  const served = new Set(is.routes.map(NAMES.routes))
+  const slugs = new Set(is.models.map(({ slug }) => slug))
+  const hadModel = new Set(was.models.map(({ slug }) => slug))
+  return [
+    ...was.routes
+      .filter((row) => staying.has(NAMES.routes(row)) && !served.has(NAMES.routes(row)))
+      .map(KINDS.routes.nameOf),
+    ...is.aliases.filter(({ model }) => hadModel.has(model) && !slugs.has(model)).map(KINDS.aliases.nameOf),
+  ]
+}
+
+const conflictOf = (number: number, names: readonly string[]) =>
+  new ServiceError(
+    { kind: 'undo_conflict', number, names },
+    `Can't undo version ${number}: later changes touched or need ${toNames(names)}. Undo those changes first, edit the entries, or restore an earlier version as a whole.`,
+  )
