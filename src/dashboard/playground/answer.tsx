@@ -1,5 +1,5 @@
 /** A streaming answer: reasoning, text, tool calls, and figures. */
-import { useId, useState } from 'preact/hooks'
+import { useEffect, useId, useState } from 'preact/hooks'
 import type { PricingItem } from '../../domain/usage.ts'
 import { toHref } from '../address/address.ts'
 import { toCount } from '../figures/figures.ts'
@@ -7,6 +7,7 @@ import { Button, copy, Icon, IconButton } from '../ui/controls.tsx'
 import { Count, Figure, Latency, Money, None } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
 import { backToEdit, toComposer } from './composer.tsx'
+import type { Markdown } from './rendered.tsx'
 import { clock, end } from './run.ts'
 import { ask, change, editing, isAnswering, removeAnswer } from './state.ts'
 import { toEnding, toFigures, toRate } from './stream.ts'
@@ -36,6 +37,7 @@ interface AnswerProps {
 export function AnswerView(props: AnswerProps) {
   const { answer, pricing } = props
   const isOn = isRunning(answer)
+  const [isRaw, setRaw] = useState(false)
   const name = answer.model ?? 'Written by you'
   const stop = () => {
     end(answer.id)
@@ -50,7 +52,7 @@ export function AnswerView(props: AnswerProps) {
             Stop
           </Button>
         ) : (
-          <Tools {...props} />
+          <Tools {...props} isRaw={isRaw} setRaw={setRaw} />
         )}
       </header>
       {answer.reasoning !== '' && (
@@ -59,7 +61,7 @@ export function AnswerView(props: AnswerProps) {
           <p class="turn-text">{answer.reasoning}</p>
         </details>
       )}
-      <Said {...props} />
+      <Said {...props} isRaw={isRaw} />
       {answer.calls.map((call, at) => (
         <CallView key={call.id || at} answer={answer} call={call} />
       ))}
@@ -69,7 +71,7 @@ export function AnswerView(props: AnswerProps) {
   )
 }
 
-function Said({ answer }: AnswerProps) {
+function Said({ answer, isRaw }: AnswerProps & { isRaw: boolean }) {
   const { id, text, refusal } = answer
   if (editing.value === id) {
     const close = () => {
@@ -90,10 +92,31 @@ function Said({ answer }: AnswerProps) {
   if (text === '' && refusal === '') return isRunning(answer) ? <p class="turn-text play-caret" /> : null
   return (
     <>
-      {text !== '' && <p class={isRunning(answer) ? 'turn-text play-caret' : 'turn-text'}>{text}</p>}
+      {text !== '' && <Words text={text} isRunning={isRunning(answer)} isRaw={isRaw} />}
       {refusal !== '' && <p class="turn-text">{refusal}</p>}
     </>
   )
+}
+
+let loaded: typeof Markdown | null = null
+
+/** Formatted once the code for it has loaded. */
+function Words({ text, isRunning, isRaw }: { text: string; isRunning: boolean; isRaw: boolean }) {
+  const [View, setView] = useState(() => loaded)
+  useEffect(() => {
+    if (loaded !== null) return
+    void import('./rendered.tsx').then(
+      ({ Markdown }) => {
+        loaded = Markdown
+        setView(() => Markdown)
+      },
+      // The plain text stays.
+      () => {},
+    )
+  }, [])
+  if (View !== null && !isRaw) return <View text={text} isRunning={isRunning} />
+  if (!isRunning) return <LongText text={text} />
+  return <p class="turn-text play-caret">{text}</p>
 }
 
 function Ending({ of: answer }: { of: Answer }) {
@@ -109,7 +132,12 @@ function Ending({ of: answer }: { of: Answer }) {
   )
 }
 
-function Tools({ round, side, answer, model, isLast }: AnswerProps) {
+interface ToolsProps extends AnswerProps {
+  isRaw: boolean
+  setRaw(isRaw: boolean): void
+}
+
+function Tools({ round, side, answer, model, isLast, isRaw, setRaw }: ToolsProps) {
   const { id, text } = answer
   const isBusy = isAnswering.value
   const of = answer.model ?? 'you'
@@ -124,6 +152,14 @@ function Tools({ round, side, answer, model, isLast }: AnswerProps) {
   }
   return (
     <div class="turn-tools">
+      {text !== '' && (
+        <IconButton
+          icon="code"
+          label={`Show raw text of response from ${of}`}
+          aria-pressed={isRaw}
+          onClick={() => setRaw(!isRaw)}
+        />
+      )}
       {text !== '' && <IconButton icon="copy" label={`Copy response from ${of}`} onClick={() => copy(text)} />}
       {hasContent(answer) && (
         <IconButton

@@ -134,6 +134,26 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     ])
   })
 
+  test('Markdown is shown formatted while it streams, runs nothing, loads nothing, and is copied and shown raw', async () => {
+    const code = '```ts\nif (a) {\n  b()\n}\n```'
+    const text = `# Plan\n\nSee [this](javascript:alert(1)) and [that](https://example.com/x).\n\n![cat](https://example.com/cat.png)\n\n${code}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<img src=x onerror=alert(1)>`
+    upstream.script(answer([...(text.match(/.{1,9}/gs) ?? []).map((content) => frame({ content })), frame({}, 'stop')]))
+    await say('Format it')
+    const shown = last('acme/large')
+    await shown.getByRole('heading', { name: 'Plan' }).waitFor()
+    await shown.getByText('onerror=alert(1)').waitFor()
+    expect(await shown.locator('pre').textContent()).toBe('if (a) {\n  b()\n}')
+    expect(await shown.getByRole('cell').count()).toBe(2)
+    expect(await shown.locator('img').count()).toBe(0)
+    expect(await shown.locator('.markdown a').evaluateAll((all) => all.map((one) => one.getAttribute('href')))).toEqual(
+      ['https://example.com/x', 'https://example.com/cat.png'],
+    )
+    await expectAccessible(page)
+    await press('Show raw text of response from acme/large')
+    await shown.getByText('![cat](https://example.com/cat.png)').waitFor()
+    await press('Remove message 3 and its responses')
+  })
+
   test('a thread that is cleared while it is answered stops, and comes back stopped', async () => {
     upstream.script(answer([frame({ content: 'On and' })], 'hang'))
     await say('And on')
@@ -151,6 +171,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByLabel('Message 1', { exact: true }).last().fill('The wood?')
     await page.keyboard.press('Control+Enter')
     await page.getByText('The wood?').waitFor()
+    await upstream.waitFor(
+      (seen) => (seen.at(-1)?.json?.messages as unknown[] | undefined)?.length === 1,
+      'the edited message',
+    )
     await recordOf('acme/large').waitFor()
     expect(upstream.requests.at(-1)?.json?.messages).toEqual([{ role: 'user', content: 'The wood?' }])
     await press('Remove message 2 and its responses')
