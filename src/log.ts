@@ -45,6 +45,7 @@ export type LogEvent =
   | 'ledger_behind'
   | 'ledger_caught_up'
   | 'ledger_row_rejected'
+  | 'refusals_behind'
   | 'journal_failed'
   | 'journal_full'
   | 'journal_retained'

@@ -9,7 +9,7 @@ import type { AuditPageDocument } from '../documents/audit.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
 import type { Reason, StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus, UpstreamTest } from '../documents/upstream.ts'
-import type { FailuresDocument, UsageDocument } from '../documents/usage.ts'
+import type { FailuresDocument, RefusalsDocument, UsageDocument } from '../documents/usage.ts'
 import type { Budget } from '../domain/limits.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import type { Model } from '../domain/models.ts'
@@ -20,6 +20,7 @@ import type { SignInDeps } from '../identity/sign-in.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
 import type { SpendStatus } from '../keys/spend-status.ts'
 import type { FailuresOptions } from '../ledger/failures.ts'
+import type { RefusalOptions } from '../ledger/refusal-report.ts'
 import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
 import type { UsageOptions } from '../ledger/usage.ts'
@@ -150,6 +151,8 @@ export interface Reports {
   usage(asker: Asker, options: Omit<UsageOptions, 'limitMs'>): Promise<Json<UsageDocument>>
   /** Throws what `reportFailures` throws. */
   failures(asker: Asker, options: Omit<FailuresOptions, 'limitMs'>): Promise<Json<FailuresDocument>>
+  /** Throws what `reportRefusals` throws. */
+  refusals(asker: Asker, options: Omit<RefusalOptions, 'limitMs'>): Promise<Json<RefusalsDocument>>
   /** Throws what `listRequests` and `toRequestFilter` throw. */
   requests(asker: Asker, wanted: WantedPage): Promise<Json<RequestPageDocument>>
   /** Throws what `listRequests` and `toRequestFilter` throw. */

@@ -21,7 +21,7 @@ import {
   toWantedCsv,
   toWantedPage,
 } from './requests.ts'
-import { toUsageOptions, USAGE, UsageQuery } from './usage.ts'
+import { REFUSALS, RefusalsQuery, toRefusalOptions, toUsageOptions, USAGE, UsageQuery } from './usage.ts'
 
 const toOwnAsker = (asker: LastingAsker, principal: Principal) => ({
   ...asker,
@@ -63,6 +63,12 @@ export function ownController(deps: AdminDeps) {
       async ({ request, asker, principal, query }) =>
         toAnswer(await reports.usage(toOwnAsker(asker, principal), toUsageOptions(request, query, asker, now()))),
       { route: toOwn(USAGE), query: UsageQuery },
+    )
+    .get(
+      '/usage/refusals',
+      async ({ request, asker, principal, query }) =>
+        toAnswer(await reports.refusals(toOwnAsker(asker, principal), toRefusalOptions(request, query, asker, now()))),
+      { route: toOwn(REFUSALS), query: RefusalsQuery },
     )
     .get(
       '/requests',

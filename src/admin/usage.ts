@@ -2,11 +2,17 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia, t } from 'elysia'
 import { AuditPage } from '../documents/audit.ts'
-import { Failures, Usage } from '../documents/usage.ts'
+import { Failures, Refusals, Usage } from '../documents/usage.ts'
 import { toDefined } from '../domain/changes.ts'
-import { DIMENSIONS, FAILURE_FILTERS, USAGE_FILTERS } from '../domain/report-filters.ts'
+import {
+  DIMENSIONS,
+  FAILURE_FILTERS,
+  REFUSAL_DIMENSIONS,
+  REFUSAL_FILTERS,
+  USAGE_FILTERS,
+} from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { toDimensions } from '../ledger/usage.ts'
+import { toDimensions, toRefusalDimensions } from '../ledger/usage.ts'
 import { USAGE_FIGURE_SETS } from '../store/report-store.ts'
 import { access, type Route } from './access.ts'
 import type { AdminDeps } from './deps.ts'
@@ -46,6 +52,12 @@ export const usageController = ({ reports, now }: AdminDeps) =>
         toAnswer(await reports.usage(asker, toUsageOptions(request, query, asker, now()))),
       { route: { ...USAGE, least: 'viewer' }, query: UsageQuery },
     )
+    .get(
+      '/usage/refusals',
+      async ({ request, asker, query }) =>
+        toAnswer(await reports.refusals(asker, toRefusalOptions(request, query, asker, now()))),
+      { route: { ...REFUSALS, least: 'viewer' }, query: RefusalsQuery },
+    )
 
 /** Throws `invalid`. */
 export function toUsageOptions(request: Request, query: Static<typeof UsageQuery>, asker: Asker, nowMs: number) {
@@ -56,6 +68,42 @@ export function toUsageOptions(request: Request, query: Static<typeof UsageQuery
     where: toWhere(request, USAGE_FILTERS),
     limit: toLimit(limit, MAX_ROWS, asker),
     figures,
+  }
+}
+
+const ONE_OF = REFUSAL_DIMENSIONS.join('|')
+
+export const RefusalsQuery = t.Object(
+  {
+    by: Type.Optional(
+      Type.String({
+        description: `One or two of ${REFUSAL_DIMENSIONS.join(', ')}, separated by a comma. Default: code.`,
+        values: { pattern: `^(${ONE_OF})(,(${ONE_OF}))?$` },
+      }),
+    ),
+    ...one('since', 'until'),
+    ...several(...REFUSAL_FILTERS),
+    limit: Limit,
+  },
+  { additionalProperties: false },
+)
+
+export const REFUSALS: Omit<Route, 'least'> = {
+  summary: 'Get refused requests',
+  description:
+    'Requests to models that were rejected before they were recorded, in whole UTC hours. They are in no other report. Requests with unknown keys count without a key.',
+  answer: Refusals,
+  errors: ['report_too_long', ...NAMED],
+}
+
+/** Throws `invalid`. */
+export function toRefusalOptions(request: Request, query: Static<typeof RefusalsQuery>, asker: Asker, nowMs: number) {
+  const { by = 'code', since = '7d', until, limit = 1_000 } = query
+  return {
+    by: toRefusalDimensions(by),
+    ...toSpan(since, until, nowMs),
+    where: toWhere(request, REFUSAL_FILTERS),
+    limit: toLimit(limit, MAX_ROWS, asker),
   }
 }
 

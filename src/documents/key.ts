@@ -36,11 +36,14 @@ const Shared = {
   budget_state: orNull(wordOf(['ok', 'warning', 'spent'] as const)),
   spent_month_nano_usd: Money,
   spent_total_nano_usd: Money,
+  refused_24h: Type.Integer({ description: 'Requests refused before they were recorded, in the last 24 hours.' }),
+  last_refused_ms: TimeOrNull,
+  last_refused_code: orNull(Type.String({ description: 'Code of the last one, as in `/admin/api/usage/refusals`.' })),
   created_ms: Time,
 }
 
 /** Budget fields are null without a budget. */
-const toSpendFields = ({ budget: status, monthNanoUsd, totalNanoUsd }: SpendStatus) => ({
+const toSpendFields = ({ budget: status, monthNanoUsd, totalNanoUsd, refusal }: SpendStatus) => ({
   budget_nano_usd: status?.budget.nanoUsd ?? null,
   budget_period: status?.budget.period ?? null,
   spent_nano_usd: status?.spentNanoUsd ?? null,
@@ -48,6 +51,9 @@ const toSpendFields = ({ budget: status, monthNanoUsd, totalNanoUsd }: SpendStat
   budget_state: status?.state ?? null,
   spent_month_nano_usd: monthNanoUsd,
   spent_total_nano_usd: totalNanoUsd,
+  refused_24h: refusal?.refused ?? 0,
+  last_refused_ms: refusal?.atMs ?? null,
+  last_refused_code: refusal?.code ?? null,
 })
 
 const Listed = Object.fromEntries(LISTED.map((name) => [name, TextOrNull])) as Record<

@@ -1,8 +1,9 @@
 /** Usage and failure reports in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
-import { type Dimension, ERROR_STATUSES, isNamed, isTime } from '../domain/report-filters.ts'
+import { type Dimension, ERROR_STATUSES, isNamed, isTime, type RefusalDimension } from '../domain/report-filters.ts'
 import { toRatios } from '../domain/usage-figures.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
+import type { RefusalReport } from '../ledger/refusal-report.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
@@ -124,3 +125,30 @@ export const toFailuresDocument = (
   })),
   ...{ other_count: rest, since_ms: sinceMs, until_ms: untilMs, pending_records: waiting },
 })
+
+export const Refusals = Type.Object({
+  refusals: Type.Array(JsonFields, {
+    description:
+      'One row per group, with `refused` and `last_ms`. By code also what it means and what clients got: `http_status` and `error_code`.',
+  }),
+  other_count: Type.Integer({ description: 'Refused requests of groups beyond `limit`.' }),
+  total: Count,
+  since_ms: Type.Integer({ description: 'Start of the report: the start of an hour.' }),
+  until_ms: Time,
+})
+export type RefusalsDocument = Static<typeof Refusals>
+
+export function toRefusalsDocument(
+  { rows, rest, total, sinceMs, untilMs }: RefusalReport,
+  by: readonly RefusalDimension[],
+): RefusalsDocument {
+  const named = by.filter((dimension) => dimension !== 'code')
+  return {
+    refusals: rows.map(({ group, code, refused, lastMs }) => ({
+      ...toJsonFields(toGroupFields(named, group)),
+      ...(code && { code: code.name, http_status: code.status, error_code: code.clientCode, meaning: code.meaning }),
+      ...{ refused, last_ms: lastMs },
+    })),
+    ...{ other_count: rest, total, since_ms: sinceMs, until_ms: untilMs },
+  }
+}

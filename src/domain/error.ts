@@ -70,6 +70,8 @@ const TABLE = {
 
 export type ErrorKind = keyof typeof TABLE
 
+export const toErrorRow = (kind: ErrorKind): Pick<Row, 'status' | 'code'> => TABLE[kind]
+
 export interface ErrorDetail {
   /** Such as `messages[2].content`. */
   param?: string | null
@@ -82,7 +84,14 @@ export interface ErrorDetail {
   details?: Readonly<Record<string, unknown>>
   /** Only for the log line. */
   logged?: Readonly<Record<string, string>>
+  /** The known key that was not let in. */
+  key?: RejectedKey
   cause?: unknown
+}
+
+export interface RejectedKey {
+  readonly id: string
+  readonly teamId: string | null
 }
 
 export interface ErrorBody {
@@ -104,6 +113,7 @@ export class GatewayError extends Error {
   readonly headers: Record<string, string>
   readonly details: ErrorDetail['details']
   readonly logged: ErrorDetail['logged']
+  readonly key: ErrorDetail['key']
   /** `req_…`, once known. */
   requestId: string | null = null
 
@@ -119,6 +129,7 @@ export class GatewayError extends Error {
     this.headers = { ...row.headers, ...detail.headers }
     this.details = detail.details
     this.logged = detail.logged
+    this.key = detail.key
   }
 
   toBody(): ErrorBody {

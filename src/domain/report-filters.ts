@@ -12,7 +12,7 @@ export const isNamed = (dimension: Dimension): dimension is NamedDimension => NA
 /** When a request was created. */
 const TIMES = { day: 'Day (UTC)', hour: 'Hour (UTC)' } as const
 export type TimeDimension = keyof typeof TIMES
-export const isTime = (dimension: Dimension): dimension is TimeDimension => dimension in TIMES
+export const isTime = (dimension: string): dimension is TimeDimension => dimension in TIMES
 
 export const DIMENSIONS = [...USAGE_FILTERS, 'day', 'hour'] as const
 export type Dimension = UsageFilterName | TimeDimension
@@ -49,6 +49,11 @@ export const REPORT_PARAMETERS = {
   user: { title: 'User', argument: '<user>', description: 'User, as reported by the client' },
   owner: { title: 'Owner', argument: '<user>', description: 'Owner of the key: name or ID of a user' },
   error_code: { title: 'Error', argument: '<code>', description: 'Error code, such as upstream_timeout' },
+  code: {
+    title: 'Code',
+    argument: '<code>',
+    description: 'Code of refused requests, such as insufficient_quota or request_limit',
+  },
   status: { argument: '<status>', description: `Status: ${REQUEST_STATUSES.join(', ')}; separate several with commas` },
   errors: { argument: null, description: `Only requests with errors: ${ERROR_STATUSES.join(', ')}` },
   since: {
@@ -68,7 +73,12 @@ export const REPORT_PARAMETERS = {
 } as const satisfies Record<string, Parameter> & Record<UsageFilterName, Required<Parameter>>
 export type ReportParameter = keyof typeof REPORT_PARAMETERS
 
-export const toDimensionTitle = (dimension: Dimension): string =>
+/** Any number of values each. */
+export const REFUSAL_FILTERS = ['key', 'team', 'code'] as const satisfies ReportParameter[]
+export const REFUSAL_DIMENSIONS = [...REFUSAL_FILTERS, 'day', 'hour'] as const
+export type RefusalDimension = (typeof REFUSAL_DIMENSIONS)[number]
+
+export const toDimensionTitle = (dimension: Dimension | RefusalDimension): string =>
   isTime(dimension) ? TIMES[dimension] : REPORT_PARAMETERS[dimension].title
 
 export const FAILURE_FILTERS = ['key', 'team', 'model', 'upstream'] as const satisfies Dimension[]

@@ -1,6 +1,6 @@
 /**
  * One request, read forward: its steps in order, each returning a decision. The first error ends it. Requests rejected
- * before they are recorded leave only a log line; recorded ones are settled by their delivery.
+ * before they are recorded are counted and logged; recorded ones are settled by their delivery.
  */
 
 import type { DisconnectedCalls } from '../accounting/call.ts'
@@ -13,6 +13,7 @@ import { addHop, HOPS_HEADER, type Task } from '../domain/task.ts'
 import type { CountingFormat, Format } from '../formats/format.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Refusals } from '../ledger/refusals.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
@@ -30,6 +31,7 @@ import { deliverStream } from './stream.ts'
 export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps {
   live: { readonly snapshot: Snapshot }
   ledger: Ledger
+  refusals: Pick<Refusals, 'note'>
   disconnectedCalls: DisconnectedCalls
   limiter: Pick<Limiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
   load: Load
@@ -178,7 +180,7 @@ const toOpenRow = (
   user: task.user,
 })
 
-/** Logs it if it has no row. Returns the error for its client. */
+/** Counts and logs it if it has no row. Returns the error for its client. */
 function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cause: unknown): GatewayError {
   held.dispose()
   const error = toGatewayError(cause)
@@ -188,9 +190,11 @@ function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cau
     return error
   }
   at.entered?.refuse(error, deps.monotonicMs())
+  const { task, snapshot } = at
+  const key = at.key ?? error.key
+  deps.refusals.note(error.kind, key, deps.now())
   if (cause !== error) return error
-  const { key, task, snapshot } = at
-  const model = key && task ? visibleModel(snapshot, key, task.model)?.model.facts.id : undefined
+  const model = at.key && task ? visibleModel(snapshot, at.key, task.model)?.model.facts.id : undefined
   const { status, code, kind, param, logged } = error
   deps.log.info('request_refused', 'request rejected', {
     ...{ id, key: key?.id, model, http: status, code: code ?? kind, kind },

@@ -1,7 +1,8 @@
 import { BUDGET_WARNING_PERCENT, type Budget, PERIODS, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
+import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import { type InForce, MAX_STEP_MS, toInForce } from '../limits/period.ts'
-import type { LedgerReader, Spending } from '../store/ledger-store.ts'
+import type { LastRefusal, LedgerReader, Spending } from '../store/ledger-store.ts'
 
 export interface BudgetStatus {
   budget: Budget
@@ -26,6 +27,8 @@ export interface SpendStatus extends Pick<Spending, 'lastUse'> {
   /** Nano-dollars in the calendar month (UTC) and in total, running requests at their reserved amounts. */
   monthNanoUsd: number
   totalNanoUsd: number
+  /** The last request that was refused, and how many were in the last 24 hours; null if none ever was. */
+  refusal: LastRefusal | null
 }
 
 interface Owner {
@@ -37,6 +40,7 @@ interface Owner {
 export interface Spent {
   inForce: AllInForce
   spending: ReadonlyMap<string, Spending>
+  refused: ReadonlyMap<string, LastRefusal>
 }
 
 /**
@@ -44,19 +48,20 @@ export interface Spent {
  * @param id the only one needed.
  */
 export function readSpent(
-  reader: Pick<LedgerReader, 'spending' | 'latestHour'>,
+  reader: Pick<LedgerReader, 'spending' | 'latestHour' | 'refused'>,
   kind: Spender['kind'],
   nowMs: number,
   id?: string,
 ): Spent {
   const inForce = toAllInForce(nowMs, reader.latestHour(nowMs + MAX_STEP_MS))
-  return { inForce, spending: reader.spending(kind, inForce, id) }
+  const refused = reader.refused(kind, hourOf(nowMs) - DAY_MS + HOUR_MS, id)
+  return { inForce, spending: reader.spending(kind, inForce, id), refused }
 }
 
 export const toSpendStatuses =
-  ({ inForce, spending }: Spent) =>
+  ({ inForce, spending, refused }: Spent) =>
   (owner: Owner): SpendStatus =>
-    toSpendStatus(owner, spending.get(owner.id) ?? NOTHING, inForce)
+    toSpendStatus(owner, spending.get(owner.id) ?? NOTHING, inForce, refused.get(owner.id))
 
 export const readSpendStatuses = (...asked: Parameters<typeof readSpent>) => toSpendStatuses(readSpent(...asked))
 
@@ -75,9 +80,11 @@ const toSpendStatus = (
   { budget }: Pick<Owner, 'budget'>,
   { nanoUsd, lastUse }: Spending,
   inForce: AllInForce,
+  refusal: LastRefusal | null = null,
 ): SpendStatus => ({
   budget: budget && toBudgetStatus(budget, nanoUsd[budget.period], inForce[budget.period].resetMs),
   monthNanoUsd: nanoUsd.month,
   totalNanoUsd: nanoUsd.total,
   lastUse,
+  refusal,
 })

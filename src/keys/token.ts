@@ -90,18 +90,19 @@ export function authenticate(snapshot: Snapshot, caller: Caller, nowMs: number):
   const secret = snapshot.secrets.get(hashToken(token))
   if (!secret) return invalidKey(`Incorrect API key provided: ${maskToken(token)}.`)
   const { key } = secret
-  if (key.revokedMs !== null) return invalidKey(`This API key was revoked: ${maskToken(token)}.`)
+  if (key.revokedMs !== null) return invalidKey(`This API key was revoked: ${maskToken(token)}.`, key)
   if (key.expiresMs !== null && key.expiresMs <= nowMs)
-    return invalidKey(`This API key expired on ${new Date(key.expiresMs).toISOString()}: ${maskToken(token)}.`)
+    return invalidKey(`This API key expired on ${new Date(key.expiresMs).toISOString()}: ${maskToken(token)}.`, key)
   if (secret.expiresMs !== null && secret.expiresMs <= nowMs) {
     const expired = `expired on ${new Date(secret.expiresMs).toISOString()}`
-    return invalidKey(`This API key was rotated and ${expired}: ${maskToken(token)}.`)
+    return invalidKey(`This API key was rotated and ${expired}: ${maskToken(token)}.`, key)
   }
   if (key.allowedIps.length === 0) return key
   return checkIp(key, caller.ipOf(caller.request, caller.headers)) ?? key
 }
 
-const invalidKey = (what: string) => new GatewayError('invalid_key', `${what} Ask your administrator for a new key.`)
+const invalidKey = (what: string, key?: Key) =>
+  new GatewayError('invalid_key', `${what} Ask your administrator for a new key.`, key ? { key } : {})
 
 /** Parsed per list. Texts that this version can't parse allow no one. */
 const ranges = new WeakMap<readonly string[], IpRange[]>()
@@ -109,16 +110,16 @@ const ranges = new WeakMap<readonly string[], IpRange[]>()
 const toRanges = (texts: readonly string[]) => texts.map(toIpRange).filter((range) => 'bits' in range)
 
 /** An unknown address is in no list. */
-function checkIp({ id, allowedIps }: Key, client: ClientIp): GatewayError | null {
+function checkIp(key: Key, client: ClientIp): GatewayError | null {
   const ip = client === null || 'behind' in client ? null : client
-  if (ip !== null && ranges.getOrInsertComputed(allowedIps, toRanges).some((range) => isIn(range, ip))) return null
+  if (ip !== null && ranges.getOrInsertComputed(key.allowedIps, toRanges).some((range) => isIn(range, ip))) return null
   const text = toText(client)
   const where = ip === null ? 'an unknown address' : `the address ${text}`
   return new GatewayError(
     'ip_not_allowed',
     `This API key can't be used from ${where}. Ask your administrator to allow it.`,
     // Shows whether a key was stolen or its list is incomplete.
-    { logged: { key: id, ip: text } },
+    { key, logged: { ip: text } },
   )
 }
 

@@ -5,7 +5,13 @@
  * report can be posted between threads.
  */
 
-import { DIMENSIONS, type Dimension, USAGE_FILTERS } from '../domain/report-filters.ts'
+import {
+  DIMENSIONS,
+  type Dimension,
+  REFUSAL_DIMENSIONS,
+  type RefusalDimension,
+  USAGE_FILTERS,
+} from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { Span } from '../store/ledger-store.ts'
@@ -63,15 +69,19 @@ export interface UsageReport {
   isMoved: boolean
 }
 
-const isDimension = (text: string): text is Dimension => DIMENSIONS.some((known) => known === text)
-
 /** Parses one or two dimensions, such as `key,model`. Throws `invalid`. */
-export function toDimensions(text: string): Dimension[] {
+export const toDimensions = (text: string): Dimension[] => toKnownDimensions(text, DIMENSIONS, 'model')
+
+export const toRefusalDimensions = (text: string): RefusalDimension[] =>
+  toKnownDimensions(text, REFUSAL_DIMENSIONS, 'code')
+
+/** @param second for an example. */
+function toKnownDimensions<Name extends string>(text: string, known: readonly Name[], second: Name): Name[] {
   const names = text.split(',').map((name) => name.trim())
-  const by = names.filter(isDimension)
+  const by = names.flatMap((name) => known.find((one) => one === name) ?? [])
   const isFit = by.length === names.length && by.length <= 2 && new Set(by).size === by.length
-  if (!isFit) throw invalidBy(`must be one or two of ${DIMENSIONS.join(', ')}, e.g. key,model (got '${text}')`)
-  if (by.includes('day') && by.includes('hour')) throw invalidBy('hour includes the day, so omit day')
+  if (!isFit) throw invalidBy(`must be one or two of ${known.join(', ')}, e.g. key,${second} (got '${text}')`)
+  if (names.includes('day') && names.includes('hour')) throw invalidBy('hour includes the day, so omit day')
   return by
 }
 

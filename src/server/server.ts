@@ -90,7 +90,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const ways = toSignInMethods(config, oidcSettings)
   await options.prepare(store, settings)
 
-  const { ledger, reader, files: dataFiles, disk } = storage.openLedger(config)
+  const { ledger, refusals, reader, files: dataFiles, disk } = storage.openLedger(config)
   const vault = createVault(dataFolder, environment)
   const served = new ServedFacts({ log, monotonicMs })
   const speeds = new Speeds()
@@ -145,6 +145,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     backups: shelf,
     dataFolder,
     ledger,
+    refusals,
     liveRequests,
     log,
     now,
@@ -157,6 +158,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const parts: AppDeps = {
     live,
     ledger,
+    refusals,
     limiter,
     health,
     serverStateOf: fleet.stateOf,

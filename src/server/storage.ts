@@ -10,6 +10,7 @@ import { createJournal } from '../ledger/journal.ts'
 import { createLedger } from '../ledger/ledger.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
+import { createRefusals } from '../ledger/refusals.ts'
 import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
 import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
@@ -84,6 +85,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         onCommit: store.noteCommit,
       })
       cleanup.defer(() => ledger.close())
+      const refusals = createRefusals({ writer: store.refusals, onCommit: store.noteCommit, log })
+      cleanup.defer(() => refusals.close())
       // Prepares the first segment during the start, so that the first request needn't wait for it.
       void journal.grow()
       const retention = createRetention({
@@ -102,7 +105,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       retention.start()
       const disk = watchDisk({ dataFolder, budgetBytes: diskBytes, space: upkeep.space, monotonicMs, log })
       cleanup.defer(() => disk.stop())
-      return { ledger, reader, files, disk, retention }
+      return { ledger, refusals, reader, files, disk, retention }
     },
   }
 }

@@ -1,5 +1,6 @@
 /** The contract of a ledger store, to which the journal is applied. */
 import type { Period } from '../domain/limits.ts'
+import type { RefusalCode } from '../domain/refusals.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
 
@@ -13,6 +14,31 @@ export interface LedgerWriter {
   apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
   /** Abandons requests of instances with an expired lease; returns how many. Throws a StoreRefusal. */
   abandonGone(nowMs: number): number | Promise<number>
+}
+
+/** Of one key, team, and code in an hour. */
+export interface RefusalCount {
+  hourMs: number
+  /** '' if no known key. */
+  keyId: string
+  /** '' if no team. */
+  teamId: string
+  code: RefusalCode
+  refused: number
+  lastMs: number
+}
+
+export interface RefusalWriter {
+  /** Adds up, in one transaction. Throws a StoreRefusal, and then has added nothing. */
+  add(counts: readonly RefusalCount[]): void | Promise<void>
+}
+
+/** Of a key or team. */
+export interface LastRefusal {
+  atMs: number
+  code: string
+  /** In the asked span. */
+  refused: number
 }
 
 export interface LedgerStore extends LedgerWriter {
@@ -53,6 +79,8 @@ export interface LedgerReader {
   underWay(spender: Spender, span: Span): Map<string, number>
   /** For all keys or teams, from daily totals in one pass. UTC days. */
   spending(kind: Spender['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
+  /** For all keys or teams that were refused, from whole hours since then. */
+  refused(kind: Spender['kind'], sinceMs: number, id?: string): Map<string, LastRefusal>
   /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): number
   /**

@@ -6,7 +6,9 @@ import type {
   Dimension,
   ERROR_STATUSES,
   FAILURE_FILTERS,
+  REFUSAL_FILTERS,
   REQUEST_FILTERS,
+  RefusalDimension,
   RequestStatus,
   USAGE_FILTERS,
 } from '../domain/report-filters.ts'
@@ -138,6 +140,32 @@ export interface FailureReader {
   pages(query: FailureQuery): AsyncIterable<readonly FailureCell[]>
   /** First hour from which all requests are kept. Never decreases. */
   keptFromMs(): Promise<number>
+}
+
+/** One value per list must match. Keys and teams are IDs; codes are our own. */
+export interface RefusalFilter extends Partial<Record<(typeof REFUSAL_FILTERS)[number], readonly string[]>> {
+  /** Only these keys; if empty, none. */
+  ownKeys?: readonly string[]
+}
+
+export interface RefusalQuery {
+  /** Whole hours. */
+  span: Span
+  by: readonly RefusalDimension[]
+  where: RefusalFilter
+}
+
+/** Several cells of a group must be added up. */
+export interface RefusalCell {
+  /** One value per dimension; '' for no key or team; times in ms. */
+  of: readonly (string | number)[]
+  refused: number
+  lastMs: number
+}
+
+export interface RefusalReader {
+  /** One day per page; nothing is held open in between. */
+  pages(query: RefusalQuery): AsyncIterable<readonly RefusalCell[]>
 }
 
 type FilterOfItsName = Exclude<(typeof REQUEST_FILTERS)[number], 'key' | 'team' | 'owner' | 'error_code'>

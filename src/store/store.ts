@@ -2,8 +2,16 @@
 import type { Log } from '../log.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
-import type { Leases, LedgerAudit, LedgerReader, LedgerUpkeep, LedgerWriter, Space } from './ledger-store.ts'
-import type { FailureReader, RequestReader, UsageReader } from './report-store.ts'
+import type {
+  Leases,
+  LedgerAudit,
+  LedgerReader,
+  LedgerUpkeep,
+  LedgerWriter,
+  RefusalWriter,
+  Space,
+} from './ledger-store.ts'
+import type { FailureReader, RefusalReader, RequestReader, UsageReader } from './report-store.ts'
 
 export interface StorePlace {
   /** Replaced by a restore. */
@@ -46,6 +54,7 @@ export interface Store {
   readonly requests: RequestReader
   readonly usage: UsageReader
   readonly failures: FailureReader
+  readonly refusals: RefusalReader
   readonly audit: LedgerAudit
   /** Differs for a store that has replaced it. */
   identify(): string
@@ -76,6 +85,7 @@ export interface ServedStore {
   readonly identity: IdentityStore
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
+  readonly refusals: RefusalWriter
   readonly leases: Leases
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */

@@ -107,7 +107,13 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       lookedUp.push(host)
       return hosts[host] ?? []
     },
-    reports: createReports({ dataFolder: folder.path, ledger: { flush }, now, thread }),
+    reports: createReports({
+      dataFolder: folder.path,
+      ledger: { flush },
+      refusals: { flush: async () => {} },
+      now,
+      thread,
+    }),
     facts: { source: published.source, read: async () => published.text },
     live: { ...live, keepOpen() {} },
     rotateSecret: async () => ({ credentials: 0, unopened: [] }),

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createKey, createTeam } from '../../src/keys/service.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { type Browser, createFixture, type Fixture } from './fixture.ts'
 
@@ -84,6 +85,19 @@ test('their CSV has their own requests, whatever the filter', async () => {
   }
   expect((await mia.ask('GET', '/own/requests/csv?key=hers')).body.error.kind).toBe('key_not_found')
   expect((await mia.ask('GET', '/own/requests?owner=eve')).body.error).toMatchObject({ field: 'owner' })
+})
+
+test('refused requests are those of their own keys, with every filter and dimension', async () => {
+  const count = { hourMs: HOUR, teamId: 't', code: 'over_share', refused: 1, lastMs: HOUR } as const
+  createRefusalWriter(fixture.folder.database).add(
+    ['', 'system', ids.mine, ids.hers, ids.shared].map((keyId) => ({ ...count, keyId })),
+  )
+  for (const query of ['by=key', 'by=team', 'by=code,hour', 'key=mine', 'code=over_share'])
+    expect([query, (await mia.ask('GET', `/own/usage/refusals?${query}`)).body.total]).toEqual([query, 1])
+  expect((await mia.ask('GET', '/own/usage/refusals?key=system')).body.total).toBe(0)
+  expect((await mia.ask('GET', `/own/usage/refusals?key=${ids.hers}`)).status).toBe(404)
+  expect((await mia.ask('GET', '/usage/refusals')).status).toBe(403)
+  expect((await mia.ask('GET', '/own/keys')).body.keys).toMatchObject([{ refused_24h: 1 }])
 })
 
 test('who has no key is told of no request', async () => {

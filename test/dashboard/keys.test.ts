@@ -38,6 +38,7 @@ const key = (changes: Partial<KeyDocument> = {}): KeyDocument => ({
     spent_nano_usd: null,
   },
   ...{ budget_reset_ms: null, budget_state: null, spent_month_nano_usd: 0, spent_total_nano_usd: 0 },
+  ...{ refused_24h: 0, last_refused_ms: null, last_refused_code: null },
   ...{ last_used_ms: null, last_model: null, created_ms: NOW, revoked_ms: null },
   secrets: [{ last_four: 'a1b2', created_ms: NOW, expires_ms: null }],
   ...changes,

@@ -29,6 +29,7 @@ describe('what is typed of a team', () => {
       },
       ...{ budget_nano_usd: 500_000_000, budget_period: 'day', max_keys: 3, metadata: {}, spent_nano_usd: 0 },
       ...{ budget_reset_ms: 1, budget_state: 'ok', spent_month_nano_usd: 0, spent_total_nano_usd: 0, created_ms: 0 },
+      ...{ refused_24h: 0, last_refused_ms: null, last_refused_code: null },
     }
     const values = toValues(team)
     expect(values).toMatchObject({ models: 'a/b', scope: 'local', rpm: '60', budget: '0.5', budget_period: 'day' })

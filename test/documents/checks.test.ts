@@ -16,7 +16,8 @@ const toKey = (options: Partial<KeyOptions>): ListedKey =>
 function look(keys: ListedKey[], spent = 0) {
   const nanoUsd = { day: spent, week: spent, month: spent, total: spent }
   const spending = () => new Map(keys.map(({ id }) => [id, { nanoUsd, lastUse: null }]))
-  const read = (kind: 'key' | 'team') => readSpendStatuses({ spending, latestHour: () => 0 }, kind, NOW)
+  const read = (kind: 'key' | 'team') =>
+    readSpendStatuses({ spending, latestHour: () => 0, refused: () => new Map() }, kind, NOW)
   return checkKeys({ keys, teams: [] }, read, NOW).map((check) => Object.values(check).join(': '))
 }
 

@@ -64,6 +64,7 @@ function createAsking(fakes: Fakes) {
   const deps: HandleDeps = {
     live: { snapshot: { ...toSnapshot([toModel('acme/large', [toTarget()])]), secrets } },
     ledger: { ...LEDGER, ...fakes.ledger },
+    refusals: { note() {} },
     counter: fakes.counter ?? counter,
     checker,
     load: new Load({ maxInFlight: 10, maxBufferedBytes: 10_000, share: 1, nowMs: () => 0 }),

@@ -63,6 +63,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     serverStateOf: () => null,
     speedOf: () => null,
     ledger,
+    refusals: { note() {} },
     counter: createCounter(),
     checker: createChecker(),
     pace: new Pace(),

@@ -14,7 +14,10 @@ function read(latestMs = NOW, id?: string) {
     asked.push({ spans, id: only })
     return new Map([['k', SPENDING]])
   }
-  return { statusOf: readSpendStatuses({ spending, latestHour: () => latestMs }, 'key', NOW, id), asked }
+  return {
+    statusOf: readSpendStatuses({ spending, latestHour: () => latestMs, refused: () => new Map() }, 'key', NOW, id),
+    asked,
+  }
 }
 
 test('the ledger is asked once, whoever is asked about: for the periods in force', () => {
@@ -49,7 +52,7 @@ test.each([
 
 test('without a budget there is what was spent and the last use, and of who never asked nothing', () => {
   const { statusOf } = read()
-  const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE }
+  const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE, refusal: null }
   expect(statusOf({ id: 'k', budget: null })).toEqual(spent)
   const budget = { nanoUsd: 5, period: 'day' } as const
   expect(statusOf({ id: 'other', budget })).toEqual(toFirstSpendStatus({ budget }, NOW))

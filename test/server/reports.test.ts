@@ -23,7 +23,12 @@ test('the thread reads what was settled before it was asked, and is gone with th
     createLedgerWriter(folder.database).apply([settling(row)])
     return { applied: 1, waiting: 3 }
   }
-  const reports = createReports({ dataFolder: folder.path, ledger: { flush }, now: () => HOUR + 5_000 })
+  const reports = createReports({
+    dataFolder: folder.path,
+    ledger: { flush },
+    refusals: { flush: async () => {} },
+    now: () => HOUR + 5_000,
+  })
   const usage = { ...USAGE, by: ['model'] } as const
   const [statusOf, found, page, charge, refused] = await Promise.all([
     reports.spendStatuses(ANN, 'key'),
@@ -83,7 +88,13 @@ function open() {
     flushes.push(() => resolve({ applied: 0, waiting: 0 }))
     return promise
   }
-  const reports = createReports({ dataFolder: folder.path, ledger: { flush }, now: () => HOUR, thread })
+  const reports = createReports({
+    dataFolder: folder.path,
+    ledger: { flush },
+    refusals: { flush: async () => {} },
+    now: () => HOUR,
+    thread,
+  })
   return { reports, asked, flushes }
 }
 

@@ -55,6 +55,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   const reports = createReports({
     dataFolder,
     ledger: { flush: async () => ({ applied: 0, waiting: behind().waiting }) },
+    refusals: { flush: async () => {} },
     now,
     // A command has nothing else to do meanwhile.
     thread: {

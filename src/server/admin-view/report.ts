@@ -3,13 +3,14 @@
 import type { WantedPage } from '../../admin/deps.ts'
 import { toAuditPageDocument } from '../../documents/audit.ts'
 import { toChargeDocument, toNames, toRequestPageDocument, toRequestsCsv } from '../../documents/request.ts'
-import { toFailuresDocument, toUsageDocument } from '../../documents/usage.ts'
+import { toFailuresDocument, toRefusalsDocument, toUsageDocument } from '../../documents/usage.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { ServiceError, type ServiceFailure } from '../../domain/service-error.ts'
 import { type AuditOptions, listAudit } from '../../keys/audit-log.ts'
 import { readSpent, type Spent } from '../../keys/spend-status.ts'
 import { readCharge } from '../../ledger/charge.ts'
 import { type FailuresOptions, reportFailures } from '../../ledger/failures.ts'
+import { type RefusalOptions, reportRefusals } from '../../ledger/refusal-report.ts'
 import { toOwnFilter, toOwnRows, toRequestFilter } from '../../ledger/report-filter.ts'
 import { findRequest, listRequests } from '../../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../../ledger/usage.ts'
@@ -21,6 +22,7 @@ export type Question =
   | { kind: 'spendStatuses'; of: 'key' | 'team'; id: string | undefined }
   | { kind: 'usage'; options: UsageOptions }
   | { kind: 'failures'; options: FailuresOptions }
+  | { kind: 'refusals'; options: RefusalOptions }
   | { kind: 'requests'; wanted: WantedPage }
   | { kind: 'csv'; wanted: WantedPage }
   | { kind: 'request'; id: string }
@@ -89,6 +91,12 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
         const found = await reportFailures(opened.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
+      }
+      case 'refusals': {
+        const rows = limited(await readRows(opened))
+        const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
+        const found = await reportRefusals(opened.refusals, rows, options, { nowMs, clock })
+        return toDocument(toRefusalsDocument(found, options.by))
       }
       case 'requests':
       case 'csv': {

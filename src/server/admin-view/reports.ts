@@ -6,6 +6,7 @@ import { toDefined } from '../../domain/changes.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { toSpendStatuses } from '../../keys/spend-status.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import type { Refusals } from '../../ledger/refusals.ts'
 import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
@@ -25,12 +26,16 @@ const IDLE_MS = 60_000
 export interface ReportsDeps {
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
+  refusals: Pick<Refusals, 'flush'>
   now(): number
   thread?: Thread<ReportRequest, ReportReply>
 }
 
-export function createReports({ dataFolder, ledger, now, thread = startThread() }: ReportsDeps) {
-  const flush = shareRuns(() => ledger.flush())
+export function createReports({ dataFolder, ledger, refusals, now, thread = startThread() }: ReportsDeps) {
+  const flush = shareRuns(async () => {
+    const [applied] = await Promise.all([ledger.flush(), refusals.flush()])
+    return applied
+  })
   const asked = new Map<string, number>()
 
   const answer = async (asker: Asker, question: Question) => {
@@ -74,6 +79,8 @@ export function createReports({ dataFolder, ledger, now, thread = startThread() 
       askDocument(asker, { kind: 'usage', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
     failures: (asker, options) =>
       askDocument(asker, { kind: 'failures', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
+    refusals: (asker, options) =>
+      askDocument(asker, { kind: 'refusals', options: { ...options, limitMs: boundsOf(asker).usageMs } }),
     requests: (asker, wanted) => askDocument(asker, { kind: 'requests', wanted }),
     async requestsCsv(asker, wanted) {
       const reply = await ask(asker, { kind: 'csv', wanted })

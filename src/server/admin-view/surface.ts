@@ -18,6 +18,7 @@ import { Pending } from '../../identity/pending.ts'
 import { isSetUp } from '../../identity/sign-in.ts'
 import type { ClientIp } from '../../keys/token.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import type { Refusals } from '../../ledger/refusals.ts'
 import { createVault, rotateSecret } from '../../store/vault.ts'
 import { createFacts } from '../outward/facts.ts'
 import { createLookUp } from '../outward/look-up.ts'
@@ -33,6 +34,7 @@ export interface AdminSurfaceDeps
   oidcSettings: OidcSettings | null
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
+  refusals: Pick<Refusals, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
@@ -48,7 +50,7 @@ export const toAddressWarning = ({
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, liveRequests, trustedProxies, oidcSettings, environment, ...deps } = surface
+  const { dataFolder, ledger, refusals, liveRequests, trustedProxies, oidcSettings, environment, ...deps } = surface
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
@@ -83,7 +85,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       import('./reports.ts'),
       oidcSettings && loadOidc(oidcSettings, deps),
     ])
-    const reports = createReports({ dataFolder, ledger, now })
+    const reports = createReports({ dataFolder, ledger, refusals, now })
     const admin = createAdminApi({
       ...deps,
       reports,

@@ -4,6 +4,7 @@ import { toFirstId } from '../../domain/id.ts'
 import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { CountedRequest, LedgerReader, RecentRequest, Span, Spending } from '../ledger-store.ts'
+import { readRefused } from './refusals.ts'
 
 /** Over an open request's calls after the first. */
 const ofAdditionalCalls = (sum: string) =>
@@ -103,6 +104,7 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
     underWay: ({ kind, id }, { fromMs, untilMs }) =>
       new Map(underWay[kind].all(id, fromMs, untilMs).map((request) => [request.id, request.nanoUsd])),
     spending: (kind, spans, id) => readSpending(sqlite, kind, spans, id),
+    refused: (kind, sinceMs, id) => readRefused(sqlite, kind, sinceMs, id),
     latestHour: (untilMs) => latest.get(untilMs)?.ms ?? 0,
     recent(sinceMs) {
       const end = toFirstId(sinceMs + 2 * MINUTE_MS)

@@ -167,6 +167,27 @@ export const usageDaily = sqliteTable(
   (table) => [primaryKey({ columns: [table.dimension, table.dayMs, table.value] })],
 )
 
+/** Requests rejected before they had a row. At most a row per key, code, and hour. */
+export const refusalsHourly = sqliteTable(
+  'refusals_hourly',
+  {
+    hourMs: integer('hour_ms').notNull(),
+    /** '' for requests without a known key. */
+    keyId: text('key_id').notNull(),
+    /** '' for keys without a team. */
+    teamId: text('team_id').notNull(),
+    code: text('code').notNull(),
+    refused: count('refused'),
+    lastMs: integer('last_ms').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.hourMs, table.keyId, table.teamId, table.code] }),
+    // The newest of a key or team.
+    index('refusals_hourly_key').on(table.keyId, table.lastMs, table.code),
+    index('refusals_hourly_team').on(table.teamId, table.lastMs, table.code).where(sql`${table.teamId} <> ''`),
+  ],
+)
+
 /** Outlives the requests. */
 export const keyUses = sqliteTable('key_uses', {
   keyId: text('key_id').primaryKey(),

@@ -36,6 +36,7 @@ import aRowForEachCall from '../../../drizzle/0027_a_row_for_each_call.sql' with
 import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type: 'text' }
 import instances from '../../../drizzle/0029_instances.sql' with { type: 'text' }
 import publicNames from '../../../drizzle/0030_public_names.sql' with { type: 'text' }
+import refusals from '../../../drizzle/0031_refusals.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
 import { isDiskFull } from '../refusal.ts'
@@ -80,6 +81,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0028_catalog_layers', sql: catalogLayers },
   { name: '0029_instances', sql: instances },
   { name: '0030_public_names', sql: publicNames },
+  { name: '0031_refusals', sql: refusals },
 ]
 
 export interface SchemaState {

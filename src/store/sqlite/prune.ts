@@ -84,7 +84,8 @@ export function vacuumSlice(sqlite: Database, pages: number): Pick<SliceTiming, 
 /** Keys with recorded requests keep their row and name. */
 const IS_OLD_KEY = `(revoked_ms < ?1 OR expires_ms < ?1)
   AND NOT EXISTS (SELECT 1 FROM key_uses WHERE key_id = keys.id)
-  AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)`
+  AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)
+  AND NOT EXISTS (SELECT 1 FROM refusals_hourly WHERE key_id = keys.id)`
 
 /** A restore must not reactivate keys that ended before. Never decreases. */
 const MOVE_KEYS_FROM = `

@@ -8,6 +8,7 @@ import { createLeases, createLedgerWriter } from './ledger-apply.ts'
 import { createLedgerReader } from './ledger-reader.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
+import { createRefusalWriter } from './refusals.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
 
 export function openServed(path: string, dataFolder: string, { startedMs, now, log }: ServeOptions): ServedStore {
@@ -32,6 +33,7 @@ export function openServed(path: string, dataFolder: string, { startedMs, now, l
     identity: createIdentityStore(writer),
     ledger: createLedgerReader(writer),
     writer: createLedgerWriter(writer),
+    refusals: createRefusalWriter(writer),
     leases: createLeases(writer),
     upkeep,
     schema: MIGRATIONS.at(-1)?.name ?? '',

@@ -13,6 +13,7 @@ import { createLedgerReader } from './ledger-reader.ts'
 import { requireCurrentSchema } from './migrate.ts'
 import { openForCommand, openForLook, openUntouched } from './open.ts'
 import { readSpace } from './prune.ts'
+import { createRefusalReader } from './refusals.ts'
 import { createFailureReader, createRequestReader } from './request-reader.ts'
 import { createUsageReader } from './usage-reader.ts'
 
@@ -57,6 +58,9 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
     },
     get failures() {
       return createFailureReader(sqlite)
+    },
+    get refusals() {
+      return createRefusalReader(sqlite)
     },
     get audit() {
       return createLedgerAudit(sqlite, dataFolder)

@@ -74,7 +74,7 @@ test('a new database gets the whole schema, without a backup of nothing', () => 
 test('the tables of the ledger are one B-tree each, which no generated migration says by itself', () => {
   migrate(database, folder.path, NOW)
   const flat = database.query(`SELECT name FROM pragma_table_list WHERE wr AND schema = 'main' ORDER BY name`).all()
-  const names = ['calls', 'key_uses', 'requests', 'usage_daily', 'usage_hourly']
+  const names = ['calls', 'key_uses', 'refusals_hourly', 'requests', 'usage_daily', 'usage_hourly']
   expect(flat).toEqual(names.map((name) => ({ name })))
 })
 

@@ -1,0 +1,52 @@
+/** Requests to models that are rejected before they have a row in the ledger: which errors count, and as what. */
+import { type ErrorKind, toErrorRow } from './error.ts'
+import { keysOf } from './json.ts'
+
+/** What each counted error means for a reader; null for errors that are never counted. */
+const MEANINGS = {
+  no_key: 'No API key was sent.',
+  invalid_key: 'The API key is unknown, revoked, expired, or rotated.',
+  ip_not_allowed: "The client's address is not allowed for the key.",
+  model_not_found: 'The model does not exist, or the key may not call it.',
+  request_too_large: 'The request body was too large.',
+  unsupported_content_type: 'The request body was not JSON.',
+  invalid_request: 'The request had an invalid or unsupported field.',
+  request_limit: 'A limit on requests or concurrency was reached.',
+  token_limit: 'A limit on tokens per minute was reached.',
+  insufficient_quota: 'A budget was spent.',
+  over_share: 'The key used more than its fair share of the server.',
+  upstream_rate_limited: 'The upstreams of the model were rate-limited.',
+  model_not_ready: 'No upstream of the model was ready.',
+  overloaded: 'The server was at capacity.',
+  ledger_unavailable: 'The server could not record usage.',
+  stopped: 'The server was shutting down.',
+  upstream_failed: 'The upstreams of the model failed.',
+  upstream_timeout: 'The upstreams of the model timed out.',
+  loop_detected: 'The request came back to a server it had passed.',
+  slow_upload: 'The client sent the request body too slowly.',
+  internal: 'The server failed.',
+  client_closed: null,
+  method_not_supported: null,
+  schema_not_met: null,
+  slow_reader: null,
+  unknown_url: null,
+  upstream_rejected: null,
+  websocket_not_supported: null,
+} as const satisfies Record<ErrorKind, string | null>
+
+export type RefusalCode = { [Kind in ErrorKind]: (typeof MEANINGS)[Kind] extends null ? never : Kind }[ErrorKind]
+
+export const isRefusalCode = (text: string): text is RefusalCode =>
+  Object.hasOwn(MEANINGS, text) && MEANINGS[text as ErrorKind] !== null
+
+export const REFUSAL_CODES: readonly RefusalCode[] = keysOf(MEANINGS).filter(isRefusalCode)
+
+/** Unknown ones are from a newer version. */
+export const toRefusalMeaning = (code: string): string => (isRefusalCode(code) ? MEANINGS[code] : '')
+
+/** What the client got; several of ours may share a code. */
+export const toClientError = (code: RefusalCode): { status: number; code: string | null } => toErrorRow(code)
+
+/** Ours, or those that clients get under this code. */
+export const toRefusalCodes = (text: string): RefusalCode[] =>
+  isRefusalCode(text) ? [text] : REFUSAL_CODES.filter((code) => toClientError(code).code === text)

@@ -1,0 +1,95 @@
+/**
+ * Counts requests that are rejected before they have a row, in memory, and adds them to the store every few seconds.
+ * Bounded: per hour a count per known key and code, and none for anything else that a client chooses.
+ */
+import type { ErrorKind, RejectedKey } from '../domain/error.ts'
+import { isRefusalCode } from '../domain/refusals.ts'
+import { hourOf } from '../domain/time.ts'
+import type { Log } from '../log.ts'
+import type { RefusalCount, RefusalWriter } from '../store/ledger-store.ts'
+
+const INTERVAL_MS = 3_000
+/** Some milliseconds of the event loop. */
+const BATCH = 500
+/** While the store accepts nothing for long, more keys are counted together, without a key. */
+const MAX_COUNTS = 50_000
+
+export interface Refusals {
+  /** Cheap: only adds to a number. */
+  note(kind: ErrorKind, key: RejectedKey | undefined, nowMs: number): void
+  /** Adds all to the store, unless that accepts nothing for now. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface RefusalsDeps {
+  writer: RefusalWriter
+  onCommit(): void
+  log: Log
+}
+
+export function createRefusals({ writer, onCommit, log }: RefusalsDeps): Refusals {
+  let counts = new Map<string, RefusalCount>()
+  let timer: Timer | null = null
+  let running: Promise<void> = Promise.resolve()
+  let isRefused = false
+  let isClosed = false
+
+  const schedule = () => {
+    if (!isClosed) timer ??= setTimeout(flush, INTERVAL_MS).unref()
+  }
+
+  const add = (count: RefusalCount) => {
+    const { hourMs, keyId, teamId, code } = count
+    const id = `${hourMs} ${keyId} ${teamId} ${code}`
+    const known = counts.get(id)
+    if (known) {
+      known.refused += count.refused
+      known.lastMs = Math.max(known.lastMs, count.lastMs)
+    } else if (counts.size < MAX_COUNTS || keyId === '') counts.set(id, count)
+    else add({ ...count, keyId: '', teamId: '' })
+  }
+
+  const run = async () => {
+    const waiting = [...counts.values()]
+    counts = new Map()
+    try {
+      while (waiting.length > 0) {
+        await writer.add(waiting.slice(0, BATCH))
+        waiting.splice(0, BATCH)
+        onCommit()
+        if (waiting.length > 0) await new Promise(setImmediate)
+      }
+      isRefused = false
+    } catch (error) {
+      for (const count of waiting) add(count)
+      if (!isRefused)
+        log.warn('refusals_behind', 'database not accepting counts of refused requests; will retry', {
+          error: String(error),
+        })
+      isRefused = true
+      schedule()
+    }
+  }
+
+  const flush = () => {
+    if (timer) clearTimeout(timer)
+    timer = null
+    running = running.then(run)
+    return running
+  }
+
+  return {
+    note(kind, key, nowMs) {
+      if (!isRefusalCode(kind)) return
+      const place = { hourMs: hourOf(nowMs), keyId: key?.id ?? '', teamId: key?.teamId ?? '', code: kind }
+      add({ ...place, refused: 1, lastMs: nowMs })
+      schedule()
+    },
+    flush,
+    async close() {
+      isClosed = true
+      await flush()
+    },
+  }
+}
