@@ -5,7 +5,7 @@ import type { KeyDocument, TeamDocument } from '../documents/key.ts'
 import { toShortId } from '../domain/id.ts'
 import { keysOf } from '../domain/json.ts'
 import { eachLimit, LIMITS } from '../domain/limits.ts'
-import { uncapitalize } from '../domain/text.ts'
+import { count, uncapitalize } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toChanges } from '../keys/changes.ts'
 import {
@@ -19,7 +19,7 @@ import {
   toBudgetText,
 } from '../keys/definition.ts'
 import { usageError } from './command-error.ts'
-import { type Context, printJson, toFactLines, toPrintable } from './io.ts'
+import { type Context, printJson, toFactLines, toPrintable, toTime } from './io.ts'
 import { toSpent } from './money.ts'
 import { readOption } from './values.ts'
 
@@ -155,6 +155,16 @@ export function toSpentFacts(of: Shared): Fact[] {
   const next = of.budget_reset_ms === null ? '' : `, resets on ${toDay(of.budget_reset_ms)}`
   return [['budget used', `${toBudgetCell(of)}${next}`], spent]
 }
+
+/** Such as `3 times in 24 hours, last 2026-11-21 12:30 UTC: insufficient_quota`; '' if none ever was. */
+export function toRefusedText({ refused_24h, last_refused_ms: ms, last_refused_code: code }: Shared): string {
+  if (ms === null) return ''
+  const lately = refused_24h === 0 ? '' : `${count(refused_24h, 'time')} in 24 hours, `
+  return `${lately}last ${toTime(ms)} UTC: ${toPrintable(code ?? '')}`
+}
+
+export const toRefusedFacts = (of: Shared): Fact[] =>
+  of.last_refused_ms === null ? [] : [['refused', toRefusedText(of)]]
 
 type Warnings = readonly { message: string }[]
 

@@ -30,6 +30,8 @@ import {
   toBudgetWarning,
   toKeyChanges,
   toKeyFacts,
+  toRefusedFacts,
+  toRefusedText,
   toRules,
   toSpentFacts,
   toSpentText,
@@ -154,9 +156,12 @@ const toKeyRules = (key: KeyDocument) =>
 
 /** Such as `$3.10 this month, $45.10 total; last used 2026-11-21 12:30 UTC for openai/gpt-4o` */
 const toUse = (key: KeyDocument) =>
-  key.last_used_ms === null && key.spent_total_nano_usd === 0
-    ? 'never used'
-    : `${toSpentText(key)}; last used ${toLastUseText(key)}`
+  [
+    ...(key.last_used_ms === null && key.spent_total_nano_usd === 0
+      ? [key.last_refused_ms === null ? 'never used' : 'never served']
+      : [toSpentText(key), `last used ${toLastUseText(key)}`]),
+    ...(key.last_refused_ms === null ? [] : [`refused ${toRefusedText(key)}`]),
+  ].join('; ')
 
 /** Such as `2026-11-21 12:30 UTC for openai/gpt-4o`. */
 const toLastUseText = ({ last_used_ms: ms, last_model: model }: KeyDocument) =>
@@ -180,6 +185,7 @@ function toKeyText(key: KeyDocument, nowMs: number): string {
     ...(ceilings.length === 0 ? [] : [['ceilings', ceilings.join('; ')] as const]),
     ...toSpentFacts(key),
     ['last used', toLastUseText(key)],
+    ...toRefusedFacts(key),
     ...(key.owner_id === null ? [] : [['owner', `${key.owner ?? '-'} (${toShortId(key.owner_id)})`] as const]),
     ['created', `${toTime(key.created_ms)} UTC`],
     ...(key.revoked_ms === null ? [] : [['revoked', `${toTime(key.revoked_ms)} UTC`] as const]),

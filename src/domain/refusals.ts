@@ -1,5 +1,5 @@
 /** Requests to models that are rejected before they have a row in the ledger: which errors count, and as what. */
-import { type ErrorKind, toErrorRow } from './error.ts'
+import type { ErrorKind } from './error.ts'
 import { keysOf } from './json.ts'
 
 /** What each counted error means for a reader; null for errors that are never counted. */
@@ -43,10 +43,3 @@ export const REFUSAL_CODES: readonly RefusalCode[] = keysOf(MEANINGS).filter(isR
 
 /** Unknown ones are from a newer version. */
 export const toRefusalMeaning = (code: string): string => (isRefusalCode(code) ? MEANINGS[code] : '')
-
-/** What the client got; several of ours may share a code. */
-export const toClientError = (code: RefusalCode): { status: number; code: string | null } => toErrorRow(code)
-
-/** Ours, or those that clients get under this code. */
-export const toRefusalCodes = (text: string): RefusalCode[] =>
-  isRefusalCode(text) ? [text] : REFUSAL_CODES.filter((code) => toClientError(code).code === text)

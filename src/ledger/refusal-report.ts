@@ -1,5 +1,6 @@
 /** Reports of requests that were refused before they had a row. Blocks its thread, as `usage.ts` does. */
-import { isRefusalCode, REFUSAL_CODES, toClientError, toRefusalCodes, toRefusalMeaning } from '../domain/refusals.ts'
+import { toErrorRow } from '../domain/error.ts'
+import { isRefusalCode, REFUSAL_CODES, toRefusalMeaning } from '../domain/refusals.ts'
 import type { RefusalDimension } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { HOUR_MS, hourOf } from '../domain/time.ts'
@@ -71,8 +72,9 @@ export async function reportRefusals(
   }
 }
 
+/** Ours, or those that clients get under this code: several of ours may share one. */
 function toCodes(text: string): readonly string[] {
-  const codes = toRefusalCodes(text)
+  const codes = isRefusalCode(text) ? [text] : REFUSAL_CODES.filter((code) => toErrorRow(code).code === text)
   if (codes.length > 0) return codes
   const message = `Invalid code: must be one of ${REFUSAL_CODES.join(', ')}, or a code that clients get.`
   throw new ServiceError({ kind: 'invalid', field: 'code' }, message)
@@ -93,6 +95,6 @@ function createRefusalNaming(by: readonly RefusalDimension[], names: Names) {
 }
 
 function toCode(name: string): RefusalRow['code'] {
-  const { status = null, code = null } = isRefusalCode(name) ? toClientError(name) : {}
+  const { status = null, code = null } = isRefusalCode(name) ? toErrorRow(name) : {}
   return { name, meaning: toRefusalMeaning(name), status, clientCode: code }
 }

@@ -34,6 +34,7 @@ describe('teams create', () => {
       budget_state: 'ok',
       spent_month_nano_usd: 0,
       spent_total_nano_usd: 0,
+      ...{ refused_24h: 0, last_refused_ms: null, last_refused_code: null },
       metadata: {},
       created_ms: NOW,
     })

@@ -26,7 +26,7 @@ import {
   useKey,
   useLastRequests,
 } from './data.ts'
-import { SettableFacts, Spent } from './facts.tsx'
+import { RefusedFact, RefusedState, SettableFacts, Spent } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, KEY_GROUPS } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
@@ -50,6 +50,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
         <>
           <p class="drawer-line">
             <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
+            <RefusedState of={key} />
             <span class="dim">ID</span> <Id id={key.id} />
           </p>
           <OldSecrets of={key} />
@@ -121,6 +122,7 @@ function Facts({ of: key }: { of: KeyDocument }) {
           </>
         )}
       </Fact>
+      <RefusedFact of={key} />
       {ceilings.length > 0 && (
         <Fact name="Administrator limits">
           {ceilings.map(([field, text]) => (

@@ -4,8 +4,10 @@ import type { ComponentChildren } from 'preact'
 import type { KeyDocument } from '../../documents/key.ts'
 import { keysOf } from '../../domain/json.ts'
 import { isLimit, LIMIT_NAMES, type Limits } from '../../domain/limits.ts'
+import { toRefusalMeaning } from '../../domain/refusals.ts'
 import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
-import { Bar, Count, Fact, Money, None, When } from '../ui/figure.tsx'
+import { toCount } from '../figures/figures.ts'
+import { Bar, Count, Fact, Money, None, State, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
 
@@ -34,6 +36,30 @@ export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { 
     ]}
   />
 )
+
+export type Refused = Pick<KeyDocument, 'refused_24h' | 'last_refused_ms' | 'last_refused_code'>
+
+/** A state if requests were refused in the last 24 hours. */
+export const RefusedState = ({ of: { refused_24h: lately, last_refused_code: code } }: { of: Refused }) =>
+  lately === 0 ? null : (
+    <span title={`In the last 24 hours. The last one: ${toRefusalMeaning(code ?? '')}`}>
+      <State kind="warn">Refused {lately === 1 ? 'once' : `${toCount(lately)} times`}</State>
+    </span>
+  )
+
+/** For use inside a `<dl class="facts">`. */
+export const RefusedFact = ({ of }: { of: Refused }) =>
+  of.last_refused_ms === null ? null : (
+    <Fact name="Last refused">
+      <When ms={of.last_refused_ms} /> <code>{of.last_refused_code}</code>
+      <p class="hint">{toRefusalMeaning(of.last_refused_code ?? '')}</p>
+      {of.refused_24h > 0 && (
+        <p class="hint">
+          <Count count={of.refused_24h} /> in the last 24 hours
+        </p>
+      )}
+    </Fact>
+  )
 
 type Settable = Budgeted & Limits & { team?: string | null }
 

@@ -16,7 +16,7 @@ import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn
 import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
-import { BudgetCell, toBudgetShare } from './facts.tsx'
+import { BudgetCell, RefusedState, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, type Values } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
@@ -143,6 +143,12 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
         cell: (key) => key[name] ?? <None />,
       }),
     ),
+    ...has(({ refused_24h }) => refused_24h > 0, {
+      name: 'refused',
+      title: 'Refused',
+      sortBy: ({ refused_24h }) => refused_24h,
+      cell: (key) => (key.refused_24h > 0 ? <RefusedState of={key} /> : <None />),
+    }),
     { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
     ...has((key) => toShortLimits(key) !== '', {
       name: 'limits',

@@ -18,6 +18,7 @@ import {
   toLines,
   toMarks,
   toMarksQuery,
+  toRefusals,
   toTotals,
 } from './figures.ts'
 import { type Range, toRange, toSpan, type Wanted } from './range.ts'
@@ -153,6 +154,20 @@ export const useLines = (by: Group, overview: Overview, ids: string[]) =>
       return toLines(by, usage, overview.range)
     },
     SLOW_MS,
+  )
+
+/** Most refused first, with the keys; null with a filter that refused requests don't have. */
+export const useRefusals = (overview: Overview) =>
+  useOfRange(
+    'refusals',
+    overview,
+    async () => {
+      const { model, upstream, ...filters } = overview.filters
+      if (model || upstream) return null
+      const query = { ...toGiven(filters), ...toSpan(overview.range), by: 'code,key' }
+      return toRefusals((await ask(api.usage.refusals.get({ query }))).refusals)
+    },
+    FRESH_MS,
   )
 
 /** Requests by hour in the last days of the range. */

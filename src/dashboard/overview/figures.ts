@@ -355,3 +355,16 @@ export const marksOf = (marks: readonly Mark[], column: number): Mark[] =>
 
 /** The next ID, so that a page `before` it starts with the row itself. */
 export const toIdAfter = (id: string): string => (BigInt(`0x${id}`) + 1n).toString(16).padStart(id.length, '0')
+
+/** Refused requests by code, most first, with the keys they hit. */
+export function toRefusals(rows: readonly Readonly<Record<string, string | number | null>>[]) {
+  const codes = Map.groupBy(rows, ({ code }) => String(code))
+  return [...codes]
+    .map(([code, ofCode]) => ({
+      code,
+      meaning: String(ofCode[0]?.meaning ?? ''),
+      refused: ofCode.reduce((sum, { refused }) => sum + Number(refused), 0),
+      keys: ofCode.flatMap(({ key_id: id, key: name }) => (id === null ? [] : [{ id: String(id), name }])),
+    }))
+    .sort((a, b) => b.refused - a.refused)
+}

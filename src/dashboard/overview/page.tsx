@@ -16,7 +16,7 @@ import { Attention } from './attention.tsx'
 import { Breakdown } from './breakdown.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
-import { Budgets, Changed, Headline, HeatStrip, WhatChanged } from './panels.tsx'
+import { Budgets, Changed, Headline, HeatStrip, Refusals, WhatChanged } from './panels.tsx'
 import { RANGES, toQuery, toRange, toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
@@ -68,6 +68,7 @@ function Shown() {
               )}
             </div>
             <div class="overview-column">
+              <Refusals of={shown} />
               <Budgets of={shown} />
               <Changed of={shown} />
             </div>

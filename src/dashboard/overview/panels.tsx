@@ -7,6 +7,7 @@ import { USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../../d
 import { type Forecast, toForecast } from '../../keys/forecast.ts'
 import { toHref, toHrefWith } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
+import { useNewest } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { type AuditEntry, toActor, toDeed, toObject, toPlace } from '../audit/words.ts'
 import { type Delta, SAME, toDay, toDelta, toExactCount, toMoment, toMoney } from '../figures/figures.ts'
@@ -14,7 +15,7 @@ import { BudgetCell } from '../keys/facts.tsx'
 import { toRequests } from '../reports/narrow.tsx'
 import { Icon, Id } from '../ui/controls.tsx'
 import { Count, Figure, Latency, Money, None, Percent, When } from '../ui/figure.tsx'
-import { type Overview, useCulpritKey, useHeat } from './data.ts'
+import { type Overview, useCulpritKey, useHeat, useRefusals } from './data.ts'
 import { byUse, HEAT_DAYS, toBusiest, toPointsDelta, toShade, toTimeDelta } from './figures.ts'
 import { toQuery, toSpan } from './range.ts'
 
@@ -204,6 +205,39 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
     {children}
   </section>
 )
+
+/** Rejected before they were recorded, so in no other figure of the page. */
+export function Refusals({ of }: { of: Overview }) {
+  const codes = useNewest(useRefusals(of).data)
+  if (codes === null || codes.length === 0) return null
+  return (
+    <Panel title="Refused requests">
+      <p class="dim">Rejected before a model was called. Not included in the other figures.</p>
+      <ul class="lines">
+        {codes.map(({ code, meaning, refused, keys }) => (
+          <li key={code}>
+            <code>{code}</code>
+            <Count count={refused} />
+            <p class="side-note">{meaning}</p>
+            {keys.length > 0 && (
+              <p class="side-note">
+                {keys.slice(0, MAX_HIT).map(({ id, name }, i) => (
+                  <span key={id}>
+                    {i > 0 && ', '}
+                    <a href={toHref(`/keys?key=${id}`)}>{name ?? id.slice(-8)}</a>
+                  </span>
+                ))}
+                {keys.length > MAX_HIT && ` and ${keys.length - MAX_HIT} more keys`}
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+const MAX_HIT = 3
 
 export function Budgets({ of: { keys, teams } }: { of: Overview }) {
   const ofKeys = keys

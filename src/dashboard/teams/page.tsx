@@ -5,7 +5,7 @@ import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { named, open, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
-import { BudgetCell, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
+import { BudgetCell, RefusedFact, RefusedState, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
 import { SettableFields } from '../keys/fields.tsx'
 import { KEY_GROUPS, TEAM_FORM, type Values } from '../keys/values.ts'
 import { useTeamWarnings } from '../keys/warn.ts'
@@ -101,6 +101,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
       {team !== null && (
         <>
           <p class="drawer-line">
+            <RefusedState of={team} />
             <span class="dim">ID</span> <Id id={team.id} />
           </p>
           <Spent of={team} />
@@ -126,6 +127,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
 const Facts = ({ of: team }: { of: TeamDocument }) => (
   <dl class="facts">
     <SettableFacts fields={TEAM_FIELDS} of={team} />
+    <RefusedFact of={team} />
     <TimeFact name="Created" ms={team.created_ms} />
   </dl>
 )
