@@ -153,7 +153,7 @@ interface Finding {
  *
  * @param rules those of axe-core that are looked for; all where nothing is said.
  */
-export async function expectAccessible(page: Page, rules?: readonly string[]): Promise<void> {
+export async function expectAccessible(page: Pick<Page, 'evaluate'>, rules?: readonly string[]): Promise<void> {
   if (rules?.length === 0) return
   // Half faded in, text has less contrast than it will have.
   await page.evaluate(FADED)

@@ -13,20 +13,20 @@ if (hasNoWebKit)
 
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 const STARTED_MS = 20_000
-const FOUND_MS = 10_000
+const FOUND_MS = 30_000
 
 export interface WebKit {
   open(url: string): Promise<void>
   setWidth(width: number): Promise<void>
-  evaluate<T>(expression: string): Promise<T>
+  /** Runs statements, or returns the value of an expression or of what it promises. */
+  evaluate<T>(script: string): Promise<T>
   /** Waits until the XPath has an element that can be seen, and clicks it. */
   click(xpath: string): Promise<void>
   see(xpath: string): Promise<void>
-  /** Replaces the text of a field by its label. */
+  /** Replaces the text of the field with this label. */
   fill(label: string, text: string): Promise<void>
   press(key: string): Promise<void>
-  /** Ends it. Returns what was written to the console. */
-  close(): Promise<string[]>
+  close(): Promise<void>
 }
 
 /** Any free port: the driver has no way to tell the one it was given. */
@@ -44,17 +44,24 @@ async function startDisplay() {
   return { child, name: `:${new TextDecoder().decode(value).trim()}` }
 }
 
+function isExpression(script: string): boolean {
+  try {
+    return Boolean(new Function(`return (${script}\n)`))
+  } catch {
+    return false
+  }
+}
+
 export async function startWebKit(): Promise<WebKit> {
   await using starting = new AsyncDisposableStack()
   const display = await startDisplay()
   starting.defer(() => display.child.kill())
   const port = findPort()
-  const driver = Bun.spawn(['stdbuf', '-oL', 'WebKitWebDriver', `--port=${port}`], {
+  const driver = Bun.spawn(['WebKitWebDriver', `--port=${port}`], {
     env: { ...process.env, DISPLAY: display.name, LIBGL_ALWAYS_SOFTWARE: '1' },
-    ...{ stdout: 'pipe', stderr: 'ignore' },
+    ...{ stdout: 'ignore', stderr: 'ignore' },
   })
   starting.defer(() => driver.kill())
-  const said = driver.stdout.text()
 
   async function command<T>(method: string, path: string, body?: unknown): Promise<T> {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) }
@@ -76,8 +83,7 @@ export async function startWebKit(): Promise<WebKit> {
   }
 
   await until('WebKitWebDriver', STARTED_MS, () => command('GET', '/status'))
-  const args = ['--automation', '--enable-write-console-messages-to-stdout=true']
-  const alwaysMatch = { 'webkitgtk:browserOptions': { binary: MINI_BROWSER, args } }
+  const alwaysMatch = { 'webkitgtk:browserOptions': { binary: MINI_BROWSER, args: ['--automation'] } }
   const { sessionId } = await command<{ sessionId: string }>('POST', '/session', { capabilities: { alwaysMatch } })
   const session = `/session/${sessionId}`
   const find = async (xpath: string) => {
@@ -100,9 +106,10 @@ export async function startWebKit(): Promise<WebKit> {
     async setWidth(width) {
       await command('POST', `${session}/window/rect`, { x: 0, y: 0, width, height: 1_000 })
     },
-    evaluate: (expression) =>
+    evaluate: (script) =>
       command('POST', `${session}/execute/async`, {
-        script: `const done = arguments[0]; Promise.resolve(eval(${JSON.stringify(expression)})).then(done, (error) => done(String(error)))`,
+        // Not by `eval`, which the pages' policy forbids.
+        script: `const done = arguments[0]; (async () => { ${isExpression(script) ? `return (${script}\n)` : script}\n })().then(done, (error) => done(String(error)))`,
         args: [],
       }),
     click: (xpath) =>
@@ -113,18 +120,19 @@ export async function startWebKit(): Promise<WebKit> {
       await see(xpath)
     },
     async fill(label, text) {
-      const field = await see(`//*[@id=//label[normalize-space()="${label}"]/@for]`)
+      const field = await see(`//*[@aria-label="${label}" or @id=//label[normalize-space()="${label}"]/@for]`)
       await command('POST', `${field}/clear`, {})
       await command('POST', `${field}/value`, { text })
     },
     async press(key) {
-      const actions = [{ type: 'key', id: 'keyboard', actions: ['keyDown', 'keyUp'].map((type) => ({ type, value: key })) }]
+      const actions = [
+        { type: 'key', id: 'keyboard', actions: ['keyDown', 'keyUp'].map((type) => ({ type, value: key })) },
+      ]
       await command('POST', `${session}/actions`, { actions })
     },
     async close() {
       await command('DELETE', session)
       await stack.disposeAsync()
-      return (await said).split('\n').filter((line) => line !== '')
     },
   }
 }
