@@ -282,8 +282,8 @@ h1 { font-size: 20px }
 a { color: light-dark(#0b6b57, #4fc3a1) }
 `
 
-/** No scripts, and only its own style. */
-const POLICY = `default-src 'none'; style-src 'sha256-${new Bun.CryptoHasher('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+/** No scripts, and only its own style. The icon is empty: Firefox reports that the policy blocks /favicon.ico. */
+const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${new Bun.CryptoHasher('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 const toPage = (status: number, message: string): Response =>
   new Response(
@@ -292,6 +292,7 @@ const toPage = (status: number, message: string): Response =>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Sign-in failed · Tollgate</title>
+<link rel="icon" href="data:,">
 <style>${STYLE}</style>
 <main>
 <h1>Sign-in failed</h1>

@@ -232,7 +232,7 @@ describe('on the way', () => {
     const { browser, url } = await signIn()
     url.searchParams.set('error', '<script>alert(1)</script>')
     const { text, headers } = await comeBack(browser, url)
-    expect(headers.get('content-security-policy')).toStartWith("default-src 'none'; style-src 'sha256-")
+    expect(headers.get('content-security-policy')).toStartWith("default-src 'none'; img-src data:; style-src 'sha256-")
     expect(text).toContain('Start again')
     expect(text).not.toContain('<script')
     const { body: told } = await browser.ask('GET', '/oidc/callback')

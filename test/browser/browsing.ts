@@ -9,7 +9,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
 import { type Colors, createEngine } from './engine.ts'
 
-export { hasNoBrowser } from './engine.ts'
+export { hasNoBrowser, isFirefox } from './engine.ts'
 
 export const PASSWORD = 'a long way to the sea'
 

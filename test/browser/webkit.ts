@@ -13,6 +13,7 @@ if (hasNoWebKit)
 
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 const STARTED_MS = 20_000
+const LAID_OUT_MS = 200
 const FOUND_MS = 30_000
 
 export interface WebKit {
@@ -58,7 +59,13 @@ export async function startWebKit(): Promise<WebKit> {
   starting.defer(() => display.child.kill())
   const port = findPort()
   const driver = Bun.spawn(['WebKitWebDriver', `--port=${port}`], {
-    env: { ...process.env, DISPLAY: display.name, LIBGL_ALWAYS_SOFTWARE: '1' },
+    env: {
+      ...process.env,
+      DISPLAY: display.name,
+      LIBGL_ALWAYS_SOFTWARE: '1',
+      LANG: 'en_US.UTF-8',
+      LC_ALL: 'en_US.UTF-8',
+    },
     ...{ stdout: 'ignore', stderr: 'ignore' },
   })
   starting.defer(() => driver.kill())
@@ -98,6 +105,12 @@ export async function startWebKit(): Promise<WebKit> {
       if (!(await command<boolean>('GET', `${element}/displayed`))) throw new Error('not displayed')
       return element
     })
+  const evaluate = <T>(script: string) =>
+    command<T>('POST', `${session}/execute/async`, {
+      // Not by `eval`, which the pages' policy forbids.
+      script: `const done = arguments[0]; (async () => { ${isExpression(script) ? `return (${script}\n)` : script}\n })().then(done, (error) => done(String(error)))`,
+      args: [],
+    })
   const stack = starting.move()
   return {
     async open(url) {
@@ -105,13 +118,10 @@ export async function startWebKit(): Promise<WebKit> {
     },
     async setWidth(width) {
       await command('POST', `${session}/window/rect`, { x: 0, y: 0, width, height: 1_000 })
+      // It is laid out anew some frames later.
+      await evaluate(`new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), ${LAID_OUT_MS}))`)
     },
-    evaluate: (script) =>
-      command('POST', `${session}/execute/async`, {
-        // Not by `eval`, which the pages' policy forbids.
-        script: `const done = arguments[0]; (async () => { ${isExpression(script) ? `return (${script}\n)` : script}\n })().then(done, (error) => done(String(error)))`,
-        args: [],
-      }),
+    evaluate,
     click: (xpath) =>
       until(`click ${xpath}`, FOUND_MS, async () => {
         await command('POST', `${await see(xpath)}/click`, {})

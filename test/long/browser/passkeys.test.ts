@@ -5,6 +5,7 @@ import {
   type Browsing,
   expectAccessible,
   hasNoBrowser,
+  isFirefox,
   PASSWORD,
   startBrowsing,
   type Visit,
@@ -20,7 +21,8 @@ const AUTHENTICATOR = {
   automaticPresenceSimulation: true,
 }
 
-describe.skipIf(hasNoBrowser)('in a browser', () => {
+// Only Chromium has an authenticator that tests can add.
+describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
   let browsing: Browsing
   let visit: Visit
   let devtools: CDPSession
