@@ -225,7 +225,7 @@ describe('what it is about', () => {
     [['--by', 'key,key'], 'key, team, model'],
     [['--by', 'key,model,day'], 'one or two'],
     [['--by', 'day,hour'], 'hour includes the day, so omit day'],
-    [['--since', 'yesterday'], '--since'],
+    [['--since', 'last week'], '--since'],
     [['--since', '1d', '--until', '2d'], 'before --until'],
     [['--since', '2027-01-01'], 'future'],
     [['--limit', '0'], '--limit'],
