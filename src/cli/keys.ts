@@ -8,6 +8,7 @@ import { toDay, toMs } from '../domain/time.ts'
 import { toBody, toCeilingTexts } from '../keys/changes.ts'
 import { KEY_FIELDS, LISTED } from '../keys/definition.ts'
 import { DEFAULT_OVERLAP_MS, OVERLAP_MS } from '../keys/service.ts'
+import { STANDINGS, type Standing, toSpentTeams, toStanding } from '../keys/standing.ts'
 import { toMasked } from '../keys/token.ts'
 import { answerOf, idOf, readReport, withAdmin } from './admin-client.ts'
 import { usageError } from './command-error.ts'
@@ -116,19 +117,22 @@ const toSecretFirst = <Made extends Pick<KeyDocument, 'id' | 'name'> & { key: st
 
 /** @param all with revoked and expired keys, and those of playgrounds, which have no secret. */
 export async function list({ all = false }: { all?: boolean }, io: Context): Promise<void> {
-  const { keys } = await readReport(io, ({ api }) => answerOf(api.keys.get({ query: { hidden: all } })))
+  const [keys, teams] = await readReport(io, async ({ api }) => [
+    (await answerOf(api.keys.get({ query: { hidden: all } }))).keys,
+    (await answerOf(api.teams.get())).teams,
+  ])
   const shown = keys.filter(({ status }) => all || status === 'active')
   const hidden = keys.length - shown.length
   if (io.json) return printJson(io, { keys: shown })
-  if (shown.length > 0) io.stdout(toKeyTable(shown, io))
+  if (shown.length > 0) io.stdout(toKeyTable(shown, toSpentTeams(teams), io))
   if (hidden > 0) io.stderr(`${hidden} revoked or expired (show with --all).\n`)
   else if (shown.length === 0) io.stderr('No keys yet. Create one: tollgate keys create --name NAME\n')
   for (const key of shown) if (key.status === 'active') io.stderr(toBudgetWarning(`key ${toPrintable(key.name)}`, key))
 }
 
-const HEADINGS = ['ID', 'NAME', 'KEY', 'EXPIRES', 'BUDGET']
+const HEADINGS = ['ID', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'BUDGET']
 
-function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
+function toKeyTable(keys: readonly KeyDocument[], spentTeams: ReadonlySet<string>, io: Context): string {
   const nowMs = io.nowMs()
   const rows = keys.map((key) => [
     toShortId(key.id),
@@ -137,7 +141,8 @@ function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
       .filter(({ expires_ms: endMs }) => endMs === null || endMs > nowMs)
       .map(({ last_four }) => `…${last_four}`)
       .join(' ') || '-',
-    key.status !== 'active' ? key.status : key.expires_ms === null ? '-' : toDay(key.expires_ms),
+    toStatusCell(toStanding(key, spentTeams)),
+    key.status !== 'active' || key.expires_ms === null ? '-' : toDay(key.expires_ms),
     toBudgetCell(key),
   ])
   const isUsed = HEADINGS.map((_, column) => rows.some((row) => row[column] !== '-'))
@@ -145,6 +150,8 @@ function toKeyTable(keys: readonly KeyDocument[], io: Context): string {
   const notes = keys.map((key) => [toKeyRules(key), toUse(key)])
   return toDescribedTable(keep(HEADINGS), rows.map(keep), notes, io.paint)
 }
+
+const toStatusCell = (standing: Standing) => (standing === 'active' ? '-' : STANDINGS[standing])
 
 const toKeyRules = (key: KeyDocument) =>
   toRules(

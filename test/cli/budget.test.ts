@@ -115,7 +115,9 @@ describe('keys list', () => {
     const other = await json('keys', 'create', '--name', 'other', '--budget', '0.01', '--rpm', '5')
     spend(other.id, CENT)
     const { stdout, stderr } = await bench.run('keys', 'list')
-    expect(stdout).toMatch(/^ID +NAME +KEY +BUDGET\n[\s\S]*other +\S+ +\$0.01 of \$0.01 total \(100%\)\n {10}5 rpm\n/)
+    expect(stdout).toMatch(
+      /^ID +NAME +KEY +STATUS +BUDGET\n[\s\S]*other +\S+ +budget spent +\$0.01 of \$0.01 total \(100%\)\n {10}5 rpm\n/,
+    )
     expect(stderr).toBe('warning: key other has spent all of its $0.01 total budget. It never resets.\n')
     expect(await json('keys', 'revoke', other.id)).toMatchObject({ spent_nano_usd: CENT, budget_state: 'spent' })
     expect((await bench.run('keys', 'list')).stderr).toBe('1 revoked or expired (show with --all).\n')

@@ -13,6 +13,8 @@ import {
 import { toSteps } from '../../src/dashboard/start/steps.ts'
 import type { KeyDocument } from '../../src/documents/key.ts'
 
+import { toSpentTeams, toStanding } from '../../src/keys/standing.ts'
+
 const { empty: NEW_KEY, toBody, toPatch, toValues } = KEY_FORM
 const NOW = Date.UTC(2026, 10, 22, 14, 3)
 
@@ -66,6 +68,19 @@ describe('in words', () => {
   })
 })
 
+test('a key whose budget, or whose team’s budget, is spent says so, unless it is over anyway', () => {
+  const spentTeams = toSpentTeams([
+    { id: 'r', budget_state: 'spent' },
+    { id: 's', budget_state: 'warning' },
+  ])
+  const standingOf = (fields: Partial<Parameters<typeof toStanding>[0]>) =>
+    toStanding({ status: 'active', budget_state: 'ok', team_id: null, ...fields }, spentTeams)
+  expect([standingOf({}), standingOf({ team_id: 's' })]).toEqual(['active', 'active'])
+  expect(standingOf({ team_id: 'r' })).toBe('team_budget_spent')
+  expect(standingOf({ team_id: 'r', budget_state: 'spent' })).toBe('budget_spent')
+  expect(standingOf({ budget_state: 'spent', status: 'revoked' })).toBe('revoked')
+})
+
 test('a list shows those that are active, those of a team or a state, and those that are searched for', () => {
   const keys = [
     key({ name: 'ann', team: 'research' }),
@@ -73,11 +88,12 @@ test('a list shows those that are active, those of a team or a state, and those 
     key({ name: 'gone', status: 'revoked' }),
   ]
   const names = (filter: Partial<Parameters<typeof filterKeys>[1]>) =>
-    filterKeys(keys, { search: '', team: '', state: '', ...filter }).map(({ name }) => name)
+    filterKeys(keys, { search: '', team: '', state: '', spentTeams: new Set(), ...filter }).map(({ name }) => name)
   expect(names({})).toEqual(['ann', 'Batch'])
   expect(names({ state: 'all' })).toEqual(['ann', 'Batch', 'gone'])
   expect(names({ state: 'revoked' })).toEqual(['gone'])
   expect(names({ team: 'research' })).toEqual(['ann'])
+  expect(names({ state: 'budget_spent' })).toEqual([])
   expect(names({ search: ' OPENAI' })).toEqual(['Batch'])
   expect(names({ search: 'ann Research' })).toEqual(['ann'])
   expect(names({ search: 'ann openai' })).toEqual([])

@@ -3,11 +3,13 @@
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS } from '../../keys/definition.ts'
+import { toStanding } from '../../keys/standing.ts'
 import { named, setQuery, toHref } from '../address/address.ts'
 import { nowMs } from '../api/clock.ts'
 import { isMember } from '../api/session.ts'
 import { toDay, toExactCount, toMoney } from '../figures/figures.ts'
 import { STATUS_KINDS as REQUEST_KINDS, STATUS_TEXTS } from '../requests/words.ts'
+import { useSpentTeams } from '../teams/data.ts'
 import { Button, Id } from '../ui/controls.tsx'
 import { useEdit, useEditing } from '../ui/edit.tsx'
 import { Columns, Fact, Latency, Moment, Money, State, TimeFact, When } from '../ui/figure.tsx'
@@ -26,14 +28,15 @@ import {
   useKey,
   useLastRequests,
 } from './data.ts'
-import { RefusedFact, RefusedState, SettableFacts, Spent } from './facts.tsx'
+import { RefusedFact, RefusedState, SettableFacts, Spent, StandingMark } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, KEY_GROUPS } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
-import { DAYS, type Day, STATUS_KINDS, toCeilingTexts } from './words.ts'
+import { DAYS, type Day, toCeilingTexts } from './words.ts'
 
 export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   const { data: key, problem, reload } = useKey(id)
+  const spentTeams = useSpentTeams()
   const [open, setOpen] = useState<'edit' | 'rotate' | 'revoke' | null>(
     named('edit') !== null && mayChangeKeys() ? 'edit' : null,
   )
@@ -49,7 +52,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
       {key !== null && (
         <>
           <p class="drawer-line">
-            <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
+            <StandingMark of={toStanding(key, spentTeams)} />
             <RefusedState of={key} />
             <span class="dim">ID</span> <Id id={key.id} />
           </p>

@@ -6,10 +6,11 @@ import { keysOf } from '../../domain/json.ts'
 import { isLimit, LIMIT_NAMES, type Limits } from '../../domain/limits.ts'
 import { toRefusalMeaning } from '../../domain/refusals.ts'
 import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
+import { STANDINGS, type Standing } from '../../keys/standing.ts'
 import { toCount } from '../figures/figures.ts'
 import { Bar, Count, Fact, Money, None, State, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
-import { BUDGET_KINDS, type Budgeted, toBudgetText, toLimitsText } from './words.ts'
+import { BUDGET_KINDS, type Budgeted, STANDING_KINDS, toBudgetText, toLimitsText } from './words.ts'
 
 export function BudgetCell(of: Budgeted) {
   if (of.budget_nano_usd === null) return <None />
@@ -27,6 +28,8 @@ export const toBudgetShare = ({ budget_nano_usd, spent_nano_usd }: Budgeted) =>
   budget_nano_usd === null ? -1 : (spent_nano_usd ?? 0) / budget_nano_usd
 
 type Spending = Pick<KeyDocument, 'spent_month_nano_usd' | 'spent_total_nano_usd'>
+
+export const StandingMark = ({ of }: { of: Standing }) => <State kind={STANDING_KINDS[of]}>{STANDINGS[of]}</State>
 
 export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { of: Spending }) => (
   <Headline

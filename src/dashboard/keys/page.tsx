@@ -2,25 +2,26 @@
 import { useState } from 'preact/hooks'
 import type { KeyDocument } from '../../documents/key.ts'
 import { KEY_FIELDS, LISTED } from '../../keys/definition.ts'
+import { toStanding } from '../../keys/standing.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/figures.ts'
 import { FormPage, NotForYou, Page } from '../shell/page.tsx'
-import { useTeams } from '../teams/data.ts'
+import { useSpentTeams, useTeams } from '../teams/data.ts'
 import { Button, ButtonLink, Code } from '../ui/controls.tsx'
-import { Money, None, Sparkline, State, When } from '../ui/figure.tsx'
+import { Money, None, Sparkline, When } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
 import { announce, Empty, FactsRoom, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn, withChosen } from '../ui/table.tsx'
 import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
-import { BudgetCell, RefusedState, toBudgetShare } from './facts.tsx'
+import { BudgetCell, RefusedState, StandingMark, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, type Values } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
-import { DAYS, type Day, filterKeys, STATUS_KINDS, toShortLimits, toShortModels } from './words.ts'
+import { DAYS, type Day, filterKeys, toShortLimits, toShortModels } from './words.ts'
 
 /** In the team of the filter, if there is one. */
 const newKey = () =>
@@ -59,6 +60,8 @@ const NoKeys = () => (
 
 const STATES = [
   ['', 'Active'],
+  ['budget_spent', 'Budget spent'],
+  ['team_budget_spent', 'Team budget spent'],
   ['expired', 'Expired'],
   ['revoked', 'Revoked'],
   ['all', 'All statuses'],
@@ -69,8 +72,9 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
     ...[string, string, string],
   ]
   const [most, setMost] = useState(STEP)
-  const shown = filterKeys(keys, { search, team, state })
-  const drawn = toDrawn(columnsFor(shown), shown, most)
+  const spentTeams = useSpentTeams()
+  const shown = filterKeys(keys, { search, team, state, spentTeams })
+  const drawn = toDrawn(columnsFor(shown, spentTeams), shown, most)
   // With many keys, only those on screen.
   const days = useDays(keys.length > STEP ? drawn.map(({ id }) => id) : null).data ?? NO_DAYS
   const teams = [...new Set(keys.flatMap((key) => key.team ?? []))].sort()
@@ -90,7 +94,7 @@ function List({ keys }: { keys: readonly KeyDocument[] }) {
         <Choice name="state" label="Status" value={state} options={STATES} />
       </search>
       {shown.length > 0 ? (
-        <Table caption="Keys" columns={columnsFor(shown, days)} rows={drawn} idOf={({ id }) => id} />
+        <Table caption="Keys" columns={columnsFor(shown, spentTeams, days)} rows={drawn} idOf={({ id }) => id} />
       ) : (
         <p class="dim">
           No matching keys. <a href={toHref('/keys')}>Show all active keys</a>
@@ -107,7 +111,11 @@ const NO_DAYS: ReadonlyMap<string, readonly Day[]> = new Map()
 const toRequests = (days: readonly Day[] = []) => days.reduce((sum, { requests }) => sum + requests, 0)
 
 /** Columns without a value for any shown key are left out. */
-function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDocument>[] {
+function columnsFor(
+  keys: readonly KeyDocument[],
+  spentTeams: ReadonlySet<string>,
+  days = NO_DAYS,
+): Column<KeyDocument>[] {
   const has = (test: (key: KeyDocument) => boolean, column: Column<KeyDocument>) => (keys.some(test) ? [column] : [])
   return [
     {
@@ -123,11 +131,11 @@ function columnsFor(keys: readonly KeyDocument[], days = NO_DAYS): Column<KeyDoc
         </>
       ),
     },
-    ...has(({ status }) => status !== 'active', {
+    ...has((key) => toStanding(key, spentTeams) !== 'active', {
       name: 'state',
       title: 'Status',
-      sortBy: ({ status }) => status,
-      cell: ({ status }) => <State kind={STATUS_KINDS[status]}>{status}</State>,
+      sortBy: (key) => toStanding(key, spentTeams),
+      cell: (key) => <StandingMark of={toStanding(key, spentTeams)} />,
     }),
     ...has(({ owner }) => owner !== null && !isMember(), {
       name: 'owner',

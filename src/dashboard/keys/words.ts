@@ -5,6 +5,7 @@ import { keysOf } from '../../domain/json.ts'
 import { eachLimit, isLimit, LIMITS, type Limits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { columnOf, KEY_FIELDS, type Kind, LISTED } from '../../keys/definition.ts'
+import { type Standing, toStanding } from '../../keys/standing.ts'
 import { hasWords, toCount, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
@@ -41,20 +42,28 @@ const PERIOD_WORDS = { day: 'per day', week: 'per week', month: 'per month', tot
 
 export const BUDGET_KINDS = { ok: 'good', warning: 'warn', spent: 'bad' } as const
 
-export const STATUS_KINDS = { active: 'good', expired: 'off', revoked: 'off' } as const
+export const STANDING_KINDS: Readonly<Record<Standing, 'good' | 'bad' | 'off'>> = {
+  ...{ active: 'good', budget_spent: 'bad', team_budget_spent: 'bad', expired: 'off', revoked: 'off' },
+}
 
 interface KeyFilter {
   search: string
   /** Name or ID. */
   team: string
-  /** '' means active. */
+  /** A standing, `all`, or '' for all that are neither expired nor revoked. */
   state: string
+  /** IDs of teams whose budget is spent. */
+  spentTeams: ReadonlySet<string>
 }
 
 /** Searches name, owner, team, models, ID, and the last four characters. */
-export function filterKeys(keys: readonly KeyDocument[], { search, team, state }: KeyFilter): KeyDocument[] {
+export function filterKeys(
+  keys: readonly KeyDocument[],
+  { search, team, state, spentTeams }: KeyFilter,
+): KeyDocument[] {
   return keys.filter((key) => {
-    if (state !== 'all' && key.status !== (state === '' ? 'active' : state)) return false
+    const isMeant = state === '' ? key.status === 'active' : state === 'all' || toStanding(key, spentTeams) === state
+    if (!isMeant) return false
     if (team !== '' && key.team !== team && key.team_id !== team) return false
     const { name, owner, id, models, secrets } = key
     const listed = LISTED.map((one) => key[one] ?? '')

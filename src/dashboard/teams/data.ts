@@ -1,5 +1,6 @@
 /** Data of the team pages. A change reloads what is open. */
 import type { TeamDocument } from '../../documents/key.ts'
+import { toSpentTeams } from '../../keys/standing.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
@@ -10,6 +11,16 @@ const FRESH_MS = 15_000
 /** Empty for members, who can't list teams. */
 export const useTeams = () =>
   useLoaded('teams', async () => (isMember() ? [] : (await ask(api.teams.get())).teams), { everyMs: FRESH_MS })
+
+/** IDs of those whose budget is spent; for members, of their own team. */
+export const useSpentTeams = (): ReadonlySet<string> =>
+  toSpentTeams(
+    useLoaded(
+      'teams/spent',
+      async () => (isMember() ? [await ask(api.own.team.get())] : (await ask(api.teams.get())).teams),
+      { everyMs: FRESH_MS },
+    ).data ?? [],
+  )
 
 /** With its keys. */
 export const readTeam = (id: string) => ask(api.teams({ id }).get())

@@ -2,18 +2,27 @@
 import { useState } from 'preact/hooks'
 import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { TEAM_FIELDS } from '../../keys/definition.ts'
+import { toSpentTeams, toStanding, toTeamStanding } from '../../keys/standing.ts'
 import { named, open, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
-import { BudgetCell, RefusedFact, RefusedState, SettableFacts, Spent, toBudgetShare } from '../keys/facts.tsx'
+import {
+  BudgetCell,
+  RefusedFact,
+  RefusedState,
+  SettableFacts,
+  Spent,
+  StandingMark,
+  toBudgetShare,
+} from '../keys/facts.tsx'
 import { SettableFields } from '../keys/fields.tsx'
 import { KEY_GROUPS, TEAM_FORM, type Values } from '../keys/values.ts'
 import { useTeamWarnings } from '../keys/warn.ts'
-import { STATUS_KINDS, toShortLimits, toShortModels } from '../keys/words.ts'
+import { toShortLimits, toShortModels } from '../keys/words.ts'
 import { FormPage, Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code, Id } from '../ui/controls.tsx'
 import { useEdit } from '../ui/edit.tsx'
-import { Money, None, State, TimeFact } from '../ui/figure.tsx'
+import { Money, None, TimeFact } from '../ui/figure.tsx'
 import { EditForm, useForm } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, tell, Unread } from '../ui/notice.tsx'
 import { List } from '../ui/resource.tsx'
@@ -74,6 +83,12 @@ const COLUMNS: readonly Column<TeamDocument>[] = [
       </a>
     ),
   },
+  {
+    name: 'state',
+    title: 'Status',
+    sortBy: toTeamStanding,
+    cell: (team) => <StandingMark of={toTeamStanding(team)} />,
+  },
   { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
   { name: 'limits', title: 'Limits', isOnPhone: false, cell: (team) => toShortLimits(team) || <None /> },
   { name: 'budget', title: 'Budget', sortBy: toBudgetShare, cell: BudgetCell },
@@ -101,6 +116,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
       {team !== null && (
         <>
           <p class="drawer-line">
+            {team.budget_state === 'spent' && <StandingMark of={toTeamStanding(team)} />}
             <RefusedState of={team} />
             <span class="dim">ID</span> <Id id={team.id} />
           </p>
@@ -150,7 +166,8 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
 }
 
 /** Active keys, then the number of the others. */
-function Keys({ of: { id, keys } }: { of: TeamDocument & { keys: readonly KeyDocument[] } }) {
+function Keys({ of: team }: { of: TeamDocument & { keys: readonly KeyDocument[] } }) {
+  const { id, keys } = team
   const shown = keys.filter(({ status, hidden }) => status === 'active' && !hidden)
   const over = keys.filter(({ status }) => status !== 'active').length
   return (
@@ -162,7 +179,7 @@ function Keys({ of: { id, keys } }: { of: TeamDocument & { keys: readonly KeyDoc
           <li key={key.id}>
             <a href={toHref(`/keys?key=${key.id}`)}>{key.name}</a>
             {key.owner !== null && <span class="dim">{key.owner}</span>}
-            <State kind={STATUS_KINDS[key.status]}>{key.status}</State>
+            <StandingMark of={toStanding(key, toSpentTeams([team]))} />
             <span class="figure-text">
               <Money nanoUsd={key.spent_month_nano_usd} />
             </span>
