@@ -35,6 +35,7 @@ function logged({ log, now }: ErrorDeps, request: Request, error: GatewayError):
       path,
       http: error.status,
       code: error.code ?? error.kind,
+      key: error.key?.id,
       ...error.logged,
     })
   }

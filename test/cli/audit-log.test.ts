@@ -78,7 +78,7 @@ describe('a filter', () => {
   })
 
   test.each([
-    ['--since', 'yesterday', 2, /--since must be a time ago or a date, .* \(got 'yesterday'\)/],
+    ['--since', 'last week', 2, /--since must be a time ago or a date, .* \(got 'last week'\)/],
     ['--limit', '0', 2, /--limit must be a whole number of at least 1 \(got '0'\)/],
     ['--limit', '10001', 2, /Invalid limit/],
     ['--before', '1', 2, /Invalid before: must be the full ID of an audit log row/],
