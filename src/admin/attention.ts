@@ -13,7 +13,7 @@ import { DAY_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
-import type { AdminDeps, Asker, Json } from './deps.ts'
+import { type AdminDeps, type Asker, toUsageRows } from './deps.ts'
 import { toOwn } from './keys.ts'
 
 /** Reports are shared by all who ask. */
@@ -48,7 +48,7 @@ export function attentionController(deps: AdminDeps) {
     const of = async (by: 'hour' | 'model', days: number) => {
       const sinceMs = hourOf(now()) - days * DAY_MS
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'all' } as const
-      return toRows(await reports.usage(asker, options))
+      return toUsageRows(await reports.usage(asker, options))
     }
     const [hours, models] = await Promise.all([of('hour', 7), of('model', 1)])
     return {
@@ -122,9 +122,6 @@ export const ownAttentionController = ({ store, identity, reports, now }: AdminD
   )
 
 const MAX_GROUPS = 1_000
-
-const toRows = (json: Json<unknown>) =>
-  (JSON.parse(json) as { usage: Readonly<Record<string, string | number | null>>[] }).usage
 
 /** What can't be read now must not hide the rest. */
 const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)

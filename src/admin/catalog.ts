@@ -31,7 +31,8 @@ import { readActorNames } from '../keys/audit-log.ts'
 import { mergeLayers, NO_LAYERS, type UpstreamEntry } from '../store/catalog-layers.ts'
 import { access, isOperator } from './access.ts'
 import { actors, takeIn } from './changes.ts'
-import type { AdminDeps } from './deps.ts'
+import type { AdminDeps, Asker } from './deps.ts'
+import { type EffectDeps, effectsOf } from './effects.ts'
 import { DRY_RUN, exactly, PlanQuery } from './schema.ts'
 
 /** Time limit for exports by commands, whatever the size. */
@@ -68,6 +69,7 @@ const ORIGIN = 'file'
 export function catalogController(deps: AdminDeps) {
   const { store, identity, serving, catalogFiles, loadModelFiles, lookUp, facts } = deps
   const by = actors(deps)
+  const withEffects = effectsOf(deps)
   const refresh = refreshesOfFacts(deps)
   const permitFor = async (principal: Principal, wanted: readonly UpstreamEntry[]): Promise<Permit> => {
     if (isOperator(principal)) return () => {}
@@ -135,9 +137,10 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/plan',
-      async ({ request, principal, body }) => {
+      async ({ request, principal, body, asker }) => {
         const { catalog, options } = await read(principal, request, body)
-        return toPlanDocument(await applyCatalog(store, catalog, { ...options, isPlan: true }), ORIGIN, [])
+        const plan = await applyCatalog(store, catalog, { ...options, isPlan: true })
+        return toPlanDocument(await withEffects(asker, plan), ORIGIN, [])
       },
       {
         route: { least: 'editor', summary: 'Preview the changes of a catalog', answer: Plan, errors: APPLYING },
@@ -193,13 +196,13 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/revert',
-      async ({ request, principal, body: { number, plan = false } }) => {
+      async ({ request, principal, asker, body: { number, plan = false } }) => {
         const kept = await store.readVersion(number)
         const { upstreams } = kept?.layers ?? NO_LAYERS
         const permit = await permitFor(principal, upstreams)
         const done = await revertCatalog(store, number, { ...by(principal, request), isPlan: plan }, permit)
         if (!plan) await takeIn(serving)
-        return toRevertDocument(done, number, plan)
+        return toRevertDocument(plan ? await withEffects(asker, done) : done, number, plan)
       },
       {
         route: {
@@ -214,12 +217,12 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/undo',
-      async ({ request, principal, body: { number, plan = false } }) => {
+      async ({ request, principal, asker, body: { number, plan = false } }) => {
         const { upstreams } = (await store.readVersion(number - 1))?.layers ?? NO_LAYERS
         const permit = await permitFor(principal, upstreams)
         const done = await undoVersion(store, number, { ...by(principal, request), isPlan: plan }, permit)
         if (!plan) await takeIn(serving)
-        return toUndoDocument(done, number, plan)
+        return toUndoDocument(plan ? await withEffects(asker, done) : done, number, plan)
       },
       {
         route: {
@@ -298,17 +301,24 @@ export interface ByHand {
 }
 
 /** Applies or plans a manual change, and reloads the server's snapshot. */
-export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 'now' | 'changes'>) {
+export function changesByHand({ serving, ...deps }: Pick<AdminDeps, 'serving' | 'changes'> & EffectDeps) {
   const by = actors(deps)
+  const withEffects = effectsOf(deps)
   return async <Made extends Edited>(
     { request, principal, query: { plan: isPlan = false } }: ByHand,
     work: (by: EditBy) => Promise<Made>,
   ) => {
     const edited = await work({ ...by(principal, request), isPlan })
     if (!isPlan) await takeIn(serving)
-    return { planned: isPlan, ...toEditDocument(edited) }
+    const told = isPlan ? await withEffects(toAsker(principal, request), edited) : edited
+    return { planned: isPlan, ...toEditDocument(told) }
   }
 }
+
+const toAsker = ({ id }: Principal, request: Request | undefined): Asker => ({
+  id,
+  ...(request ? { signal: request.signal } : {}),
+})
 
 /** Applies or plans a refresh from public facts; `models` and `left_out` count valid and invalid facts. */
 export function refreshesOfFacts(deps: AdminDeps) {

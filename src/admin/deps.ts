@@ -163,6 +163,9 @@ export interface Reports {
   audit(asker: Asker, options: AuditOptions): Promise<Json<AuditPageDocument>>
 }
 
+export const toUsageRows = (json: Json<UsageDocument>) =>
+  (JSON.parse(json) as { usage: Readonly<Record<string, string | number | null>>[] }).usage
+
 /** Response with a JSON document; typed as the document for the client. */
 export const toAnswer = <Document>(json: Json<Document>) =>
   new Response(json, { headers: { 'content-type': 'application/json' } }) as Document

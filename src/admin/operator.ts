@@ -18,6 +18,7 @@ import { OPERATOR } from './access.ts'
 import { changesByHand, refreshesOfFacts } from './catalog.ts'
 import { takeIn } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
+import { effectsOf } from './effects.ts'
 import { changesOfUpstreams } from './upstreams.ts'
 
 const OPERATOR_PATH = '/operator'
@@ -26,6 +27,7 @@ export function operatorController(deps: AdminDeps) {
   const { store, vault, identity, thisMachine, serving, rotateSecret, now } = deps
   const asked = (plan = false) => ({ principal: OPERATOR, query: { plan } })
   const byHand = changesByHand(deps)
+  const withEffects = effectsOf(deps)
   const changeUpstream = changesOfUpstreams(deps)
   const refreshFacts = refreshesOfFacts(deps)
   return new Elysia({ prefix: OPERATOR_PATH, normalize: false })
@@ -66,7 +68,8 @@ export function operatorController(deps: AdminDeps) {
       async ({ body: { catalog, ...options } }) => {
         const by: EditBy = { actor: OPERATOR.id, nowMs: now() }
         const applied = await applyCatalog(store, catalog, { ...options, ...by })
-        if (!options.isPlan) await takeIn(serving)
+        if (options.isPlan) return withEffects({ id: OPERATOR.id }, applied)
+        await takeIn(serving)
         return applied
       },
       takes<{ catalog: Catalog } & Omit<ApplyOptions, keyof Omit<EditBy, 'isPlan'> | 'permit'>>(),

@@ -4,6 +4,7 @@
  */
 import type { AuditAction } from '../domain/changes.ts'
 import { type Difference, requireRevision, toDifference, toRevision } from '../domain/changes.ts'
+import type { Effect } from '../domain/effects.ts'
 import type { Origin } from '../domain/models.ts'
 import {
   type CatalogLayers,
@@ -26,6 +27,8 @@ export interface Change extends Difference {
   name: string
   /** The row's source before the change, or of a new row. */
   origin: Origin
+  /** Of plans only. */
+  effect?: Effect
 }
 
 export interface Counts {

@@ -5,6 +5,7 @@
 import type { Applied } from '../catalog/apply.ts'
 import type { Change, Changes, Counts, Overridden } from '../catalog/change.ts'
 import type { Difference } from '../domain/changes.ts'
+import { toEffectText } from '../domain/effects.ts'
 import type { Origin } from '../domain/models.ts'
 import { count } from '../domain/text.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -22,12 +23,13 @@ export function toWriteLines({ changes }: Pick<Changes, 'changes'>, paint: Paint
   const lines = changes.map((change) => {
     const { action, name, origin } = change
     const mark = paint.mark(MARKS[action])
-    if (action === 'update') return toLine(mark, change, ofOwner(origin)) + toFields(change, paint)
+    if (action === 'update')
+      return toLine(mark, change, ofOwner(origin)) + toEffectLine(change) + toFields(change, paint)
     // Routes are counted on the line of their model.
     if (isRoute(name) && whole.has(`${action} ${modelOf(name)}`)) return ''
     const own = routes.get(name)
     const more = own === undefined ? '' : `, ${count(own.length, 'route')}`
-    return toLine(mark, change, action === 'delete' ? more + ofOwner(origin) : more)
+    return toLine(mark, change, action === 'delete' ? more + ofOwner(origin) : more) + toEffectLine(change)
   })
   return lines.join('')
 }
@@ -64,6 +66,11 @@ export function toStayingLines({ overridden, kept }: Applied, applied: Origin, p
 }
 
 const INDENT = 4
+
+function toEffectLine({ effect }: Change): string {
+  const text = effect ? toEffectText(effect) : ''
+  return text && `${' '.repeat(INDENT)}${toIndented(toPrintable(text), INDENT).trimStart()}`
+}
 
 function toFields({ before, after }: Difference, paint: Paint): string {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]

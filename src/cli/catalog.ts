@@ -159,14 +159,20 @@ export async function plan(file: string | undefined, flags: ApplyFlags, io: Cont
 }
 
 function toClosing(source: CatalogSource, found: Applied, command: string): string {
-  const title = toTitle(source)
-  const staying = found.overridden.length + found.kept.length
-  if (found.changes.length === 0)
-    return staying === 0
-      ? `${title}: no changes.\n`
-      : `${title}: no changes; keeps ${count(staying, 'row')} that ${staying === 1 ? 'differs' : 'differ'}.\n`
-  const stays = staying === 0 ? '' : `; keeps ${count(staying, 'row')} that ${staying === 1 ? 'differs' : 'differ'}`
+  const [title, stays] = [toTitle(source), toStaysText(found, source)]
+  if (found.changes.length === 0) return `${title}: no changes${stays}.\n`
   return `${title}: ${toPlanText(found)}${stays}. Apply: ${command}\n`
+}
+
+/** Such as `; keeps 3 rows that aren't in the file; 1 row is overridden`. */
+function toStaysText({ overridden, kept }: Pick<Applied, 'overridden' | 'kept'>, { origin }: CatalogSource): string {
+  const [hidden, staying] = [overridden.length, kept.length]
+  return [
+    staying > 0
+      ? `; keeps ${count(staying, 'row')} that ${staying === 1 ? "isn't" : "aren't"} in the ${origin === 'file' ? 'file' : 'catalog'}`
+      : '',
+    hidden > 0 ? `; ${count(hidden, 'row')} ${hidden === 1 ? 'is' : 'are'} overridden` : '',
+  ].join('')
 }
 
 function toApplyCommand(file: string | undefined, { prune = false, discardEdits = false }: ApplyFlags): string {
@@ -186,8 +192,8 @@ export async function apply(file: string | undefined, flags: ApplyFlags, io: Con
   if (summary.kept.length > 0) io.stderr(toKeptNote(summary.kept))
   io.stdout(
     summary.version === null
-      ? `${toTitle(source)}: no changes.\n`
-      : `Applied ${toSubject(source)}: ${toCountText(summary)}. Saved as version ${summary.version}.${toUndo(summary.version)}\n`,
+      ? `${toTitle(source)}: no changes${toStaysText(summary, source)}.\n`
+      : `Applied ${toSubject(source)}: ${toCountText(summary)}${toStaysText(summary, source)}. Saved as version ${summary.version}.${toUndo(summary.version)}\n`,
   )
 }
 

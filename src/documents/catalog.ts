@@ -23,9 +23,16 @@ import { Upstream } from './upstream.ts'
 const origin = wordOf(ORIGINS)
 const planned = Type.Boolean({ description: 'True for a dry run: nothing was changed.' })
 const Counts = { created: Count, updated: Count, deleted: Count, unchanged: Count }
+const Named = Type.Object({ total: Count, names: Type.Array(Text) })
+/** `keys`, `teams`: name the model exactly. `aliases`, `models`: stay without a model or route. `names`: the first five. */
+const Effect = Type.Object(
+  { keys: Named, teams: Named, aliases: Named, models: Named, requests: CountOrNull },
+  { description: 'What loses the removed or disabled model or upstream, and its requests of the last 7 days.' },
+)
 const Change = Type.Object({
   action: wordOf(['create', 'update', 'delete'] as const),
   ...{ name: Text, origin, before: Fields, after: Fields },
+  effect: Type.Optional(Effect),
 })
 const Changes = { changes: Type.Array(Change) }
 

@@ -2,6 +2,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { DAY_MS } from '../../src/domain/time.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
 import { type Browser, createFixture } from './fixture.ts'
@@ -98,6 +101,37 @@ test('what is no longer declared stays, or goes where that is asked for', async 
   ])
   const pruned = (await editor.ask('POST', '/catalog/apply', { body: { yaml: less, prune: true } })).body
   expect(pruned).toMatchObject({ created: 2, deleted: 2, kept: [] })
+})
+
+test('a plan says whom a removal takes the model from, and counts its requests', async () => {
+  const body = { yaml: `${CATALOG}aliases: { big: acme/large }\n`, prune: true }
+  await editor.ask('POST', '/catalog/apply', { body })
+  for (const name of ['ann', 'bob']) await editor.ask('POST', '/keys', { body: { name, models: ['acme/large'] } })
+  await editor.ask('POST', '/keys', { body: { name: 'any', models: ['acme/*'] } })
+  await editor.ask('POST', '/teams', { body: { name: 'lab', models: ['acme/large'] } })
+  const nowMs = fixture.clock.ms
+  for (const createdMs of [nowMs, nowMs - 6 * DAY_MS, nowMs - 9 * DAY_MS]) {
+    const fields = { model: 'acme/large', upstream: 'paid', createdMs }
+    createLedgerWriter(fixture.folder.database).apply([settling(toSettled(toOpen(fields), fields))])
+  }
+  const none = { total: 0, names: [] }
+  const lost = {
+    ...{ keys: { total: 2, names: ['ann', 'bob'] }, teams: { total: 1, names: ['lab'] } },
+    ...{ aliases: { total: 1, names: ['big'] }, models: none, requests: 2 },
+  }
+  const off = { body: { enabled: false } }
+  expect((await owner.ask('PATCH', '/models/acme%2Flarge?plan=true', off)).body.changes).toMatchObject([
+    { name: 'models.acme/large', effect: lost },
+  ])
+  expect((await owner.ask('PATCH', '/upstreams/paid?plan=true', off)).body.changes).toMatchObject([
+    { effect: { keys: none, models: { total: 1, names: ['acme/large'] }, requests: 2 } },
+  ])
+  const back = { body: { number: 2, plan: true } }
+  expect((await editor.ask('POST', '/catalog/undo', back)).body.changes).not.toContainKey('effect')
+  const { yaml } = (await editor.ask('GET', '/catalog')).body
+  const less = { yaml: yaml.replace('acme/large:', 'acme/larger:').replace('big: acme/large', 'big: acme/larger') }
+  const { changes } = (await editor.ask('POST', '/catalog/plan', { body: { ...less, prune: true } })).body
+  expect(changes[0]).toMatchObject({ action: 'delete', effect: { ...lost, aliases: { total: 1 } } })
 })
 
 test('what a file of models declares is none of another catalogue: it stays where that is pruned, until the file is gone', async () => {

@@ -44,7 +44,7 @@ test('a plan names each row and field that differs, changes nothing, and fails a
 = upstreams.near (set manually, overrides file)
     base_url: http://127.0.0.1:2/v1 -> http://127.0.0.1:1/v1
 = models.acme/b, 1 route (not in the file: kept; --prune deletes it)
-${join(bench.folder, 'mine.yaml')}: 2 rows to create, 1 to update, 0 to delete, 4 unchanged; keeps 3 rows that differ. Apply: tollgate catalog apply mine.yaml
+${join(bench.folder, 'mine.yaml')}: 2 rows to create, 1 to update, 0 to delete, 4 unchanged; keeps 2 rows that aren't in the file; 1 row is overridden. Apply: tollgate catalog apply mine.yaml
 `)
   expect(await json('plan', 'mine.yaml')).toMatchObject({
     differs: true,
@@ -102,7 +102,9 @@ test('an apply says what it leaves alone, and how to have it otherwise', async (
   expect(stderr).toContain('note: overridden by manual changes: models.acme/a. Use --discard-edits')
   expect(stderr).toMatch(/^note: not in the file but kept: models.acme\/b, .* Use --prune to delete;/m)
   expect(stdout).toContain('no changes')
-  expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(': no changes; keeps 3 rows that differ.\n')
+  expect((await catalog('plan', 'mine.yaml')).stdout).toEndWith(
+    ": no changes; keeps 2 rows that aren't in the file; 1 row is overridden.\n",
+  )
   expect((await catalog('plan', 'mine.yaml', '--prune')).stdout).toEndWith(
     ' tollgate catalog apply mine.yaml --prune\n',
   )

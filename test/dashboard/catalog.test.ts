@@ -1,6 +1,15 @@
 /** What changes in the catalogue, as pages tell of it. */
 import { expect, test } from 'bun:test'
-import { toCountsText, toFieldChanges, toRowName, toVersionText } from '../../src/dashboard/catalog/words.ts'
+import {
+  type Change,
+  foldRoutes,
+  foldSame,
+  toCountsText,
+  toFieldChanges,
+  toRowName,
+  toRowsName,
+  toVersionText,
+} from '../../src/dashboard/catalog/words.ts'
 
 test.each([
   ['upstreams.openai', 'upstream openai'],
@@ -40,6 +49,16 @@ test('prices are told one by one, for a million and for a token, those that chan
     { field: 'price: input above 200,000', before: null, after: '$2.50 per million ($0.0000025 per token)' },
     { field: 'price: output above 200,000', before: null, after: '$20.00 per million ($0.00002 per token)' },
   ])
+})
+
+test('three or more entries that change alike are one line, and what takes something away is its own', () => {
+  const off = { before: { enabled: true }, after: { enabled: false } }
+  const price = { before: { pricing: [] }, after: { pricing: [{ prompt: '1', completion: '1' }] } }
+  const named = (names: string[], fields: typeof off | typeof price): Change[] =>
+    names.map((name) => ({ action: 'update', name, ...fields }))
+  const routes = named(['models.a: route u (a)', 'models.b: route u (b)'], off)
+  const folded = foldSame(foldRoutes([...routes, ...named(['models.a', 'models.b', 'models.c'], price)]))
+  expect(folded.map(toRowsName)).toEqual(['route u (a) of a', 'route u (b) of b', '3 models'])
 })
 
 test('how much changed', () => {

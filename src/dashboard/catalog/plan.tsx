@@ -2,6 +2,7 @@
 
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { toEffectText } from '../../domain/effects.ts'
 import { capitalize, count } from '../../domain/text.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
@@ -14,12 +15,14 @@ import { toOriginWord } from '../upstreams/words.ts'
 import {
   type Change,
   foldRoutes,
+  foldSame,
   type RowChange,
   toAction,
   toCountsText,
   toFieldChanges,
   toPlanText,
   toRowName,
+  toRowsName,
 } from './words.ts'
 
 export interface Planned {
@@ -47,7 +50,7 @@ interface PlanProps {
 }
 
 export const Plan = ({ of: { changes: all, overridden = [], kept = [], ...counts }, isPreview = false }: PlanProps) => {
-  const changes = foldRoutes(all)
+  const changes = foldSame(foldRoutes(all))
   const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toRowName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
@@ -86,17 +89,21 @@ const toStaying = ({ name, origin }: { name: string; origin: string }) =>
 
 function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean }) {
   const { kind, word } = toAction(change)
+  const effect = change.effect ? toEffectText(change.effect) : ''
   const head = (
     <>
-      <State kind={kind}>{word}</State> <strong>{toRowName(change.name)}</strong>
+      <State kind={kind}>{word}</State> <strong>{toRowsName(change)}</strong>
       {change.routes > 0 && `, ${count(change.routes, 'route')}`}
+      {effect && <span class="change-effect">{effect}</span>}
     </>
   )
+  const more = change.same.length > 0 && <p class="dim">{[change.name, ...change.same].map(toRowName).join(', ')}</p>
   if (isFolded)
     return (
       <li>
         <details>
           <summary class="change-head">{head}</summary>
+          {more}
           <FieldChanges of={toFieldChanges(change)} />
         </details>
       </li>
@@ -104,6 +111,7 @@ function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean
   return (
     <li>
       <p class="change-head">{head}</p>
+      {more}
       <FieldChanges of={toFieldChanges(change)} />
     </li>
   )

@@ -1,6 +1,7 @@
 /** Texts of catalog changes. */
 
 import { AUDIT_WORDS } from '../../domain/changes.ts'
+import type { Effect } from '../../domain/effects.ts'
 import { capitalize } from '../../domain/text.ts'
 import { isOfTokens, PRICES } from '../../domain/usage.ts'
 import { type FieldChange, toExactCount, toIso, toPerMillion } from '../figures/figures.ts'
@@ -12,6 +13,8 @@ export interface Change {
   name: string
   before: Readonly<Record<string, unknown>>
   after: Readonly<Record<string, unknown>>
+  /** Of plans only. */
+  effect?: Effect
 }
 
 const ACTIONS = {
@@ -105,6 +108,8 @@ export function toPlanText({ created, updated, deleted }: Counts): string {
 export interface RowChange extends Change {
   /** Routes that come or go with their model. */
   routes: number
+  /** Names of other entries with the same change. */
+  same: readonly string[]
 }
 
 /** Routes of a new or removed model are counted with it. */
@@ -118,7 +123,30 @@ export function foldRoutes(changes: readonly Change[]): RowChange[] {
     .map((change) => ({
       ...change,
       routes: !isRoute(change) && whole.has(modelOf(change)) ? (routes.get(modelOf(change))?.length ?? 0) : 0,
+      same: [],
     }))
+}
+
+const MIN_SAME = 3
+
+/** Several entries of one kind that change alike become one. */
+export function foldSame(changes: readonly RowChange[]): RowChange[] {
+  const alike = Map.groupBy(changes, ({ action, name, before, after, effect }) =>
+    action === 'update' && effect === undefined ? `${toKind(name)} ${JSON.stringify([before, after])}` : name,
+  )
+  return [...alike.values()].flatMap(([first, ...rest]) => {
+    if (first === undefined) return []
+    return rest.length + 1 < MIN_SAME ? [first, ...rest] : [{ ...first, same: rest.map(({ name }) => name) }]
+  })
+}
+
+const toKind = (name: string) => (name.includes(': route ') ? 'route' : name.slice(0, name.indexOf('.')))
+
+/** Such as `model openai/gpt-5`, or `12 models` that change alike. */
+export function toRowsName({ name, same }: RowChange): string {
+  if (same.length === 0) return toRowName(name)
+  const kind = toKind(name)
+  return `${same.length + 1} ${kind === 'route' ? 'routes' : kind}`
 }
 
 const WORDS: Readonly<Record<string, string>> = { ...AUDIT_WORDS, 'catalog.keep': 'kept the previous catalog' }
