@@ -79,7 +79,9 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const before = findModel(rows, name)
     const { slug } = before
     requireRow(by, 'models', before)
-    const { pricing, ...given } = toDefined(changes)
+    const { pricing, ...others } = toDefined(changes)
+    // A model that was disabled for want of a price is enabled by its first one.
+    const given = { ...(pricing?.length && before.pricing.length === 0 && { enabled: true }), ...others }
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
     const entry = { slug, ...own, ...given, ...price?.fields, origin: 'admin' as const, updatedMs: by.nowMs }

@@ -28,7 +28,7 @@ models: {}
 const find = (id: string, models: string[], query = '') =>
   owner.ask('POST', `/upstreams/${id}/models${query}`, { body: { models } })
 
-test('models are planned, then added, with what is known of them', async () => {
+test('models are planned, then added, with what is known of them; a first price enables one', async () => {
   provider.scriptProbes(
     onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-4o', 'gpt-9', 'whisper-1', 'o3'), listed('', 401)),
   )
@@ -44,6 +44,9 @@ test('models are planned, then added, with what is known of them', async () => {
     { slug: 'openai/gpt-4o', origin: 'discovered', enabled: true },
     { slug: 'openai/gpt-9', origin: 'discovered', enabled: false, pricing: [] },
   ])
+  const pricing = [{ prompt: '0.000001', completion: '0.000002' }]
+  const priced = await owner.ask('PATCH', '/models/openai%2Fgpt-9', { body: { pricing } })
+  expect(priced.body.model).toMatchObject({ enabled: true, pricing })
   expect((await find('openai', [])).body).toMatchObject({ left_out: 1, changes: [{ name: 'models.openai/o3' }, {}] })
 })
 

@@ -134,6 +134,13 @@ describe('routes', () => {
       'bad',
       'breaker open',
     ],
+    [
+      'only the model has a reason',
+      route({ is_ready: false, reason: 'unpriced' }),
+      upstream('healthy'),
+      'bad',
+      'not ready',
+    ],
     ['its breaker is open for a key', route(), upstream('healthy', 'open', 1), 'warn', 'open for some keys'],
     ['it is disabled', route({ enabled: false }), upstream('healthy'), 'off', 'disabled'],
     ['nothing is known of its upstream', route(), undefined, 'good', 'ready'],

@@ -53,6 +53,11 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           <section class="part">
             <h3>Prices</h3>
             <Prices of={model.pricing} />
+            {may('editor') && model.pricing.length === 0 && (
+              <p>
+                <Button onClick={() => setOpen({ what: 'edit' })}>Set price</Button>
+              </p>
+            )}
           </section>
           <Facts of={model} />
           <History of={model} />
@@ -196,7 +201,7 @@ function History({ of: { prices } }: { of: Model }) {
 
 const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
   pricing.length === 0 ? (
-    <p>No known price. Set one to enable this model.</p>
+    <p>No known price. Its first price enables this model.</p>
   ) : (
     pricing.map((item) => (
       <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">

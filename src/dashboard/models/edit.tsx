@@ -225,7 +225,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>({ form
           label={PRICES[name].word}
           before="$"
           inputMode="decimal"
-          placeholder="same as input"
+          placeholder={name.startsWith('input_') ? 'same as input' : undefined}
           hint={toExactPrice(form.values.value[name])}
         />
       ))}

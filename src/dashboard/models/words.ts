@@ -109,7 +109,8 @@ export function toRouteHealth(
   const target = upstream?.targets.find((one) => one.model === model && one.upstream_model === route.upstream_model)
   if (route.is_ready === false) {
     const isOpen = target?.breaker === 'open' && upstream?.state !== 'down' && upstream?.state !== 'not_ready'
-    const word = isOpen ? 'breaker open' : upstream ? toUpstreamState(upstream).word : 'not ready'
+    const state = upstream && toUpstreamState(upstream)
+    const word = isOpen ? 'breaker open' : state && state.kind !== 'good' ? state.word : 'not ready'
     return { kind: 'bad', word, reason: route.reason }
   }
   if (target && target.breaker !== 'closed')

@@ -29,12 +29,20 @@ export function Done() {
       {unpriced.length > 0 && (
         <p>
           Disabled until you set a price:{' '}
-          {unpriced.map((slug, index) => (
+          {unpriced.slice(0, MAX_UNPRICED).map((slug, index) => (
             <>
               {index > 0 && ', '}
-              <a href={toHref(`/models?model=${encodeURIComponent(slug)}`)}>{slug}</a>
+              <a href={toHref(`/models?model=${encodeURIComponent(slug)}&edit=price`)}>{slug}</a>
             </>
           ))}
+          {unpriced.length > MAX_UNPRICED && (
+            <>
+              , and{' '}
+              <a href={toHref(`/models?state=disabled&upstream=${encodeURIComponent(id)}`)}>
+                {unpriced.length - MAX_UNPRICED} more
+              </a>
+            </>
+          )}
         </p>
       )}
       <div class="form-foot">
@@ -77,4 +85,5 @@ export function Done() {
   )
 }
 
+const MAX_UNPRICED = 5
 const MAX_TESTED = 10
