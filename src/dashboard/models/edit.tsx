@@ -225,7 +225,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>({ form
           label={PRICES[name].word}
           before="$"
           inputMode="decimal"
-          placeholder={name.startsWith('input_') ? 'same as input' : undefined}
+          placeholder={name.startsWith('input_') ? 'same as input' : ''}
           hint={toExactPrice(form.values.value[name])}
         />
       ))}
