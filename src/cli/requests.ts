@@ -19,7 +19,7 @@ const repeatable = ['status']
 export function addRequests(group: Command, context: Context): void {
   const listing = group
     .command('list')
-    .description('list requests, newest first (rejected requests are only in the server log)')
+    .description('list requests, newest first (for rejected ones: tollgate usage --refusals)')
   addParameters(listing, [...FILTERS, 'since', 'until', 'before'], { repeatable })
     .option('--limit <n>', `max rows (default: ${LIST_ROWS}, with --csv all, up to a million)`)
     .option('--csv', 'print CSV, with exact costs')
@@ -57,7 +57,7 @@ interface ListFlags extends FilterFlags {
 }
 
 const NONE =
-  'No matching requests. Rejected requests are only in the server log, at --log-level info (event `request_refused`).\n'
+  'No matching requests. To count requests that were rejected before they were recorded: tollgate usage --refusals\n'
 
 export async function list(flags: ListFlags, io: Context): Promise<void> {
   const nowMs = io.nowMs()

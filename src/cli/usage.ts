@@ -2,49 +2,42 @@
 
 import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
-import { toShortId } from '../domain/id.ts'
-import { asText } from '../domain/json.ts'
-import { type Dimension, toDimensionTitle, USAGE_FILTERS, type UsageFilterName } from '../domain/report-filters.ts'
+import { type Dimension, toDimensionTitle, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { count, toCsv } from '../domain/text.ts'
-import { toDay } from '../domain/time.ts'
 import { toUsageFigure, USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../domain/usage-figures.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { RESOLUTION } from '../store/histogram.ts'
 import { readAnswerOf, toBehindNote, withAdmin } from './admin-client.ts'
-import { usageError } from './command-error.ts'
-import { type Context, printJson, toExamples, toShort, toTable, toTime } from './io.ts'
+import { type Context, printJson, toExamples, toTable, toTime } from './io.ts'
 import { toRounded } from './money.ts'
+import { refusals } from './refusals.ts'
 import type { Paint } from './terminal.ts'
-import { addParameters, toMoment } from './values.ts'
+import { toForm, toNames, toReportQuery, type UsageFlags } from './usage-options.ts'
+import { addParameters } from './values.ts'
 
 export function addUsage(command: Command, context: Context): void {
-  addParameters(command, ['by', 'since', 'until', ...USAGE_FILTERS], {
-    repeatable: USAGE_FILTERS,
+  const filters = [...USAGE_FILTERS, 'code'] as const
+  addParameters(command, ['by', 'since', 'until', ...filters], {
+    repeatable: filters,
     defaults: { by: 'key', since: '7d' },
   })
+    .option('--refusals', 'requests rejected before they were recorded, by key and code unless --by is set')
     .option('--limit <n>', 'max rows by cost; the rest are summed into one', '10000')
     .option('--csv', 'print CSV even in a terminal')
     .option('--table', 'print a table even in a pipe')
     .addHelpText(
       'after',
       toExamples(
-        'usage --since 30d',
         'usage --by day,model --since 2026-11-01 --until 2026-12-01 --csv > november.csv',
+        'usage --refusals --key ann --since 24h',
       ),
     )
-    .action((flags: UsageFlags) => usage(flags, context))
+    .action((flags: UsageFlags & { refusals?: boolean }) => {
+      if (!flags.refusals) return usage(flags, context)
+      const isByDefault = command.getOptionValueSource('by') === 'default'
+      return refusals(isByDefault ? { ...flags, by: 'key,code' } : flags, context)
+    })
 }
-
-interface UsageFlags extends Partial<Record<UsageFilterName, string[]>> {
-  since: string
-  until?: string
-  by: string
-  limit: string
-  csv?: boolean
-  table?: boolean
-}
-
-const MAX_ROWS = 100_000
 
 /** Exact sums: integers beyond 2^53 are bigints. */
 export interface Usage {
@@ -57,13 +50,9 @@ export interface Usage {
 }
 
 export async function usage(flags: UsageFlags, io: Context): Promise<void> {
-  const nowMs = io.nowMs()
   const form = toForm(flags, io)
   const by = toDimensions(flags.by)
-  const sinceMs = toMoment('--since', flags.since, nowMs)
-  const untilMs = flags.until === undefined ? null : toMoment('--until', flags.until, nowMs)
-  if (sinceMs >= (untilMs ?? nowMs + 1)) throw usageError('--since must be before --until and not in the future.')
-  const query = toQuery(flags, { since: sinceMs, until: untilMs, limit: toLimit(flags.limit) })
+  const { query, nowMs, sinceMs, untilMs } = toReportQuery(flags, USAGE_FILTERS, io)
   const { report, behind } = await withAdmin(io, { readonly: true }, async ({ send, behind }) => ({
     behind: await behind(),
     report: await readAnswerOf<Usage>(send(`/admin/api/usage?${query}`), toExact),
@@ -80,30 +69,6 @@ export async function usage(flags: UsageFlags, io: Context): Promise<void> {
 /** `JSON.parse` alone would round integers beyond 2^53. */
 const toExact = (_: string, value: unknown, { source = '' }: { source?: string }) =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(source) : value
-
-function toForm({ csv, table }: UsageFlags, io: Context): 'json' | 'csv' | 'table' {
-  if (Number(io.json) + Number(csv === true) + Number(table === true) > 1)
-    throw usageError('Pass only one of --json, --csv, and --table.')
-  if (io.json) return 'json'
-  if (csv || table) return csv ? 'csv' : 'table'
-  return io.isTerminal(1) ? 'table' : 'csv'
-}
-
-function toQuery(
-  flags: UsageFlags,
-  { since, until, limit }: { since: number; until: number | null; limit: number },
-): URLSearchParams {
-  const query = new URLSearchParams({ by: flags.by, since: String(since), limit: String(limit) })
-  if (until !== null) query.set('until', String(until))
-  for (const name of USAGE_FILTERS) for (const value of flags[name] ?? []) query.append(name, value)
-  return query
-}
-
-function toLimit(text: string): number {
-  const limit = /^\d{1,6}$/.test(text.trim()) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_ROWS) return limit
-  throw usageError(`--limit must be a whole number from 1 to ${MAX_ROWS} (got '${text}').`)
-}
 
 function toNotes({ other, since_ms, until_ms }: Usage, isMoved: boolean): string {
   const moved = `older requests were deleted, except for hourly totals (without users): this report covers ${toTime(since_ms)} to ${toTime(until_ms)} (UTC)`
@@ -195,28 +160,6 @@ function toUsageTable(report: Usage, by: readonly Dimension[], { width, paint }:
     paint,
   )
 }
-
-/** Adds the ID to shared names. */
-function toNames(rows: readonly UsageFields[], by: readonly Dimension[]): string[][] {
-  const ids = Map.groupBy(rows, ({ key }) => key)
-  const isShared = (name: string) => new Set(ids.get(name)?.map(({ key_id: id }) => id)).size > 1
-  const toKey = (id: string, name: string) => {
-    if (name === '') return toShort(id.length === 32 ? toShortId(id) : id)
-    return isShared(name) ? `${toShort(name)} (${toShortId(id)})` : toShort(name)
-  }
-  const cells: Partial<Record<Dimension, (row: UsageFields) => string>> = {
-    key: ({ key_id: id, key }) => toKey(asText(id), asText(key)),
-    team: ({ team_id: id, team }) => (id === null ? '(no team)' : toShort(asText(team) || toShortId(asText(id)))),
-    model: ({ model }) => toShort(asText(model), MODEL_WIDTH),
-    day: ({ day_ms: ms }) => toDay(Number(ms)),
-    hour: ({ hour_ms: ms }) => toTime(Number(ms)),
-  }
-  const toCell = (row: UsageFields, dimension: Dimension) =>
-    row[dimension] === null ? `(no ${dimension})` : toShort(asText(row[dimension]))
-  return rows.map((row) => by.map((dimension) => cells[dimension]?.(row) ?? toCell(row, dimension)))
-}
-
-const MODEL_WIDTH = 32
 
 const widthOf = (columns: readonly string[][]) =>
   columns.reduce((sum, column) => sum + GAP + Math.max(...column.map((cell) => Bun.stringWidth(cell))), 0)

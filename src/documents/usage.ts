@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type Dimension, ERROR_STATUSES, isNamed, isTime, type RefusalDimension } from '../domain/report-filters.ts'
 import { toRatios } from '../domain/usage-figures.ts'
 import type { FailuresReport } from '../ledger/failures.ts'
-import type { RefusalReport } from '../ledger/refusal-report.ts'
+import type { RefusalReport, RefusalRow } from '../ledger/refusal-report.ts'
 import type { UsageGroup } from '../ledger/report-filter.ts'
 import type { UsageReport } from '../ledger/usage.ts'
 import type { Figures, Percentiles } from '../ledger/usage-gather.ts'
@@ -142,13 +142,24 @@ export function toRefusalsDocument(
   { rows, rest, total, sinceMs, untilMs }: RefusalReport,
   by: readonly RefusalDimension[],
 ): RefusalsDocument {
-  const named = by.filter((dimension) => dimension !== 'code')
   return {
-    refusals: rows.map(({ group, code, refused, lastMs }) => ({
-      ...toJsonFields(toGroupFields(named, group)),
-      ...(code && { code: code.name, http_status: code.status, error_code: code.clientCode, meaning: code.meaning }),
-      ...{ refused, last_ms: lastMs },
-    })),
+    refusals: rows.map((row) => toJsonFields(toRefusalFields(by, row))),
     ...{ other_count: rest, total, since_ms: sinceMs, until_ms: untilMs },
+  }
+}
+
+/** @param row default: all fields null */
+export function toRefusalFields(by: readonly RefusalDimension[], row?: RefusalRow): UsageFields {
+  const { group, code = null, refused = null, lastMs = null } = row ?? {}
+  return {
+    ...toGroupFields(
+      by.filter((dimension) => dimension !== 'code'),
+      group,
+    ),
+    ...(by.includes('code') && {
+      ...{ code: code?.name ?? null, http_status: code?.status ?? null },
+      ...{ error_code: code?.clientCode ?? null, meaning: code?.meaning ?? null },
+    }),
+    ...{ refused, last_ms: lastMs },
   }
 }

@@ -7,6 +7,7 @@ import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { ServerState } from '../domain/model-server.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
+import type { HandleDeps } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/read.ts'
 import type { Health } from '../health/health.ts'
 import { authenticate, type IpOf, toToken } from '../keys/token.ts'
@@ -23,6 +24,7 @@ export interface ModelsDeps {
   serverStateOf(upstreamId: string): ServerState | null
   /** Output tokens per second; null if not measured. */
   speedOf(target: Target): number | null
+  refusals: HandleDeps['refusals']
   log: Log
   now(): number
 }
@@ -32,8 +34,9 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
   const keyOf = (request: Request, headers: RequestHeaders, bearer: string | undefined): Key => {
     const caller = { request, headers, token: toToken(bearer, headers), ipOf }
     const key = owner ?? authenticate(deps.live.snapshot, caller, deps.now())
-    if (key instanceof GatewayError) throw key
-    return key
+    if (!(key instanceof GatewayError)) return key
+    deps.refusals.note(key.kind, key.key, deps.now())
+    throw key
   }
   const reply = (key: Key, request: Request, json: string) => {
     const id = mintId(deps.now())

@@ -79,7 +79,7 @@ test('a page says how to get the next one, and an empty one that it is', async (
   expect(await bench.run('requests', 'list', '--errors')).toEqual({
     code: 0,
     stdout: '',
-    stderr: expect.stringMatching(/^No matching requests\. .* \(event `request_refused`\)\.\n$/),
+    stderr: expect.stringMatching(/^No matching requests\. .* tollgate usage --refusals\n$/),
   })
   expect(JSON.parse((await bench.run('requests', 'list', '--until', '5m', '--json')).stdout).requests).toEqual([])
 })

@@ -1,9 +1,11 @@
 /** `tollgate usage`: what people, spreadsheets and scripts get to see. */
 import { beforeEach, describe, expect, test } from 'bun:test'
+import type { RefusalCount } from '../../src/store/ledger-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createBench } from './run.ts'
@@ -230,6 +232,9 @@ describe('what it is about', () => {
     [['--since', '2027-01-01'], 'future'],
     [['--limit', '0'], '--limit'],
     [['--csv', '--json'], 'Pass only one of'],
+    [['--code', 'no_key'], '--code works only with --refusals'],
+    [['--refusals', '--model', 'a/b'], '--model works only without --refusals'],
+    [['--refusals', '--by', 'model'], 'key, team, code'],
   ])('%j is refused with a sentence', async (argv, part) => {
     expect(await usage(...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(part) })
   })
@@ -240,5 +245,39 @@ describe('what it is about', () => {
       stderr: expect.stringContaining("no key 'nobody'"),
     })
     expect(await usage('--team', 'nobody')).toMatchObject({ code: 1, stderr: expect.stringContaining('teams list') })
+  })
+})
+
+describe('refused requests', () => {
+  const refuse = (...counts: Partial<RefusalCount>[]) => {
+    const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
+    const count = { hourMs: HOUR, keyId: '', teamId: '', code: 'no_key', refused: 1, lastMs: HOUR } as const
+    createRefusalWriter(sqlite).add(counts.map((one) => ({ ...count, ...one })))
+    sqlite.close()
+  }
+
+  test('are a table by key and code, with what each code means', async () => {
+    bench.isWatched = true
+    refuse({ keyId: await idOf('--name', 'dev'), code: 'insufficient_quota', refused: 1_234 }, {})
+    const { stdout } = await usage('--refusals')
+    expect(lines(stdout)).toEqual([
+      'KEY       CODE                REFUSED  LAST (UTC)',
+      'dev       insufficient_quota  1,234    2026-11-21 12:00',
+      '          A budget was spent.',
+      '(no key)  no_key              1        2026-11-21 12:00',
+      '          No API key was sent.',
+      '1235 refused requests from 2026-11-14 12:00 to now (UTC), in whole hours.',
+    ])
+  })
+
+  test('are CSV in a pipe, with a heading even without any, and the same as JSON', async () => {
+    expect((await usage('--refusals', '--by', 'code')).stdout).toBe(
+      'code,http_status,error_code,meaning,refused,last_ms\r\n',
+    )
+    refuse({ refused: 2 }, { code: 'request_limit' })
+    expect(lines((await usage('--refusals', '--code', 'request_limit', '--by', 'day')).stdout)[1]).toMatch(
+      /^\d+,2026-11-21,1,\d+/,
+    )
+    expect(await json('--refusals', '--by', 'code')).toMatchObject({ total: 3, refusals: [{ refused: 2 }, {}] })
   })
 })

@@ -70,3 +70,12 @@ test('a code that is none is refused with those that are', async () => {
   expect(answer.status).toBe(400)
   expect(await answer.text()).toContain('insufficient_quota')
 })
+
+test('a list of models for a revoked key counts, and a list for a valid one does not', async () => {
+  const { app } = gateway
+  const gone = app.key({ name: 'gone' })
+  app.revoke(gone)
+  for (const secret of [gone, app.key({ name: 'dev' })])
+    await (await fetch(`${app.baseUrl}/models`, { headers: { authorization: `Bearer ${secret}` } })).text()
+  expect((await report('by=key,code')).refusals).toMatchObject([{ key: 'gone', code: 'invalid_key', refused: 1 }])
+})
