@@ -48,7 +48,7 @@ export function modelsController(deps: AdminDeps) {
   const toDocuments = async (rows: CatalogRows) => {
     const statuses = serving.upstreams()
     const opened = statuses ? NOT_NEEDED : await vault.open(await store.readSealed())
-    const upstreams = toUpstreamDocuments(rows.upstreams, opened, statuses, serving.environment)
+    const upstreams = toUpstreamDocuments(rows.upstreams, opened, [], statuses, serving.environment)
     return toModelDocuments(rows, toKnown(upstreams, statuses !== null))
   }
 

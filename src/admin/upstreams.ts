@@ -113,8 +113,10 @@ const disabled = (id: string) =>
 
 const documentsOf =
   ({ store, vault, serving }: AdminDeps) =>
-  async (rows: readonly UpstreamRow[]) =>
-    toUpstreamDocuments(rows, await vault.open(await store.readSealed()), serving.upstreams(), serving.environment)
+  async (rows: readonly UpstreamRow[]) => {
+    const sealed = await store.readSealed()
+    return toUpstreamDocuments(rows, await vault.open(sealed), sealed, serving.upstreams(), serving.environment)
+  }
 
 /** Applies or plans a change, and returns the current upstream, or null if there is none. */
 export function changesOfUpstreams(deps: AdminDeps) {

@@ -16,8 +16,17 @@ import {
   NO_LAYERS,
   toKey,
 } from '../store/catalog-layers.ts'
-import type { CatalogHistory, CatalogRows, CatalogVersion, CatalogWrite, KeptCatalog } from '../store/catalog-rows.ts'
+import type {
+  CatalogHistory,
+  CatalogRows,
+  CatalogVersion,
+  CatalogWrite,
+  KeptCatalog,
+  SealedCredential,
+  UpstreamRow,
+} from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
+import { toUpstreamState } from '../store/vault.ts'
 import { KINDS, type KindOf, withoutNull } from './fields.ts'
 
 /** Fields are named as in files. */
@@ -88,16 +97,17 @@ export async function changeCatalog<More extends object>(
   store: ConfigStore,
   { isPlan = false, ...by }: EditBy,
   record: ChangeRecord,
-  decide: (state: State) => Decision<More>,
+  decide: (state: State, readSealed: () => SealedCredential[]) => Decision<More>,
 ): Promise<Edited & More> {
   if (isPlan) {
-    const state = toState(await store.readLayers())
-    const decision = decide(state)
+    const [layers, sealed] = await Promise.all([store.readLayers(), store.readSealed()])
+    const state = toState(layers)
+    const decision = decide(state, () => sealed)
     return { ...tell(state, decision), version: null, ...decision.more }
   }
-  return store.changeCatalog<Edited & More>(by, (layers, history) => {
+  return store.changeCatalog<Edited & More>(by, (layers, history, readSealed) => {
     const state = toState(layers)
-    const decision = decide(state)
+    const decision = decide(state, readSealed)
     const { settings = {}, prices = [], credentials = [], detail = {}, more } = decision
     const told = tell(state, decision)
     const isSame = isSameState(layers, decision.layers)
@@ -117,8 +127,9 @@ export const editCatalog = (
   store: ConfigStore,
   by: EditBy,
   record: ChangeRecord,
-  decide: (state: State) => Edit,
-): Promise<Edited> => changeCatalog(store, by, record, (state) => ({ ...decide(state), more: {} }))
+  decide: (state: State, readSealed: () => SealedCredential[]) => Edit,
+): Promise<Edited> =>
+  changeCatalog(store, by, record, (state, readSealed) => ({ ...decide(state, readSealed), more: {} }))
 
 function tell({ rows }: State, { layers, aside = null }: Pick<Decision, 'layers' | 'aside'>): Changes {
   const told = toChanges(rows, mergeLayers(layers))
@@ -294,4 +305,10 @@ export const toStateRevision = ({ layers }: State): string => toRevision(layers)
 export function requireRow<Table extends Kind>(by: Actor, table: Table, row: CatalogRows[Table][number]): void {
   const { nameOf, fieldsOf } = KINDS[table]
   requireRevision(by, nameOf(row), row, fieldsOf(row))
+}
+
+/** @throws `revision_conflict` if the upstream or its stored credentials have changed since they were read. */
+export function requireUpstreamRow(by: Actor, row: UpstreamRow, sealed: readonly SealedCredential[]): void {
+  const { nameOf, fieldsOf } = KINDS.upstreams
+  requireRevision(by, nameOf(row), toUpstreamState(row, sealed), fieldsOf(row))
 }

@@ -21,7 +21,7 @@ import {
   type EditBy,
   type Edited,
   editCatalog,
-  requireRow,
+  requireUpstreamRow,
   toState,
 } from './change.ts'
 import { requirePriced, requireSoundUpstream } from './check-edit.ts'
@@ -133,11 +133,11 @@ export async function editUpstream(
   const current = findUpstream(await store.readCatalog(), id)
   const expected = withChanges(current, changes)
   const { resolved, sealed } = await prepare(deps, { row: expected, changes, before: current }, by)
-  const held = (await store.readSealed()).filter((one) => one.id === id)
-  return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, ({ layers, rows }): Edit => {
+  return editCatalog(store, by, { action: 'upstreams.edit', subject: id }, ({ layers, rows }, readSealed): Edit => {
     if (sealed !== undefined && sealed.length > 0) deps.vault.requireCurrent(sealed)
     const before = findUpstream(rows, id)
-    requireRow(by, 'upstreams', before)
+    const held = readSealed().filter((one) => one.id === id)
+    requireUpstreamRow(by, before, held)
     const isMoving = !isSameCredentialBinding(before, expected)
     const own = layers.upstreams.find((entry) => entry.id === id && entry.origin === 'admin')
     const entry: UpstreamEntry = {
@@ -167,8 +167,8 @@ export async function editUpstream(
  * `upstream_not_found`, and `declared_elsewhere` for others, which would come back.
  */
 export function deleteUpstream(store: ConfigStore, id: string, by: EditBy): Promise<Edited> {
-  return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, ({ layers, rows }): Edit => {
-    requireRow(by, 'upstreams', findUpstream(rows, id))
+  return editCatalog(store, by, { action: 'upstreams.delete', subject: id }, ({ layers, rows }, readSealed): Edit => {
+    requireUpstreamRow(by, findUpstream(rows, id), readSealed())
     requireOwn(
       layers.upstreams.filter((entry) => entry.id === id),
       `The upstream ${id}`,

@@ -10,9 +10,10 @@ import { SERVER_STATES, type ServedFigures, type ServerStatus } from '../domain/
 import type { Environment, Upstream as KnownUpstream, OpenedCredentials, Snapshot, Target } from '../domain/snapshot.ts'
 import { UPSTREAM_STATES } from '../domain/upstream-state.ts'
 import type { UpstreamHealth } from '../health/health.ts'
-import type { UpstreamRow } from '../store/catalog-rows.ts'
+import type { SealedCredential, UpstreamRow } from '../store/catalog-rows.ts'
 import { allPresets } from '../store/presets.ts'
 import { toUpstream } from '../store/upstream.ts'
+import { toUpstreamState } from '../store/vault.ts'
 import { Count, CountOrNull, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
 /** Reported by a running local server. */
@@ -99,10 +100,11 @@ export function toDeclared(
   rows: readonly UpstreamRow[],
   environment: Environment,
   opened: OpenedCredentials,
+  sealed: readonly SealedCredential[],
 ): StoredUpstream[] {
   return rows.map((row) => ({
     upstream: toUpstream(row, environment, 'here', opened.get(row.id)),
-    revision: toRevision(row),
+    revision: toRevision(toUpstreamState(row, sealed)),
     enabled: row.enabled,
     origin: row.origin,
   }))
@@ -112,9 +114,10 @@ export function toDeclared(
 export const toUpstreamDocuments = (
   rows: readonly UpstreamRow[],
   opened: OpenedCredentials,
+  sealed: readonly SealedCredential[],
   statuses: readonly UpstreamStatus[] | null,
   environment: Environment = {},
-) => toDeclared(rows, environment, opened).map((declared) => toRow(declared, statuses))
+) => toDeclared(rows, environment, opened, sealed).map((declared) => toRow(declared, statuses))
 
 /** Joins an upstream with its state in the server, if it runs. */
 export function toRow(declared: StoredUpstream, statuses: readonly UpstreamStatus[] | null): ShownUpstream {

@@ -147,7 +147,11 @@ export interface ConfigStore {
   changeKeys<T>(by: Actor, decide: (rows: KeyRows) => Decided<KeyWrite, T>): Promise<T>
   changeCatalog<T>(
     by: Actor,
-    decide: (layers: CatalogLayers, history: CatalogHistory) => Decided<CatalogWrite, T>,
+    decide: (
+      layers: CatalogLayers,
+      history: CatalogHistory,
+      readSealed: () => SealedCredential[],
+    ) => Decided<CatalogWrite, T>,
   ): Promise<T>
   /** No new revision: servers read settings at startup. */
   changeSettings<T>(by: Actor, decide: (rows: Settings) => Decided<SettingsWrite, T>): Promise<T>

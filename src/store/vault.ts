@@ -22,6 +22,12 @@ export interface Vault {
   readonly secret: SecretFile
 }
 
+/** What an upstream's revision covers: also its stored credentials, so that nobody replaces one that they didn't know of. */
+export const toUpstreamState = (row: UpstreamRow, sealed: readonly SealedCredential[]) => ({
+  ...row,
+  credentials: sealed.flatMap((one) => (one.id === row.id ? [one.sealed] : [])),
+})
+
 /** Its upstream's address changed: must be entered again. */
 export const CLEARED = ''
 

@@ -44,6 +44,14 @@ const EDITS: [string, string, [string, string], object, object, object?][] = [
   ],
   ['a setting', '/settings', ['PATCH', '/settings'], { drain: '1m' }, { drain: '2m' }, {}],
   ['an upstream', '/upstreams/paid', ['PATCH', '/upstreams/paid'], { limits: { rpm: 5 } }, { local: true }],
+  [
+    'the credential of an upstream',
+    '/upstreams/paid',
+    ['PATCH', '/upstreams/paid'],
+    { api_key: 'first-credential' },
+    { api_key: 'second-credential' },
+    {},
+  ],
   ['a model', MODEL, ['PATCH', MODEL], { context_length: 4096 }, { listed: false }],
   ['a route', MODEL, ['PUT', `${MODEL}/routes/paid/large`], { weight: 5 }, { priority: 7 }],
 ]

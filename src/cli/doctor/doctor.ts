@@ -97,7 +97,7 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
   const configuration = await store.config.read()
   const status = found.kind === 'server' ? found.status : null
   const opened = await createVault(io.dataFolder, io.environment).open(configuration.sealed)
-  const rows = toDeclared(configuration.upstreams, io.environment, opened).map((declared) =>
+  const rows = toDeclared(configuration.upstreams, io.environment, opened, configuration.sealed).map((declared) =>
     toRow(declared, status?.upstreams ?? null),
   )
   const snapshot = toSnapshot(configuration, io.environment, opened)

@@ -55,8 +55,11 @@ export function createConfigStore(sqlite: Database): ConfigStore {
       untilFree(() =>
         change(database, {
           by,
-          read: (tx) => ({ layers: readLayers(tx), history: toHistory(tx) }),
-          decide: ({ layers, history }) => decide(layers, history),
+          read: (tx) => ({
+            ...{ layers: readLayers(tx), history: toHistory(tx) },
+            sealed: () => readSealed(tx, readCatalog(tx).upstreams),
+          }),
+          decide: ({ layers, history, sealed }) => decide(layers, history, sealed),
           write: writeCatalog,
         }),
       ),
