@@ -4,12 +4,14 @@ import {
   Attention,
   type AttentionDocument,
   type Hour,
+  type Refused,
   type Seen,
   type Spender,
   toAttention,
 } from '../documents/attention.ts'
 import { toSettingDocument } from '../documents/server.ts'
-import { DAY_MS, hourOf } from '../domain/time.ts'
+import type { RefusalsDocument } from '../documents/usage.ts'
+import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
@@ -21,7 +23,17 @@ const SPEND_MS = 5_000
 const USAGE_MS = 60_000
 
 const EMPTY: Seen = {
-  ...{ nowMs: 0, spenders: null, upstreams: [], status: null, reasons: [], hours: null, unpriced: null, pending: [] },
+  ...{
+    nowMs: 0,
+    spenders: null,
+    upstreams: [],
+    status: null,
+    reasons: [],
+    hours: null,
+    refused: null,
+    unpriced: null,
+    pending: [],
+  },
 }
 
 export function attentionController(deps: AdminDeps) {
@@ -66,21 +78,34 @@ export function attentionController(deps: AdminDeps) {
     }
   })
 
+  const refusedOf = createShared(USAGE_MS, now, async (asker: Asker): Promise<Refused[]> => {
+    const options = { by: ['key', 'code'], sinceMs: hourOf(now()) - HOUR_MS, untilMs: null } as const
+    const json = await reports.refusals(asker, { ...options, where: {}, limit: MAX_GROUPS })
+    return (JSON.parse(json) as RefusalsDocument).refusals
+      .filter(({ key_id: id }) => id !== null)
+      .map(({ key_id: id, key: name, http_status: status, code, meaning, refused, last_ms: lastMs }) => ({
+        key: { id: String(id), name: String(name ?? id) },
+        ...{ status: Number(status), code: String(code), meaning: String(meaning) },
+        ...{ refused: Number(refused), lastMs: Number(lastMs) },
+      }))
+  })
+
   return new Elysia({ name: 'attention' }).use(access()).get(
     '/attention',
     async ({ asker, principal }): Promise<AttentionDocument> => {
       // A change must show at once.
       const { revision } = await serving.readSnapshot()
-      const [status, settings, spenders, usage] = await Promise.all([
+      const [status, settings, spenders, usage, refused] = await Promise.all([
         serving.status(),
         store.readSettings(),
         orNone(spendersOf(asker, revision)),
         orNone(usageOf(asker, 0)),
+        orNone(refusedOf(asker, 0)),
       ])
       const pending = serving.settings.filter((one) => toSettingDocument(one, settings[one.name] ?? null).pending)
       const seen: Seen = {
         ...{ nowMs: now(), upstreams: serving.upstreams() ?? [], status, reasons: serving.reasons(), spenders },
-        ...{ hours: usage?.hours ?? null, unpriced: usage?.unpriced ?? null },
+        ...{ hours: usage?.hours ?? null, refused, unpriced: usage?.unpriced ?? null },
         pending: pending.map(({ name }) => name),
       }
       return toAttention(seen, principal.role)
@@ -89,7 +114,8 @@ export function attentionController(deps: AdminDeps) {
       route: {
         least: 'viewer',
         summary: 'List what needs attention now, with the page and command for each',
-        description: 'Budgets and upstreams are current within 5 seconds, error rates and prices within a minute.',
+        description:
+          'Budgets and upstreams are current within 5 seconds, error rates, refused requests, and prices within a minute.',
         answer: Attention,
       },
     },

@@ -168,6 +168,10 @@ export const toRefusedFacts = (of: Shared): Fact[] =>
 
 type Warnings = readonly { message: string }[]
 
+/** The edit fails if its `before` is outdated; any state is edited if none was read. */
+export const toIfMatch = (before: { revision: string } | null) =>
+  before === null ? {} : { headers: { 'if-match': `"${before.revision}"` } }
+
 /** Also prints warnings. @param before null for JSON output. */
 export function printEdit<Document extends Shared>(
   io: Context,

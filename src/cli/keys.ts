@@ -29,6 +29,7 @@ import {
   printEdit,
   toBudgetCell,
   toBudgetWarning,
+  toIfMatch,
   toKeyChanges,
   toKeyFacts,
   toRefusedFacts,
@@ -212,7 +213,7 @@ async function edit(which: string, flags: Flags, io: Context): Promise<void> {
   const { before, key } = await withAdmin(io, {}, async ({ api }) => {
     const before = io.json ? null : await answerOf(api.keys(idOf(which)).get())
     const id = before === null ? idOf(which) : { id: before.id }
-    return { before, key: await answerOf(api.keys(id).patch(toBody(changes))) }
+    return { before, key: await answerOf(api.keys(id).patch(toBody(changes), toIfMatch(before))) }
   })
   printEdit<KeyDocument>(io, before, key, (one) => `key ${toNamed(one)}`, toKeyFacts)
 }

@@ -23,6 +23,7 @@ import {
   printEdit,
   toBudgetCell,
   toBudgetWarning,
+  toIfMatch,
   toRefusedFacts,
   toRules,
   toSpentFacts,
@@ -126,7 +127,7 @@ export async function edit(which: string, flags: Flags, io: Context): Promise<vo
   const { before, team } = await withAdmin(io, {}, async ({ api }) => {
     const before = io.json ? null : await answerOf(api.teams(idOf(which)).get())
     const id = before === null ? idOf(which) : { id: before.id }
-    return { before, team: await answerOf(api.teams(id).patch(toBody(changes))) }
+    return { before, team: await answerOf(api.teams(id).patch(toBody(changes), toIfMatch(before))) }
   })
   printEdit<TeamDocument>(io, before, team, (one) => `team ${toNamed(one)}`, toTeamFacts)
 }

@@ -19,7 +19,7 @@ import type { ShownUpstream, UpstreamStatus } from './upstream.ts'
 /** Most urgent first. */
 export const ATTENTION_KINDS = [
   ...(['ledger', 'disk', 'upstream', 'credential', 'budget_spent', 'errors'] as const),
-  ...(['server', 'budget_near', 'backup', 'unpriced', 'restart'] as const),
+  ...(['server', 'budget_near', 'refusals', 'backup', 'unpriced', 'restart'] as const),
 ] as const
 export type AttentionKind = (typeof ATTENTION_KINDS)[number]
 
@@ -72,6 +72,8 @@ export interface Seen {
   reasons: readonly Reason[]
   /** Of the last week. */
   hours: readonly Hour[] | null
+  /** Of this hour and the one before, by key and code. */
+  refused: readonly Refused[] | null
   /** Requests of the last day by model. */
   unpriced: readonly { model: string; requests: number }[] | null
   /** Names of settings that a restart changes. */
@@ -82,6 +84,16 @@ export interface Hour {
   ms: number
   requests: number
   failed: number
+}
+
+export interface Refused {
+  key: { id: string; name: string }
+  /** For clients. */
+  status: number
+  code: string
+  meaning: string
+  refused: number
+  lastMs: number
 }
 
 /** What one does about it, and what others see instead. */
@@ -305,6 +317,37 @@ function findErrors({ hours, nowMs }: Seen): Found[] {
 
 const toPercent = (share: number) => `${Math.round(share * 1_000) / 10}%`
 
+/** Fewer are a typing error. */
+const FEW_REFUSED = 20
+/** The key itself is the cause, and nothing else on the list says so. */
+const OF_KEY: readonly (string | number)[] = [401, 403, 404, 'request_limit', 'token_limit']
+
+function findRefusals({ refused, nowMs }: Seen): Found[] {
+  const own = (refused ?? []).filter(({ status, code }) => OF_KEY.includes(status) || OF_KEY.includes(code))
+  return [...Map.groupBy(own, ({ key }) => key.id).values()]
+    .map((codes) => ({
+      codes,
+      total: codes.reduce((sum, { refused }) => sum + refused, 0),
+      lastMs: Math.max(...codes.map((one) => one.lastMs)),
+    }))
+    .filter(({ total, lastMs }) => total >= FEW_REFUSED && lastMs > nowMs - HOUR_MS)
+    .sort((a, b) => b.total - a.total)
+    .flatMap(({ codes, total, lastMs }): Found[] => {
+      const [most] = codes.toSorted((a, b) => b.refused - a.refused)
+      if (!most) return []
+      const { id, name } = most.key
+      const since = toMinute(hourOf(nowMs) - HOUR_MS)
+      return [
+        {
+          severity: 'warning',
+          message: `${count(total, 'request')} of key ${name} refused since ${since}${codes.length > 1 ? ', most of them' : ''}: ${most.meaning}`,
+          ...{ subject: { type: 'key', id, name }, since_ms: lastMs },
+          action: toView('View key', `/keys?key=${id}`, `tollgate usage --refusals --key ${toShortId(id)} --since 24h`),
+        },
+      ]
+    })
+}
+
 function findUnpriced({ unpriced }: Seen): Found[] {
   return (unpriced ?? []).map(({ model, requests }) => {
     const path = `/models?model=${encodeURIComponent(model)}`
@@ -330,6 +373,7 @@ const FINDERS: Readonly<Record<AttentionKind, (seen: Seen) => Found[]>> = {
   errors: findErrors,
   server: findServer,
   budget_near: findNear,
+  refusals: findRefusals,
   backup: ({ status }) =>
     ofChecks(status, 'backup', {
       ...toAction('Create backup', '/settings/backups', 'owner', 'tollgate backup FILE'),

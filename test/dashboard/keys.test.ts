@@ -85,13 +85,14 @@ test('a list shows those that are active, those of a team or a state, and those 
   const keys = [
     key({ name: 'ann', team: 'research' }),
     key({ name: 'Batch', models: ['openai/*'] }),
-    key({ name: 'gone', status: 'revoked' }),
+    key({ name: 'gone', status: 'revoked', last_refused_ms: NOW }),
   ]
   const names = (filter: Partial<Parameters<typeof filterKeys>[1]>) =>
     filterKeys(keys, { search: '', team: '', state: '', spentTeams: new Set(), ...filter }).map(({ name }) => name)
   expect(names({})).toEqual(['ann', 'Batch'])
   expect(names({ state: 'all' })).toEqual(['ann', 'Batch', 'gone'])
   expect(names({ state: 'revoked' })).toEqual(['gone'])
+  expect(names({ state: 'refused' })).toEqual(['gone'])
   expect(names({ team: 'research' })).toEqual(['ann'])
   expect(names({ state: 'budget_spent' })).toEqual([])
   expect(names({ search: ' OPENAI' })).toEqual(['Batch'])

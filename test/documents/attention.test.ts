@@ -32,6 +32,7 @@ const WELL: Seen = {
   },
   status: { checks: [{ name: 'disk', status: 'ok', message: 'plenty' }], ledger: 'ok', lost: null, disk: null },
   hours: hoursOf([0, 100, 2], [30, 2_000, 40]),
+  refused: [],
 }
 const find = (seen: Partial<Seen>, role: 'viewer' | 'editor' | 'owner' = 'owner') =>
   toAttention({ ...WELL, ...seen }, role).findings.map(({ kind, severity, message, action: { label, path } }) => [
@@ -108,6 +109,24 @@ test('a disk that is full, a ledger that takes no requests, and a backup that fa
     ['disk problem', 'The disk is full.', 'View server', '/settings/server'],
     ['backup warning', 'The last scheduled backup failed.', 'Create backup', '/settings/backups'],
   ])
+})
+
+const refused = (code: string, status: number, times: number, minutesAgo = 1) => ({
+  ...{ key: { id: '4f9a21c8'.padEnd(32, '0'), name: 'ann' }, status, code, meaning: `It was ${code}.` },
+  ...{ refused: times, lastMs: NOW - minutesAgo * 60_000 },
+})
+
+test.each([
+  ['an unknown model and a rate', [refused('model_not_found', 404, 15), refused('request_limit', 429, 7)], 22],
+  ['its rate alone', [refused('request_limit', 429, 20)], 20],
+  ['a few times', [refused('model_not_found', 404, 19)], null],
+  ['a spent budget, which has its own finding', [refused('insufficient_quota', 429, 90)], null],
+  ['but no longer', [refused('invalid_key', 401, 90, 61)], null],
+])('a key that is refused for %s', (_, all, total) => {
+  const most = all.length > 1 ? ', most of them' : ''
+  const message = `${total} requests of key ann refused since 2026-11-16 11:00 UTC${most}: It was ${all[0]?.code}.`
+  const path = `/keys?key=${all[0]?.key.id}`
+  expect(find({ refused: all })).toEqual(total === null ? [] : [['refusals warning', message, 'View key', path]])
 })
 
 test('usage without a price, and settings that wait for a restart', () => {

@@ -50,6 +50,23 @@ export const RefusedState = ({ of: { refused_24h: lately, last_refused_code: cod
     </span>
   )
 
+type Use = Pick<KeyDocument, 'last_used_ms' | 'last_refused_ms' | 'last_refused_code'>
+
+/** A key that was only ever refused says so. */
+export function LastUsed({
+  of: { last_used_ms: usedMs, last_refused_ms: refusedMs, last_refused_code: code },
+}: {
+  of: Use
+}) {
+  if (usedMs !== null) return <When ms={usedMs} />
+  if (refusedMs === null) return <span class="dim">never</span>
+  return (
+    <span title={`No request has succeeded yet. The last one: ${toRefusalMeaning(code ?? '')}`}>
+      refused <When ms={refusedMs} />
+    </span>
+  )
+}
+
 /** For use inside a `<dl class="facts">`. */
 export const RefusedFact = ({ of }: { of: Refused }) =>
   of.last_refused_ms === null ? null : (

@@ -10,14 +10,14 @@ import { toExactCount } from '../figures/figures.ts'
 import { FormPage, NotForYou, Page } from '../shell/page.tsx'
 import { useSpentTeams, useTeams } from '../teams/data.ts'
 import { Button, ButtonLink, Code } from '../ui/controls.tsx'
-import { Money, None, Sparkline, When } from '../ui/figure.tsx'
+import { Money, None, Sparkline } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
 import { announce, Empty, FactsRoom, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn, withChosen } from '../ui/table.tsx'
 import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
-import { BudgetCell, RefusedState, StandingMark, toBudgetShare } from './facts.tsx'
+import { BudgetCell, LastUsed, RefusedState, StandingMark, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
 import { KEY_FORM, type Values } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
@@ -62,6 +62,7 @@ const STATES = [
   ['', 'Active'],
   ['budget_spent', 'Budget spent'],
   ['team_budget_spent', 'Team budget spent'],
+  ['refused', 'Refused requests'],
   ['expired', 'Expired'],
   ['revoked', 'Revoked'],
   ['all', 'All statuses'],
@@ -176,7 +177,7 @@ function columnsFor(
       title: 'Last used',
       isFigure: true,
       sortBy: ({ last_used_ms }) => last_used_ms ?? 0,
-      cell: ({ last_used_ms }) => (last_used_ms === null ? <span class="dim">never</span> : <When ms={last_used_ms} />),
+      cell: (key) => <LastUsed of={key} />,
     },
     {
       name: 'month',

@@ -50,7 +50,7 @@ interface KeyFilter {
   search: string
   /** Name or ID. */
   team: string
-  /** A standing, `all`, or '' for all that are neither expired nor revoked. */
+  /** A standing, `refused` for those that ever were, `all`, or '' for all that are neither expired nor revoked. */
   state: string
   /** IDs of teams whose budget is spent. */
   spentTeams: ReadonlySet<string>
@@ -62,14 +62,19 @@ export function filterKeys(
   { search, team, state, spentTeams }: KeyFilter,
 ): KeyDocument[] {
   return keys.filter((key) => {
-    const isMeant = state === '' ? key.status === 'active' : state === 'all' || toStanding(key, spentTeams) === state
-    if (!isMeant) return false
+    if (!isInState(key, state, spentTeams)) return false
     if (team !== '' && key.team !== team && key.team_id !== team) return false
     const { name, owner, id, models, secrets } = key
     const listed = LISTED.map((one) => key[one] ?? '')
     const texts = [name, owner ?? '', ...listed, id, ...models, ...secrets.map(({ last_four }) => last_four)]
     return hasWords(texts, search)
   })
+}
+
+function isInState(key: KeyDocument, state: string, spentTeams: ReadonlySet<string>): boolean {
+  if (state === '') return key.status === 'active'
+  if (state === 'refused') return key.last_refused_ms !== null
+  return state === 'all' || toStanding(key, spentTeams) === state
 }
 
 const CEILINGS: Partial<Record<Kind, string>> = {

@@ -227,7 +227,14 @@ export function Refusals({ of }: { of: Overview }) {
                     <a href={toHref(`/keys?key=${id}`)}>{name ?? id.slice(-8)}</a>
                   </span>
                 ))}
-                {keys.length > MAX_HIT && ` and ${keys.length - MAX_HIT} more keys`}
+                {keys.length > MAX_HIT && (
+                  <>
+                    {' and '}
+                    <a href={toHref('/keys?state=refused&sort=-refused')}>
+                      {keys.length - MAX_HIT} more {keys.length - MAX_HIT === 1 ? 'key' : 'keys'}
+                    </a>
+                  </>
+                )}
               </p>
             )}
           </li>

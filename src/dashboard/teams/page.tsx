@@ -48,7 +48,7 @@ export function TeamsPage() {
         ) : (
           <List
             what="teams"
-            columns={COLUMNS}
+            columns={columnsFor(teams)}
             rows={teams.filter(({ id, name, models }) => hasWords([id, name, ...models], searched()))}
             all={teams.length}
             idOf={({ id }) => id}
@@ -72,7 +72,7 @@ const NoTeams = () => (
   </Empty>
 )
 
-const COLUMNS: readonly Column<TeamDocument>[] = [
+const columnsFor = (teams: readonly TeamDocument[]): Column<TeamDocument>[] => [
   {
     name: 'name',
     title: 'Name',
@@ -89,6 +89,16 @@ const COLUMNS: readonly Column<TeamDocument>[] = [
     sortBy: toTeamStanding,
     cell: (team) => <StandingMark of={toTeamStanding(team)} />,
   },
+  ...(teams.some(({ refused_24h }) => refused_24h > 0)
+    ? [
+        {
+          name: 'refused',
+          title: 'Refused',
+          sortBy: ({ refused_24h }: TeamDocument) => refused_24h,
+          cell: (team: TeamDocument) => (team.refused_24h > 0 ? <RefusedState of={team} /> : <None />),
+        },
+      ]
+    : []),
   { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
   { name: 'limits', title: 'Limits', isOnPhone: false, cell: (team) => toShortLimits(team) || <None /> },
   { name: 'budget', title: 'Budget', sortBy: toBudgetShare, cell: BudgetCell },
