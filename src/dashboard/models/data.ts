@@ -1,5 +1,6 @@
 /** Data of the model pages. A change reloads what is open. */
 import type { ShownRoute, toShownModel } from '../../documents/model.ts'
+import { count } from '../../domain/text.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { Refusal, readRefusal, UNREACHABLE } from '../api/refusal.ts'
@@ -87,9 +88,12 @@ interface Completion {
 
 const TEST_MS = 60_000
 
+/** Some models refuse a limit of one. */
+const MORE_TOKENS = 16
+
 /** One request for one token with the user's playground key. Never throws. @param upstream null for any */
-export async function askOnce(model: string, upstream: string | null): Promise<TestResult> {
-  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 })
+export async function askOnce(model: string, upstream: string | null, tokens = 1): Promise<TestResult> {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: tokens })
   const startedMs = performance.now()
   const at = upstream === null ? '' : `?upstream=${encodeURIComponent(upstream)}`
   const response = await fetch(`/admin/api/playground${at}`, {
@@ -108,6 +112,12 @@ export async function askOnce(model: string, upstream: string | null): Promise<T
   }
   const refusal = readRefusal(answer, response.status)
   if (refusal.kind === 'signed_out') endSession()
+  if (response.status === 400 && /max_\w*tokens|output limit/.test(refusal.message)) {
+    if (tokens < MORE_TOKENS) return askOnce(model, upstream, MORE_TOKENS)
+    // A reasoning model may spend the whole limit before it answers.
+    if (/limit was reached/.test(refusal.message))
+      return { kind: 'good', word: `Works: ${took}, ended at its limit of ${count(tokens, 'token')}.`, request }
+  }
   const isRecorded = refusal.kind.startsWith('upstream_')
   return { kind: 'bad', word: refusal.message, request: isRecorded ? request : null }
 }

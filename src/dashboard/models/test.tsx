@@ -20,7 +20,9 @@ type Tested = Pick<ShownModel, 'slug' | 'enabled' | 'pricing' | 'output_modaliti
  */
 export function TestModel({ of: model, upstream = null }: { of: Tested; upstream?: string | null }) {
   const [result, setResult] = useState<TestResult | null>(null)
-  if (!mayTry() || !model.enabled || !model.output_modalities.includes('text')) return null
+  if (!mayTry() || !model.enabled) return null
+  if (!model.output_modalities.includes('text'))
+    return upstream === null ? <p class="hint">The test is for chat models only.</p> : null
   const run = async () => {
     if (result === TESTING) return
     setResult(TESTING)
