@@ -13,7 +13,7 @@ const MEANINGS = {
   invalid_request: 'The request had an invalid or unsupported field.',
   request_limit: 'A limit on requests or concurrency was reached.',
   token_limit: 'A limit on tokens per minute was reached.',
-  insufficient_quota: 'A budget was spent.',
+  insufficient_quota: 'The rest of a budget did not cover the request.',
   over_share: 'The key used more than its fair share of the server.',
   upstream_rate_limited: 'The upstreams of the model were rate-limited.',
   model_not_ready: 'No upstream of the model was ready.',

@@ -65,6 +65,7 @@ describe('in words', () => {
   test('budgets', () => {
     const budget = { budget_nano_usd: 20_000_000_000, budget_period: 'month', spent_nano_usd: 12_000_000_000 } as const
     expect(toBudgetText(key(budget))).toBe('$12.00 of $20.00 per month')
+    expect(toBudgetText(key({ ...budget, spent_nano_usd: 19_998_000_000 }))).toBe('$19.998 of $20.00 per month')
   })
 })
 

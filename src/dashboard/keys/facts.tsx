@@ -7,6 +7,8 @@ import { isLimit, LIMIT_NAMES, type Limits } from '../../domain/limits.ts'
 import { toRefusalMeaning } from '../../domain/refusals.ts'
 import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
 import { STANDINGS, type Standing } from '../../keys/standing.ts'
+import { toHref } from '../address/address.ts'
+import { isMember } from '../api/session.ts'
 import { toCount } from '../figures/figures.ts'
 import { Bar, Count, Fact, Money, None, State, When } from '../ui/figure.tsx'
 import { Headline } from '../ui/resource.tsx'
@@ -91,7 +93,8 @@ const FACTS: Readonly<Record<Kind, (value: unknown, of: Settable) => ComponentCh
   patterns: (value) => (isSome(value) ? value.map((pattern) => <Line key={pattern} code={pattern} />) : 'all models'),
   ranges: (value) => (isSome(value) ? value.join(', ') : null),
   scope: (value) => (value === 'local' ? 'local only' : null),
-  team: (_, { team }) => team ?? 'none',
+  team: (id, { team }) =>
+    typeof id !== 'string' ? 'none' : isMember() ? (team ?? 'none') : <a href={toHref(`/teams?team=${id}`)}>{team}</a>,
   count: (value) => (typeof value === 'number' ? <Count count={value} /> : 'no limit'),
   budget: (_, of) => (of.budget_nano_usd === null ? 'none' : <Budget of={of} />),
   time: (value) => (typeof value === 'number' ? <When ms={value} mayBeAhead /> : 'never'),

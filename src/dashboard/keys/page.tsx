@@ -132,31 +132,37 @@ function columnsFor(
         </>
       ),
     },
-    ...has((key) => toStanding(key, spentTeams) !== 'active', {
+    ...has((key) => key.refused_24h > 0 || toStanding(key, spentTeams) !== 'active', {
       name: 'state',
       title: 'Status',
-      sortBy: (key) => toStanding(key, spentTeams),
-      cell: (key) => <StandingMark of={toStanding(key, spentTeams)} />,
+      sortBy: (key) => `${toStanding(key, spentTeams)} ${key.refused_24h > 0 ? 0 : 1}`,
+      cell: (key) => (
+        <span class="stacked">
+          <StandingMark of={toStanding(key, spentTeams)} />
+          <RefusedState of={key} />
+        </span>
+      ),
     }),
-    ...has(({ owner }) => owner !== null && !isMember(), {
-      name: 'owner',
-      title: 'Owner',
-      isOnPhone: false,
-      sortBy: ({ owner }) => owner ?? '',
-      cell: ({ owner }) => owner ?? <None />,
-    }),
-    ...LISTED.filter((name) => !(KEY_FIELDS[name].isForEditors && isMember())).flatMap((name) =>
-      has((key) => key[name] !== null, {
+    ...LISTED.filter((name) => !(KEY_FIELDS[name].isForEditors && isMember())).flatMap((name) => {
+      // The owner of a member's key is in its team, so both share a column.
+      const ownerOf = ({ owner }: KeyDocument) => (name === 'team' && !isMember() ? owner : null)
+      return has((key) => key[name] !== null || ownerOf(key) !== null, {
         ...{ name, title: KEY_FIELDS[name].title, isOnPhone: false },
-        sortBy: (key) => key[name] ?? '',
-        cell: (key) => key[name] ?? <None />,
-      }),
-    ),
-    ...has(({ refused_24h }) => refused_24h > 0, {
-      name: 'refused',
-      title: 'Refused',
-      sortBy: ({ refused_24h }) => refused_24h,
-      cell: (key) => (key.refused_24h > 0 ? <RefusedState of={key} /> : <None />),
+        sortBy: (key) => `${key[name] ?? ''} ${ownerOf(key) ?? ''}`,
+        cell: (key) =>
+          ownerOf(key) === null ? (
+            (key[name] ?? <None />)
+          ) : (
+            <span class="stacked">
+              <span class="long" title={key[name] ?? ''}>
+                {key[name]}
+              </span>
+              <span class="long dim" title={ownerOf(key) ?? ''}>
+                {ownerOf(key)}
+              </span>
+            </span>
+          ),
+      })
     }),
     { name: 'models', title: 'Models', isOnPhone: false, cell: toShortModels },
     ...has((key) => toShortLimits(key) !== '', {

@@ -6,7 +6,7 @@ import { eachLimit, isLimit, LIMITS, type Limits } from '../../domain/limits.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import { columnOf, KEY_FIELDS, type Kind, LISTED } from '../../keys/definition.ts'
 import { type Standing, toStanding } from '../../keys/standing.ts'
-import { hasWords, toCount, toMoney } from '../figures/figures.ts'
+import { hasWords, toCount, toExactMoney, toMoney } from '../figures/figures.ts'
 
 export type Budgeted = Pick<
   KeyDocument,
@@ -28,14 +28,17 @@ export const toShortModels = ({ models, scope }: Pick<KeyDocument, 'models' | 's
 const withMore = ([first = '', ...others]: readonly string[]) =>
   others.length === 0 ? first : `${first} +${others.length}`
 
-/** Such as `$12.00 of $20.00 per month`. */
+/** Such as `$12.00 of $20.00 per month`, or `$19.998 of $20.00 per month`. */
 export function toBudgetText({
   budget_nano_usd: budget,
   budget_period: period,
   spent_nano_usd: spent,
 }: Pick<Budgeted, 'budget_nano_usd' | 'budget_period' | 'spent_nano_usd'>): string {
   if (budget === null) return ''
-  return `${toMoney(spent ?? 0)} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
+  const isLess = spent !== null && spent < budget
+  // Rounded, the rest would seem to be spent.
+  const spentText = isLess && toMoney(spent) === toMoney(budget) ? toExactMoney(spent) : toMoney(spent ?? 0)
+  return `${spentText} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
 }
 
 const PERIOD_WORDS = { day: 'per day', week: 'per week', month: 'per month', total: 'total' } as const

@@ -212,24 +212,40 @@ const Shown = ({ of: usage }: { of: Usage }) => (
 const toRequests = (range: Range, of: Record<string, string> = {}) =>
   toHref(`/requests${withQuery('', { ...of, ...toSpan(range) })}`)
 
+/** The first, the middle, and the last, as far as there are so many. */
+const toTicks = <One,>(all: readonly One[]) =>
+  all.filter((_, at) => at === 0 || at === all.length - 1 || (all.length % 2 === 1 && at === (all.length - 1) / 2))
+
 function OverTime({ of: { columns, total, range } }: { of: Usage }) {
   const isFree = total.costNanoUsd === 0
   const toText = ({ requests, costNanoUsd }: Pick<Usage['total'], 'requests' | 'costNanoUsd'>) =>
     `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}${isFree ? '' : `, ${toMoney(costNanoUsd)}`}`
-  const toTime = range.by === 'day' ? toDay : toMoment
+  const timeOf = ({ ms }: { ms: number }) => (range.by === 'day' ? toDay : toMoment)(ms, nowMs.value, 'UTC')
+  const values = columns.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))
+  const most = Math.max(...values)
   return (
     <section class="panel">
       <h2>
         {toText(total)} {range.text}
       </h2>
-      <Columns
-        values={columns.map(({ requests, costNanoUsd }) => (isFree ? requests : costNanoUsd))}
-        label={`By ${range.by}: ${toText(total)}`}
-        titleOf={(index) => {
-          const column = columns[index]
-          return column ? `${toTime(column.ms, nowMs.value, 'UTC')}: ${toText(column)}` : ''
-        }}
-      />
+      <div class="columns-chart">
+        <p class="columns-top">
+          {isFree ? `${toExactCount(most)} ${most === 1 ? 'request' : 'requests'}` : toMoney(most)}
+        </p>
+        <Columns
+          values={values}
+          label={`By ${range.by}: ${toText(total)}`}
+          titleOf={(index) => {
+            const column = columns[index]
+            return column ? `${timeOf(column)}: ${toText(column)}` : ''
+          }}
+        />
+        <p class="columns-axis">
+          {toTicks(columns).map((column) => (
+            <span key={column.ms}>{timeOf(column)}</span>
+          ))}
+        </p>
+      </div>
     </section>
   )
 }

@@ -92,7 +92,17 @@ function Found({ id }: { id: string }) {
   useEffect(() => {
     if (data !== null) open(`/requests/${data.id}`, { replace: true })
   }, [data])
-  return problem === null ? <span class="dim">Searching…</span> : <Problem of={problem} retry={reload} />
+  if (problem === null) return <span class="dim">Searching…</span>
+  if (problem.kind !== 'request_not_found') return <Problem of={problem} retry={reload} />
+  return (
+    <div class="problem" role="alert">
+      <Icon name="warning" />
+      <p>
+        {problem.message} Requests that were refused before a model was called, such as for a wrong key, model, or a
+        spent budget, are only counted: open their <a href={toHref('/keys')}>key</a> to see why.
+      </p>
+    </div>
+  )
 }
 
 const Field = ({ name, of, options }: { name: Named; of: RequestFilters; options: readonly Option[] }) => {

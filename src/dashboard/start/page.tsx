@@ -30,7 +30,10 @@ export function StartPage() {
         <RowsRoom />
       </Unread>
       {isRead && (
-        <Steps {...toSteps(keys.data ?? [], models.data ?? [], upstreams.data, withDemo)} withDemo={withDemo} />
+        <Steps
+          {...toSteps(keys.data ?? [], models.data ?? [], isMember() ? null : upstreams.data, withDemo)}
+          withDemo={withDemo}
+        />
       )}
     </Page>
   )

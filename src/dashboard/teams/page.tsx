@@ -131,6 +131,10 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
             <span class="dim">ID</span> <Id id={team.id} />
           </p>
           <Spent of={team} />
+          <p class="drawer-line">
+            <a href={toHref(`/?team=${team.id}&range=30d&by=key`)}>Usage of the last 30 days</a>{' '}
+            <a href={toHref(`/requests?team=${team.id}`)}>Requests</a>
+          </p>
           {isEdited ? (
             <Edit of={team} onDone={close} />
           ) : (
