@@ -42,6 +42,8 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.open('/?range=30d', 'Overview')
     await cost().locator('canvas').waitFor()
     await page.getByRole('row', { name: /^Mon/ }).waitFor()
+    // Figures and findings are above it.
+    await cost().scrollIntoViewIfNeeded()
     const box = await cost().locator('.u-over').boundingBox()
     if (box === null) throw new Error('there is no plot')
     const at = (share: number) => box.x + box.width * share
