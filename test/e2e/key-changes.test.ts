@@ -72,3 +72,16 @@ test('each key works, and each revoked key is refused, as soon as its command re
   }
   expect(statuses).toEqual(Array.from({ length: 20 }, (_, turn) => (turn % 2 === 0 ? 200 : 401)))
 })
+
+test('refused requests are counted over a restart, and a key that is often refused needs attention', async () => {
+  const { key } = await json('keys', 'create', '--name', 'ann', '--model', 'nothing/*')
+  for (let i = 0; i < 21; i++) expect((await ask(key)).status).toBe(404)
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(0)
+  server = await place.serve(['--probe', 'off'], { environment: { UPSTREAM_KEY: 'x' } })
+  expect((await ask(key)).status).toBe(404)
+  const { refusals } = await json('usage', '--refusals', '--key', 'ann')
+  expect(refusals).toMatchObject([{ key: 'ann', code: 'model_not_found', http_status: 404, refused: 22 }])
+  const { stdout } = await place.run('status')
+  expect(stdout).toMatch(/^warning +22 requests of key ann refused since .* tollgate usage --refusals --key \w+/m)
+})
