@@ -5,6 +5,7 @@ import { KEY_FIELDS, LISTED } from '../../keys/definition.ts'
 import { toStanding } from '../../keys/standing.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
+import { nowMs } from '../api/clock.ts'
 import { isMember } from '../api/session.ts'
 import { toExactCount } from '../figures/figures.ts'
 import { FormPage, NotForYou, Page } from '../shell/page.tsx'
@@ -12,10 +13,10 @@ import { useSpentTeams, useTeams } from '../teams/data.ts'
 import { Button, ButtonLink, Code } from '../ui/controls.tsx'
 import { Money, None, Sparkline } from '../ui/figure.tsx'
 import { useForm } from '../ui/form.tsx'
-import { announce, Empty, FactsRoom, Unread } from '../ui/notice.tsx'
+import { announce, Empty, FactsRoom, tell, Unread } from '../ui/notice.tsx'
 import { Choice, type Column, ListFoot, More, SearchFilter, STEP, Table, toDrawn, withChosen } from '../ui/table.tsx'
 import { CreatedKey } from './created.tsx'
-import { makeKey, mayChangeKeys, useDays, useKeys } from './data.ts'
+import { makeKey, mayChangeKeys, rotateKey, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, LastUsed, RefusedState, StandingMark, toBudgetShare } from './facts.tsx'
 import { SettableFields } from './fields.tsx'
@@ -225,7 +226,8 @@ export function NewKeyPage() {
 
 /** Only the name is required. */
 function NewKey({ teamId }: { teamId: string }) {
-  const [made, setMade] = useState<Awaited<ReturnType<typeof makeKey>> | null>(null)
+  const [made, setMade] = useState<Awaited<ReturnType<typeof rotateKey>> | null>(null)
+  const [sinceMs] = useState(nowMs.value)
   const form = useForm<Values>({ ...KEY_FORM.empty, team: teamId }, async (values) => {
     setMade(await makeKey(values))
     announce('Key created. Copy it now: it is shown once.')
@@ -258,6 +260,36 @@ function NewKey({ teamId }: { teamId: string }) {
   return (
     <FormPage title="New key" list={['/keys', 'Keys']} form={form} submit="Create key" warnings={warnings}>
       <SettableFields form={form} of={KEY_FIELDS} empty={KEY_FORM.empty} />
+      {form.isLost.value && form.problem.value?.kind === 'key_exists' && (
+        <LostKey name={form.values.value.name?.trim() ?? ''} sinceMs={sinceMs} onRotated={setMade} />
+      )}
     </FormPage>
+  )
+}
+
+interface LostKeyProps {
+  name: string
+  /** When the form was opened; older keys are others. */
+  sinceMs: number
+  onRotated(made: Awaited<ReturnType<typeof rotateKey>>): void
+}
+
+/** The key that an attempt created whose response, with the secret, got lost. */
+function LostKey({ name, sinceMs, onRotated }: LostKeyProps) {
+  const [isBusy, setBusy] = useState(false)
+  const key = useKeys().data?.find((one) => one.name === name && one.status === 'active')
+  if (!key || key.created_ms < sinceMs || key.last_used_ms !== null) return null
+  const rotate = async () => {
+    setBusy(true)
+    await rotateKey(key, '0').then(onRotated, (error: Error) => tell(error.message, 'bad'))
+    setBusy(false)
+  }
+  return (
+    <div class="caution old-secrets">
+      <p>Key {name} was created, but the response with its secret was lost. Rotate the key to get a new secret.</p>
+      <Button aria-disabled={isBusy} onClick={rotate}>
+        Rotate key
+      </Button>
+    </div>
   )
 }

@@ -14,6 +14,8 @@ export interface FormState<Values extends Record<string, string>> {
   isBusy: Signal<boolean>
   problem: Signal<Refusal | null>
   conflict: Signal<Conflict | null>
+  /** True if an earlier response got lost, so what was sent may be saved. */
+  isLost: Signal<boolean>
   /** Labels and texts of fields by name, for conflicts. */
   shown: Map<string, ShownField>
   set(changes: Partial<Values>): void
@@ -42,7 +44,7 @@ export function useForm<Values extends Record<string, string>>(
   const problem = useSignal<Refusal | null>(null)
   const conflict = useSignal<Conflict | null>(null)
   const shown = useRef(new Map<string, ShownField>()).current
-  const isLost = useRef(false)
+  const isLost = useSignal(false)
 
   const sendMerged = async () => {
     let found: Conflict | null = null
@@ -64,7 +66,7 @@ export function useForm<Values extends Record<string, string>>(
   }
 
   return {
-    ...{ values, isBusy, problem, conflict, shown },
+    ...{ values, isBusy, problem, conflict, isLost, shown },
     set(changes) {
       values.value = { ...values.value, ...changes }
       // The user is fixing the rejected field.
@@ -78,8 +80,8 @@ export function useForm<Values extends Record<string, string>>(
       try {
         await sendMerged()
       } catch (error) {
-        problem.value = inForm(toRefusal(error), isLost.current)
-        isLost.current ||= problem.value.kind === 'unreachable'
+        problem.value = inForm(toRefusal(error), isLost.value)
+        isLost.value ||= problem.value.kind === 'unreachable'
       }
       isBusy.value = false
     },

@@ -107,6 +107,31 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'ann', exact: true }).waitFor()
   })
 
+  test('a key whose secret was lost with the response is rotated in its form, once sending it again has failed', async () => {
+    const { page } = ann
+    outage.isDown = true
+    await page.route(
+      '**/admin/api/keys',
+      async (route) => {
+        await route.fetch()
+        await route.abort()
+      },
+      { times: 1 },
+    )
+    await ann.open('/keys/new', 'New key')
+    await page.getByLabel('Name').fill('lost')
+    await press(ann, 'Create key')
+    await page.getByText('No response from the server').waitFor()
+    outage.isDown = false
+    await press(ann, 'Create key')
+    await page.getByText('Key lost was created').waitFor()
+    await expectAccessible(page)
+    await press(ann, 'Rotate key')
+    const secret = await page.locator('.made code').first().textContent()
+    const { status } = await fetch(`${browsing.origin}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+    expect(status).toBe(200)
+  })
+
   test('when the server restarts, the page reconnects with its form, and says nothing of it afterwards', async () => {
     const { page } = ann
     await openEdit(ann)
