@@ -1,7 +1,7 @@
 /** `/admin/api/models`: list, edit, and reset models and routes. Slashes in model IDs are escaped in paths. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { addChosen, findChosen } from '../catalog/add-models.ts'
+import { createChosen, findChosen } from '../catalog/add-models.ts'
 import type { EditBy, Edited } from '../catalog/change.ts'
 import {
   deleteRoute,
@@ -91,7 +91,7 @@ export function modelsController(deps: AdminDeps) {
         const row = findUpstream(await store.readCatalog(), upstream)
         const models = await findChosen(row, [toChosen({ ...model, exists: false })], () => listOf(deps, row))
         const { slug } = model
-        const edited = await byHand(asked, (by) => addChosen(store, upstream, models, by))
+        const edited = await byHand(asked, (by) => createChosen(store, upstream, slug, models, by))
         const { fresh: _, further: __, unpriced, ...told } = edited
         return { ...told, is_priced: unpriced.length === 0, model: told.planned ? null : await show(slug) }
       },

@@ -245,9 +245,15 @@ function toManual(
   }
 }
 
-/** Adds chosen models to an existing upstream. Throws what `withChosen` does, and `upstream_not_found`. */
-export const addChosen = (store: ConfigStore, id: string, models: Chosen, by: EditBy): Promise<Added> =>
-  changeCatalog(store, by, { action: 'upstreams.edit', subject: id }, (state) => {
+/** Creates a chosen model of an existing upstream. Throws what `withChosen` does, and `upstream_not_found`. */
+export const createChosen = (
+  store: ConfigStore,
+  id: string,
+  slug: string,
+  chosen: Chosen,
+  by: EditBy,
+): Promise<Added> =>
+  changeCatalog(store, by, { action: 'models.create', subject: slug }, (state) => {
     findUpstream(state.rows, id)
-    return withChosen(state, id, models, by.nowMs)
+    return withChosen(state, id, chosen, by.nowMs)
   })

@@ -18,6 +18,7 @@ export const AUDIT_WORDS = {
   'upstreams.create': 'added the upstream',
   'upstreams.edit': 'changed the upstream',
   'upstreams.delete': 'removed the upstream',
+  'models.create': 'created the model',
   'models.edit': 'changed the model',
   'models.reset': 'reset the model',
   'models.delete': 'removed the model',

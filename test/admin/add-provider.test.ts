@@ -128,6 +128,7 @@ test("an editor creates a model from an upstream's list, under a free name", asy
   const create = (slug: string) =>
     editor.ask('POST', '/models', { body: { upstream: 'openai', upstream_model: 'gpt-4o', slug, pricing: PRICE } })
   expect((await create('lab/four')).body).toMatchObject({ is_priced: true, model: { slug: 'lab/four', enabled: true } })
+  expect(await fixture.store.readAudit({ action: 'models.create' })).toMatchObject([{ subject: 'lab/four' }])
   expect((await create('lab/four')).body.error.kind).toBe('catalog_changed')
   const viewer = await fixture.signIn('viewer')
   expect((await viewer.ask('GET', '/upstreams/openai/models')).body.error.kind).toBe('role_too_small')

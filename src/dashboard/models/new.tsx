@@ -112,6 +112,8 @@ function NewModel({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
   const toPlaceholder = (usd: string | undefined) => (usd === undefined ? 'unknown' : toTypedPrice(usd))
   return (
     <FormPage title="New model" list={['/models', 'Models']} form={form} submit="Create model">
+      <SelectField of={form} name="upstream" label="Upstream" options={upstreams.map(({ id }) => [id, id] as const)} />
+      <UpstreamModelField form={form} upstream={upstream} autoFocus />
       <TextField
         of={form}
         name="slug"
@@ -120,8 +122,6 @@ function NewModel({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
         hint="Used by clients. Leave empty to use the suggestion."
         isCode
       />
-      <SelectField of={form} name="upstream" label="Upstream" options={upstreams.map(({ id }) => [id, id] as const)} />
-      <UpstreamModelField form={form} upstream={upstream} autoFocus />
       {!upstream?.local && (
         <fieldset>
           <legend>Prices per million tokens</legend>
