@@ -1,7 +1,7 @@
 /** The playground: what is typed, how it becomes a request, and how a stream becomes an answer. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readRefusal } from '../../src/dashboard/api/refusal.ts'
+import { readRefusal, toFieldMessage } from '../../src/dashboard/api/refusal.ts'
 import {
   EXAMPLE_SCHEMA,
   EXAMPLE_TOOLS,
@@ -325,6 +325,7 @@ test('what comes in the place of a stream is a sentence, and on record where a m
   expect([notFound.message, isRecorded(notFound)]).toEqual(['There is no such model.', false])
   expect(isRecorded(of(502, { message: 'It failed.', code: 'upstream_failed' }))).toBe(true)
   expect(readRefusal(null, 502).kind).toBe('unreachable')
+  expect(toFieldMessage('Invalid rpm: must be a whole number.', 'rpm')).toBe('Must be a whole number.')
   expect(readRefusal(null, 413).message).toBe('A proxy in front of the server returned an error (413).')
   expect(readRefusal('too large', 413).message).toBe('A proxy in front of the server returned an error (413).')
 })

@@ -4,7 +4,7 @@ import { type ComponentChildren, createContext, type InputHTMLAttributes } from 
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { named } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
-import { Refusal } from '../api/refusal.ts'
+import { Refusal, toFieldMessage } from '../api/refusal.ts'
 import { Button, Icon } from './controls.tsx'
 import { type Conflict, ConflictPanel, type Editing, toLabels, toWho } from './edit.tsx'
 import { announce, tell } from './notice.tsx'
@@ -212,7 +212,7 @@ interface FieldProps<Values extends Record<string, string>> {
 function useField(name: string, wrong: string | undefined) {
   const id = useId()
   const { problem, isAtField, warnings } = useContext(Sent)
-  const refused = problem?.field === name ? problem.message : undefined
+  const refused = problem?.field === name ? toFieldMessage(problem.message, name) : undefined
   return {
     ...{ id, hintId: `${id}-hint` },
     isWrong: wrong !== undefined || refused !== undefined,
