@@ -69,7 +69,7 @@ export function toDiskState({ usedBytes, reusableBytes, freeBytes }: Measured, b
   }
 }
 
-const LOOK_MS = 60_000
+const LOOK_MS = 10_000
 
 export interface DiskWatch {
   state(): DiskState | null
@@ -86,7 +86,7 @@ export interface DiskWatchDeps {
   log: Log
 }
 
-/** Checks now, then every minute. */
+/** Checks now, then every 10 seconds. */
 export function watchDisk({ dataFolder, budgetBytes, space, monotonicMs, log }: DiskWatchDeps): DiskWatch {
   let state: DiskState | null = null
   let logged: { state: DiskState['state']; atMs: number } | null = null

@@ -1,8 +1,9 @@
 /** What needs a person now, each with its action; above everything else on Overview and Start. */
+import { useEffect, useRef } from 'preact/hooks'
 import type { ShownFinding } from '../../documents/attention.ts'
 import { toHref } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
-import { useLoaded } from '../api/loaded.ts'
+import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { ButtonLink } from '../ui/controls.tsx'
 import { State, When } from '../ui/figure.tsx'
@@ -17,6 +18,7 @@ const FEW = 4
 
 export function Attention() {
   const { data } = useAttention()
+  useAgreement(data?.findings)
   if (data === null || data.findings.length === 0) return null
   const { findings, more } = data
   const [first, rest] = [findings.slice(0, FEW), findings.slice(FEW)]
@@ -35,6 +37,16 @@ export function Attention() {
       {rest.length === 0 && left > 0 && <p class="hint">And {left} more of the same kinds.</p>}
     </section>
   )
+}
+
+/** Figures are read less often than findings; they must not say that all is well below a problem. */
+function useAgreement(findings: readonly ShownFinding[] | undefined): void {
+  const seen = useRef<string | null>(null)
+  const now = findings?.map(({ kind, subject }) => `${kind} ${subject?.id ?? ''}`).join() ?? null
+  useEffect(() => {
+    if (seen.current !== null && seen.current !== now) void reloadAll('overview')
+    seen.current = now
+  }, [now])
 }
 
 const KINDS = { problem: 'bad', warning: 'warn' } as const

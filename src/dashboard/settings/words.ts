@@ -14,20 +14,20 @@ interface Placed {
 export const toPlace = ({ name, from, variable }: Placed): string =>
   ({ flag: `flag --${name}`, environment: `variable ${variable}`, setting: 'set here', default: 'default' })[from]
 
-/** Such as `12.4 MB`, in powers of 1,000. */
+/** Such as `12.4 MiB`, by powers of 1,024, as in `--disk-budget` and findings. */
 export function toBytes(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} B`
+  if (bytes < 1_024) return `${bytes} B`
   for (const [unit, size] of UNITS) {
     const amount = bytes / size
     if (amount < 999.5) return `${amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, '') : amount.toFixed(0)} ${unit}`
   }
-  return `${(bytes / 1e12).toFixed(1)} TB`
+  return `${(bytes / 2 ** 40).toFixed(1)} TiB`
 }
 
 const UNITS = [
-  ['kB', 1e3],
-  ['MB', 1e6],
-  ['GB', 1e9],
+  ['KiB', 2 ** 10],
+  ['MiB', 2 ** 20],
+  ['GiB', 2 ** 30],
 ] as const
 
 /** @param origin such as `https://gateway.example.com` */

@@ -160,11 +160,18 @@ export function Form(props: FormProps) {
   const [warnings, show] = useWarnings(found)
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
+  const saved = useSignal(of.values.peek())
+  const isUnsaved = Object.entries(saved.value).some(([name, value]) => of.values.value[name] !== value)
   useEffect(() => {
     const wanted = named('edit')
     if (wanted === null) return
     // After its dialog has opened, which moves the focus.
-    requestAnimationFrame(() => at.current?.querySelector<HTMLElement>(`[name="${CSS.escape(wanted)}"]`)?.focus())
+    requestAnimationFrame(() => {
+      const field = at.current?.querySelector<HTMLElement>(`[name="${CSS.escape(wanted)}"]`)
+      field?.focus()
+      // Typing replaces the old value.
+      if (field instanceof HTMLInputElement) field.select()
+    })
   }, [])
   // An error in a collapsed part would be invisible.
   const field = problem.value && at.current?.querySelector(`[name="${problem.value.field}"][aria-invalid]`)
@@ -172,13 +179,17 @@ export function Form(props: FormProps) {
   const send = async (event: Event) => {
     event.preventDefault()
     if (!show()) return
+    const sent = of.values.peek()
     await of.submit()
-    if (!problem.value) return
+    if (!problem.value) {
+      if (!of.conflict.value) saved.value = sent
+      return
+    }
     // After rendering.
     requestAnimationFrame(() => at.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus())
   }
   return (
-    <form ref={at} class="form" onSubmit={send} noValidate>
+    <form ref={at} class="form" onSubmit={send} noValidate data-unsaved={isUnsaved || undefined}>
       <Sent.Provider value={{ problem: problem.value, isAtField, warnings }}>{children}</Sent.Provider>
       <ConflictPanel of={of} />
       <div class="form-problem" role="alert">

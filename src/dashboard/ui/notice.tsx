@@ -1,7 +1,8 @@
 /** Toasts, screen-reader announcements (at most one per second), problems, dialogs, and loading placeholders. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { withQuery } from '../address/match.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { Button, Icon, IconButton } from './controls.tsx'
 
@@ -99,13 +100,19 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
   const at = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   const isOpen = useRef(true)
+  const [isAsking, setAsking] = useState(false)
+  const hasUnsaved = () => at.current?.querySelector('form[data-unsaved]') != null
+  const leave = () => {
+    if (onClose && hasUnsaved()) setAsking(true)
+    else onClose?.()
+  }
   // A layout effect's cleanup runs while the dialog is still in the page, so that focus returns to its opener.
   useLayoutEffect(() => {
     const dialog = at.current
     isOpen.current = true
     dialog?.showModal()
     raise(document.getElementById('notices'))
-    const address = location.pathname + location.search
+    const address = location.pathname + withQuery(location.search, { edit: null })
     return () => {
       isOpen.current = false
       dialog?.close()
@@ -121,25 +128,36 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
       onCancel={(event) => {
         if (event.target !== at.current) return
         event.preventDefault()
-        onClose?.()
+        leave()
       }}
       onClose={(event) => {
         // Some browsers close it anyway when Escape is pressed twice.
         if (at.current === null || event.target !== at.current || !isOpen.current) return
-        if (onClose) onClose()
-        else at.current.showModal()
+        if (!onClose || hasUnsaved()) at.current.showModal()
+        leave()
       }}
       onClick={(event) => {
-        if (event.target === at.current) onClose?.()
+        if (event.target === at.current) leave()
       }}
     >
       <div class="overlay-inside">
         <header class="overlay-head">
           <h2 id={titleId}>{title}</h2>
-          {onClose && <IconButton icon="close" label="Close" onClick={onClose} />}
+          {onClose && <IconButton icon="close" label="Close" onClick={leave} />}
         </header>
         <div class="unseen" role="status" data-live />
         {children}
+        {isAsking && onClose && (
+          <Overlay title="Discard your changes?" onClose={() => setAsking(false)}>
+            <p>What you typed isn't saved.</p>
+            <div class="form-foot">
+              <Button kind="bad" onClick={onClose}>
+                Discard
+              </Button>
+              <Button onClick={() => setAsking(false)}>Keep editing</Button>
+            </div>
+          </Overlay>
+        )}
       </div>
     </dialog>
   )

@@ -56,7 +56,9 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     await browsing.place.run('keys', 'edit', String(key?.id), '--budget', '0.01/month')
     await act(/has spent its budget/, /^Raise budget/)
     const budget = page.getByRole('dialog').getByRole('textbox', { name: /^Budget/i })
-    await budget.fill('900000')
+    // The old value is selected.
+    await budget.and(page.locator(':focus')).waitFor()
+    await page.keyboard.type('900000')
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     await page.locator('#notices').getByText('Saved. Applies to new requests.').waitFor()
     await visit.open('/', 'Overview')

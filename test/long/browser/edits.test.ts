@@ -132,6 +132,29 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(status).toBe(200)
   })
 
+  test('Escape, Close, and a click outside a changed form ask before they discard it', async () => {
+    const { page } = ann
+    const drawer = page.getByRole('dialog', { name: 'dev' })
+    const question = page.getByRole('dialog', { name: 'Discard your changes?' })
+    await openEdit(ann)
+    await page.keyboard.press('Escape')
+    await drawer.waitFor({ state: 'detached' })
+    await openEdit(ann)
+    await page.getByLabel('Concurrency').fill('12')
+    await page.keyboard.press('Escape')
+    await question.waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    await question.waitFor({ state: 'detached' })
+    await page.mouse.click(5, 5)
+    await press(ann, 'Keep editing')
+    expect(await page.getByLabel('Concurrency').inputValue()).toBe('12')
+    await drawer.getByRole('button', { name: 'Close' }).click()
+    await press(ann, 'Discard')
+    await drawer.waitFor({ state: 'detached' })
+    expect((await readKey('dev')).concurrency).not.toBe(12)
+  })
+
   test('when the server restarts, the page reconnects with its form, and says nothing of it afterwards', async () => {
     const { page } = ann
     await openEdit(ann)
