@@ -14,32 +14,38 @@ const FIRST_MS = 1_000
 const MAX_MS = 15_000
 const PROBE_MS = 10_000
 
+/** A connection that lasted this long starts again with short pauses. */
+const STABLE_MS = 30_000
+
 let timer: ReturnType<typeof setTimeout> | undefined
 let failures = 0
+let connectedMs = 0
 let isProbing = false
 
 /** Proxies answer for a server that is down, with a page of their own. */
 export const isFromProxy = (status: number, type: string | null): boolean =>
   [502, 503, 504].includes(status) && !type?.startsWith('application/json')
 
-/** Notes that the server answered, or that only a proxy did. */
-export function noteAnswer({ status, headers }: Pick<Response, 'status' | 'headers'>): void {
-  if (isFromProxy(status, headers.get('content-type'))) {
-    noteLost()
-    return
-  }
-  failures = 0
-  if (isConnected.value) return
-  clearTimeout(timer)
-  isConnected.value = true
-  returns.value++
-  void lookForUpdate()
+const isOurs = ({ status, headers }: Response): boolean => !isFromProxy(status, headers.get('content-type'))
+
+/** Only a probe ends an outage: if one address keeps failing while others answer, reloading all at each answer would never end. */
+export function noteAnswer(response: Response): void {
+  if (!isOurs(response)) noteLost()
 }
 
 export function noteLost(): void {
   if (!isConnected.value) return
   isConnected.value = false
+  if (Date.now() - connectedMs > STABLE_MS) failures = 0
   schedule()
+}
+
+function noteBack(): void {
+  clearTimeout(timer)
+  connectedMs = Date.now()
+  isConnected.value = true
+  returns.value++
+  void lookForUpdate()
 }
 
 /** Random, so that the pages of a team don't all ask at once. */
@@ -56,7 +62,7 @@ async function probe(): Promise<void> {
   if (isProbing || isConnected.value || document.hidden) return
   isProbing = true
   try {
-    noteAnswer(await fetch(PROBED, { cache: 'no-store', signal: AbortSignal.timeout(PROBE_MS) }))
+    if (isOurs(await fetch(PROBED, { cache: 'no-store', signal: AbortSignal.timeout(PROBE_MS) }))) noteBack()
   } catch {
     // The next probe follows.
   }
