@@ -156,14 +156,14 @@ export const useLines = (by: Group, overview: Overview, ids: string[]) =>
     SLOW_MS,
   )
 
-/** Most refused first, with the keys; null with a filter that refused requests don't have. */
+/** Most refused first, with the keys; none with a filter that refused requests don't have. */
 export const useRefusals = (overview: Overview) =>
   useOfRange(
     'refusals',
     overview,
     async () => {
       const { model, upstream, ...filters } = overview.filters
-      if (model || upstream) return null
+      if (model || upstream) return []
       const query = { ...toGiven(filters), ...toSpan(overview.range), by: 'code,key' }
       return toRefusals((await ask(api.usage.refusals.get({ query }))).refusals)
     },

@@ -230,7 +230,7 @@ export function Refusals({ of }: { of: Overview }) {
                 {keys.length > MAX_HIT && (
                   <>
                     {' and '}
-                    <a href={toHref('/keys?state=refused&sort=-refused')}>
+                    <a href={toHref('/keys?state=refused')}>
                       {keys.length - MAX_HIT} more {keys.length - MAX_HIT === 1 ? 'key' : 'keys'}
                     </a>
                   </>
