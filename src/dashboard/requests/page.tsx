@@ -5,9 +5,10 @@ import type { RequestDocument } from '../../documents/request.ts'
 import { explainError } from '../../domain/request-errors.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { updateNow } from '../api/clock.ts'
-import { returns } from '../api/connection.ts'
+import { isConnected, returns } from '../api/connection.ts'
 import { useNewest } from '../api/loaded.ts'
 import { resume } from '../api/resume.ts'
+import { hasEnded } from '../api/session.ts'
 import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
 import { Page } from '../shell/page.tsx'
@@ -273,9 +274,17 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       })
       opened.onerror = () => {
         clearTimeout(calm)
-        setState(opened.readyState === EventSource.CLOSED ? 'refused' : 'waiting')
+        setState('waiting')
+        // In an outage the page's probe looks for the server; `returns` opens the stream again.
+        if (!isConnected.value) return opened.close()
         // Browsers don't say why; the server or the session may have ended.
-        resume().catch(() => {})
+        resume().then(
+          () => {
+            const isRefused = opened.readyState === EventSource.CLOSED && !hasEnded.value
+            if (source === opened && isRefused) setState('refused')
+          },
+          () => {},
+        )
       }
     }
     const look = () => {
