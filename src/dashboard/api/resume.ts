@@ -9,15 +9,17 @@ export async function resume(): Promise<void> {
   if (before.state !== 'in') return
   const found = await ask(api.session.get())
   if (found.name === null) return endSession()
-  // Nothing of one user's page may be left for another.
-  if (found.name !== before.name) return location.reload()
-  if (found.role !== before.role) session.value = { ...before, role: found.role }
+  // Nothing of one user's page may be left for another, or of one role's for another.
+  if (found.name !== before.name || found.role !== before.role) return location.reload()
   if (!hasEnded.value) return
   hasEnded.value = false
   returns.value++
 }
 
-/** Another tab may have signed out, or in as someone else. */
-document.addEventListener('visibilitychange', () => {
+const look = () => {
   if (!document.hidden) resume().catch(() => {})
-})
+}
+
+/** Another tab, or another window beside this one, may have signed out, or in as someone else. */
+document.addEventListener('visibilitychange', look)
+addEventListener('focus', look)
