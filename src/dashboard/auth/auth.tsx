@@ -13,21 +13,26 @@ import { Button, ButtonLink, CopyButton, Mark } from '../ui/controls.tsx'
 import { Form, type FormState, TextField, useForm } from '../ui/form.tsx'
 import { Overlay, Problem } from '../ui/notice.tsx'
 
+const PATHS = { setup: '/setup', code: '/code' }
+const isAuthPage = () => Object.values(PATHS).includes(address.value.path)
+
 type Invited = Record<'code' | 'name', string>
 
 /** A link may have both, or the code alone, after the `#`, which browsers don't send. */
 function takeLink(): Invited {
   const hash = location.hash.slice(1)
-  if (hash !== '') history.replaceState(null, '', location.pathname)
+  if (hash !== '') history.replaceState(null, '', location.pathname + location.search)
   const values = new URLSearchParams(hash)
   return { code: values.get('code') ?? hash, name: values.get('name') ?? '' }
 }
 
-const ofLink = signal(takeLink())
+const toLink = (): Invited => (isAuthPage() ? takeLink() : { code: '', name: '' })
+
+const ofLink = signal(toLink())
 
 /** A link opened in a tab that already shows its page changes only the hash. */
 addEventListener('hashchange', () => {
-  const found = isAuthPage() ? takeLink() : { code: '', name: '' }
+  const found = toLink()
   if (found.code !== '') ofLink.value = found
 })
 
@@ -37,8 +42,6 @@ function useLink({ set }: FormState<Invited & { password: string }>): void {
     if (value.code !== '') set({ code: value.code, ...(value.name !== '' && { name: value.name }) })
   }, [value])
 }
-
-const PATHS = { setup: '/setup', code: '/code' }
 
 export function Auth({ problem, retry }: { problem: Refusal | null; retry(): void }) {
   const { value } = session
@@ -72,8 +75,6 @@ function AuthPage({ title, children }: { title: string; children: ComponentChild
     </main>
   )
 }
-
-const isAuthPage = () => Object.values(PATHS).includes(address.value.path)
 
 function leaveAuthPage(): void {
   if (isAuthPage()) open('/', { replace: true })
