@@ -32,22 +32,26 @@ interface PickedModel {
 }
 
 /** Enabled models only. */
-export const useModels = () =>
-  useLoaded('models to pick', async (): Promise<PickedModel[]> => {
-    if (!isMember()) {
-      const [{ models }, { upstreams }] = await Promise.all([ask(api.models.get()), ask(api.upstreams.get())])
-      const locals = new Set(upstreams.flatMap(({ id, local, enabled }) => (local && enabled ? [id] : [])))
-      return models
-        .filter(({ enabled }) => enabled)
-        .map((model) => ({
-          ...model,
-          isLocal: model.routes.some(({ upstream, enabled }) => enabled && locals.has(upstream)),
-        }))
-    }
-    const { models } = await ask(api.own.models.get())
-    const unknown = { reason: null, isLocal: false }
-    return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, ...unknown }))
-  })
+export const useModels = (everyMs?: number) =>
+  useLoaded(
+    'models to pick',
+    async (): Promise<PickedModel[]> => {
+      if (!isMember()) {
+        const [{ models }, { upstreams }] = await Promise.all([ask(api.models.get()), ask(api.upstreams.get())])
+        const locals = new Set(upstreams.flatMap(({ id, local, enabled }) => (local && enabled ? [id] : [])))
+        return models
+          .filter(({ enabled }) => enabled)
+          .map((model) => ({
+            ...model,
+            isLocal: model.routes.some(({ upstream, enabled }) => enabled && locals.has(upstream)),
+          }))
+      }
+      const { models } = await ask(api.own.models.get())
+      const unknown = { reason: null, isLocal: false }
+      return models.map(({ id, name, pricing, is_ready }) => ({ slug: id, name, pricing, is_ready, ...unknown }))
+    },
+    everyMs === undefined ? {} : { everyMs },
+  )
 
 /** @param ids keys to read, or null for all. */
 export const useDays = (ids: readonly string[] | null) =>

@@ -17,7 +17,7 @@ const LOOK_MS = 3_000
 
 export function StartPage() {
   const keys = useKeys(LOOK_MS)
-  const models = useModels()
+  const models = useModels(LOOK_MS)
   const upstreams = useSeenUpstreams()
   const withDemo = query.value.get('demo') === 'yes'
   const isRead = keys.data !== null && models.data !== null && (upstreams.data !== null || isMember())
@@ -41,8 +41,10 @@ export function StartPage() {
 
 /** Members see only models. */
 const useSeenUpstreams = () =>
-  useLoaded(isMember() ? 'no upstreams' : 'upstreams', async () =>
-    isMember() ? [] : (await ask(api.upstreams.get())).upstreams,
+  useLoaded(
+    isMember() ? 'no upstreams' : 'upstreams',
+    async () => (isMember() ? [] : (await ask(api.upstreams.get())).upstreams),
+    { everyMs: LOOK_MS },
   )
 
 type StepsProps = ReturnType<typeof toSteps> & { withDemo: boolean }
