@@ -65,8 +65,11 @@ interface DrawnProps {
 function Drawn({ by, of, rows, most, setMost }: DrawnProps) {
   const columns = toColumns(by, of)
   const drawn = toDrawn(columns, rows, most)
-  const ids = drawn.flatMap(({ id }) => id ?? []).slice(0, MAX_LINES)
-  const lines = useLines(by, of, ids).data
+  const ids = drawn
+    .flatMap(({ id }) => id ?? [])
+    .slice(0, MAX_LINES)
+    .sort()
+  const lines = useNewest(useLines(by, of, ids).data)
   const withLines: Column<BrokenDown>[] = hasLines(by)
     ? [
         ...columns,
@@ -74,7 +77,11 @@ function Drawn({ by, of, rows, most, setMost }: DrawnProps) {
           ...{ name: 'trend', title: 'Trend', isOnPhone: false },
           cell: ({ id, name }) => {
             const line = (lines?.get(String(id)) ?? []).map(Number)
-            return line.length > 1 ? <Sparkline values={line} label={`${name} over time`} /> : ''
+            return line.length > 1 ? (
+              <Sparkline values={line} label={`${name} over time`} />
+            ) : (
+              <span class="sparkline" />
+            )
           },
         },
       ]

@@ -68,9 +68,9 @@ function Shown() {
               )}
             </div>
             <div class="overview-column">
-              <Refusals of={shown} />
               <Budgets of={shown} />
               <Changed of={shown} />
+              <Refusals of={shown} />
             </div>
           </div>
           <p class="list-foot">Times are in UTC, like budgets.</p>
