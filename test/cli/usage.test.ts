@@ -263,7 +263,7 @@ describe('refused requests', () => {
     expect(lines(stdout)).toEqual([
       'KEY       CODE                REFUSED  LAST (UTC)',
       'dev       insufficient_quota  1,234    2026-11-21 12:00',
-      '          A budget was spent.',
+      '          The rest of a budget did not cover the request.',
       '(no key)  no_key              1        2026-11-21 12:00',
       '          No API key was sent.',
       '1235 refused requests from 2026-11-14 12:00 to now (UTC), in whole hours.',

@@ -36,7 +36,7 @@ export function TestModel({ of: model, upstream = null }: { of: Tested; upstream
         Test<span class="unseen"> {upstream === null ? model.slug : `the route to ${upstream}`}</span>
       </Button>
       {result === null ? (
-        <span class="hint">Asks for one token; {toTestCost(model.pricing)}.</span>
+        <span class="hint">Sends a request for one token; {toTestCost(model.pricing)}.</span>
       ) : (
         <span class="test-result">
           <State kind={result.kind}>{result.word}</State>

@@ -5,7 +5,7 @@ import type { ShownFoundServer, ShownPreset } from '../../documents/upstream.ts'
 import { open, toHref } from '../address/address.ts'
 import { State } from '../ui/figure.tsx'
 import { moveBetween, SearchFilter, searched } from '../ui/table.tsx'
-import { change, draft, toStep } from './draft.ts'
+import { change, toStep, typedFor } from './draft.ts'
 import { filterPresets, OTHER } from './picks.ts'
 
 interface Found {
@@ -70,8 +70,8 @@ export function ChooseProvider({ presets, found }: { presets: readonly ShownPres
 }
 
 /** A found server's address is filled in; an address that was typed is kept. */
-function follow({ base_url: url }: Card): void {
-  if (url !== null) change({ typed: { ...draft.value.typed, base_url: url } })
+function follow({ id, base_url: url }: Card): void {
+  if (url !== null) change({ provider: id, found: url, typed: { ...typedFor(id), base_url: url } })
 }
 
 const Cards = ({ title, of: cards }: { title: string; of: readonly Card[] }) =>

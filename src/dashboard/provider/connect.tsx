@@ -3,16 +3,22 @@ import type { ShownPreset } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { Button } from '../ui/controls.tsx'
 import { Form, type FormState, SelectField, SwitchField, TextField, useForm } from '../ui/form.tsx'
-import { change, check, draft, skipCheck, toStep } from './draft.ts'
+import { change, check, skipCheck, toStep, typedFor } from './draft.ts'
 import { type Connection, toUpstream, toUrlExample } from './picks.ts'
 
-export function Connect({ of: preset, initial }: { of: ShownPreset | null; initial: Connection }) {
+interface ConnectProps {
+  provider: string
+  of: ShownPreset | null
+  initial: Connection
+}
+
+export function Connect({ provider, of: preset, initial }: ConnectProps) {
   const form = useForm(initial, (values) => check(toUpstream(values, preset)))
   const kept: FormState<Connection> = {
     ...form,
     set(changes) {
       form.set(changes)
-      change({ typed: { ...draft.value.typed, ...changes } })
+      change({ provider, typed: { ...typedFor(provider), ...changes } })
     },
   }
   const { values, problem, isBusy } = form
@@ -20,7 +26,7 @@ export function Connect({ of: preset, initial }: { of: ShownPreset | null; initi
   const first =
     initial.base_url === '' ? 'base_url' : initial.credential === 'variable' || preset?.local ? 'id' : 'api_key'
   const isUnchecked = problem.value?.kind === 'list_failed'
-  const hasVariable = initial.credential === 'variable' || draft.value.typed.credential !== undefined
+  const hasVariable = initial.credential === 'variable' || typedFor(provider).credential !== undefined
   return (
     <div class="panel narrow">
       <Form

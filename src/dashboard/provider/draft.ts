@@ -1,7 +1,7 @@
 /** What was entered for a new provider, kept in memory while the tab is open: the credential must not be in the address. */
 import { effect, signal } from '@preact/signals'
 import type { ShownOffer } from '../../documents/offer.ts'
-import { named, open } from '../address/address.ts'
+import { address, named, open } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { session } from '../api/session.ts'
@@ -11,6 +11,10 @@ import { type Choice, type Connection, type Names, type Picks, toModels } from '
 type Upstream = ReturnType<typeof import('./picks.ts').toUpstream>
 
 interface Draft {
+  /** Whose key `typed` has. */
+  provider: string | null
+  /** The address of a found server, which was not typed. */
+  found: string | null
   /** Only what the user changed. */
   typed: Partial<Connection>
   /** As checked, or as accepted without a check. */
@@ -21,7 +25,16 @@ interface Draft {
   added: { id: string; models: string[]; unpriced: string[]; notes: string[] } | null
 }
 
-const EMPTY: Draft = { typed: {}, upstream: null, offers: [], notes: [], picks: new Map(), added: null }
+const EMPTY: Draft = {
+  provider: null,
+  found: null,
+  typed: {},
+  upstream: null,
+  offers: [],
+  notes: [],
+  picks: new Map(),
+  added: null,
+}
 
 export const draft = signal<Draft>(EMPTY)
 
@@ -33,6 +46,14 @@ export const clear = (): void => {
   draft.value = EMPTY
 }
 
+/** What was typed and fits another provider: its name and its address, with the key only if the address was typed. */
+export function typedFor(provider: string): Partial<Connection> {
+  const { provider: before, found, typed } = draft.value
+  const isOwnUrl = typed.base_url !== undefined && typed.base_url !== found
+  if (before === null || before === provider || isOwnUrl) return typed
+  return typed.id === undefined ? {} : { id: typed.id }
+}
+
 effect(() => {
   if (session.value.state === 'out') clear()
 })
@@ -40,19 +61,34 @@ effect(() => {
 export const toStep = (provider: string | null, step = ''): string =>
   `/upstreams/new${provider === null ? '' : `?provider=${encodeURIComponent(provider)}${step === '' ? '' : `&step=${step}`}`}`
 
+/** False after the user has left, or chosen another provider. */
+const isOpen = (provider: string | null) => address.value.path === '/upstreams/new' && named('provider') === provider
+
 const openStep = (step: string, replace = false) => open(toStep(named('provider'), step), { replace })
 
 /** Asks the provider for its models. Throws its refusal. */
 export async function check(upstream: Upstream): Promise<void> {
+  const provider = named('provider')
   const { models, notes } = await ask(api.upstreams.check.post(upstream))
-  change({ upstream, offers: models, notes })
+  if (!isOpen(provider)) return
+  change({ upstream, offers: models, notes, picks: toPicks(upstream) })
   openStep('models')
 }
 
 /** The provider couldn't be asked. */
 export function skipCheck(upstream: Upstream): void {
-  change({ upstream, offers: [], notes: ['The provider was not checked. Add models by name, or later.'] })
+  const notes = ['The provider was not checked. Add models by name, or later.']
+  change({ upstream, offers: [], notes, picks: toPicks(upstream) })
   openStep('models')
+}
+
+const toPlace = (upstream: Upstream) =>
+  JSON.stringify(['preset' in upstream && upstream.preset, 'base_url' in upstream && upstream.base_url])
+
+/** Chosen models are kept for the same provider at the same address. */
+function toPicks(upstream: Upstream): Picks {
+  const { upstream: before, picks } = draft.value
+  return before !== null && toPlace(before) === toPlace(upstream) ? picks : new Map()
 }
 
 export function choose(name: string, choice: Choice | null): void {
@@ -65,11 +101,12 @@ export function choose(name: string, choice: Choice | null): void {
 export async function add(names: Names): Promise<void> {
   const { upstream, picks } = draft.value
   if (upstream === null) return
+  const provider = named('provider')
   const models = toModels(picks, names)
   const { unpriced, notes } = await ask(api.upstreams.post({ ...upstream, models }))
   // Drops the credential.
   draft.value = { ...EMPTY, added: { id: upstream.id, models: models.map(({ slug }) => slug), unpriced, notes } }
-  openStep('done', true)
+  if (isOpen(provider)) openStep('done', true)
   await Promise.all([reloadCatalog(), reloadAll('found'), reloadAll('names of models')])
 }
 

@@ -8,7 +8,7 @@ import { useFound, usePresets, useUpstreams } from '../upstreams/data.ts'
 import { ChooseProvider } from './choose.tsx'
 import { Connect } from './connect.tsx'
 import { Done } from './done.tsx'
-import { draft, toStep } from './draft.ts'
+import { draft, toStep, typedFor } from './draft.ts'
 import { PickModels } from './pick.tsx'
 import { OTHER, toConnection } from './picks.ts'
 
@@ -37,18 +37,23 @@ export function ProviderPage() {
         <RowsRoom />
       </Unread>
       {isRead && step === 'provider' && <ChooseProvider presets={presets.data ?? []} found={found.data} />}
-      {isRead && !isUnknown && step === 'connection' && (found.data !== null || found.problem !== null) && (
-        <Connect
-          key={provider}
-          of={preset}
-          initial={toConnection(
-            preset,
-            new Set(upstreams.data?.map(({ id }) => id)),
-            found.data?.providers.some((one) => one.preset === provider) ?? false,
-            draft.value.typed,
-          )}
-        />
-      )}
+      {isRead &&
+        !isUnknown &&
+        provider !== null &&
+        step === 'connection' &&
+        (found.data !== null || found.problem !== null) && (
+          <Connect
+            key={provider}
+            provider={provider}
+            of={preset}
+            initial={toConnection(
+              preset,
+              new Set(upstreams.data?.map(({ id }) => id)),
+              found.data?.providers.some((one) => one.preset === provider) ?? false,
+              typedFor(provider),
+            )}
+          />
+        )}
       {!isLost && step === 'models' && <PickModels provider={provider} />}
       {!isLost && step === 'done' && <Done />}
     </Page>

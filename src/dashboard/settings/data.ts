@@ -16,7 +16,7 @@ async function readSettings() {
 export async function readSetting(wanted: string): Promise<Setting> {
   const found = (await readSettings()).find(({ name }) => name === wanted)
   if (found) return found
-  throw new Refusal('The server has no such setting any more.', 'unknown')
+  throw new Refusal('The server no longer has this setting.', 'unknown')
 }
 
 export type Setting = NonNullable<ReturnType<typeof useSettings>['data']>[number]

@@ -90,7 +90,7 @@ export function ConflictPanel({ of: form }: { of: FormState<Values> }) {
       <h3>
         <Icon name="warning" />
         <span>
-          {toWho(conflict)} changed this {last === null ? 'meanwhile' : <When ms={last.ms} />}
+          {toWho(conflict)} changed this {last === null ? 'too' : <When ms={last.ms} />}
           {last !== null && isMe(last.by) && ', elsewhere'}
         </span>
       </h3>

@@ -91,13 +91,22 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
 
   test('a test says before what it costs, then that a model works, or what its provider answers', async () => {
     const row = page.locator('.lines li', { hasText: 'openai/gpt-4o-mini' })
-    await row.getByText(/^Asks for one token; costs about \$0\.0000\d+\.$/).waitFor()
+    await row.getByText(/^Sends a request for one token; costs about \$0\.0000\d+\.$/).waitFor()
     await press(page, 'Test openai/gpt-4o-mini')
     await row.getByText(/^Works: [\d.]+ m?s, \$0\.0000\d+, by openai\.$/).waitFor()
     await press(page, 'Test openai/o3')
     await page.getByText('Upstream `openai` is overloaded (it returned 503).', { exact: true }).waitFor()
     await row.getByRole('link', { name: 'View request' }).click()
     await page.getByText('playground').first().waitFor()
+  })
+
+  test("a provider's key is not sent to another", async () => {
+    await visit.open('/upstreams/new', 'Add provider')
+    await page.getByRole('link', { name: /^OpenAI/ }).click()
+    await page.getByLabel('API key').fill(KEY)
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('link', { name: /^Groq/ }).click()
+    expect(await page.getByLabel('API key').inputValue()).toBe('')
   })
 
   test('back keeps what was typed and chosen, another preset keeps a typed address, and existing models are said', async () => {
