@@ -93,7 +93,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('columnheader', { name: 'Hour (UTC)' }).waitFor()
     expect(page.url()).toEndWith('?table=cost&range=today')
     await expectAccessible(page)
-    await page.getByRole('link', { name: '2', exact: true }).click()
+    await page.getByRole('link', { name: '2', exact: true }).first().click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
     await page.locator('tbody tr').nth(1).waitFor()
   })
@@ -140,6 +140,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     const id = putFailedYesterday()
     for (const text of [`chatcmpl-${id}`, id.slice(-8)]) {
       await visit.open('/requests', 'Requests')
+      await page.getByRole('searchbox').first().waitFor()
       await page.keyboard.press('/')
       await page.keyboard.type(text)
       await page.keyboard.press('Enter')
