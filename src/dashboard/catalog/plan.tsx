@@ -137,6 +137,7 @@ interface PlannedFormProps<Values extends Record<string, string>> {
 export function PlannedForm<Values extends Record<string, string>>(props: PlannedFormProps<Values>) {
   const { initial, editing, send, fields, warn, apply, kind = 'main', onDone, onCancel } = props
   const [plan, setPlan] = useState<Planned | null>(null)
+  const [opened] = useState(initial)
   const form = useForm(
     initial,
     async (values) => {
@@ -158,10 +159,11 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
     }
     onDone(form.values.value)
   })
+  const isUnsaved = Object.entries(opened).some(([name, value]) => form.values.value[name] !== value)
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>
   if (plan === null)
     return (
-      <Form key="form" of={form} submit="Preview changes" beside={cancel}>
+      <Form key="form" of={form} submit="Preview changes" isUnsaved={isUnsaved} beside={cancel}>
         {fields(form)}
       </Form>
     )
@@ -176,6 +178,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         of={doing}
         submit={removes ? `${apply}: ${toPlanText(plan)}` : apply}
         kind={removes ? 'bad' : kind}
+        isUnsaved={isUnsaved}
         beside={<Button onClick={() => setPlan(null)}>Back</Button>}
       >
         {null}

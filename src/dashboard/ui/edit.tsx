@@ -21,7 +21,7 @@ export interface Editing<Document> {
   /** What the values started from; renewed after a conflict. */
   base: Signal<Document>
   /** True if the user must confirm again what they see then. */
-  asksAgain: boolean
+  asksAgain(mine: Readonly<Values>): boolean
   /** Reads the current state and merges. */
   renew(mine: Readonly<Values>): Promise<Conflict>
 }
@@ -32,6 +32,8 @@ interface EditingOptions<Document> {
   /** Omit it to confirm an action, such as a removal. */
   toValues?(of: Document): Readonly<Values>
   read(): Promise<Document>
+  /** True for values that can't be compared, such as a credential. Default: without values. */
+  asksAgain?(mine: Readonly<Values>): boolean
   /** Its subject in the audit log. */
   subject: string
   groups?: readonly Group[]
@@ -42,7 +44,7 @@ export function useEditing<Document>(options: EditingOptions<Document>): Editing
   const base = useSignal(of)
   return {
     base,
-    asksAgain: options.toValues === undefined,
+    asksAgain: options.asksAgain ?? (() => options.toValues === undefined),
     async renew(mine) {
       const [now, last] = await Promise.all([read(), findLast(subject)])
       const merged = mergeValues(toValues(base.value), mine, toValues(now), groups)

@@ -55,8 +55,9 @@ export function useForm<Values extends Record<string, string>>(
       } catch (error) {
         if (!editing || merges === MAX_MERGES || toRefusal(error).kind !== 'revision_conflict') throw error
         found = await editing.renew(values.value)
-        values.value = { ...values.value, ...found.values }
-        if (found.both.length === 0 && !editing.asksAgain) continue
+        const theirs = found.theirs.flat().map((name) => [name, found?.values[name]])
+        values.value = { ...values.value, ...Object.fromEntries(theirs) }
+        if (found.both.length === 0 && !editing.asksAgain(values.value)) continue
         conflict.value = found
         return
       }
@@ -79,6 +80,7 @@ export function useForm<Values extends Record<string, string>>(
       conflict.value = null
       try {
         await sendMerged()
+        isLost.value = false
       } catch (error) {
         problem.value = inForm(toRefusal(error), isLost.value)
         isLost.value ||= problem.value.kind === 'unreachable'
@@ -147,6 +149,8 @@ interface FormProps {
   /** `bad`: destructive; `plain`: secondary. */
   kind?: 'main' | 'bad' | 'plain'
   isReady?: boolean
+  /** Default: while its values differ from those it was opened with. */
+  isUnsaved?: boolean
   /** Of the current values; the user confirms them by sending. */
   warnings?: readonly FieldWarning[]
   beside?: ComponentChildren
@@ -161,7 +165,8 @@ export function Form(props: FormProps) {
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
   const saved = useSignal(of.values.peek())
-  const isUnsaved = Object.entries(saved.value).some(([name, value]) => of.values.value[name] !== value)
+  const isUnsaved =
+    props.isUnsaved ?? Object.entries(saved.value).some(([name, value]) => of.values.value[name] !== value)
   useEffect(() => {
     const wanted = named('edit')
     if (wanted === null) return
@@ -174,7 +179,8 @@ export function Form(props: FormProps) {
     })
   }, [])
   // An error in a collapsed part would be invisible.
-  const field = problem.value && at.current?.querySelector(`[name="${problem.value.field}"][aria-invalid]`)
+  const field =
+    problem.value && at.current?.querySelector(`[name="${CSS.escape(problem.value.field ?? '')}"][aria-invalid]`)
   const isAtField = field?.checkVisibility() ?? false
   const send = async (event: Event) => {
     event.preventDefault()

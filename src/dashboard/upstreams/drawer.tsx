@@ -228,6 +228,8 @@ function EditUpstream({ of, onClose }: ChangeProps) {
   const { id } = of
   const editing = useEditing({
     ...{ of, toValues: toUpstreamValues, read: () => readUpstream(id), subject: id },
+    // Another owner may have stored one.
+    asksAgain: ({ credential }) => credential !== 'kept',
     // A credential belongs to one provider and URL.
     groups: [['preset', 'base_url', 'credential', 'api_key']],
   })
