@@ -72,6 +72,13 @@ const INPUTS: Readonly<Record<ModelField['kind'], (props: InputProps) => Compone
 
 function FeatureFields({ form, name, field }: InputProps) {
   const chosen = form.values.value[name].split(',').filter(Boolean)
+  form.shown.set(name, {
+    label: field.label,
+    toText: (value) =>
+      FEATURES.filter((one) => value.split(',').includes(one))
+        .map((one) => FEATURE_WORDS[one])
+        .join(', ') || 'none',
+  })
   const toggle = (feature: string) => {
     const next = chosen.includes(feature) ? chosen.filter((one) => one !== feature) : [...chosen, feature]
     form.set({ [name]: FEATURES.filter((one) => next.includes(one)).join(',') })

@@ -29,11 +29,13 @@ export function Markdown({ text: latest, isRunning }: MarkdownProps) {
   )
 }
 
-/** Null if the text is anything but an object or array. */
+/** Null if the text is anything but an object or array, or would lose digits or duplicate names. */
 function readJson(text: string): string | null {
   if (isLong(text) || !/^\s*[[{]/.test(text)) return null
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    const value = JSON.parse(text)
+    const isExact = JSON.stringify(value).replaceAll(/\s/g, '') === text.replaceAll(/\s/g, '')
+    return isExact ? JSON.stringify(value, null, 2) : null
   } catch {
     return null
   }
