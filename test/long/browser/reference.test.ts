@@ -40,10 +40,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
   test('a route is searched and opened by keyboard, and its address opens it again', async () => {
     const { page } = visit
     await visit.open('/reference?document=admin', 'API reference')
-    await page.getByRole('link', { name: 'GET /usage' }).waitFor()
+    await page.getByRole('link', { name: 'GET /usage Get usage report' }).waitFor()
     await page.keyboard.press('/')
     await page.keyboard.type('expires_ms editor')
-    await page.getByRole('link', { name: 'GET /usage' }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'GET /usage Get usage report' }).waitFor({ state: 'detached' })
     await page.keyboard.press('Tab')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
