@@ -2,8 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Text } from '../documents/fields.ts'
 import { keysOf } from '../domain/json.ts'
-import type { Access } from '../domain/snapshot.ts'
-import { matches } from '../domain/text.ts'
+import { type Access, mayUse } from '../domain/snapshot.ts'
 import { findWarnings, type Known, type Warned, type Warning } from '../keys/warnings.ts'
 import type { AdminDeps, Asker } from './deps.ts'
 
@@ -31,8 +30,7 @@ export async function warningsOf(
   const snapshot = await serving.readSnapshot()
   const team = snapshot.teams.get(teamId ?? '')
   const isLocal = (slug: string) => snapshot.models.get(slug)?.targets.some(({ upstream }) => upstream.local) === true
-  const isUsable = ({ scope, models }: Access, slug: string) =>
-    (scope === 'all' || isLocal(slug)) && (models.length === 0 || models.some((pattern) => matches(pattern, slug)))
+  const isUsable = (access: Access, slug: string) => (access.scope === 'all' || isLocal(slug)) && mayUse(access, slug)
   // A member whose team is not in the snapshot yet sees no models.
   const slugs = [...snapshot.models.keys()].filter((slug) => !isOwn || (team !== undefined && isUsable(team, slug)))
   const known: Known = {

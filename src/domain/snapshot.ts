@@ -3,6 +3,7 @@ import type { Deadlines } from './deadlines.ts'
 import type { DialectName, UpstreamOptions } from './dialects.ts'
 import type { Budget, Limits } from './limits.ts'
 import type { Feature, Model, Origin, RouteSettings } from './models.ts'
+import { matches } from './text.ts'
 import type { PricingItem } from './usage.ts'
 
 export interface Access {
@@ -11,6 +12,10 @@ export interface Access {
   /** Over resolved model IDs; empty = all. */
   models: string[]
 }
+
+/** Whether the list allows a model, whatever the scope. An empty list allows all. */
+export const mayUse = ({ models }: Pick<Access, 'models'>, slug: string): boolean =>
+  models.length === 0 || models.some((pattern) => matches(pattern, slug))
 
 export interface Key extends Access {
   id: string

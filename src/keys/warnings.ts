@@ -1,7 +1,7 @@
 /** What will certainly refuse requests of a key or team, told before and after it is changed. Loaded by browsers, too. */
 import { closest } from '../domain/closest.ts'
 import type { Budget, Period } from '../domain/limits.ts'
-import type { Access } from '../domain/snapshot.ts'
+import { type Access, mayUse } from '../domain/snapshot.ts'
 import { count, matches } from '../domain/text.ts'
 import { toDay } from '../domain/time.ts'
 import { toUsd } from '../domain/usage.ts'
@@ -94,8 +94,7 @@ function toModelWarnings({ models: patterns, scope }: Warned, { models, aliases,
   const locals = new Set(models.flatMap(({ slug, isLocal }) => (isLocal ? [slug] : [])))
   const slugs = models.map(({ slug }) => slug)
   const isUsable = (access: Access, slug: string) =>
-    (access.scope === 'all' || locals.has(slug)) &&
-    (access.models.length === 0 || access.models.some((pattern) => matches(pattern, slug)))
+    (access.scope === 'all' || locals.has(slug)) && mayUse(access, slug)
   const isOfTeam = (slug: string) => team === null || isUsable(team, slug)
   if (patterns.length === 0) {
     if (scope === 'all' || slugs.length === 0 || slugs.some((slug) => locals.has(slug) && isOfTeam(slug))) return []

@@ -3,8 +3,15 @@
  * listed only if an upstream of theirs is ready, since nobody added them one by one.
  */
 
-import type { Access, CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
-import { matches } from '../domain/text.ts'
+import {
+  type Access,
+  type CatalogModel,
+  type Key,
+  mayUse,
+  type Snapshot,
+  type Target,
+  type Team,
+} from '../domain/snapshot.ts'
 
 export const teamOf = (snapshot: Snapshot, { teamId }: Pick<Key, 'teamId'>): Team | null =>
   teamId === null ? null : (snapshot.teams.get(teamId) ?? null)
@@ -26,11 +33,6 @@ function usableTargets(key: Access, team: Team | null, model: CatalogModel): Tar
   if (key.scope !== 'local' && team?.scope !== 'local') return model.targets
   const local = model.targets.filter((target) => target.upstream.local)
   return local.length === 0 ? null : local
-}
-
-/** An empty allow-list covers all models. */
-export function mayUse({ models }: Pick<Access, 'models'>, slug: string): boolean {
-  return models.length === 0 || models.some((pattern) => matches(pattern, slug))
 }
 
 export interface ListedName {

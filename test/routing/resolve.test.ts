@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../../src/domain/snapshot.ts'
+import { mayUse } from '../../src/domain/snapshot.ts'
 import { matches } from '../../src/domain/text.ts'
-import { mayUse, visibleModel } from '../../src/routing/access.ts'
+import { visibleModel } from '../../src/routing/access.ts'
 import { resolve } from '../../src/routing/route.ts'
 import { toKey, toModel, toSnapshot, toTarget, toTeam } from '../support/snapshot.ts'
 
