@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
 import { attentionController } from './attention.ts'
 import { catalogController } from './catalog.ts'
-import type { AdminDeps } from './deps.ts'
+import type { AdminDeps, GivenDeps } from './deps.ts'
 import { createAdmin } from './instance.ts'
 import { keysController } from './keys.ts'
 import { modelsController } from './models.ts'
@@ -45,5 +45,4 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
 /** For the typed client. */
 export type AdminApi = ReturnType<typeof routesOf>
 
-export const createAdminApi = (deps: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>) =>
-  createAdmin(deps, routesOf, playgroundController)
+export const createAdminApi = (deps: GivenDeps) => createAdmin(deps, routesOf, playgroundController)

@@ -2,7 +2,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
 import type { AdminApi } from './app.ts'
-import type { AdminDeps } from './deps.ts'
+import type { AdminDeps, GivenDeps } from './deps.ts'
 import { type Admin, createAdmin } from './instance.ts'
 
 type Controller = (deps: AdminDeps) => AnyElysia
@@ -35,9 +35,7 @@ async function loadController({ url }: Request): Promise<Controller | null> {
 }
 
 /** Each part is created once. */
-export function createParts(
-  deps: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>,
-): (request: Request) => Promise<Admin> {
+export function createParts(deps: GivenDeps): (request: Request) => Promise<Admin> {
   const parts = new Map<Controller | null, Admin>()
   return async (request) => {
     const controller = await loadController(request)

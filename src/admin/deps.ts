@@ -59,6 +59,9 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   log: Log
 }
 
+/** Without what the admin API creates itself (`instance.ts`). */
+export type GivenDeps = Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>
+
 export interface PublishedFacts {
   source: string
   /** Throws `facts_unusable`. */

@@ -6,7 +6,7 @@ import { traceOf } from '../log.ts'
 import { API_PATH, identify, identifyOperator, PLAYGROUND, requireShort, toGuarded } from './access.ts'
 import { ChangeRate } from './changes.ts'
 import { compress } from './compress.ts'
-import type { AdminDeps } from './deps.ts'
+import type { AdminDeps, GivenDeps } from './deps.ts'
 import { AdminError, readJson, refuse, toRefusal } from './errors.ts'
 import { ModelLists } from './model-lists.ts'
 import type { Described } from './openapi.ts'
@@ -28,7 +28,7 @@ const POLICY = "default-src 'none'; frame-ancestors 'none'"
  * @param toUnread creates controllers that read bodies themselves
  */
 export function createAdmin(
-  given: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'>,
+  given: GivenDeps,
   toRoutes: (deps: AdminDeps, describe: () => Described) => AnyElysia,
   toUnread?: (deps: AdminDeps) => AnyElysia,
 ) {

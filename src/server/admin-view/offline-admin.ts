@@ -3,7 +3,7 @@
  * server fails with `no_server`.
  */
 import { createParts } from '../../admin/by-resource.ts'
-import type { AdminDeps, Serving } from '../../admin/deps.ts'
+import type { GivenDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import type { FileThread } from '../../catalog/file-thread.ts'
 import { once } from '../../domain/once.ts'
@@ -87,7 +87,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     refresh: async () => {},
     ...deps.serving,
   }
-  const own: Omit<AdminDeps, 'changes' | 'modelLists' | 'exportCsv'> = {
+  const own: GivenDeps = {
     store,
     vault,
     identity,
