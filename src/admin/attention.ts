@@ -13,27 +13,17 @@ import { toSettingDocument } from '../documents/server.ts'
 import type { RefusalsDocument } from '../documents/usage.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
-import { listKeys, listTeams, showTeam } from '../keys/service.ts'
+import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
-import { type AdminDeps, type Asker, toUsageRows } from './deps.ts'
+import { type AdminDeps, type Asker, type Reports, toUsageRows } from './deps.ts'
 import { toOwn } from './keys.ts'
 
 /** Reports are shared by all who ask. */
 const SPEND_MS = 5_000
 const USAGE_MS = 60_000
 
-const EMPTY: Seen = {
-  ...{
-    nowMs: 0,
-    spenders: null,
-    upstreams: [],
-    status: null,
-    reasons: [],
-    hours: null,
-    refused: null,
-    unpriced: null,
-    pending: [],
-  },
+const EMPTY: Omit<Seen, 'nowMs' | 'spenders'> = {
+  ...{ upstreams: [], status: null, reasons: [], hours: null, refused: null, unpriced: null, pending: [] },
 }
 
 export function attentionController(deps: AdminDeps) {
@@ -46,20 +36,13 @@ export function attentionController(deps: AdminDeps) {
       reports.spendStatuses(asker, 'key'),
       reports.spendStatuses(asker, 'team'),
     ])
-    return [
-      ...teams.map(
-        ({ id, name, budget }): Spender => ({ type: 'team', id, name, budget: ofTeam({ id, budget }).budget }),
-      ),
-      ...keys
-        .filter(({ status }) => status === 'active')
-        .map(({ id, name, budget }): Spender => ({ type: 'key', id, name, budget: ofKey({ id, budget }).budget })),
-    ]
+    return [...teams.map((team) => toSpender('team', team, ofTeam)), ...toSpenders(keys, ofKey)]
   })
 
   const usageOf = createShared(USAGE_MS, now, async (asker: Asker) => {
     const of = async (by: 'hour' | 'model', days: number) => {
       const sinceMs = hourOf(now()) - days * DAY_MS
-      const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'all' } as const
+      const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
       return toUsageRows(await reports.usage(asker, options))
     }
     const [hours, models] = await Promise.all([of('hour', 7), of('model', 1)])
@@ -134,18 +117,24 @@ export const ownAttentionController = ({ store, identity, reports, now }: AdminD
         reports.spendStatuses(asker, 'key'),
         reports.spendStatuses(asker, 'team', member.teamId),
       ])
-      const spenders: Spender[] = [
-        { type: 'team', id: team.id, name: team.name, budget: ofTeam(team).budget, page: '/team' },
-        ...keys
-          .filter(({ status }) => status === 'active')
-          .map((key): Spender => ({ type: 'key', id: key.id, name: key.name, budget: ofKey(key).budget })),
-      ]
+      const spenders = [{ ...toSpender('team', team, ofTeam), page: '/team' }, ...toSpenders(keys, ofKey)]
       return toAttention({ ...EMPTY, nowMs: now(), spenders }, 'member')
     },
     {
       route: toOwn({ summary: 'List budgets that need attention now', answer: Attention, errors: ['no_team'] }),
     },
   )
+
+type StatusOf = Awaited<ReturnType<Reports['spendStatuses']>>
+
+const toSpender = (
+  type: Spender['type'],
+  { id, name, budget }: Parameters<StatusOf>[0] & { name: string },
+  statusOf: StatusOf,
+): Spender => ({ type, id, name, budget: statusOf({ id, budget }).budget })
+
+const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spender[] =>
+  keys.filter(({ status }) => status === 'active').map((key) => toSpender('key', key, statusOf))
 
 const MAX_GROUPS = 1_000
 
