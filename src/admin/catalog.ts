@@ -53,14 +53,18 @@ const Body = exactly({
   ),
   document: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Catalog as an object.' })),
 })
-const Revert = exactly({
-  number: Type.Integer({ minimum: 1, description: 'Version to roll back to.' }),
-  plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
-})
-const Undo = exactly({
-  number: Type.Integer({ minimum: 1, description: 'Version whose change to undo.' }),
-  plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
-})
+const toVersionBody = (description: string) =>
+  exactly({
+    number: Type.Integer({ minimum: 1, description }),
+    plan: Type.Optional(Type.Boolean({ description: DRY_RUN })),
+  })
+interface GoingBack {
+  request: Request
+  principal: Principal
+  asker: Asker
+  body: { number: number; plan?: boolean }
+}
+
 const APPLYING = ['catalog_invalid', 'catalog_not_read', 'catalog_unreadable', 'owners_only'] as const
 
 /** Same layer as catalog files. */
@@ -78,6 +82,16 @@ export function catalogController(deps: AdminDeps) {
     // No DNS lookups for those who can't change upstreams.
     const resolved = mayChangeUpstreams ? await resolve(wanted) : new Map()
     return (before, after) => requireRemote(before, after, { mayChangeUpstreams, resolved })
+  }
+  /** @param from the version whose upstreams may come back */
+  const goBack = async ({ request, principal, asker, body }: GoingBack, work: typeof revertCatalog, from: number) => {
+    const { number, plan = false } = body
+    const { upstreams } = (await store.readVersion(from))?.layers ?? NO_LAYERS
+    const permit = await permitFor(principal, upstreams)
+    const done = await work(store, number, { ...by(principal, request), isPlan: plan }, permit)
+    if (plan) return withEffects(asker, done)
+    await takeIn(serving)
+    return done
   }
   /** Includes manual changes to missing upstreams, which apply again once a file declares them. */
   const resolve = async (wanted: readonly UpstreamEntry[]) => {
@@ -196,13 +210,9 @@ export function catalogController(deps: AdminDeps) {
     )
     .post(
       '/catalog/revert',
-      async ({ request, principal, asker, body: { number, plan = false } }) => {
-        const kept = await store.readVersion(number)
-        const { upstreams } = kept?.layers ?? NO_LAYERS
-        const permit = await permitFor(principal, upstreams)
-        const done = await revertCatalog(store, number, { ...by(principal, request), isPlan: plan }, permit)
-        if (!plan) await takeIn(serving)
-        return toRevertDocument(plan ? await withEffects(asker, done) : done, number, plan)
+      async (asked) => {
+        const { number, plan = false } = asked.body
+        return toRevertDocument(await goBack(asked, revertCatalog, number), number, plan)
       },
       {
         route: {
@@ -212,17 +222,14 @@ export function catalogController(deps: AdminDeps) {
           answer: CatalogReverted,
           errors: ['version_not_found', 'owners_only'],
         },
-        body: Revert,
+        body: toVersionBody('Version to roll back to.'),
       },
     )
     .post(
       '/catalog/undo',
-      async ({ request, principal, asker, body: { number, plan = false } }) => {
-        const { upstreams } = (await store.readVersion(number - 1))?.layers ?? NO_LAYERS
-        const permit = await permitFor(principal, upstreams)
-        const done = await undoVersion(store, number, { ...by(principal, request), isPlan: plan }, permit)
-        if (!plan) await takeIn(serving)
-        return toUndoDocument(plan ? await withEffects(asker, done) : done, number, plan)
+      async (asked) => {
+        const { number, plan = false } = asked.body
+        return toUndoDocument(await goBack(asked, undoVersion, number - 1), number, plan)
       },
       {
         route: {
@@ -234,7 +241,7 @@ export function catalogController(deps: AdminDeps) {
           answer: CatalogUndone,
           errors: ['version_not_found', 'undo_conflict', 'owners_only'],
         },
-        body: Undo,
+        body: toVersionBody('Version whose change to undo.'),
       },
     )
     .post(

@@ -209,8 +209,8 @@ export function withChosen(
   const decision = withModels(state, upstream, models, nowMs, true)
   const prices = [...(decision.prices ?? [])]
   const fresh = decision.more.fresh.flatMap((slug) => typed.get(slug) ?? [])
-  const layers = fresh.reduce((layers, { slug, pricing, contextLength }) => {
-    const entry = toManual({ slug, pricing, contextLength }, nowMs, prices)
+  const layers = fresh.reduce((layers, model) => {
+    const entry = toManual(model, nowMs, prices)
     return entry === null ? layers : withEntry(layers, 'models', entry)
   }, decision.layers)
   const after = toState(layers)
@@ -224,16 +224,7 @@ export function withChosen(
 }
 
 /** The manual entry of a new model; null without typed values. */
-function toManual(
-  {
-    slug,
-    pricing,
-    contextLength,
-  }: Pick<ChosenModel, 'slug'> &
-    Partial<Record<'contextLength', number | undefined>> & { pricing: PricingItem[] | undefined },
-  nowMs: number,
-  prices: PriceRow[],
-) {
+function toManual({ slug, pricing, contextLength }: ChosenModel, nowMs: number, prices: PriceRow[]) {
   if (pricing === undefined && contextLength === undefined) return null
   const sorted = pricing?.toSorted(byCondition)
   const price = sorted && toPrice(undefined, { model: slug, upstream: null, pricing: sorted }, nowMs)
