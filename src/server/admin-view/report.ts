@@ -113,7 +113,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
       case 'request': {
         const reader = opened.requests
         const rows = limited(await readRows(opened))
-        const { ownKeys } = { ownKeys: undefined, ...toFilter(rows) }
+        const ownKeys = ownerId === undefined ? undefined : toOwnFilter(rows).ownKeys
         const found = await findRequest(reader, question.id, looks, ownKeys)
         return toDocument(toChargeDocument(await readCharge(reader, found), toNames(rows)))
       }
