@@ -1,6 +1,7 @@
 /** A new model with its first route, and the field that suggests an upstream's own models. */
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
+import { PRICES } from '../../domain/usage.ts'
 import { named, open, toHref } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
@@ -13,12 +14,14 @@ import { type FormState, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { FactsRoom, tell, Unread } from '../ui/notice.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 
-/** Empty for the demo, which has no list. */
-const useOffers = (upstream: ShownUpstream | undefined) => {
+/** Models that the upstream lists, none for the demo, and the one that is typed. */
+const useOffers = (upstream: ShownUpstream | undefined, { upstream_model: text }: { upstream_model: string }) => {
   const isListed = upstream !== undefined && !isBuiltIn(upstream) && upstream.enabled
-  return useLoaded(`offers/${isListed ? upstream.id : ''}`, async () =>
+  const { data: offers, problem } = useLoaded(`offers/${isListed ? upstream.id : ''}`, async () =>
     isListed ? (await ask(api.upstreams({ id: upstream.id }).models.get())).models : [],
   )
+  const typed = text.trim()
+  return { offers, problem, typed, known: offers?.find((offer) => offer.upstream_model === typed) }
 }
 
 interface UpstreamModelProps<Values extends Record<string, string>> {
@@ -30,9 +33,7 @@ interface UpstreamModelProps<Values extends Record<string, string>> {
 /** Any name is allowed: some upstreams serve more than they list. */
 export function UpstreamModelField<Values extends Record<string, string>>(props: UpstreamModelProps<Values>) {
   const { form, upstream, autoFocus = false } = props
-  const { data: offers, problem } = useOffers(upstream)
-  const typed = form.values.value.upstream_model.trim()
-  const known = offers?.find((offer) => offer.upstream_model === typed)
+  const { offers, problem, typed, known } = useOffers(upstream, form.values.value)
   const isUnlisted = typed !== '' && !known && offers !== null && offers.length > 0
   return (
     <TextField
@@ -104,9 +105,7 @@ function NewModel({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
   })
   const { values } = form
   const upstream = upstreams.find(({ id }) => id === values.value.upstream)
-  const { data: offers } = useOffers(upstream)
-  const typed = values.value.upstream_model.trim()
-  const known = offers?.find((offer) => offer.upstream_model === typed)
+  const { typed, known } = useOffers(upstream, values.value)
   const suggested = known?.slug ?? (typed === '' || typed.includes('/') ? typed : `${upstream?.id}/${typed}`)
   const [price] = known?.pricing ?? []
   const toPlaceholder = (usd: string | undefined) => (usd === undefined ? 'unknown' : toTypedPrice(usd))
@@ -126,22 +125,17 @@ function NewModel({ upstreams }: { upstreams: readonly ShownUpstream[] }) {
         <fieldset>
           <legend>Prices per million tokens</legend>
           <div class="fields">
-            <TextField
-              of={form}
-              name="prompt"
-              label="Input"
-              before="$"
-              inputMode="decimal"
-              placeholder={toPlaceholder(price?.prompt)}
-            />
-            <TextField
-              of={form}
-              name="completion"
-              label="Output"
-              before="$"
-              inputMode="decimal"
-              placeholder={toPlaceholder(price?.completion)}
-            />
+            {(['prompt', 'completion'] as const).map((name) => (
+              <TextField
+                key={name}
+                of={form}
+                name={name}
+                label={PRICES[name].word}
+                before="$"
+                inputMode="decimal"
+                placeholder={toPlaceholder(price?.[name])}
+              />
+            ))}
           </div>
           <p class="hint">Leave empty to use known prices. Without a price, the model is disabled.</p>
         </fieldset>
