@@ -51,7 +51,7 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   const where = { ...toGiven(filters), ...toSpan(range) }
   const report = (by: string, limit = MAX_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
   const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, standing] = await Promise.all([
-    report(`${range.by},model`),
+    readSpend({ filters, range }, { by: `${range.by},model`, limit: MAX_ROWS }),
     report(range.by),
     report('model', MAX_MODELS, { ...where, ...toSpan(range.before) }),
     ask(api.failures.get({ query: { ...where, step: range.by } })),
@@ -88,7 +88,7 @@ const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => P
 
 /** Requests and costs only; latencies take most of a report's time. */
 const readSpend = (
-  { filters, range }: Overview,
+  { filters, range }: { filters: OverviewFilters; range: Range },
   query: { by: string; limit: number; [filter: string]: string | number | string[] },
   span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
 ) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))

@@ -16,7 +16,7 @@ export const useTeams = () =>
 export const useSpentTeams = (): ReadonlySet<string> =>
   toSpentTeams(
     useLoaded(
-      'teams/spent',
+      isMember() ? 'teams/own' : 'teams',
       async () => (isMember() ? [await ask(api.own.team.get())] : (await ask(api.teams.get())).teams),
       { everyMs: FRESH_MS },
     ).data ?? [],
