@@ -23,7 +23,7 @@ let connectedMs = 0
 let isProbing = false
 
 /** Proxies answer for a server that is down, with a page of their own. */
-export const isFromProxy = (status: number, type: string | null): boolean =>
+const isFromProxy = (status: number, type: string | null): boolean =>
   [502, 503, 504].includes(status) && !type?.startsWith('application/json')
 
 const isOurs = ({ status, headers }: Response): boolean => !isFromProxy(status, headers.get('content-type'))

@@ -20,6 +20,6 @@ const look = () => {
   if (!document.hidden) resume().catch(() => {})
 }
 
-/** Another tab, or another window beside this one, may have signed out, or in as someone else. */
+/** Another tab or window may have signed out, or in as someone else. */
 document.addEventListener('visibilitychange', look)
 addEventListener('focus', look)

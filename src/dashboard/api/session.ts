@@ -20,7 +20,7 @@ export function endSession(): void {
 export const ways = signal<readonly SignInMethod[]>(['password'])
 
 /** Null if signed out. */
-export const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)
+const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.role : null)
 
 /** True if passkeys work at this page's origin. */
 export const takesPasskeys = signal(false)

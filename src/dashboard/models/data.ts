@@ -78,7 +78,7 @@ export const deleteRoute = (slug: string, route: ShownRoute, isPlan: boolean) =>
   )
 
 export interface TestResult extends Told {
-  /** On record; null if nothing was. */
+  /** ID of the recorded request; null if none was recorded. */
   request: string | null
 }
 

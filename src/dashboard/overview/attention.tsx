@@ -10,7 +10,7 @@ import { State, When } from '../ui/figure.tsx'
 
 const FRESH_MS = 10_000
 
-export const useAttention = () =>
+const useAttention = () =>
   useLoaded('attention', () => ask(isMember() ? api.own.attention.get() : api.attention.get()), { everyMs: FRESH_MS })
 
 /** The rest is a tap away, so that the figures stay on the first screen. */

@@ -1,4 +1,4 @@
-/** What the cost is made of: one table by model, key, team, owner, upstream, or user, and as a file. */
+/** Breakdown of usage by model, key, team, owner, upstream, or user: a table, and a CSV file. */
 import { useState } from 'preact/hooks'
 import { toCsv } from '../../domain/text.ts'
 import { USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../../domain/usage-figures.ts'

@@ -1,4 +1,4 @@
-/** Headline figures, top lists, and the panels next to the charts. */
+/** Headline figures, and the panels next to the charts. */
 
 import type { ComponentChildren } from 'preact'
 import { DAY_MS } from '../../domain/time.ts'

@@ -42,10 +42,6 @@ export const change = (changes: Partial<Draft>): void => {
   draft.value = { ...draft.value, ...changes }
 }
 
-export const clear = (): void => {
-  draft.value = EMPTY
-}
-
 /** What was typed and fits another provider: its name and its address, with the key only if the address was typed. */
 export function typedFor(provider: string): Partial<Connection> {
   const { provider: before, found, typed } = draft.value
@@ -55,7 +51,7 @@ export function typedFor(provider: string): Partial<Connection> {
 }
 
 effect(() => {
-  if (session.value.state === 'out') clear()
+  if (session.value.state === 'out') draft.value = EMPTY
 })
 
 export const toStep = (provider: string | null, step = ''): string =>

@@ -19,7 +19,7 @@ export interface Connection extends Record<string, string> {
   local: string
 }
 
-/** `''` in `typed` means: not changed by the user. */
+/** @param typed replaces what the preset has */
 export function toConnection(
   preset: ShownPreset | null,
   taken: ReadonlySet<string>,

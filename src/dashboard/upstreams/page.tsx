@@ -28,7 +28,7 @@ import {
   toUpstreamState,
 } from './words.ts'
 
-export const addProvider = () =>
+const addProvider = () =>
   may('owner') && (
     <ButtonLink kind="main" icon="plus" href={toHref('/upstreams/new')} data-new>
       Add provider
