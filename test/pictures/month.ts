@@ -122,6 +122,7 @@ function writeRequests(database: Database, company: Company, owners: ReadonlyMap
     records = []
   }
   const firstMs = dayOf(nowMs) - (DAYS - 1) * DAY_MS
+  let newest: LedgerRecord | undefined
   for (let hourMs = firstMs; hourMs <= nowMs; hourMs += HOUR_MS) {
     const times = toRequests(company, hourMs, firstMs, random).filter(({ createdMs }) => createdMs < nowMs - 60_000)
     for (const { createdMs, key } of times) {
@@ -129,14 +130,14 @@ function writeRequests(database: Database, company: Company, owners: ReadonlyMap
       const owner = owners.get(key.name)
       const price = prices.get(model.slug)
       if (!owner || !price) throw new Error(`${key.name} or ${model.slug} is not there`)
-      records.push({
-        kind: 'settle',
-        row: toRow({ createdMs, key, model, isDown: isDown(createdMs, nowMs), random }, owner, price),
-      })
+      const made = { createdMs, key, model, isDown: isDown(createdMs, nowMs), random }
+      const record: LedgerRecord = { kind: 'settle', row: toRow(made, owner, price) }
+      records.push(record)
+      if (isOkToRetried(record)) newest = record
       if (records.length >= BATCH) flush()
     }
   }
-  records.push(toRetried(records.findLast(isOkToRetried), nowMs - 60_000))
+  records.push(toRetried(newest, nowMs - 60_000))
   flush()
 }
 
@@ -145,7 +146,7 @@ const isOkToRetried = (record: LedgerRecord) =>
 
 /** A copy of that request, whose first call failed because the provider was overloaded. */
 function toRetried(record: LedgerRecord | undefined, createdMs: number): LedgerRecord {
-  if (record?.kind !== 'settle') throw new Error(`no request to ${RETRIED} in the last batch`)
+  if (record?.kind !== 'settle') throw new Error(`no request to ${RETRIED}`)
   const row = { ...record.row, id: mintId(createdMs), createdMs, attempts: 2 }
   const call = { ...toOnlyCall(row), status: row.status }
   const waitMs = 2 * FAILED_MS
