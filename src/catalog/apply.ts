@@ -99,12 +99,13 @@ interface LayerOptions {
   nowMs: number
 }
 
-/** A file replaces built-in entries that it declares, and with `prune` all of them. Prices are only added, and an unchanged price keeps its row. */
+/** A file replaces built-in entries that it declares, models with their routes, and with `prune` all of them. Prices are only added, and an unchanged price keeps its row. */
 export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, prune, nowMs }: LayerOptions) {
   const prices: PriceRow[] = []
   const declared = toRows(catalog, { layers, rows }, { origin, nowMs, prices })
   const managed = prune === 'managed' ? namesOfManaged(layers) : null
   const kept: string[] = []
+  const slugs = new Set(declared.models.map(({ slug }) => slug))
   const rowsOf: CatalogLayers = declared
   const next = mapKinds(<K extends Kind>(kind: K) => {
     const wanted = new Map(rowsOf[kind].map((entry) => [toKey(kind, entry), entry]))
@@ -114,7 +115,8 @@ export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, p
       wanted.delete(toKey(kind, entry))
       if (now) return [isSameEntry(entry, now) ? entry : now]
       const name = KINDS[kind].nameOf(entry)
-      if (entry.origin === 'builtin' && (origin === 'builtin' || (origin === 'file' && names.has(name)))) return []
+      const isDeclared = names.has(name) || (kind === 'routes' && slugs.has((entry as EntryOf<'routes'>).model))
+      if (entry.origin === 'builtin' && (origin === 'builtin' || (origin === 'file' && isDeclared))) return []
       if (entry.origin !== origin && !(entry.origin === 'builtin' && origin === 'file')) return [entry]
       if (managed ? managed.has(name) : prune === true) return []
       kept.push(name)

@@ -10,9 +10,11 @@ import {
   NO_LAYERS,
   toKey,
 } from '../store/catalog-layers.ts'
+import type { CatalogRows, ModelRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isSameEntry, type Permit, type Reverted, readVersion } from './apply.ts'
 import { changeCatalog, type EditBy, requireState, toStateRevision } from './change.ts'
+import { requireModel, requirePriced } from './check-edit.ts'
 import { toNames } from './discover.ts'
 import { KINDS } from './fields.ts'
 
@@ -27,9 +29,10 @@ export async function undoVersion(store: ConfigStore, number: number, by: EditBy
     requireState(by, state)
     const conflicts: string[] = []
     const layers = mapKinds((kind) => undoKind(kind, { before, after, now: state.layers, nowMs: by.nowMs }, conflicts))
-    conflicts.push(...findBroken(state.layers, layers))
+    const rows = mergeLayers(layers)
+    conflicts.push(...findBroken(state.rows, rows, layers), ...findUnsound(state.rows, rows))
     if (conflicts.length > 0) throw conflictOf(number, [...new Set(conflicts)])
-    permit?.(state, { layers, rows: mergeLayers(layers) })
+    permit?.(state, { layers, rows })
     return { layers, detail: { undone: number }, more: { revision: toStateRevision(state) } }
   })
 }
@@ -63,8 +66,7 @@ const isSame = (one: object | undefined, other: object | undefined) =>
   one === undefined || other === undefined ? one === other : isSameEntry(one, other)
 
 /** Entries that would stay but lose what they point to: routes their model or upstream, aliases their model. */
-function findBroken(now: CatalogLayers, next: CatalogLayers): string[] {
-  const [was, is] = [mergeLayers(now), mergeLayers(next)]
+function findBroken(was: CatalogRows, is: CatalogRows, next: CatalogLayers): string[] {
   const staying = new Set(next.routes.map(NAMES.routes))
   const served = new Set(is.routes.map(NAMES.routes))
   const slugs = new Set(is.models.map(({ slug }) => slug))
@@ -75,6 +77,38 @@ function findBroken(now: CatalogLayers, next: CatalogLayers): string[] {
       .map(KINDS.routes.nameOf),
     ...is.aliases.filter(({ model }) => hadModel.has(model) && !slugs.has(model)).map(KINDS.aliases.nameOf),
   ]
+}
+
+/** Models with a new problem, such as a paid route that would inherit a price of 0. */
+function findUnsound(was: CatalogRows, is: CatalogRows): string[] {
+  const upstreams = new Set(is.upstreams.filter(isChanged(was.upstreams, NAMES.upstreams)).map(({ id }) => id))
+  const isRouteChanged = isChanged(was.routes, NAMES.routes)
+  const routes = is.routes.filter((route) => upstreams.has(route.upstream) || isRouteChanged(route))
+  const slugs = new Set([
+    ...is.models.filter(isChanged(was.models, NAMES.models)).map(({ slug }) => slug),
+    ...routes.map(({ model }) => model),
+  ])
+  const before = new Map(was.models.map((row) => [row.slug, row]))
+  return is.models
+    .filter((row) => slugs.has(row.slug) && !isSound(row, is) && isSound(before.get(row.slug), was))
+    .map(KINDS.models.nameOf)
+}
+
+function isChanged<Row extends object>(rows: readonly Row[], nameOf: (row: Row) => string) {
+  const known = new Map(rows.map((row) => [nameOf(row), row]))
+  return (row: Row): boolean => !isSame(known.get(nameOf(row)), row)
+}
+
+function isSound(model: ModelRow | undefined, rows: CatalogRows): boolean {
+  if (!model) return true
+  try {
+    requireModel(model, rows)
+    requirePriced(rows, (route) => route.model === model.slug, 'pricing')
+    return true
+  } catch (error) {
+    if (error instanceof ServiceError) return false
+    throw error
+  }
 }
 
 const conflictOf = (number: number, names: readonly string[]) =>

@@ -120,6 +120,12 @@ describe('applyCatalog', () => {
     expect(await slugs()).toEqual(['v/b file'])
   })
 
+  test('replaces a built-in model that a file declares, with its routes', async () => {
+    await apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'other' }] })), 'builtin')
+    await apply(catalog(model('v/a')), 'file', 2_000, {})
+    expect((await store.readCatalog()).routes.map(({ upstreamModel }) => upstreamModel)).toEqual(['m'])
+  })
+
   test('keeps what a file no longer declares where it is not pruned, and names it', async () => {
     await apply(catalog(model('v/a'), model('v/b')))
     const { deleted, kept } = await apply(catalog(model('v/b')), 'file', 2_000, {})

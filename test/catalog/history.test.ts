@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { applyCatalog, type DestructiveOptions, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
+import { editModel, setRoute } from '../../src/catalog/edit.ts'
 import { undoVersion } from '../../src/catalog/undo.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
@@ -10,7 +11,7 @@ import { prices } from '../../src/store/sqlite/schema.ts'
 import { createFolder } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createRandom } from '../support/random.ts'
-import { catalog, model } from './declared.ts'
+import { catalog, model, upstream } from './declared.ts'
 
 let store: ConfigStore
 let nowMs: number
@@ -171,4 +172,17 @@ test('an undo is refused if later changes touched the entry, or need it, and nam
   await apply(catalog(model('v/a'), model('v/b')))
   await apply({ ...catalog(), aliases: [{ alias: 'quick', model: 'v/b', listed: true }] }, 'file', {})
   await expect(undo(5)).rejects.toThrow('aliases.quick')
+})
+
+test('an undo is refused if a paid route that was added since would become free', async () => {
+  const free = [{ prompt: '0', completion: '0' }]
+  const local = { ...upstream('u'), dialect: 'openai' as const, baseUrl: 'http://127.0.0.1:1/v1', local: true }
+  const paid = { ...local, id: 'paid', local: false }
+  await apply({ ...catalog(model('v/a', { pricing: free })), upstreams: [local, paid] })
+  await editModel(store, 'v/a', { pricing: DEARER }, { actor: 'bob', nowMs: nowMs++ })
+  await setRoute(store, { model: 'v/a', upstream: 'paid', upstreamModel: 'm' }, {}, { actor: 'bob', nowMs: nowMs++ })
+  await expect(undo(2)).rejects.toThrow("Can't undo version 2: later changes touched or need models.v/a.")
+  await undo(3)
+  await undo(2)
+  expect((await store.readCatalog()).models).toMatchObject([{ pricing: free }])
 })
