@@ -69,9 +69,15 @@ export function ChooseProvider({ presets, found }: { presets: readonly ShownPres
   )
 }
 
-/** A found server's address is filled in; an address that was typed is kept. */
+/** A found server's address is filled in. A key that was typed for another address stays behind. */
 function follow({ id, base_url: url }: Card): void {
-  if (url !== null) change({ provider: id, found: url, typed: { ...typedFor(id), base_url: url } })
+  if (url === null) return
+  const { id: name, base_url: before, ...typed } = typedFor(id)
+  change({
+    provider: id,
+    found: url,
+    typed: { ...(before === url && typed), ...(name !== undefined && { id: name }), base_url: url },
+  })
 }
 
 const Cards = ({ title, of: cards }: { title: string; of: readonly Card[] }) =>
