@@ -109,6 +109,22 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByLabel('API key').inputValue()).toBe('')
   })
 
+  test('a key that was typed for an address is not sent to a server that was found', async () => {
+    const server = { preset: 'ollama', name: 'Ollama', base_url: 'http://127.0.0.1:9/v1', upstream: null, id: 'ollama' }
+    await page.route('**/admin/api/upstreams/discover', (route) =>
+      route.fulfill({ json: { servers: [server], providers: [] } }),
+    )
+    await visit.open('/upstreams/new', 'Add provider')
+    await page.getByRole('link', { name: /^Other/ }).click()
+    await page.getByLabel('Base URL').fill(URL_OF_IT)
+    await page.getByLabel('API key').fill(KEY)
+    await page.getByRole('link', { name: 'Back' }).click()
+    await page.getByRole('link', { name: /^Ollama.*found$/ }).click()
+    expect(await page.getByLabel('Base URL').inputValue()).toBe(server.base_url)
+    expect(await page.getByLabel('API key').inputValue()).toBe('')
+    await page.unroute('**/admin/api/upstreams/discover')
+  })
+
   test('back keeps what was typed and chosen, another preset keeps a typed address, and existing models are said', async () => {
     await visit.open('/upstreams/new', 'Add provider')
     await page.getByRole('link', { name: /^OpenAI/ }).click()
