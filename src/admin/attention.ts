@@ -11,7 +11,7 @@ import {
 } from '../documents/attention.ts'
 import { toSettingDocument } from '../documents/server.ts'
 import type { RefusalsDocument } from '../documents/usage.ts'
-import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
+import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
@@ -40,20 +40,19 @@ export function attentionController(deps: AdminDeps) {
   })
 
   const usageOf = createShared(USAGE_MS, now, async (asker: Asker) => {
-    const of = async (by: 'hour' | 'model', days: number) => {
-      const sinceMs = hourOf(now()) - days * DAY_MS
+    const of = async (by: 'hour' | 'day' | 'model', sinceMs: number) => {
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
       return toUsageRows(await reports.usage(asker, options))
     }
-    const [hours, models] = await Promise.all([of('hour', 7), of('model', 1)])
+    const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
+    // The days last, so that they include what the hours do.
+    const recent = (await of('hour', thisMs - HOUR_MS)).map((row) => toHour(Number(row.hour_ms), row))
+    const [days, models] = await Promise.all([of('day', weekMs), of('model', thisMs - DAY_MS)])
+    const week = days.map((row) => toHour(weekMs, row))
+    const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
+    const before = (name: 'requests' | 'failed') => sum(week, name) - sum(recent, name)
     return {
-      hours: hours.map(
-        (row): Hour => ({
-          ms: Number(row.hour_ms),
-          requests: Number(row.requests),
-          failed: Number(row.errors) + Number(row.cuts),
-        }),
-      ),
+      hours: [{ ms: weekMs, requests: before('requests'), failed: before('failed') }, ...recent],
       unpriced: models
         .map(({ model, unpriced }) => ({ model: String(model), requests: Number(unpriced) }))
         .filter(({ requests }) => requests > 0)
@@ -135,6 +134,10 @@ const toSpender = (
 
 const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spender[] =>
   keys.filter(({ status }) => status === 'active').map((key) => toSpender('key', key, statusOf))
+
+const toHour = (ms: number, row: Awaited<ReturnType<typeof toUsageRows>>[number]): Hour => ({
+  ...{ ms, requests: Number(row.requests), failed: Number(row.errors) + Number(row.cuts) },
+})
 
 const MAX_GROUPS = 1_000
 

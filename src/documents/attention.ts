@@ -70,7 +70,7 @@ export interface Seen {
   upstreams: readonly UpstreamStatus[]
   status: Pick<StatusDocument, 'checks' | 'ledger' | 'lost' | 'disk'> | null
   reasons: readonly Reason[]
-  /** Of the last week. */
+  /** This one and the one before; what the week before them had may be summed up as one of its hours. */
   hours: readonly Hour[] | null
   /** Of this hour and the one before, by key and code. */
   refused: readonly Refused[] | null

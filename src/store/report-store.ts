@@ -94,10 +94,10 @@ export interface DailySums {
 
 /** null if no daily totals have what the report needs. */
 export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums | null {
-  const lists = Object.entries(where).filter(([, values]) => values.length > 0)
+  const { ownKeys, ...lists } = where
   const asked = new Set<string>(by.filter((dimension) => dimension !== 'day'))
-  // No daily totals are limited to a set of keys.
-  for (const [filter] of lists) asked.add(filter)
+  for (const [filter, values] of Object.entries(lists)) if (values.length > 0) asked.add(filter)
+  if (ownKeys) asked.add('key')
   const known = (list: readonly Daily[]) => list.find((daily) => asked.has(daily))
   if (asked.size <= 1) {
     // The shortest of those that include all requests.

@@ -1,5 +1,6 @@
 /** What needs attention, over the admin API. */
 import { expect, test } from 'bun:test'
+import { DAY_MS, dayOf, hourOf } from '../../src/domain/time.ts'
 import { createKey, createTeam } from '../../src/keys/service.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
@@ -41,4 +42,25 @@ test('members see only budgets of their own keys and of their team', async () =>
       action: { label: 'View team', path: '/team' },
     },
   ])
+})
+
+test('errors above normal are compared with the week before, also in the first hour of a day', async () => {
+  const owner = await fixture.signIn('owner')
+  for (const nowMs of [HOUR + DAY_MS, dayOf(HOUR) + 2 * DAY_MS + 60_000]) {
+    fixture.clock.ms = nowMs
+    const write = (createdMs: number, ok: number, failed: number) =>
+      createLedgerWriter(fixture.folder.database).apply(
+        Array.from({ length: ok + failed }, (_, at) =>
+          settling(toSettled(toOpen({ createdMs }), at < ok ? {} : { status: 'failed' })),
+        ),
+      )
+    write(nowMs - 3 * DAY_MS, 99, 1)
+    write(hourOf(nowMs) - 60_000, 6, 6)
+    write(hourOf(nowMs), 0, 6)
+    const { findings } = (await owner.ask('GET', '/attention')).body
+    const found = findings
+      .map(({ message }: { message: string }) => message)
+      .filter((text: string) => /failed/.test(text))
+    expect([nowMs, found]).toEqual([nowMs, [expect.stringMatching(/^12 of 18 requests failed .*66\.7%, usually/)]])
+  }
 })

@@ -132,6 +132,8 @@ function toFacts(rows: readonly LedgerRow[]) {
   }
 }
 
+const OWN = ['key-1', 'key-3']
+
 const GROUPINGS: Dimension[][] = DIMENSIONS.flatMap((one, i) => [
   [one],
   ...DIMENSIONS.slice(i + 1).map((two) => [one, two]),
@@ -218,6 +220,16 @@ describe('whatever the ledger has', () => {
       ],
       [{ upstream: ['paid'], model: ['acme/large'] }, (row) => row.upstream === 'paid' && row.model === 'acme/large'],
       [{ upstream: ['paid'], team: ['team-1'] }, (row) => row.upstream === 'paid' && row.team_id === 'team-1'],
+      [{ ownKeys: OWN }, ({ key_id }) => OWN.includes(String(key_id))],
+      [
+        { ownKeys: OWN, team: ['team-1'] },
+        ({ key_id, team_id }) => OWN.includes(String(key_id)) && team_id === 'team-1',
+      ],
+      [
+        { ownKeys: OWN, model: ['acme/large'] },
+        (row) => OWN.includes(String(row.key_id)) && row.model === 'acme/large',
+      ],
+      [{ ownKeys: [] }, () => false],
     ]
     const day = { fromMs: NEW_MONTH - DAY_MS, untilMs: NEW_MONTH + HOUR_MS + 1 }
     for (const [where, isMeant] of narrowed)
@@ -468,6 +480,9 @@ describe('reading goes through the span alone', () => {
       [{ model: ['acme/large', 'acme/small'], upstream: ['paid'] }, 3, 'hours'],
       [{ model: ['acme/large'], endpoint: ['chat'] }, 3, 'hours'],
       [{ model: ['acme/large'], team: ['team-0'], upstream: ['paid'] }, 0, 'hours'],
+      [{ ownKeys: ['a', 'b'] }, 0, 'days'],
+      [{ ownKeys: ['a', 'b'], model: ['acme/large'] }, 0, 'days'],
+      [{ ownKeys: ['a', 'b'], upstream: ['paid'] }, 0, 'hours'],
     ]
     for (const [where, requests, from] of within)
       expect(await asked({ ...month, by: ['day'], where })).toEqual([requests, from])

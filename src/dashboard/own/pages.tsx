@@ -149,7 +149,8 @@ type Usage = Awaited<ReturnType<typeof readUsage>>
 
 async function readUsage(wanted: Wanted) {
   const range = toRange(wanted, Date.now())
-  const report = (by: string) => ask(api.own.usage.get({ query: { ...toSpan(range), by, limit: MAX_ROWS } }))
+  const query = { ...toSpan(range), limit: MAX_ROWS, figures: 'sums' as const }
+  const report = (by: string) => ask(api.own.usage.get({ query: { ...query, by } }))
   const [byTime, byKey, byModel] = await Promise.all([report(range.by), report('key'), report('model')])
   const rows = new Map(byTime.usage.map((row) => [Number(row[`${range.by}_ms`]), toTotals(row)]))
   return {

@@ -142,16 +142,16 @@ const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => 
 
 const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
 
-/** All: a row per day; one: a row per hour, adjacent in an index. */
 const daysOf = (kind: Spender['kind']) =>
   `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
-const hoursOf = (owner: string) =>
-  `SELECT ${owner} AS id, hour_ms AS ms, cost_nano_usd AS nano_usd FROM usage_hourly WHERE ${owner} <> ''${only(owner)}`
+/** Day by day, since each also has all others. */
+const daysOfOne = (kind: Spender['kind']) =>
+  `${daysOf(kind)}${only('value')} AND day_ms IN (SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint')`
 
 /** For a test of query plans. */
 export const SPENDING_QUERIES = {
-  key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', hoursOf('key_id'), only('key_id')) },
-  team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', hoursOf('team_id'), only('team_id')) },
+  key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', daysOfOne('key'), only('key_id')) },
+  team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', daysOfOne('team'), only('team_id')) },
 }
 
 const LAST_USES = 'SELECT key_id AS id, last_used_ms AS atMs, last_model AS model FROM key_uses'

@@ -132,6 +132,8 @@ const EXPRESSIONS: Record<Source, Record<Dimension, string>> = {
     endpoint: 'endpoint',
     user: "''",
     ...toTimes('hour_ms'),
+    // In the order of the table, so nothing is sorted.
+    hour: 'hour_ms',
   },
   requests: {
     key: 'key_id',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { createLeases, createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../../src/store/sqlite/ledger-audit.ts'
 import { createLedgerReader, SPEND_QUERIES, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
+import { LAST_REFUSALS } from '../../../src/store/sqlite/refusals.ts'
 import { createFolder, HOUR, settling, since, toOpen, toSettled } from '../../ledger/fixture.ts'
 import { forEachTest } from '../../support/lifetime.ts'
 import { testLedgerStore } from '../ledger-store.ts'
@@ -73,10 +74,28 @@ describe('reading for a list goes once through the sums of days, and never throu
       expect(planOf(all)).toEqual(OF_ALL)
     })
 
-    test(`of one ${kind}, through that part of it`, () => {
-      const [rollup, requests, ...more] = planOf(one)
-      expect(rollup).toMatch(new RegExp(`^SEARCH usage_hourly .*INDEX usage_hourly_${kind} \\(${kind}_id=\\?\\)$`))
-      expect([requests, ...more]).toEqual(['SCAN requests USING INDEX requests_open'])
+    test(`of one ${kind}, through that part of each day`, () => {
+      expect(planOf(one)).toEqual([
+        'SEARCH usage_daily USING PRIMARY KEY (dimension=? AND day_ms=? AND value=?)',
+        'SEARCH usage_daily USING PRIMARY KEY (dimension=?)',
+        'SCAN requests USING INDEX requests_open',
+      ])
+    })
+
+    test(`the refusals of each ${kind} by their index, the last first`, () => {
+      const plan = folder.database
+        .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${LAST_REFUSALS[kind as keyof typeof LAST_REFUSALS]}`)
+        .all()
+        .map(({ detail }) => detail)
+        .filter((detail) => / (refusals_hourly|last) /.test(detail))
+      const by = (sort: string, which: string) => `SEARCH ${sort} INDEX refusals_hourly_${kind} (${kind}_id=?${which})`
+      expect(plan.toSorted()).toEqual(
+        [
+          by('last USING COVERING', ' AND last_ms=?'),
+          by('refusals_hourly USING COVERING', ''),
+          by('refusals_hourly USING', ' AND last_ms>?'),
+        ].toSorted(),
+      )
     })
   }
 })
