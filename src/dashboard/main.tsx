@@ -3,6 +3,23 @@ import { render } from 'preact'
 import { followLinks } from './address/address.ts'
 import { App, loadFirst } from './shell/app.tsx'
 import { listenToKeys } from './shell/keyboard.ts'
+// Shared by many pages. As scripts of their own they would be more requests than a browser makes at once.
+import '../domain/tariff.ts'
+import '../identity/definition.ts'
+import './keys/data.ts'
+import './keys/facts.tsx'
+import './keys/fields.tsx'
+import './keys/warn.ts'
+import './models/words.ts'
+import './overview/attention.tsx'
+import './reports/filters.ts'
+import './teams/data.ts'
+import './upstreams/data.ts'
+import './ui/figure.tsx'
+import './ui/form.tsx'
+import './ui/resource.tsx'
+import './ui/table.tsx'
+import './ui/tabs.tsx'
 
 const root = document.getElementById('app')
 if (root) {

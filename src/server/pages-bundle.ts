@@ -11,6 +11,8 @@ export interface Packed {
   gzip: string
   /** Slow to compress, so only in the executable. */
   br?: string
+  /** Of the page: the styles and scripts that each address needs, by path pattern. The first script comes before its imports. */
+  parts?: Record<string, string[]>
 }
 
 export const PAGE = 'index.html'
@@ -27,16 +29,41 @@ export async function bundle({ withBrotli }: { withBrotli: boolean }): Promise<R
     define: { 'process.env.NODE_ENV': '"production"' },
   })
   const files: Record<string, Packed> = {}
+  const texts = new Map<string, string>()
   for (const output of outputs) {
     const bytes = new Uint8Array(await output.arrayBuffer())
     const name = output.path.endsWith('.html') ? PAGE : output.path.replace(/^\.\//, '')
+    if (name.endsWith('.js')) texts.set(name, new TextDecoder().decode(bytes))
     files[name] = {
       type: output.type,
       gzip: gzipSync(bytes, { level: 9 }).toBase64(),
       ...(withBrotli && { br: brotliCompressSync(bytes).toBase64() }),
     }
   }
+  const page = files[PAGE]
+  if (page)
+    page.parts = toParts(
+      texts,
+      Object.keys(files).filter((name) => name.endsWith('.css')),
+    )
   return files
+}
+
+const PAGE_ENTRY = /path:"([^"]+)"(?:(?!path:").)*?import\("\/admin\/assets\/([\w-]+\.js)"\)/gs
+const IMPORT = /\b(?:from|import)"\/admin\/assets\/([\w-]+\.js)"/g
+
+/** From the list of pages in the bundle; of pages at one path, the last one's. */
+function toParts(texts: ReadonlyMap<string, string>, styles: readonly string[]): Record<string, string[]> {
+  const first = [...texts].find(([, text]) => text.match(PAGE_ENTRY))
+  const pages = [...(first?.[1].matchAll(PAGE_ENTRY) ?? [])]
+  return Object.fromEntries(
+    pages.map(([, path, script]) => {
+      const needed = new Set([String(first?.[0]), String(script)])
+      for (const name of needed)
+        for (const [, other] of (texts.get(name) ?? '').matchAll(IMPORT)) needed.add(String(other))
+      return [path, [...styles, ...needed]]
+    }),
+  )
 }
 
 /** A Bun macro: its result is embedded at build time. */

@@ -1,8 +1,7 @@
 /** The catalog as a whole: versions, rollback, export, and applying a file. */
 import { useEffect, useId, useState } from 'preact/hooks'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { api, ask, ifMatch } from '../api/client.ts'
-import { reloadAll, useLoaded } from '../api/loaded.ts'
+import { useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
 import { toActor } from '../audit/words.ts'
 import { Page } from '../shell/page.tsx'
@@ -11,6 +10,7 @@ import { When } from '../ui/figure.tsx'
 import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import { applyYaml, planYaml, readCatalog, revert, undo, useVersion, useVersions } from './data.ts'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
 import { toCountsText, toRowName, toVersionText } from './words.ts'
 
@@ -291,44 +291,4 @@ function Download({ text }: { text: string }) {
       </a>
     </p>
   )
-}
-
-const useVersions = () =>
-  useLoaded('catalog/history', async () => (await ask(api.catalog.history.get())).versions.toReversed(), {
-    everyMs: 30_000,
-  })
-
-const useVersion = (number: number) =>
-  useLoaded(`catalog/history/${number}`, () => ask(api.catalog.history({ number }).get()))
-
-/** As a file, without credentials. */
-export const readCatalog = () => ask(api.catalog.get())
-
-export const reloadCatalog = () => Promise.all(['catalog', 'models', 'upstreams'].map(reloadAll))
-
-/** @param revision the catalog's revision at the preview. */
-export async function revert(number: number, isPlan: boolean, revision: string | undefined) {
-  const done = await ask(api.catalog.revert.post({ number, plan: isPlan }, ifMatch(revision)))
-  if (!isPlan) await reloadCatalog()
-  return done
-}
-
-async function undo(number: number, isPlan: boolean, revision: string | undefined) {
-  const done = await ask(api.catalog.undo.post({ number, plan: isPlan }, ifMatch(revision)))
-  if (!isPlan) await reloadCatalog()
-  return done
-}
-
-export interface Wishes {
-  prune: boolean
-  discard_edits: boolean
-}
-
-const planYaml = (yaml: string, wishes: Wishes) => ask(api.catalog.plan.post({ yaml, ...wishes }))
-
-/** @param revision the catalog's revision at the preview. */
-async function applyYaml(yaml: string, wishes: Wishes, revision: string | undefined) {
-  const summary = await ask(api.catalog.apply.post({ yaml, ...wishes }, ifMatch(revision)))
-  await reloadCatalog()
-  return summary
 }

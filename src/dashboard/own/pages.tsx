@@ -10,7 +10,7 @@ import { hasWords, toDay, toExactCount, toMoment, toMoney } from '../figures/fig
 import { SettableFacts, Spent } from '../keys/facts.tsx'
 import { toFeatures } from '../models/words.ts'
 import { type Share, toShares, toTotals } from '../overview/figures.ts'
-import { CustomRange, Ranges } from '../overview/page.tsx'
+import { CustomRange, Ranges } from '../overview/period.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
 import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/controls.tsx'

@@ -5,7 +5,7 @@ import { address, named, open } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { session } from '../api/session.ts'
-import { reloadCatalog } from '../catalog/page.tsx'
+import { reloadCatalog } from '../catalog/data.ts'
 import { type Choice, type Connection, type Names, type Picks, toModels } from './picks.ts'
 
 type Upstream = ReturnType<typeof import('./picks.ts').toUpstream>

@@ -114,7 +114,7 @@ async function load(page: PageEntry): Promise<void> {
 
 /** Loads the page's code while the session is being checked. */
 export function loadFirst(): void {
-  const page = PAGES.find(({ path }) => matchPath(path, address.value.path))
+  const page = PAGES.findLast(({ path }) => matchPath(path, address.value.path))
   // `Loading` shows the error.
   if (page) load(page).catch(() => {})
 }

@@ -1,4 +1,4 @@
-/** All pages in navigation order; each one's code is loaded when it is first opened. */
+/** All pages in navigation order, at one path members' first; each one's code is loaded when it is first opened. */
 import type { ComponentType } from 'preact'
 import { isMember, may, mayTry } from '../api/session.ts'
 import type { IconName } from '../ui/controls.tsx'
@@ -32,14 +32,14 @@ const isAnybody = () => may('member')
 
 export const PAGES: readonly PageEntry[] = [
   {
-    ...{ path: '/', isFor: isViewer },
-    offered: { label: 'Overview', icon: 'overview', letter: 'o', isInBar: true },
-    load: async () => (await import('../overview/page.tsx')).OverviewPage,
-  },
-  {
     ...{ path: '/', isFor: isMember },
     offered: { label: 'Start', icon: 'start', letter: 'o', isInBar: true },
     load: async () => (await import('../start/page.tsx')).StartPage,
+  },
+  {
+    ...{ path: '/', isFor: isViewer },
+    offered: { label: 'Overview', icon: 'overview', letter: 'o', isInBar: true },
+    load: async () => (await import('../overview/page.tsx')).OverviewPage,
   },
   { path: '/start', isFor: isViewer, load: async () => (await import('../start/page.tsx')).StartPage },
   {

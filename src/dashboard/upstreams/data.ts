@@ -4,7 +4,7 @@ import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
-import { reloadCatalog } from '../catalog/page.tsx'
+import { reloadCatalog } from '../catalog/data.ts'
 import { toUpstreamPatch, type UpstreamValues } from './words.ts'
 
 const FRESH_MS = 10_000

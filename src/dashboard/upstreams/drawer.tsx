@@ -13,7 +13,7 @@ import { Fact, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Problem, Unread } from '../ui/notice.tsx'
 import { deleteUpstream, editUpstream, readUpstream, useFailures, useUpstreams } from './data.ts'
 import { Moving, UpstreamFields } from './fields.tsx'
-import { Strip, TestButton } from './page.tsx'
+import { Strip, TestButton } from './test.tsx'
 import {
   losesCredential,
   toBreaker,

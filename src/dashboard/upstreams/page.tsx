@@ -3,30 +3,18 @@
 import { useState } from 'preact/hooks'
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { named, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { nowMs } from '../api/clock.ts'
 import { toRefusal } from '../api/loaded.ts'
 import type { Refusal } from '../api/refusal.ts'
 import { may } from '../api/session.ts'
-import { toExactCount, toMoment } from '../figures/figures.ts'
 import { Page } from '../shell/page.tsx'
 import { Button, ButtonLink, Code } from '../ui/controls.tsx'
 import { Count, None, State, When } from '../ui/figure.tsx'
-import { announce, Empty, Problem, tell, Unread } from '../ui/notice.tsx'
+import { Empty, Problem, tell, Unread } from '../ui/notice.tsx'
 import { List } from '../ui/resource.tsx'
 import { Choice, type Column, searched } from '../ui/table.tsx'
-import { addFound, testUpstream, useFound, useHours, useUpstreams } from './data.ts'
+import { addFound, useFound, useUpstreams } from './data.ts'
 import { UpstreamDrawer } from './drawer.tsx'
-import {
-  filterUpstreams,
-  type Told,
-  toAddedText,
-  toBreakers,
-  toCredential,
-  toNewServers,
-  toStrip,
-  toTestText,
-  toUpstreamState,
-} from './words.ts'
+import { filterUpstreams, toAddedText, toBreakers, toCredential, toNewServers, toUpstreamState } from './words.ts'
 
 const addProvider = () =>
   may('owner') && (
@@ -219,70 +207,5 @@ function Server({ of: server }: { of: ShownFoundServer }) {
       </Button>
       {refusal && <Problem of={refusal} />}
     </li>
-  )
-}
-
-export function Strip({ id }: { id: string }) {
-  const { data, problem, reload } = useHours(id)
-  const hours = toStrip(data ?? [], nowMs.value)
-  const requests = hours.reduce((sum, hour) => sum + hour.requests, 0)
-  const errors = hours.reduce((sum, hour) => sum + hour.errors, 0)
-  return (
-    <section class="part">
-      <h3>Last 24 hours</h3>
-      {problem && <Problem of={problem} retry={reload} />}
-      <ol class="strip" aria-hidden="true">
-        {hours.map(({ ms, kind, word }) => (
-          <li key={ms} class={kind} title={`${toMoment(ms, nowMs.value)}: ${word}`} />
-        ))}
-      </ol>
-      <p class="dim">
-        {data === null
-          ? '\u00a0'
-          : requests === 0
-            ? 'No requests.'
-            : `${toExactCount(requests)} ${requests === 1 ? 'request' : 'requests'}, ${toExactCount(errors)} failed.`}
-      </p>
-    </section>
-  )
-}
-
-const ASKING: Told = { kind: 'off', word: 'Testing…' }
-
-/** @param ids upstreams to test, in parallel. */
-export function TestButton({ ids, label }: { ids: readonly string[]; label: string }) {
-  const [told, setTold] = useState<readonly (Told & { id: string })[]>([])
-  const isBusy = told.some(({ word }) => word === ASKING.word)
-  const test = async (id: string): Promise<Told> => {
-    try {
-      return toTestText(await testUpstream(id))
-    } catch (error) {
-      return { kind: 'bad', word: toRefusal(error).message }
-    }
-  }
-  const run = async () => {
-    if (isBusy) return
-    setTold(ids.map((id) => ({ id, ...ASKING })))
-    await Promise.all(
-      ids.map(async (id) => {
-        const result = await test(id)
-        setTold((before) => before.map((one) => (one.id === id ? { id, ...result } : one)))
-        announce(`${id}: ${result.word}`)
-      }),
-    )
-  }
-  return (
-    <div class="test">
-      <Button onClick={run} aria-disabled={isBusy}>
-        {label}
-      </Button>
-      <ul class="test-results">
-        {told.map(({ id, kind, word }) => (
-          <li key={id}>
-            <State kind={kind}>{ids.length > 1 ? `${id}: ${word}` : word}</State>
-          </li>
-        ))}
-      </ul>
-    </div>
   )
 }
