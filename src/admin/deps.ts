@@ -135,7 +135,7 @@ export type Json<Document> = string & { readonly holds?: Document }
 
 export type WantedPage = WantedRequests & Pick<ListOptions, 'limit' | 'before' | 'sinceMs' | 'untilMs'>
 
-/** A part of a CSV file; the first has the headings. */
+/** A part of a CSV file, without headings. */
 export interface CsvPage {
   text: string
   rows: number

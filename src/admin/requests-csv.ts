@@ -1,4 +1,5 @@
 /** Requests as CSV, streamed page by page from the report thread, so that neither memory nor other requests notice its size. */
+import { toCsvHeadings } from '../documents/request.ts'
 import { toDay } from '../domain/time.ts'
 import type { Asker, CsvPage, WantedPage } from './deps.ts'
 import { AdminError } from './errors.ts'
@@ -37,7 +38,7 @@ export function createCsvExports() {
     const pages = toPages(wanted, (page) => read(asker, page), isLetIn)
     try {
       const first = await pages.next()
-      return toResponse(first.value ?? '', pages, leave, nowMs)
+      return toResponse(`${toCsvHeadings()}${first.value ?? ''}`, pages, leave, nowMs)
     } catch (error) {
       leave()
       throw error

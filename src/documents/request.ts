@@ -115,14 +115,16 @@ function same<Name extends Exclude<keyof RequestDocument, 'passthrough'>>(name: 
   return [name, (request) => request[name]]
 }
 
-export const toRequestsCsv = ({ requests }: Page, names: Names, isFirst: boolean): string =>
-  toCsvRows([
-    ...(isFirst ? [CSV.map(([heading]) => heading)] : []),
-    ...requests.map(({ lastCall, ...row }) => {
+export const toCsvHeadings = (): string => toCsvRows([CSV.map(([heading]) => heading)])
+
+/** Without headings. */
+export const toRequestsCsv = ({ requests }: Page, names: Names): string =>
+  toCsvRows(
+    requests.map(({ lastCall, ...row }) => {
       const document = toRequestDocument(row, toReasonOf(lastCall), names)
       return CSV.map(([, cell]) => cell(document))
     }),
-  ])
+  )
 
 const Line = Type.Object({ kind: Text, count: Count, price: Text, usd_each: Text, usd: Text })
 

@@ -113,8 +113,7 @@ export async function findRequest(
   const id = { ofUpstream: request, ...(digits === undefined ? {} : { end: digits }) }
   const ending = await look(reader, { id, ...(ownKeys && { ownKeys }) }, null, MAX_NAMED + 1, most)
   const ids = new Set(ending.rows.map(({ id }) => id))
-  if (digits !== undefined)
-    for (const id of await reader.beginning(digits, MAX_NAMED + 1)) if (isSeen(await reader.get(id))) ids.add(id)
+  if (digits !== undefined) for (const id of await reader.beginning(digits, MAX_NAMED + 1, most, ownKeys)) ids.add(id)
   const [only] = ids
   if (only === undefined)
     throw notFound(

@@ -219,7 +219,8 @@ export interface RequestReader {
   /** Scans the newest `size` requests before `before`: takes milliseconds, and holds nothing afterward. */
   slice(search: RequestSearch, before: string | null, limit: number, size: number): Promise<RowSlice>
   get(id: string): Promise<StoredRequest | null>
-  beginning(digits: string, limit: number): Promise<string[]>
+  /** Among the first `most` IDs that begin so. */
+  beginning(digits: string, limit: number, most: number, ownKeys?: readonly string[]): Promise<string[]>
   /** First time from which none was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
   /** At least one. */

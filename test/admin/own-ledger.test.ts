@@ -64,7 +64,7 @@ test('by no name of another key, and by no id of another request, is anything fo
   }
   expect((await mia.ask('GET', '/own/usage?key=system')).body.total.requests).toBe(0)
   expect((await mia.ask('GET', '/own/requests?key=system')).body.requests).toEqual([])
-  for (const which of [`chatcmpl-${own.id}`, own.id.slice(-8)])
+  for (const which of [`chatcmpl-${own.id}`, own.id.slice(-8), own.id.slice(0, 8)])
     expect((await mia.ask('GET', `/own/requests/${which}`)).body).toMatchObject({ id: own.id, key: 'mine' })
   for (const { id } of others) {
     for (const which of [id, `chatcmpl-${id}`, `req_${id}`, `${id}-1`, id.slice(-8), `of-${id}`]) {
@@ -75,7 +75,7 @@ test('by no name of another key, and by no id of another request, is anything fo
 })
 
 test('their CSV has their own requests, whatever the filter', async () => {
-  for (const query of ['', '?team=research', '?user=u', '?limit=1']) {
+  for (const query of ['', '?team=research', '?user=u', '?limit=1', `?before=${'f'.repeat(32)}`]) {
     const { text } = await mia.ask('GET', `/own/requests/csv${query}`)
     const ids = text
       .split('\r\n')

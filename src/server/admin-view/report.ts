@@ -107,7 +107,7 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const page = await listRequests(opened.requests, options, looks)
         const names = toNames(rows)
         if (question.kind === 'requests') return toDocument(toRequestPageDocument(page, names))
-        const text = toRequestsCsv(page, names, before === undefined)
+        const text = toRequestsCsv(page, names)
         return { kind: 'csv', text, rows: page.requests.length, next: page.next }
       }
       case 'request': {

@@ -65,8 +65,9 @@ export function createRequestReader(sqlite: Database): RequestReader {
     'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?',
   )
   const get = sqlite.query<StoredRequest, [string]>(`SELECT ${REQUEST} FROM requests WHERE id = ?`)
-  const beginning = sqlite.query<{ id: string }, [string, string, number]>(
-    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT ?',
+  const beginning = sqlite.query<{ id: string }, [string, string, number, string | null, number]>(
+    `SELECT id FROM (SELECT id, key_id FROM requests WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3)
+     WHERE ?4 IS NULL OR key_id IN (SELECT value FROM json_each(?4)) LIMIT ?5`,
   )
   const callsOf = sqlite.query<StoredCall, [string]>(`SELECT ${CALL} FROM calls WHERE request_id = ? ORDER BY number`)
   return {
@@ -85,7 +86,10 @@ export function createRequestReader(sqlite: Database): RequestReader {
       return { rows, next }
     },
     get: async (id) => get.get(id),
-    beginning: async (digits, limit) => beginning.all(digits, digits + AFTER_ALL, limit).map(({ id }) => id),
+    beginning: async (digits, limit, most, ownKeys) =>
+      beginning
+        .all(digits, digits + AFTER_ALL, most, ownKeys ? JSON.stringify(ownKeys) : null, limit)
+        .map(({ id }) => id),
     keptFromMs: createKeptFrom(sqlite),
     async calls(request) {
       const stored = callsOf.all(request.id)
