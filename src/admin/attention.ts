@@ -139,7 +139,7 @@ const toHour = (ms: number, row: Awaited<ReturnType<typeof toUsageRows>>[number]
   ...{ ms, requests: Number(row.requests), failed: Number(row.errors) + Number(row.cuts) },
 })
 
-const MAX_GROUPS = 1_000
+const MAX_GROUPS = 20_000
 
 /** What can't be read now must not hide the rest. */
 const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)

@@ -34,6 +34,7 @@ import { mapLimits } from '../domain/limits.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import { findPreset } from '../store/presets.ts'
+import { toUpstreamState } from '../store/vault.ts'
 import { access } from './access.ts'
 import { type ByHand, changesByHand } from './catalog.ts'
 import { actors } from './changes.ts'
@@ -342,8 +343,11 @@ function atField(error: unknown): never {
 }
 
 /** The kept list of an upstream's models. Throws `upstream_disabled`, `list_failed`. */
-export const listOf = ({ serving, modelLists }: Pick<AdminDeps, 'serving' | 'modelLists'>, row: UpstreamRow) =>
-  modelLists.read(row, async () => {
+export const listOf = async (
+  { store, serving, modelLists }: Pick<AdminDeps, 'store' | 'serving' | 'modelLists'>,
+  row: UpstreamRow,
+) =>
+  modelLists.read(toUpstreamState(row, await store.readSealed()), async () => {
     const listed = await serving.models(row.id)
     if (listed === null) throw disabled(row.id)
     return listed
