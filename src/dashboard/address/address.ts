@@ -38,10 +38,37 @@ export function setQuery(changes: Record<string, string | null>, how: 'replace' 
   open(path + withQuery(before, changes), { replace: how === 'replace' })
 }
 
+/** What the user wants to do although it discards the changes of a form; null if nothing was asked. */
+export const leaving = signal<(() => void) | null>(null)
+
+const hasUnsaved = () => document.querySelector('form[data-unsaved]') !== null
+
+/** Goes at once, or asks first if a form has changes. */
+export function leave(go: () => void): void {
+  if (hasUnsaved()) leaving.value = go
+  else go()
+}
+
+let isDiscarding = false
+
 /** Called once. */
 export function followLinks(): void {
   addEventListener('popstate', () => {
-    address.value = read()
+    if (!hasUnsaved() || isDiscarding) {
+      isDiscarding = false
+      address.value = read()
+      return
+    }
+    // The browser has left already: returns, so that the form stays.
+    const { path, query } = address.value
+    history.pushState(null, '', toHref(path) + query)
+    leaving.value = () => {
+      isDiscarding = true
+      history.back()
+    }
+  })
+  addEventListener('beforeunload', (event) => {
+    if (hasUnsaved()) event.preventDefault()
   })
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
@@ -51,7 +78,9 @@ export function followLinks(): void {
     if (!isOurs || link.target !== '' || link.download !== '' || link.pathname.startsWith(`${ROOT}/api/`)) return
     event.preventDefault()
     if (link.href === location.href) return
-    history.pushState(null, '', link.href)
-    address.value = read()
+    leave(() => {
+      history.pushState(null, '', link.href)
+      address.value = read()
+    })
   })
 }

@@ -101,7 +101,7 @@ const ProviderOnly = () => (
 function WithPassword({ name }: { name: string }) {
   const form = useForm({ name, password: '' }, (values) => signIn(api.session.post(values)))
   return (
-    <Form of={form} submit="Sign in">
+    <Form of={form} submit="Sign in" isUnsaved={false}>
       <TextField of={form} name="name" label="Name" autoComplete="username" autoFocus={name === ''} />
       <TextField
         of={form}
@@ -190,7 +190,7 @@ function WithCode() {
       <p class="dim">
         Set your password with the code from your invitation, or from <code>tollgate admin reset</code>. It works once.
       </p>
-      <Form of={form} submit="Set password">
+      <Form of={form} submit="Set password" isUnsaved={false}>
         <TextField
           of={form}
           name="name"
@@ -216,7 +216,7 @@ function SetUp() {
   return (
     <AuthPage title="Set up the dashboard">
       <p class="dim">Create the owner account. You can invite others later.</p>
-      <Form of={form} submit="Create account">
+      <Form of={form} submit="Create account" isUnsaved={false}>
         <TextField
           of={form}
           name="code"

@@ -32,6 +32,7 @@ export function Connect({ provider, of: preset, initial }: ConnectProps) {
       <Form
         of={kept}
         submit={isBusy.value ? 'Checking…' : 'Check and list models'}
+        isUnsaved={false}
         beside={
           <>
             {isUnchecked && (

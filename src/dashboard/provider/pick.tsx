@@ -25,6 +25,7 @@ export function PickModels({ provider }: { provider: string | null }) {
     <Form
       of={form}
       submit={`Add ${upstream.id}${picks.size === 0 ? ' without models' : ` with ${count(picks.size, 'model')}`}`}
+      isUnsaved={false}
       beside={<a href={toHref(toStep(provider))}>Back</a>}
     >
       {notes.map((note) => (
@@ -59,10 +60,15 @@ function Offers({ of: offers, names, wrong }: OffersProps) {
     announce(`${next.size} chosen.`)
   }
   const enter = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement) || event.target.value.trim() === '') return
+    const { key, target } = event
+    if (key !== 'Enter' || !(target instanceof HTMLInputElement)) return
+    const isEmpty = target.value.trim() === ''
+    // Adds what was chosen.
+    if (target.type === 'search' && isEmpty && picks.size > 0) return
     event.preventDefault()
+    if (target.type !== 'search') return target.click()
     const [first] = shown
-    if (first === undefined) return
+    if (first === undefined || isEmpty) return
     toggle(first)
     announce(`${first.upstream_model} ${draft.value.picks.has(first.upstream_model) ? 'chosen' : 'not chosen'}.`)
     // The next Enter adds what was chosen.

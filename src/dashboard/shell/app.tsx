@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { address, toHref } from '../address/address.ts'
+import { address, leaving, toHref } from '../address/address.ts'
 import { matchPath } from '../address/match.ts'
 import { isConnected, isOutdated, lookForUpdate, returns } from '../api/connection.ts'
 import { toRefusal } from '../api/loaded.ts'
@@ -11,7 +11,7 @@ import { Refusal } from '../api/refusal.ts'
 import { mayTry, session } from '../api/session.ts'
 import { Auth, loadSession, SignInAgain, signOut } from '../auth/auth.tsx'
 import { Button, Icon, IconButton, Mark } from '../ui/controls.tsx'
-import { announce, Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
+import { AskToDiscard, announce, Empty, Notices, Overlay, PageRoom, Problem, RowsRoom, tell } from '../ui/notice.tsx'
 import { isHelpOpen, MODIFIER } from './keyboard.ts'
 import { NotForYou, Page } from './page.tsx'
 import { PAGES, type PageEntry, type PageProps } from './pages.ts'
@@ -39,11 +39,25 @@ export function App() {
         <Auth problem={problem} retry={start} />
       )}
       <Help />
+      <Leaving />
       <SignInAgain />
       <Connection />
       <Notices />
     </>
   )
+}
+
+function Leaving() {
+  const go = leaving.value
+  if (go === null) return null
+  const keep = () => {
+    leaving.value = null
+  }
+  const discard = () => {
+    keep()
+    go()
+  }
+  return <AskToDiscard discard={discard} keep={keep} />
 }
 
 /** Above open drawers, too. */

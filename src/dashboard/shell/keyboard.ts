@@ -1,6 +1,6 @@
 /** Shortcuts: `/` focuses `data-search`, `n` clicks `data-new`, `↓` enters a list, `g` and a letter open a page, `?` shows help. */
 import { signal } from '@preact/signals'
-import { open } from '../address/address.ts'
+import { leave, open } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { PAGES } from './pages.ts'
 
@@ -71,7 +71,7 @@ const ACTIONS: Readonly<Record<string, (from: EventTarget | null) => unknown>> =
 
 function toPage(letter: string): (() => unknown) | undefined {
   const page = PAGES.find((one) => one.offered?.letter === letter && one.isFor())
-  return page && (() => open(page.path))
+  return page && (() => leave(() => open(page.path)))
 }
 
 const isTyping = (target: EventTarget | null) =>

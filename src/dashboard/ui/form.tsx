@@ -100,9 +100,8 @@ function inForm(refusal: Refusal, wasLost: boolean): Refusal {
 }
 
 /** True because edits carry a revision, and names are unique. */
-const LOST =
-  "No response from the server, so this may not be saved. Send it again when it's back: it isn't applied twice."
-const SIGNED_OUT = 'Your session had ended, so this was not saved. Sign in, then send it again.'
+const LOST = "No response from the server. Send this again when it's back: even if it arrived, it isn't applied twice."
+const SIGNED_OUT = 'Your session had ended, so nothing was changed. Sign in, then send this again.'
 
 interface Sent {
   problem: Refusal | null

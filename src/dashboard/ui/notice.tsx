@@ -147,21 +147,23 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
         </header>
         <div class="unseen" role="status" data-live />
         {children}
-        {isAsking && onClose && (
-          <Overlay title="Discard your changes?" onClose={() => setAsking(false)}>
-            <p>What you typed isn't saved.</p>
-            <div class="form-foot">
-              <Button kind="bad" onClick={onClose}>
-                Discard
-              </Button>
-              <Button onClick={() => setAsking(false)}>Keep editing</Button>
-            </div>
-          </Overlay>
-        )}
+        {isAsking && onClose && <AskToDiscard discard={onClose} keep={() => setAsking(false)} />}
       </div>
     </dialog>
   )
 }
+
+export const AskToDiscard = ({ discard, keep }: { discard(): void; keep(): void }) => (
+  <Overlay title="Discard your changes?" onClose={keep}>
+    <p>What you typed isn't saved.</p>
+    <div class="form-foot">
+      <Button kind="bad" onClick={discard}>
+        Discard
+      </Button>
+      <Button onClick={keep}>Keep editing</Button>
+    </div>
+  </Overlay>
+)
 
 /** Of a drawer that was opened by its address, or whose row was drawn again meanwhile. */
 function focusRow(address: string): void {

@@ -155,6 +155,37 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect((await readKey('dev')).concurrency).not.toBe(12)
   })
 
+  test('links, shortcuts, Back, and a reload ask before they discard a changed form', async () => {
+    const { page } = ann
+    const question = page.getByRole('dialog', { name: 'Discard your changes?' })
+    const name = page.getByLabel('Name', { exact: true })
+    await ann.open('/keys', 'Keys')
+    await page.getByRole('link', { name: 'New key' }).click()
+    await name.fill('half')
+    await page.getByRole('link', { name: 'Cancel' }).click()
+    await question.waitFor()
+    await press(ann, 'Keep editing')
+    await page.goBack()
+    await question.waitFor()
+    await press(ann, 'Keep editing')
+    await question.waitFor({ state: 'detached' })
+    expect(page.url()).toEndWith('/admin/keys/new')
+    expect(await name.inputValue()).toBe('half')
+    const asked = new Promise<string>((resolve) =>
+      page.once('dialog', (dialog) => {
+        resolve(dialog.type())
+        void dialog.dismiss()
+      }),
+    )
+    void page.evaluate('location.reload()').catch(() => {})
+    expect(await asked).toBe('beforeunload')
+    expect(await name.inputValue()).toBe('half')
+    await page.goBack()
+    await press(ann, 'Discard')
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(page.url()).toEndWith('/admin/keys')
+  })
+
   test('when the server restarts, the page reconnects with its form, and says nothing of it afterwards', async () => {
     const { page } = ann
     await openEdit(ann)
