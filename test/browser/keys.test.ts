@@ -146,6 +146,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
       expect(await refusalOf(browsing.server.baseUrl, one)).toBe('rate_limit_exceeded')
     await page.getByText(`The old secret …${before.slice(-4)} works until`).waitFor()
     await press(page, 'End it now')
+    await press(page, 'End it')
     await page.locator('.notices:popover-open').getByText('Ended.').waitFor()
     await page.getByRole('button', { name: 'End it now' }).waitFor({ state: 'detached' })
     expect(await refusalOf(browsing.server.baseUrl, before)).toBe('invalid_api_key')

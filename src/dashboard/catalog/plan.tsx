@@ -18,6 +18,7 @@ import {
   foldSame,
   type RowChange,
   toAction,
+  toCounts,
   toCountsText,
   toFieldChanges,
   toPlanText,
@@ -49,8 +50,9 @@ interface PlanProps {
   isPreview?: boolean
 }
 
-export const Plan = ({ of: { changes: all, overridden = [], kept = [], ...counts }, isPreview = false }: PlanProps) => {
-  const changes = foldSame(foldRoutes(all))
+export const Plan = ({ of: { changes: all, overridden = [], kept = [] }, isPreview = false }: PlanProps) => {
+  const rows = foldRoutes(all)
+  const [changes, counts] = [foldSame(rows), toCounts(rows)]
   const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toRowName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
@@ -92,8 +94,11 @@ function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean
   const effect = change.effect ? toEffectText(change.effect) : ''
   const head = (
     <>
-      <State kind={kind}>{word}</State> <strong>{toRowsName(change)}</strong>
-      {change.routes > 0 && `, ${count(change.routes, 'route')}`}
+      <State kind={kind}>{word}</State>{' '}
+      <span>
+        <strong>{toRowsName(change)}</strong>
+        {change.routes > 0 && `, ${count(change.routes, 'route')}`}
+      </span>
       {effect && <span class="change-effect">{effect}</span>}
     </>
   )
@@ -176,7 +181,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
       {warn?.(form.values.value)}
       <Form
         of={doing}
-        submit={removes ? `${apply}: ${toPlanText(plan)}` : apply}
+        submit={removes ? `${apply}: ${toPlanText(toCounts(foldRoutes(plan.changes)))}` : apply}
         kind={removes ? 'bad' : kind}
         isUnsaved={isUnsaved}
         beside={<Button onClick={() => setPlan(null)}>Back</Button>}

@@ -95,6 +95,11 @@ export function toCountsText({ created, updated, deleted }: Counts): string {
   return parts.join(', ') || 'no changes'
 }
 
+export function toCounts(rows: readonly Pick<Change, 'action'>[]): Counts {
+  const of = (action: Change['action']) => rows.filter((row) => row.action === action).length
+  return { created: of('create'), updated: of('update'), deleted: of('delete') }
+}
+
 /** Such as `remove 5, change 2, add 1`. */
 export function toPlanText({ created, updated, deleted }: Counts): string {
   const parts = [

@@ -1,6 +1,7 @@
 /** Data of the key pages. Members use the endpoints of their own keys. A change reloads what is open. */
 import type { KeyDocument } from '../../documents/key.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
+import { nowMs } from '../api/clock.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { isMember, may } from '../api/session.ts'
 import { KEY_FORM, type Values } from './values.ts'
@@ -58,11 +59,11 @@ export const useDays = (ids: readonly string[] | null) =>
   useLoaded(
     `keys by day?${ids ?? ''}`,
     async () => {
-      if (ids?.length === 0) return toDays([], Date.now())
+      if (ids?.length === 0) return toDays([], nowMs.value)
       const of = ids === null ? {} : { key: [...ids] }
       const query = { ...of, by: 'key,day', since: `${DAYS}d`, limit: MAX_ROWS, figures: 'spend' as const }
       const { usage } = await ask(isMember() ? api.own.usage.get({ query }) : api.usage.get({ query }))
-      return toDays(usage, Date.now())
+      return toDays(usage, nowMs.value)
     },
     { everyMs: SLOW_MS },
   )
@@ -80,7 +81,7 @@ export const useLastRequests = (key: string) =>
 
 /** The result has the secret, which no later response has. */
 export function makeKey(values: Values) {
-  const body = KEY_FORM.toBody(values, Date.now(), isMember())
+  const body = KEY_FORM.toBody(values, nowMs.value, isMember())
   return change(ask(isMember() ? api.own.keys.post(body) : api.keys.post(body)), 'keys')
 }
 
@@ -88,7 +89,7 @@ export function makeKey(values: Values) {
 export function editKey(before: KeyDocument, values: Values) {
   const { id, revision } = before
   const key = isMember() ? api.own.keys({ id }) : api.keys({ id })
-  return change(ask(key.patch(KEY_FORM.toPatch(values, before, Date.now(), isMember()), ifMatch(revision))), 'keys')
+  return change(ask(key.patch(KEY_FORM.toPatch(values, before, nowMs.value, isMember()), ifMatch(revision))), 'keys')
 }
 
 /** @param overlap how long the old secret keeps working, such as `24h`. */

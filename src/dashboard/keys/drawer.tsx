@@ -83,14 +83,7 @@ function OldSecrets({ of: key }: { of: KeyDocument }) {
   const [isEnding, setEnding] = useState(false)
   const old = key.secrets.slice(0, -1).filter(({ expires_ms: ms }) => ms === null || ms > nowMs.value)
   if (old.length === 0 || key.status !== 'active') return null
-  const end = async () => {
-    setEnding(true)
-    await endOverlap(key).then(
-      () => tell('Ended. Only the newest secret works.'),
-      (error: Error) => tell(error.message, 'bad'),
-    )
-    setEnding(false)
-  }
+  const them = old.length === 1 ? 'it' : 'them'
   return (
     <div class="caution old-secrets">
       <div>
@@ -101,10 +94,21 @@ function OldSecrets({ of: key }: { of: KeyDocument }) {
           </p>
         ))}
       </div>
-      {mayChangeKeys() && (
-        <Button onClick={end} aria-disabled={isEnding}>
-          End {old.length === 1 ? 'it' : 'them'} now
-        </Button>
+      {mayChangeKeys() && <Button onClick={() => setEnding(true)}>End {them} now</Button>}
+      {isEnding && (
+        <FormDialog
+          title={old.length === 1 ? 'End the old secret?' : 'End the old secrets?'}
+          initial={{}}
+          send={async () => {
+            await endOverlap(key)
+            return 'Ended. Only the newest secret works.'
+          }}
+          submit={`End ${them}`}
+          kind="bad"
+          onClose={() => setEnding(false)}
+        >
+          <p>Clients that still use {them} fail immediately. This can't be undone.</p>
+        </FormDialog>
       )}
     </div>
   )

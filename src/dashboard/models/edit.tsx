@@ -7,10 +7,12 @@ import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFie
 import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
 import { toExactPrice } from '../figures/figures.ts'
+import { toOfferPrice } from '../provider/picks.ts'
+import { Button } from '../ui/controls.tsx'
 import { useEditing } from '../ui/edit.tsx'
 import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { deleteRoute, editModel, type Model, readModel, readRoute, resetModel, setRoute } from './data.ts'
-import { chooseUpstream, UpstreamModelField } from './new.tsx'
+import { chooseUpstream, UpstreamModelField, useOffers } from './new.tsx'
 import {
   type ModelValues,
   type PriceValues,
@@ -18,6 +20,7 @@ import {
   TYPED_PRICES,
   toModelValues,
   toNewRoute,
+  toPriceValues,
   toRouteValues,
 } from './words.ts'
 
@@ -153,7 +156,12 @@ export const NewRoute = ({ of: model, upstreams, onClose }: Omit<RouteProps, 'ro
     title={`New route for ${model.slug}`}
     initial={toNewRoute(model, chooseUpstream(upstreams))}
     send={(values, isPlan) => setRoute(model.slug, values, null, isPlan)}
-    fields={(form) => <RouteFields form={form} route={null} upstreams={upstreams} />}
+    fields={(form) => (
+      <>
+        <RouteFields form={form} route={null} upstreams={upstreams} />
+        <ListedPrice form={form} of={model} upstreams={upstreams} />
+      </>
+    )}
     apply="Add route"
     done={`Saved the routes of ${model.slug}.`}
     onClose={onClose}
@@ -198,6 +206,25 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
     <SwitchField of={form} name="enabled" label="Enabled" hint="Off: never used." />
   </>
 )
+
+/** Of a new route, if its upstream lists another price than the model has. */
+function ListedPrice({ form, of: model, upstreams }: Omit<FieldsProps, 'route'> & { of: Model }) {
+  const { upstream, price } = form.values.value
+  const { known } = useOffers(
+    upstreams.find(({ id }) => id === upstream),
+    form.values.value,
+  )
+  if (price !== 'model' || !known || known.pricing.length === 0) return null
+  if (toOfferPrice(known) === toOfferPrice(model)) return null
+  return (
+    <div class="caution">
+      <p>
+        {upstream} lists another price: {toOfferPrice(known)}.
+      </p>
+      <Button onClick={() => form.set({ price: 'own', ...toPriceValues(known.pricing) })}>Use its price</Button>
+    </div>
+  )
+}
 
 export function RemoveRoute({ of: { slug }, route, onClose }: { of: Model; route: ShownRoute; onClose(): void }) {
   const editing = useEditing({ of: route, read: () => readRoute(slug, route), subject: toSubject(slug, route) })

@@ -15,7 +15,10 @@ import { FactsRoom, tell, Unread } from '../ui/notice.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 
 /** Models that the upstream lists, none for the demo, and the one that is typed. */
-const useOffers = (upstream: ShownUpstream | undefined, { upstream_model: text }: { upstream_model: string }) => {
+export const useOffers = (
+  upstream: ShownUpstream | undefined,
+  { upstream_model: text }: { upstream_model: string },
+) => {
   const isListed = upstream !== undefined && !isBuiltIn(upstream) && upstream.enabled
   const { data: offers, problem } = useLoaded(`offers/${isListed ? upstream.id : ''}`, async () =>
     isListed ? (await ask(api.upstreams({ id: upstream.id }).models.get())).models : [],

@@ -153,7 +153,7 @@ export const TYPED_PRICES = [
 type TypedPrice = (typeof TYPED_PRICES)[number]
 export type PriceValues = Record<TypedPrice, string>
 
-const toPriceValues = ([item]: readonly PricingItem[]) =>
+export const toPriceValues = ([item]: readonly PricingItem[]) =>
   Object.fromEntries(TYPED_PRICES.map((name) => [name, toTyped(item?.[name])])) as PriceValues
 
 const toTyped = (usdPerToken: string | undefined) => (usdPerToken === undefined ? '' : toTypedPrice(usdPerToken))

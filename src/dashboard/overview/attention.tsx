@@ -13,6 +13,12 @@ const FRESH_MS = 10_000
 const useAttention = () =>
   useLoaded('attention', () => ask(isMember() ? api.own.attention.get() : api.attention.get()), { everyMs: FRESH_MS })
 
+/** True once the strip has its size, so that it doesn't move what is below. */
+export function useAttentionRead(): boolean {
+  const { data, problem } = useAttention()
+  return data !== null || problem !== null
+}
+
 /** The rest is a tap away, so that the figures stay on the first screen. */
 const FEW = 4
 

@@ -10,7 +10,7 @@ import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
 import { StartPage } from '../start/page.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
-import { Attention } from './attention.tsx'
+import { Attention, useAttentionRead } from './attention.tsx'
 import { Breakdown } from './breakdown.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
 import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
@@ -49,7 +49,9 @@ interface ShownProps {
 }
 
 function Shown({ wanted, filters, overview: { data, problem, reload } }: ShownProps) {
-  const shown = useNewest(data)
+  const isRead = useAttentionRead()
+  const newest = useNewest(data)
+  const shown = isRead ? newest : null
   return (
     <Page title="Overview" actions={<Ranges wanted={wanted} />}>
       <Attention />

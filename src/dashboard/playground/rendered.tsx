@@ -29,13 +29,13 @@ export function Markdown({ text: latest, isRunning }: MarkdownProps) {
   )
 }
 
-/** Null if the text is anything but an object or array, or would lose digits or duplicate names. */
+/** Indented, unless it would lose digits or duplicate names. Null if the text is anything but an object or array. */
 function readJson(text: string): string | null {
   if (isLong(text) || !/^\s*[[{]/.test(text)) return null
   try {
     const value = JSON.parse(text)
     const isExact = JSON.stringify(value).replaceAll(/\s/g, '') === text.replaceAll(/\s/g, '')
-    return isExact ? JSON.stringify(value, null, 2) : null
+    return isExact ? JSON.stringify(value, null, 2) : text
   } catch {
     return null
   }

@@ -6,7 +6,7 @@ import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { isMember, may, mayTry } from '../api/session.ts'
 import { mayChangeKeys, useKeys, useModels } from '../keys/data.ts'
-import { Attention } from '../overview/attention.tsx'
+import { Attention, useAttentionRead } from '../overview/attention.tsx'
 import { Page } from '../shell/page.tsx'
 import { ButtonLink, Icon } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
@@ -20,7 +20,8 @@ export function StartPage() {
   const models = useModels(LOOK_MS)
   const upstreams = useSeenUpstreams()
   const withDemo = query.value.get('demo') === 'yes'
-  const isRead = keys.data !== null && models.data !== null && (upstreams.data !== null || isMember())
+  const isRead =
+    useAttentionRead() && keys.data !== null && models.data !== null && (upstreams.data !== null || isMember())
   const problem = keys.problem ?? models.problem ?? upstreams.problem
   const retry = () => void Promise.all([keys.reload(), models.reload(), upstreams.reload()])
   return (
