@@ -13,18 +13,19 @@ import {
 import type { CatalogRows, ModelRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import { isSameEntry, type Permit, type Reverted, readVersion } from './apply.ts'
-import { changeCatalog, type EditBy, requireState, toStateRevision } from './change.ts'
+import { changeCatalog, type EditBy, MAX_KEPT, requireState, toStateRevision } from './change.ts'
 import { requireModel, requirePriced } from './check-edit.ts'
 import { toNames } from './discover.ts'
 import { KINDS } from './fields.ts'
 
 /**
  * Gives the entries that a version changed their earlier values, as a new version. Requests stay charged as they were.
- * Throws `version_not_found`, and `undo_conflict` if later changes touched or need the same entries.
+ * Throws `version_not_found`, also for the oldest version that is kept, and `undo_conflict` if later changes touched or need the same entries.
  */
 export async function undoVersion(store: ConfigStore, number: number, by: EditBy, permit?: Permit): Promise<Reverted> {
   const { layers: after } = await readVersion(store, number)
-  const before = number === 1 ? NO_LAYERS : (await readVersion(store, number - 1)).layers
+  const before = number === 1 ? NO_LAYERS : (await store.readVersion(number - 1))?.layers
+  if (!before) throw oldestOf(number)
   return changeCatalog(store, by, { action: 'catalog.undo', subject: `version ${number}` }, (state) => {
     requireState(by, state)
     const conflicts: string[] = []
@@ -110,6 +111,12 @@ function isSound(model: ModelRow | undefined, rows: CatalogRows): boolean {
     throw error
   }
 }
+
+const oldestOf = (number: number) =>
+  new ServiceError(
+    { kind: 'version_not_found', number },
+    `Can't undo version ${number}: the version before it was deleted, since only the newest ${MAX_KEPT} are kept. Edit the entries, or restore version ${number} as a whole.`,
+  )
 
 const conflictOf = (number: number, names: readonly string[]) =>
   new ServiceError(

@@ -122,6 +122,7 @@ test('the newest hundred are kept, numbers are never given twice, and others are
   expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
   await expect(revert(3)).rejects.toThrow('Catalog version 3 is unknown or was deleted: only the newest 100 are kept.')
   expect((await showVersion(store, 4)).changes).toBeNull()
+  await expect(undo(4)).rejects.toThrow("Can't undo version 4: the version before it was deleted")
   await revert(4)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'name 4' }])
 })
