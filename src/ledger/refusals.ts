@@ -11,6 +11,9 @@ import type { RefusalCount, RefusalWriter } from '../store/ledger-store.ts'
 const INTERVAL_MS = 3_000
 /** Some milliseconds of the event loop. */
 const BATCH = 500
+/** For a busy store at shutdown. */
+const CLOSE_MS = 1_000
+const RETRY_MS = 10
 /** While the store accepts nothing for long, more keys are counted together, without a key. */
 const MAX_COUNTS = 50_000
 
@@ -19,6 +22,7 @@ export interface Refusals {
   note(kind: ErrorKind, key: RejectedKey | undefined, nowMs: number): void
   /** Adds all to the store, unless that accepts nothing for now. */
   flush(): Promise<void>
+  /** Retries while the store is busy, up to a second. */
   close(): Promise<void>
 }
 
@@ -89,7 +93,17 @@ export function createRefusals({ writer, onCommit, log }: RefusalsDeps): Refusal
     flush,
     async close() {
       isClosed = true
+      const endMs = performance.now() + CLOSE_MS
       await flush()
+      while (counts.size > 0 && performance.now() < endMs) {
+        await Bun.sleep(RETRY_MS)
+        await flush()
+      }
+      if (counts.size === 0) return
+      const refused = [...counts.values()].reduce((all, count) => all + count.refused, 0)
+      log.warn('refusals_behind', 'database not accepting counts of refused requests at shutdown; they are lost', {
+        refused,
+      })
     },
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Deletes requests older than `--retention` with their calls (totals stay), keys that ended unused before that, and audit entries older than
- * `--audit-retention`. Runs in slices of a few ms with pauses, so that the ledger's writer is blocked only briefly.
+ * Deletes requests older than `--retention` with their calls (totals stay), counts of refused requests and keys that ended unused before that, and audit entries
+ * older than `--audit-retention`. Runs in slices of a few ms with pauses, so that the ledger's writer is blocked only briefly.
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
@@ -57,6 +57,8 @@ export interface RetentionDeps {
 export interface Pass {
   requests: number
   calls: number
+  /** Counts of refused requests. */
+  refusals: number
   keys: number
   auditRows: number
   /** By which the database file shrank. */
@@ -174,8 +176,10 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   const run = async (): Promise<Pass> => {
-    const pass = { requests: 0, calls: 0, keys: 0, auditRows: 0, bytes: 0 }
+    const pass = { requests: 0, calls: 0, refusals: 0, keys: 0, auditRows: 0, bytes: 0 }
     await prune(pass)
+    // Before the keys, which stay while they have any.
+    pass.refusals = await drop('refusals', toNowMs() - keepMs)
     // Requests that are only in the journal don't yet mark their key as used.
     pass.keys = await drop('keys', Math.min(toNowMs() - keepMs, journal.oldestMs()))
     pass.auditRows = await drop('audit', toNowMs() - auditMs)
@@ -187,7 +191,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   const look = async () => {
     try {
       const pass = await run()
-      const { requests, calls, keys, auditRows, bytes } = pass
+      const { requests, calls, refusals, keys, auditRows, bytes } = pass
       if (hasChanged(pass))
         log.info(
           'ledger_pruned',
@@ -195,6 +199,7 @@ export function createRetention(deps: RetentionDeps): Retention {
           {
             requests,
             calls,
+            refusals,
             keys,
             audit_rows: auditRows,
             freed_bytes: bytes,
@@ -226,4 +231,5 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 }
 
-const hasChanged = ({ requests, keys, auditRows, bytes }: Pass) => requests + keys + auditRows + bytes > 0
+const hasChanged = ({ requests, refusals, keys, auditRows, bytes }: Pass) =>
+  requests + refusals + keys + auditRows + bytes > 0

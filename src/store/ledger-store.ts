@@ -182,8 +182,8 @@ export interface LedgerUpkeep {
 }
 
 export interface OldRows {
-  /** `keys`: ended before `untilMs`, without requests or usage. */
-  what: 'keys' | 'audit'
+  /** `keys`: ended before `untilMs`, without requests, usage, or refusals. `refusals`: whole hours. */
+  what: 'keys' | 'audit' | 'refusals'
   untilMs: number
   limit: number
 }

@@ -29,6 +29,15 @@ test('the owner of the data folder needs no key, and is metered as `system`', as
   expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'ok', cost_nano_usd: costOf(10, 5) })
 })
 
+test('a refused request of the owner counts as `system`, too', async () => {
+  expect(await ask('Hello', '--model', 'acme/none')).toMatchObject({ code: 1 })
+  const refused = async () =>
+    JSON.parse(
+      (await bench.run('usage', '--refusals', '--key', 'system', '--json', '--data', gateway.app.dataFolder)).stdout,
+    )
+  expect(await refused()).toMatchObject({ total: 1, refusals: [{ key_id: 'system', code: 'model_not_found' }] })
+})
+
 test('with a key it asks as any client does, by what that key may do', async () => {
   const key = gateway.app.key({ models: ['acme/small'] })
   expect((await ask('Hello', '--key', key)).stderr).toContain('[acme/small: ')

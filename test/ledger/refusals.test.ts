@@ -41,6 +41,18 @@ test('while another writer holds the database they wait, and are added once', as
   expect(stored()).toEqual({ rows: 1, refused: 2 })
 })
 
+test('a shutdown waits for another writer, and then loses none', async () => {
+  const refusals = create()
+  const other = folder.other()
+  other.run('BEGIN IMMEDIATE')
+  refusals.note('no_key', undefined, HOUR)
+  await refusals.flush()
+  const closed = refusals.close()
+  other.run('ROLLBACK')
+  await closed
+  expect(stored()).toEqual({ rows: 1, refused: 1 })
+})
+
 test('with more keys than fit while the database is locked, the rest is counted without a key', async () => {
   const refusals = create()
   for (let i = 0; i < 60_000; i++) refusals.note('over_share', { id: `key-${i}`, teamId: null }, HOUR)

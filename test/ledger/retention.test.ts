@@ -15,6 +15,7 @@ import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath, watchFiles } from '../../src/store/sqlite/files.ts'
 import { createLeases, createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
+import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { createLedgerUpkeep } from '../../src/store/sqlite/upkeep.ts'
 import {
   contentsOf,
@@ -242,6 +243,19 @@ describe('old rows of the configuration', () => {
     expect(await namesOf()).toEqual(['under way', 'used'])
     await make('unused', HOUR + 1)
     expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ keys: 0 })
+  })
+
+  test('counts of refused requests go after --retention, in slices, and then the keys that had no others', async () => {
+    const { id: keyId } = await make('only refused', HOUR + 1)
+    const { id: later } = await make('refused since', HOUR + 1)
+    const count = { keyId, teamId: '', code: 'no_key', refused: 1, lastMs: HOUR } as const
+    const last = { ...count, keyId: later, hourMs: UNTIL }
+    const old = Array.from({ length: 100 }, (_, hour) => ({ ...count, hourMs: HOUR + hour * HOUR_MS }))
+    createRefusalWriter(folder.database).add([...old, last])
+    expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ refusals: 0, keys: 0 })
+    expect(await retention().pass()).toMatchObject({ refusals: 100, keys: 1 })
+    expect(await namesOf()).toEqual(['refused since'])
+    expect(folder.database.query('SELECT hour_ms FROM refusals_hourly').all()).toEqual([{ hour_ms: UNTIL }])
   })
 
   test('a key stays while the journal may have a request of it', async () => {

@@ -81,7 +81,7 @@ export function vacuumSlice(sqlite: Database, pages: number): Pick<SliceTiming, 
   return { lockedMs: performance.now() - startMs }
 }
 
-/** Keys with recorded requests keep their row and name. */
+/** Keys with recorded or refused requests keep their row and name. */
 const IS_OLD_KEY = `(revoked_ms < ?1 OR expires_ms < ?1)
   AND NOT EXISTS (SELECT 1 FROM key_uses WHERE key_id = keys.id)
   AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)
@@ -100,7 +100,12 @@ type Removed = { rows: number } & Pick<SliceTiming, 'lockedMs'>
 
 /** Throws SQLite's error, and then nothing has changed. */
 export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, nowMs: number): Removed =>
-  what === 'keys' ? dropKeys(sqlite, untilMs, limit, nowMs) : dropAudit(sqlite, untilMs, limit)
+  ({
+    keys: () => dropKeys(sqlite, untilMs, limit, nowMs),
+    audit: () => dropUntil(sqlite, 'audit', ['id'], toFirstId(untilMs), limit),
+    refusals: () =>
+      dropUntil(sqlite, 'refusals_hourly', ['hour_ms', 'key_id', 'team_id', 'code'], hourOf(untilMs), limit),
+  })[what]()
 
 function dropKeys(sqlite: Database, untilMs: number, limit: number, nowMs: number): Removed {
   // Before the write lock.
@@ -120,14 +125,17 @@ function dropKeys(sqlite: Database, untilMs: number, limit: number, nowMs: numbe
   })
 }
 
-function dropAudit(sqlite: Database, untilMs: number, limit: number): Removed {
-  return locked(
-    sqlite,
-    () =>
-      sqlite
-        .query('DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?)')
-        .run(toFirstId(untilMs), limit).changes,
-  )
+/** @param columns the primary key, the time first. */
+function dropUntil(
+  sqlite: Database,
+  table: string,
+  columns: readonly string[],
+  until: string | number,
+  limit: number,
+): Removed {
+  const row = columns.join(', ')
+  const old = `SELECT ${row} FROM ${table} WHERE ${columns[0]} < ? ORDER BY ${row} LIMIT ?`
+  return locked(sqlite, () => sqlite.query(`DELETE FROM ${table} WHERE (${row}) IN (${old})`).run(until, limit).changes)
 }
 
 function locked(sqlite: Database, work: () => number): Removed {
