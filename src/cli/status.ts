@@ -32,7 +32,7 @@ interface Shown {
   upstreams: readonly ShownUpstream[]
 }
 
-function toText({ status, attention: { findings, more }, upstreams }: Shown, io: Context): string {
+function toText({ status, attention: { findings }, upstreams }: Shown, io: Context): string {
   const { url, readiness, started_ms: startedMs, in_flight: inFlight } = status
   const server = `${url}: ${readiness.replace('_', ' ')}, started ${toAgo(startedMs, io.nowMs())}, ${count(inFlight, 'request')} in flight.`
   const ready = `${upstreams.filter(isReady).length} of ${count(upstreams.length, 'upstream')} ready.`
@@ -41,6 +41,5 @@ function toText({ status, attention: { findings, more }, upstreams }: Shown, io:
     const text = toPrintable(`${message} To act: ${command}`)
     return `${io.paint.state(severity.padEnd(7))}  ${io.isTerminal(1) ? toIndented(text, 9).trimStart() : `${text}\n`}`
   })
-  const left = more.reduce((sum, { count }) => sum + count, 0)
-  return `${server}\n${ready}\n\nNeeds attention:\n${lines.join('')}${left > 0 ? `and ${left} more of the same kinds\n` : ''}`
+  return `${server}\n${ready}\n\nNeeds attention:\n${lines.join('')}`
 }

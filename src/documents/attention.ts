@@ -30,7 +30,7 @@ export const Finding = Type.Object({
     Type.Object(
       { type: wordOf(['key', 'team', 'upstream', 'model'] as const), id: Text, name: Text },
       {
-        description: 'null: the server.',
+        description: 'null: the server, or several that the message names.',
       },
     ),
   ),
@@ -46,10 +46,7 @@ export type ShownFinding = Static<typeof Finding>
 
 export const Attention = Type.Object({
   findings: Type.Array(Finding, { description: 'Problems first, then one of each kind.' }),
-  more: Type.Array(Type.Object({ kind: wordOf(ATTENTION_KINDS), count: Count }), {
-    description: 'Findings of a kind that are left out.',
-  }),
-  problems: Type.Integer({ description: 'Number of problems, including those left out.' }),
+  problems: Type.Integer({ description: 'Number of problems; several alike in one finding are counted each.' }),
   warnings: Count,
 })
 export type AttentionDocument = Static<typeof Attention>
@@ -391,8 +388,54 @@ const FINDERS: Readonly<Record<AttentionKind, (seen: Seen) => Found[]>> = {
         ],
 }
 
-/** Per kind; the rest are counted. */
-const MAX_SHOWN = 5
+interface Together {
+  /** After `12 keys`. */
+  problem?: string
+  warning?: string
+  /** Of the page that lists them. */
+  query?: string
+  command?: string
+}
+
+/** What many findings of a kind say as one. */
+const TOGETHER: Partial<Readonly<Record<AttentionKind, Together>>> = {
+  upstream: { problem: 'are not working', warning: 'are degraded', query: '?state=unwell' },
+  credential: {
+    problem: 'have no working credential',
+    warning: 'have credentials that are not in use',
+    query: '?state=unwell',
+  },
+  budget_spent: {
+    problem: 'have spent their budgets, so their requests fail',
+    query: '?state=budget_spent&sort=-budget',
+  },
+  budget_near: { warning: 'may soon have spent their budgets', query: '?sort=-budget' },
+  refusals: {
+    warning: 'had many requests refused in the last two hours',
+    query: '?state=refused',
+    command: 'tollgate usage --refusals --since 24h',
+  },
+  unpriced: { warning: 'had usage without a price in the last day, so the cost is too low' },
+}
+
+/** More alike findings are one. */
+const MAX_ALIKE = 3
+
+function fold(kind: AttentionKind, found: readonly Found[]): Found[] {
+  const alike = Map.groupBy(found, ({ severity, subject }) => `${severity} ${subject?.type}`)
+  return [...alike.values()].flatMap((all) => {
+    const [first] = all
+    const says = first && TOGETHER[kind]?.[first.severity]
+    if (all.length <= MAX_ALIKE || !says || first.subject === null) return all
+    const { type } = first.subject
+    const { query = '', command = `tollgate ${type}s list` } = TOGETHER[kind] ?? {}
+    return {
+      ...{ severity: first.severity, subject: null, since_ms: null },
+      message: `${count(all.length, type)} ${says}: ${toFew(all.map(({ subject }) => subject?.name ?? ''))}.`,
+      action: toView(`View ${type}s`, `/${type}s${query}`, command),
+    }
+  })
+}
 
 /** @param role of the one who asks; members may ask about their own spend. */
 export function toAttention(
@@ -402,19 +445,14 @@ export function toAttention(
 ): AttentionDocument {
   const all = kinds.map((kind) => ({ kind, found: FINDERS[kind](seen) }))
   const shown = all.flatMap(({ kind, found }) =>
-    found.slice(0, MAX_SHOWN).map((one, place) => ({ place, finding: toShown(kind, one, role) })),
+    fold(kind, found).map((one, place) => ({ place, finding: toShown(kind, one, role) })),
   )
   const counted = (severity: Found['severity']) =>
     all.reduce((sum, { found }) => sum + found.filter((one) => one.severity === severity).length, 0)
   // One of each kind first, so that many of one kind don't hide the others.
   shown.sort((a, b) => rankOf(a.finding) - rankOf(b.finding) || a.place - b.place)
-  return {
-    findings: shown.map(({ finding }) => finding),
-    more: all.flatMap(({ kind, found }) =>
-      found.length > MAX_SHOWN ? [{ kind, count: found.length - MAX_SHOWN }] : [],
-    ),
-    ...{ problems: counted('problem'), warnings: counted('warning') },
-  }
+  const findings = shown.map(({ finding }) => finding)
+  return { findings, problems: counted('problem'), warnings: counted('warning') }
 }
 
 const rankOf = ({ severity }: Pick<Found, 'severity'>) => (severity === 'problem' ? 0 : 1)

@@ -43,7 +43,7 @@ const find = (seen: Partial<Seen>, role: 'viewer' | 'editor' | 'owner' = 'owner'
   ])
 
 test('nothing, if all is well', () => {
-  expect(toAttention(WELL, 'owner')).toEqual({ findings: [], more: [], problems: 0, warnings: 0 })
+  expect(toAttention(WELL, 'owner')).toEqual({ findings: [], problems: 0, warnings: 0 })
 })
 
 describe('a budget', () => {
@@ -142,8 +142,24 @@ test('one of each kind comes before a second of one', () => {
   expect(found.map(([kind]) => kind)).toEqual(['upstream problem', 'budget_spent problem', 'upstream problem'])
 })
 
-test('many of a kind are counted beyond five', () => {
-  const spenders = Array.from({ length: 12 }, (_, at) => spends(`k${at}`, 100))
-  const { findings, more, problems } = toAttention({ ...WELL, spenders }, 'owner')
-  expect([findings.length, more, problems]).toEqual([5, [{ kind: 'budget_spent', count: 7 }], 12])
+test('many alike are one finding that leads to their list, for each role', () => {
+  const times = <T>(make: (at: number) => T) => Array.from({ length: 12 }, (_, at) => make(at))
+  const seen = {
+    spenders: times((at) => spends(`k${at}`, 100)),
+    upstreams: times((at) => upstream(`u${at}`, { state: 'down' })).concat(upstream('slow', { state: 'degraded' })),
+    refused: times((at) => ({
+      ...refused('invalid_key', 401, 90),
+      key: { id: `${at}`.padStart(32, '0'), name: `r${at}` },
+    })),
+    unpriced: times((at) => ({ model: `m/${at}`, requests: 1 })),
+  }
+  const few = (name: string) => expect.stringMatching(new RegExp(`^12 ${name}.* and \\d+ more\\.$`))
+  expect(find(seen, 'viewer')).toEqual([
+    ['upstream problem', few('upstreams are not working: u0'), 'View upstreams', '/upstreams?state=unwell'],
+    ['budget_spent problem', few('keys have spent'), 'View keys', '/keys?state=budget_spent&sort=-budget'],
+    ['refusals warning', few('keys had many'), 'View keys', '/keys?state=refused'],
+    ['unpriced warning', few('models had usage'), 'View models', '/models'],
+    ['upstream warning', expect.stringMatching(/^Upstream slow /), 'View upstream', '/upstreams?upstream=slow'],
+  ])
+  expect(toAttention({ ...WELL, ...seen }, 'owner')).toMatchObject({ problems: 24, warnings: 25 })
 })

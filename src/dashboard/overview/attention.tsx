@@ -26,21 +26,17 @@ export function Attention() {
   const { data } = useAttention()
   useAgreement(data?.findings)
   if (data === null || data.findings.length === 0) return null
-  const { findings, more } = data
-  const [first, rest] = [findings.slice(0, FEW), findings.slice(FEW)]
-  const left = more.reduce((sum, { count }) => sum + count, 0)
+  const [first, rest] = [data.findings.slice(0, FEW), data.findings.slice(FEW)]
   return (
     <section class="panel attention" aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
       <Findings of={first} />
       {rest.length > 0 && (
         <details>
-          <summary>Show {rest.length + left} more</summary>
+          <summary>Show {rest.length} more</summary>
           <Findings of={rest} />
-          {left > 0 && <p class="hint">And {left} more of the same kinds.</p>}
         </details>
       )}
-      {rest.length === 0 && left > 0 && <p class="hint">And {left} more of the same kinds.</p>}
     </section>
   )
 }

@@ -54,7 +54,7 @@ function Shown({ wanted, filters, overview: { data, problem, reload } }: ShownPr
   const shown = isRead ? newest : null
   return (
     <Page title="Overview" actions={<Ranges wanted={wanted} />}>
-      <Attention />
+      {(shown !== null || problem !== null) && <Attention />}
       <Unread of={shown} problem={problem} retry={reload}>
         <OverviewRoom />
       </Unread>

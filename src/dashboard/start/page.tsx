@@ -26,7 +26,7 @@ export function StartPage() {
   const retry = () => void Promise.all([keys.reload(), models.reload(), upstreams.reload()])
   return (
     <Page title="Start">
-      <Attention />
+      {(isRead || problem !== null) && <Attention />}
       <Unread of={isRead || null} problem={problem} retry={retry}>
         <RowsRoom />
       </Unread>
