@@ -8,6 +8,7 @@ import {
   toEachText,
   toExampleModel,
   toFailureText,
+  toHourOfId,
   toKindText,
   toListQuery,
   toLiveQuery,
@@ -141,4 +142,13 @@ test('what has no price is named, and which way that is wrong where it is known'
   expect(toUnpricedText(['mode', 'input_cache_write_1h'], 'flex')).toBe(
     'The actual cost may differ: no price is set for calls served as flex, 1-hour cache writes.',
   )
+})
+
+test('an ID of ours says its hour, and others do not', () => {
+  const nowMs = Date.UTC(2026, 10, 16, 12, 30)
+  const id = `${nowMs.toString(16).padStart(12, '0')}7a`.padEnd(32, '0')
+  const hour = Date.UTC(2026, 10, 16, 12)
+  expect([`req_${id}`, id, id.slice(-8), 'f'.repeat(32)].map((one) => toHourOfId(one, nowMs))).toEqual([
+    ...[hour, hour, null, null],
+  ])
 })

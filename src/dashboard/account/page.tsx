@@ -11,7 +11,7 @@ import { Page } from '../shell/page.tsx'
 import { Button, IconButton } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
-import { Problem, tell } from '../ui/notice.tsx'
+import { FactsRoom, Problem, tell, Unread } from '../ui/notice.tsx'
 import { FormDialog } from '../ui/resource.tsx'
 
 export function AccountPage() {
@@ -24,21 +24,26 @@ export function AccountPage() {
   const hasPassword = value.state === 'in' && value.hasPassword && ways.value.includes('password')
   return (
     <Page title="Your account">
-      {problem && <Problem of={problem} retry={reload} />}
-      <div class="sections narrow">
-        {value.state === 'in' && (
-          <p>
-            You are signed in as <strong>{value.name}</strong>, {/^[aeiou]/.test(value.role) ? 'an' : 'a'} {value.role}.
-          </p>
-        )}
-        <section class="panel">
-          <h2>Sessions</h2>
-          <p class="dim">If you don't recognize a session, end it and change your password.</p>
-          <Sessions of={sessions} />
-        </section>
-        {hasPassword && <Password />}
-        {hasPassword && <Passkeys />}
-      </div>
+      <Unread of={data} problem={problem} retry={reload}>
+        <FactsRoom />
+      </Unread>
+      {(data !== null || problem !== null) && (
+        <div class="sections narrow">
+          {value.state === 'in' && (
+            <p>
+              You are signed in as <strong>{value.name}</strong>, {/^[aeiou]/.test(value.role) ? 'an' : 'a'}{' '}
+              {value.role}.
+            </p>
+          )}
+          <section class="panel">
+            <h2>Sessions</h2>
+            <p class="dim">If you don't recognize a session, end it and change your password.</p>
+            <Sessions of={sessions} />
+          </section>
+          {hasPassword && <Password />}
+          {hasPassword && <Passkeys />}
+        </div>
+      )}
     </Page>
   )
 }

@@ -121,6 +121,10 @@ export const RateFields = ({ form, most = {} }: RateFieldsProps) => (
   </div>
 )
 
+/** False until the lists to choose from are there, so that they don't move the fields below. */
+export const useChoicesRead = (): boolean =>
+  [useTeams(), useModels()].every(({ data, problem }) => data !== null || problem !== null)
+
 function TeamField({ form, name, title, hint }: InputProps) {
   const teams = useTeams().data ?? []
   if (teams.length === 0) return null

@@ -19,7 +19,7 @@ import { CreatedKey } from './created.tsx'
 import { makeKey, mayChangeKeys, rotateKey, useDays, useKeys } from './data.ts'
 import { KeyDrawer } from './drawer.tsx'
 import { BudgetCell, LastUsed, RefusedState, StandingMark, toBudgetShare } from './facts.tsx'
-import { SettableFields } from './fields.tsx'
+import { SettableFields, useChoicesRead } from './fields.tsx'
 import { KEY_FORM, type Values } from './values.ts'
 import { useKeyWarnings } from './warn.ts'
 import { DAYS, type Day, filterKeys, toShortLimits, toShortModels } from './words.ts'
@@ -212,12 +212,14 @@ function columnsFor(
 export function NewKeyPage() {
   const wanted = named('team')
   const { data: teams, problem, reload } = useTeams()
+  const isRead = useChoicesRead()
   if (!mayChangeKeys()) return <NotForYou />
-  if (wanted === null) return <NewKey teamId="" />
-  if (teams !== null) return <NewKey teamId={teams.find(({ id, name }) => [id, name].includes(wanted))?.id ?? ''} />
+  if (isRead && wanted === null) return <NewKey teamId="" />
+  if (isRead && wanted !== null && teams !== null)
+    return <NewKey teamId={teams.find(({ id, name }) => [id, name].includes(wanted))?.id ?? ''} />
   return (
     <Page title="New key" above={<a href={toHref('/keys')}>Keys</a>}>
-      <Unread of={teams} problem={problem} retry={reload}>
+      <Unread of={null} problem={wanted === null ? null : problem} retry={reload}>
         <FactsRoom />
       </Unread>
     </Page>

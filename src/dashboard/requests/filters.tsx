@@ -3,12 +3,15 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'
 import { ENDPOINT_PATHS } from '../../domain/task.ts'
+import { HOUR_MS } from '../../domain/time.ts'
 import { open, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
+import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
 import { nowMs } from '../api/clock.ts'
 import { useLoaded } from '../api/loaded.ts'
-import { isMember } from '../api/session.ts'
+import { isMember, may } from '../api/session.ts'
 import { useKeys, useModels } from '../keys/data.ts'
+import { toQuery } from '../overview/range.ts'
 import { toGiven } from '../reports/filters.ts'
 import { useTeams } from '../teams/data.ts'
 import { Button, Icon } from '../ui/controls.tsx'
@@ -23,6 +26,7 @@ import {
   STATES,
   spanOf,
   toCustom,
+  toHourOfId,
   toInputTime,
   toPeriod,
   toPeriodText,
@@ -94,12 +98,19 @@ function Found({ id }: { id: string }) {
   }, [data])
   if (problem === null) return <span class="dim">Searching…</span>
   if (problem.kind !== 'request_not_found') return <Problem of={problem} retry={reload} />
+  const sinceMs = may('viewer') ? toHourOfId(id, nowMs.value) : null
   return (
     <div class="problem" role="alert">
       <Icon name="warning" />
       <p>
         {problem.message} Requests that were refused before a model was called, such as for a wrong key, model, or a
-        spent budget, are only counted: open their <a href={toHref('/keys')}>key</a> to see why.
+        spent budget, have no entry and are only counted. See{' '}
+        {sinceMs !== null && (
+          <>
+            <a href={toHref(`/${withQuery('', toQuery(sinceMs, sinceMs + HOUR_MS))}`)}>refusals of its hour</a> or{' '}
+          </>
+        )}
+        <a href={toHref('/keys?state=refused')}>keys with refused requests</a>.
       </p>
     </div>
   )

@@ -1,11 +1,12 @@
 /** Labels, filters, and call bars of requests. */
 
 import type { ChargeDocument } from '../../documents/request.ts'
+import { timeOfId } from '../../domain/id.ts'
 import { keysOf } from '../../domain/json.ts'
 import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
 import type { Fault } from '../../domain/request-errors.ts'
 import { capitalize } from '../../domain/text.ts'
-import { toPastMs } from '../../domain/time.ts'
+import { HOUR_MS, hourOf, toPastMs } from '../../domain/time.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toExactCount, toMoment, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -108,6 +109,13 @@ export function toExampleModel(models: readonly { slug: string; is_ready: boolea
 export function toEachText(kind: string, usd: string): string {
   if (kind === 'request' || kind === 'web_searches') return `$${usd}`
   return kind === 'compute_ms' ? `$${usd} per second` : `${toPerMillion(usd)} per million`
+}
+
+/** When a request with this ID began; null if it isn't an ID of Tollgate's, such as an upstream's. */
+export function toHourOfId(id: string, nowMs: number): number | null {
+  const [hex = ''] = /[0-9a-f]{32}$/.exec(id) ?? []
+  const ms = timeOfId(hex)
+  return ms > 0 && ms < nowMs + HOUR_MS ? hourOf(ms) : null
 }
 
 interface Failed {

@@ -15,7 +15,7 @@ import {
   StandingMark,
   toBudgetShare,
 } from '../keys/facts.tsx'
-import { SettableFields } from '../keys/fields.tsx'
+import { SettableFields, useChoicesRead } from '../keys/fields.tsx'
 import { KEY_GROUPS, TEAM_FORM, type Values } from '../keys/values.ts'
 import { useTeamWarnings } from '../keys/warn.ts'
 import { toShortLimits, toShortModels } from '../keys/words.ts'
@@ -216,8 +216,17 @@ function Keys({ of: team }: { of: TeamDocument & { keys: readonly KeyDocument[] 
   )
 }
 
+export const NewTeamPage = () =>
+  useChoicesRead() ? (
+    <NewTeam />
+  ) : (
+    <Page title="New team" above={<a href={toHref('/teams')}>Teams</a>}>
+      <FactsRoom />
+    </Page>
+  )
+
 /** Only the name is required. */
-export function NewTeamPage() {
+function NewTeam() {
   const form = useForm(TEAM_FORM.empty, async (values) => {
     const { id, name } = await makeTeam(values)
     tell(`Created team ${name}.`)
