@@ -15,7 +15,7 @@ import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
-import { type AdminDeps, type Asker, type Reports, toUsageRows } from './deps.ts'
+import { type AdminDeps, type Asker, type Reports, toUsage, type toUsageRows } from './deps.ts'
 import { toOwn } from './keys.ts'
 
 /** Reports are shared by all who ask. */
@@ -42,21 +42,23 @@ export function attentionController(deps: AdminDeps) {
   const usageOf = createShared(USAGE_MS, now, async (asker: Asker) => {
     const of = async (by: 'hour' | 'day' | 'model', sinceMs: number) => {
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
-      return toUsageRows(await reports.usage(asker, options))
+      return toUsage(await reports.usage(asker, options))
     }
     const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
     // The days last, so that they include what the hours do.
-    const recent = (await of('hour', thisMs - HOUR_MS)).map((row) => toHour(Number(row.hour_ms), row))
+    const recent = (await of('hour', thisMs - HOUR_MS)).usage.map((row) => toHour(Number(row.hour_ms), row))
     const [days, models] = await Promise.all([of('day', weekMs), of('model', thisMs - DAY_MS)])
-    const week = days.map((row) => toHour(weekMs, row))
+    const week = days.usage.map((row) => toHour(weekMs, row))
     const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
     const before = (name: 'requests' | 'failed') => sum(week, name) - sum(recent, name)
     return {
       hours: [{ ms: weekMs, requests: before('requests'), failed: before('failed') }, ...recent],
-      unpriced: models
-        .map(({ model, unpriced }) => ({ model: String(model), requests: Number(unpriced) }))
-        .filter(({ requests }) => requests > 0)
-        .sort((a, b) => b.requests - a.requests),
+      unpriced: [
+        ...models.usage
+          .map(({ model, unpriced }) => ({ model: String(model), requests: Number(unpriced) }))
+          .sort((a, b) => b.requests - a.requests),
+        { model: null, requests: Number(models.other?.unpriced ?? 0) },
+      ].filter(({ requests }) => requests > 0),
     }
   })
 

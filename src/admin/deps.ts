@@ -166,8 +166,8 @@ export interface Reports {
   audit(asker: Asker, options: AuditOptions): Promise<Json<AuditPageDocument>>
 }
 
-export const toUsageRows = (json: Json<UsageDocument>) =>
-  (JSON.parse(json) as { usage: Readonly<Record<string, string | number | null>>[] }).usage
+export const toUsage = (json: Json<UsageDocument>) => JSON.parse(json) as UsageDocument
+export const toUsageRows = (json: Json<UsageDocument>) => toUsage(json).usage
 
 /** Response with a JSON document; typed as the document for the client. */
 export const toAnswer = <Document>(json: Json<Document>) =>

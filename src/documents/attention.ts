@@ -71,8 +71,8 @@ export interface Seen {
   hours: readonly Hour[] | null
   /** Of this hour and the one before, by key and code. */
   refused: readonly Refused[] | null
-  /** Requests of the last day by model. */
-  unpriced: readonly { model: string; requests: number }[] | null
+  /** Requests of the last day by model; null: all others. */
+  unpriced: readonly { model: string | null; requests: number }[] | null
   /** Names of settings that a restart changes. */
   pending: readonly string[]
 }
@@ -347,12 +347,14 @@ function findRefusals({ refused, nowMs }: Seen): Found[] {
 
 function findUnpriced({ unpriced }: Seen): Found[] {
   return (unpriced ?? []).map(({ model, requests }) => {
+    const message = `${count(requests, 'request')} to ${model ?? 'other models'} in the last day had usage without a price, so the cost is too low.`
+    const shown = { severity: 'warning', message, since_ms: null } as const
+    if (model === null)
+      return { ...shown, subject: null, action: toView('View models', '/models', 'tollgate models list') }
     const path = `/models?model=${encodeURIComponent(model)}`
     return {
-      severity: 'warning',
-      message: `${count(requests, 'request')} to ${model} in the last day had usage without a price, so the cost is too low.`,
+      ...shown,
       subject: { type: 'model', id: model, name: model },
-      since_ms: null,
       action: {
         ...toAction('Set price', `${path}&edit=prompt`, 'editor', `tollgate models show ${model}`),
         view: { label: 'View model', path },

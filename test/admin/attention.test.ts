@@ -1,6 +1,6 @@
 /** What needs attention, over the admin API. */
 import { expect, test } from 'bun:test'
-import { DAY_MS, dayOf, hourOf } from '../../src/domain/time.ts'
+import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../../src/domain/time.ts'
 import { createKey, createTeam } from '../../src/keys/service.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
@@ -42,6 +42,19 @@ test('members see only budgets of their own keys and of their team', async () =>
       action: { label: 'View team', path: '/team' },
     },
   ])
+})
+
+test('usage without a price counts whole, however many models have it', async () => {
+  const owner = await fixture.signIn('owner')
+  const models = JSON.stringify(Array.from({ length: 20_005 }, (_, at) => `acme/${at}`))
+  fixture.folder.database.run(
+    `INSERT INTO usage_hourly (hour_ms, key_id, model, upstream, requests, unpriced)
+     SELECT ?, 'k', value, 'acme', 2, 1 FROM json_each(?)`,
+    [dayOf(HOUR) - HOUR_MS, models],
+  )
+  const { findings, more } = (await owner.ask('GET', '/attention')).body
+  expect(findings).toMatchObject(Array.from({ length: 5 }, () => ({ kind: 'unpriced', severity: 'warning' })))
+  expect(more).toEqual([{ kind: 'unpriced', count: 20_000 - 5 + 1 }])
 })
 
 test('errors above normal are compared with the week before, also in the first hour of a day', async () => {

@@ -130,9 +130,14 @@ test.each([
 })
 
 test('usage without a price, and settings that wait for a restart', () => {
-  expect(find({ unpriced: [{ model: 'a/b', requests: 3 }], pending: ['retention'] })).toEqual([
+  const unpriced = [
+    { model: 'a/b', requests: 3 },
+    { model: null, requests: 7 },
+  ]
+  expect(find({ unpriced, pending: ['retention'] })).toEqual([
     ['unpriced warning', expect.stringMatching(/^3 requests to a\/b /), 'Set price', '/models?model=a%2Fb&edit=prompt'],
     ['restart warning', expect.stringMatching(/: retention\.$/), 'View settings', '/settings'],
+    ['unpriced warning', expect.stringMatching(/^7 requests to other models /), 'View models', '/models'],
   ])
 })
 
