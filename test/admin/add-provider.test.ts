@@ -120,6 +120,14 @@ test("a preset's own variable of the server is used at the preset's own URL, and
   expect(moved.body.upstream.credential).toMatchObject({ variable: null, status: 'not_set' })
 })
 
+test('a list is not kept for a credential that has replaced the one it was read with', async () => {
+  await add({})
+  const list = () => owner.ask('GET', '/upstreams/openai/models')
+  expect((await list()).body.models).toHaveLength(3)
+  await owner.ask('PATCH', '/upstreams/openai', { body: { api_key: 'sk-wrong-0123456789' } })
+  expect((await list()).body.error.kind).toBe('list_failed')
+})
+
 test("an editor creates a model from an upstream's list, under a free name", async () => {
   await add({})
   const editor = await fixture.signIn('editor')
