@@ -83,8 +83,8 @@ export interface LiveRequests {
   follow(asker: LastingAsker, filter: RequestFilter, isLetIn: () => Promise<boolean>): Response | null
   /** For the operator's commands, with a higher rate. */
   followByCommand(filter: RequestFilter, signal: AbortSignal): Response | null
-  /** Disables the idle timeout of a connection. */
-  keepOpen(request: Request): void
+  /** Disables the idle timeout of a connection, or enables it again. */
+  keepOpen(request: Request, isKept?: boolean): void
 }
 
 export interface Serving {

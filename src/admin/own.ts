@@ -87,6 +87,7 @@ export function ownController(deps: AdminDeps) {
         const nowMs = now()
         return exportCsv({
           ...{ asker: toOwnAsker(asker, principal), nowMs, read: reports.requestsCsv },
+          keepOpen: (isKept) => live.keepOpen(request, isKept),
           wanted: toWantedCsv(request, query, asker, nowMs),
           isLetIn: () => isStillLetIn(request, 'member', deps),
         })

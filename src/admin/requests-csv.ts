@@ -18,13 +18,15 @@ export interface CsvExport {
   read(asker: Asker, wanted: WantedPage): Promise<CsvPage>
   /** Checked before each page. */
   isLetIn(): Promise<boolean>
+  /** Disables the idle timeout of its connection, or enables it again. */
+  keepOpen(isKept: boolean): void
 }
 
 export function createCsvExports() {
   const running = new Map<string, number>()
 
   /** Waits for the first page, so that a refusal is a response of its own. Throws `too_many_exports`, and what `read` throws. */
-  return async ({ asker, wanted, nowMs, read, isLetIn }: CsvExport): Promise<Response> => {
+  return async ({ asker, wanted, nowMs, read, isLetIn, keepOpen }: CsvExport): Promise<Response> => {
     const mine = running.get(asker.id) ?? 0
     const all = [...running.values()].reduce((sum, one) => sum + one, 0)
     if (mine >= MAX.each || all >= MAX.all)
@@ -38,7 +40,7 @@ export function createCsvExports() {
     const pages = toPages(wanted, (page) => read(asker, page), isLetIn)
     try {
       const first = await pages.next()
-      return toResponse(`${toCsvHeadings()}${first.value ?? ''}`, pages, leave, nowMs)
+      return toResponse(`${toCsvHeadings()}${first.value ?? ''}`, pages, leave, keepOpen, nowMs)
     } catch (error) {
       leave()
       throw error
@@ -66,7 +68,13 @@ async function* toPages(
   }
 }
 
-function toResponse(first: string, rest: AsyncGenerator<string, void>, leave: () => void, nowMs: number): Response {
+function toResponse(
+  first: string,
+  rest: AsyncGenerator<string, void>,
+  leave: () => void,
+  keepOpen: CsvExport['keepOpen'],
+  nowMs: number,
+): Response {
   const encoder = new TextEncoder()
   let text: string | null = first
   const end = () => {
@@ -76,6 +84,8 @@ function toResponse(first: string, rest: AsyncGenerator<string, void>, leave: ()
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        // Pages without a match send nothing. Only a client that doesn't read is idle.
+        keepOpen(true)
         try {
           text ??= (await rest.next()).value ?? null
           if (text === null) {
@@ -88,6 +98,8 @@ function toResponse(first: string, rest: AsyncGenerator<string, void>, leave: ()
           end()
           // Breaks the transfer, so that half a file doesn't pass for a whole one.
           controller.error(error)
+        } finally {
+          keepOpen(false)
         }
       },
       async cancel() {

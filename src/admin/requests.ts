@@ -88,7 +88,7 @@ export function requestsController(deps: AdminDeps) {
       async ({ request, asker, query }) => {
         const nowMs = now()
         return exportCsv({
-          ...{ asker, nowMs, read: reports.requestsCsv },
+          ...{ asker, nowMs, read: reports.requestsCsv, keepOpen: (isKept) => live.keepOpen(request, isKept) },
           wanted: await withOwner(toWantedCsv(request, query, asker, nowMs), identity),
           isLetIn: () => isStillLetIn(request, 'viewer', deps),
         })

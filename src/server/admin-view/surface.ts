@@ -9,6 +9,7 @@ import { type IpRange, isIn, toIp, toIpText } from '../../domain/ip.ts'
 import { once } from '../../domain/once.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { createIpOf } from '../../http/client-ip.ts'
+import { IDLE_SECONDS } from '../../http/endpoints.ts'
 import type { Listener } from '../../http/instance.ts'
 import { createAttempts } from '../../identity/attempts.ts'
 import type { OidcSettings } from '../../identity/oidc.ts'
@@ -75,8 +76,8 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   const live = {
     follow: liveRequests.follow,
     followByCommand: liveRequests.followByCommand,
-    keepOpen(request: Request) {
-      if (!ofOperator.has(request)) listener?.server?.timeout(request, 0)
+    keepOpen(request: Request, isKept = true) {
+      if (!ofOperator.has(request)) listener?.server?.timeout(request, isKept ? 0 : IDLE_SECONDS)
     },
   }
   const made = once(async (): Promise<Admin & { close(): void }> => {
