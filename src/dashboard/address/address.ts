@@ -77,7 +77,9 @@ export function followLinks(): void {
     const isOurs = link.origin === location.origin && (link.pathname === ROOT || link.pathname.startsWith(`${ROOT}/`))
     if (!isOurs || link.target !== '' || link.download !== '' || link.pathname.startsWith(`${ROOT}/api/`)) return
     event.preventDefault()
-    if (link.href === location.href) return
+    // "Skip to content" leads to a part of this page.
+    if (link.pathname + link.search === location.pathname + location.search)
+      return document.getElementById(link.hash.slice(1))?.focus()
     leave(() => {
       history.pushState(null, '', link.href)
       address.value = read()

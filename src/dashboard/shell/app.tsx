@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { address, leaving, toHref } from '../address/address.ts'
+import { address, leave, leaving, toHref } from '../address/address.ts'
 import { matchPath } from '../address/match.ts'
 import { isConnected, isOutdated, lookForUpdate, returns } from '../api/connection.ts'
 import { toRefusal } from '../api/loaded.ts'
@@ -254,9 +254,9 @@ const THEME_WORDS = { auto: 'system', light: 'light', dark: 'dark' } satisfies R
 function Account() {
   const { value } = session
   if (value.state !== 'in') return null
-  const leave = () => {
+  const end = () => {
     closeMore()
-    signOut().catch((error: Error) => tell(error.message, 'bad'))
+    leave(() => void signOut().catch((error: Error) => tell(error.message, 'bad')))
   }
   return (
     <div class="account">
@@ -276,7 +276,7 @@ function Account() {
             isHelpOpen.value = true
           }}
         />
-        <Button kind="quiet" icon="leave" onClick={leave}>
+        <Button kind="quiet" icon="leave" onClick={end}>
           Sign out
         </Button>
       </div>

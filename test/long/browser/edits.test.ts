@@ -155,7 +155,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect((await readKey('dev')).concurrency).not.toBe(12)
   })
 
-  test('links, shortcuts, Back, and a reload ask before they discard a changed form', async () => {
+  test('links, shortcuts, Sign out, Back, and a reload ask before they discard a changed form', async () => {
     const { page } = ann
     const question = page.getByRole('dialog', { name: 'Discard your changes?' })
     const name = page.getByLabel('Name', { exact: true })
@@ -165,6 +165,11 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'Cancel' }).click()
     await question.waitFor()
     await press(ann, 'Keep editing')
+    await press(ann, 'Sign out')
+    await question.waitFor()
+    await press(ann, 'Keep editing')
+    await page.getByRole('link', { name: 'Skip to content' }).press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('page')
     await page.goBack()
     await question.waitFor()
     await press(ann, 'Keep editing')
