@@ -4,7 +4,7 @@ import type { KeyDocument, TeamDocument } from '../../documents/key.ts'
 import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { toSpentTeams, toStanding, toTeamStanding } from '../../keys/standing.ts'
 import { named, open, setQuery, toHref, toHrefWith } from '../address/address.ts'
-import { may } from '../api/session.ts'
+import { may, ways } from '../api/session.ts'
 import { hasWords } from '../figures/figures.ts'
 import {
   BudgetCell,
@@ -66,6 +66,7 @@ const NoTeams = () => (
       The keys of a team share its limits, budget, and models, in addition to their own. Members create their keys
       within a team.
     </p>
+    <WhoInvites />
     {newTeam()}
     <p class="dim">Or from the command line:</p>
     <Code label="Command that creates a team" text="tollgate teams create --name research --budget 200/month" />
@@ -179,6 +180,19 @@ function Edit({ of, onDone }: { of: TeamDocument; onDone(): void }) {
   )
 }
 
+const WhoInvites = () =>
+  ways.value.includes('password') && (
+    <p class="dim">
+      {may('owner') ? (
+        <>
+          You invite members under <a href={toHref('/people')}>People</a>.
+        </>
+      ) : (
+        'Only owners can invite members. Ask one of them.'
+      )}
+    </p>
+  )
+
 /** Active keys, then the number of the others. */
 function Keys({ of: team }: { of: TeamDocument & { keys: readonly KeyDocument[] } }) {
   const { id, keys } = team
@@ -212,6 +226,7 @@ function Keys({ of: team }: { of: TeamDocument & { keys: readonly KeyDocument[] 
           </ButtonLink>
         </p>
       )}
+      <WhoInvites />
     </section>
   )
 }
