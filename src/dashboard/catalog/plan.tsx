@@ -168,7 +168,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
   const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>
   if (plan === null)
     return (
-      <Form key="form" of={form} submit="Preview changes" isUnsaved={isUnsaved} beside={cancel}>
+      <Form key="form" of={form} submit="Preview changes" isUnsaved={isUnsaved} otherActions={cancel}>
         {fields(form)}
       </Form>
     )
@@ -184,7 +184,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         submit={removes ? `${apply}: ${toPlanText(toCounts(foldRoutes(plan.changes)))}` : apply}
         kind={removes ? 'bad' : kind}
         isUnsaved={isUnsaved}
-        beside={<Button onClick={() => setPlan(null)}>Back</Button>}
+        otherActions={<Button onClick={() => setPlan(null)}>Back</Button>}
       >
         {null}
       </Form>

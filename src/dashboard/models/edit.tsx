@@ -202,7 +202,7 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
         ['own', 'Custom price'],
       ]}
     />
-    {form.values.value.price === 'own' && <PriceFields form={form} />}
+    <PriceFields form={form} isHidden={form.values.value.price !== 'own'} />
     <SwitchField of={form} name="enabled" label="Enabled" hint="Off: never used." />
   </>
 )
@@ -247,20 +247,32 @@ export function RemoveRoute({ of: { slug }, route, onClose }: { of: Model; route
   )
 }
 
-const PriceFields = <Values extends PriceValues & Record<string, string>>({ form }: { form: FormState<Values> }) => (
-  <fieldset>
+const toRoutePrice =
+  (name: keyof PriceValues) =>
+  (value: string, { price }: Readonly<Record<string, string>>) =>
+    price === 'own' && value !== '' ? `${PRICES[name].word} $${value}` : ''
+
+interface PriceFieldsProps<Values extends Record<string, string>> {
+  form: FormState<Values>
+  /** Of a route: hidden while it has the model's price, but named in a conflict with a route that has its own. */
+  isHidden?: boolean
+}
+
+const PriceFields = <Values extends PriceValues & Record<string, string>>(props: PriceFieldsProps<Values>) => (
+  <fieldset hidden={props.isHidden}>
     <legend>Prices per million tokens</legend>
     <div class="fields">
       {TYPED_PRICES.map((name) => (
         <TextField
           key={name}
-          of={form}
+          of={props.form}
           name={name}
           label={PRICES[name].word}
           before="$"
           inputMode="decimal"
           placeholder={name.startsWith('input_') ? 'same as input' : ''}
-          hint={toExactPrice(form.values.value[name])}
+          hint={toExactPrice(props.form.values.value[name])}
+          toText={props.isHidden === undefined ? undefined : toRoutePrice(name)}
         />
       ))}
     </div>

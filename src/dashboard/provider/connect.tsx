@@ -33,7 +33,7 @@ export function Connect({ provider, of: preset, initial }: ConnectProps) {
         of={kept}
         submit={isBusy.value ? 'Checking…' : 'Check and list models'}
         isUnsaved={false}
-        beside={
+        otherActions={
           <>
             {isUnchecked && (
               <Button onClick={() => skipCheck(toUpstream(values.value, preset))}>Continue without a check</Button>

@@ -26,7 +26,7 @@ export function PickModels({ provider }: { provider: string | null }) {
       of={form}
       submit={`Add ${upstream.id}${picks.size === 0 ? ' without models' : ` with ${count(picks.size, 'model')}`}`}
       isUnsaved={false}
-      beside={<a href={toHref(toStep(provider))}>Back</a>}
+      otherActions={<a href={toHref(toStep(provider))}>Back</a>}
     >
       {notes.map((note) => (
         <p key={note}>{note}</p>

@@ -1,5 +1,6 @@
 /** Data of the settings pages. */
 import { api, ask, ifMatch } from '../api/client.ts'
+import { nowMs } from '../api/clock.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { type NEW_EXPIRY, toExpiry } from '../keys/values.ts'
@@ -50,7 +51,7 @@ export type Token = NonNullable<ReturnType<typeof useTokens>['data']>[number]
 
 /** The result has the secret, which no later response has. */
 export function makeToken({ name, scope, ...ends }: typeof NEW_EXPIRY & { name: string; scope: string }) {
-  const expiresMs = toExpiry(ends, Date.now()) ?? null
+  const expiresMs = toExpiry(ends, nowMs.value) ?? null
   const body = { name: name.trim(), scope: scope === 'write' ? ('write' as const) : ('read' as const) }
   return change(ask(api.tokens.post({ ...body, expires_ms: expiresMs })), 'tokens')
 }

@@ -116,7 +116,7 @@ function Edit({ of, onClose }: SettingDialogProps) {
         of={form}
         submit="Save"
         isReady={isChanged}
-        beside={
+        otherActions={
           stored !== null && (
             <Button kind="quiet" onClick={toDefault}>
               Reset to default

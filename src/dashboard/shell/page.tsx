@@ -70,7 +70,7 @@ export const FormPage = <Values extends Record<string, string>>({
 }: FormPageProps<Values>) => (
   <Page title={title} above={<a href={toHref(path)}>{listTitle}</a>}>
     <div class="panel narrow">
-      <Form of={form} submit={submit} warnings={warnings} beside={<a href={toHref(path)}>Cancel</a>}>
+      <Form of={form} submit={submit} warnings={warnings} otherActions={<a href={toHref(path)}>Cancel</a>}>
         {children}
       </Form>
     </div>

@@ -2,6 +2,7 @@
 import type { TeamDocument } from '../../documents/key.ts'
 import { toSpentTeams } from '../../keys/standing.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
+import { nowMs } from '../api/clock.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { TEAM_FORM, type Values } from '../keys/values.ts'
@@ -27,13 +28,13 @@ export const readTeam = (id: string) => ask(api.teams({ id }).get())
 
 export const useTeam = (id: string) => useLoaded(`teams/${id}`, () => readTeam(id), { everyMs: FRESH_MS })
 
-export const makeTeam = (values: Values) => change(ask(api.teams.post(TEAM_FORM.toBody(values, Date.now()))), 'teams')
+export const makeTeam = (values: Values) => change(ask(api.teams.post(TEAM_FORM.toBody(values, nowMs.value))), 'teams')
 
 /** @param before the team that the values are based on. */
 export function editTeam(before: TeamDocument, values: Values) {
   const { id, revision } = before
   return change(
-    ask(api.teams({ id }).patch(TEAM_FORM.toPatch(values, before, Date.now()), ifMatch(revision))),
+    ask(api.teams({ id }).patch(TEAM_FORM.toPatch(values, before, nowMs.value), ifMatch(revision))),
     'teams',
     'keys',
   )

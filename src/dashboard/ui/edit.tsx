@@ -143,7 +143,7 @@ const toText = ({ shown }: FormState<Values>, names: Group, values: Readonly<Val
   const texts = names.flatMap((name) => {
     const field = shown.get(name)
     const value = values[name]
-    return field === undefined || value === undefined ? [] : [field.toText(value)]
+    return field === undefined || value === undefined ? [] : [field.toText(value, values)]
   })
   return texts.filter(Boolean).join(', ') || 'empty'
 }

@@ -24,7 +24,8 @@ export interface FormState<Values extends Record<string, string>> {
 
 interface ShownField {
   label: string
-  toText(value: string): string
+  /** @param all the values that it is one of */
+  toText(value: string, all: Readonly<Record<string, string>>): string
 }
 
 /** Others may save again and again. */
@@ -121,7 +122,7 @@ export interface FieldWarning {
 const SETTLED_MS = 700
 
 /** Shows warnings once typing rests. @returns also whether all are shown by now; if not, it shows them. */
-function useWarnings(found: readonly FieldWarning[]): [shown: readonly FieldWarning[], show: () => boolean] {
+function useShownWarnings(found: readonly FieldWarning[]): [shown: readonly FieldWarning[], show: () => boolean] {
   const [shown, setShown] = useState(found)
   const text = JSON.stringify(found)
   const isShown = JSON.stringify(shown) === text
@@ -152,15 +153,16 @@ interface FormProps {
   isUnsaved?: boolean
   /** Of the current values; the user confirms them by sending. */
   warnings?: readonly FieldWarning[]
-  beside?: ComponentChildren
+  /** Next to the button that submits. */
+  otherActions?: ComponentChildren
   children: ComponentChildren
 }
 
 const NO_WARNINGS: readonly FieldWarning[] = []
 
 export function Form(props: FormProps) {
-  const { of, submit, kind = 'main', isReady = true, warnings: found = NO_WARNINGS, beside, children } = props
-  const [warnings, show] = useWarnings(found)
+  const { of, submit, kind = 'main', isReady = true, warnings: found = NO_WARNINGS, otherActions, children } = props
+  const [warnings, show] = useShownWarnings(found)
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
   const saved = useSignal(of.values.peek())
@@ -209,7 +211,7 @@ export function Form(props: FormProps) {
         <Button type="submit" kind={kind} aria-disabled={isBusy.value || !isReady} disabled={!isReady}>
           {warnings.length > 0 ? `${submit} anyway` : submit}
         </Button>
-        {beside}
+        {otherActions}
       </div>
     </form>
   )
@@ -280,6 +282,8 @@ type TextProps<Values extends Record<string, string>> = FieldProps<Values> & {
   /** Offered while typing; any other text is allowed. */
   suggestions?: readonly (readonly [value: string, text: string])[]
   lines?: number
+  /** In a conflict, if its label and value don't say enough. */
+  toText?: ShownField['toText'] | undefined
 }
 
 export function TextField<Values extends Record<string, string>>(props: TextProps<Values>) {
@@ -287,8 +291,10 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
   const { id, hintId, isWrong, refused, warned } = useField(name, wrong)
   of.shown?.set(name, {
     label,
-    toText: (value) =>
-      type === 'password' ? 'a new one' : value === '' ? (placeholder ?? '') : `${props.before ?? ''}${value}`,
+    toText:
+      props.toText ??
+      ((value) =>
+        type === 'password' ? 'a new one' : value === '' ? (placeholder ?? '') : `${props.before ?? ''}${value}`),
   })
   useEffect(() => {
     // Outside dialogs, browsers honor the attribute only once per page load.
@@ -408,7 +414,7 @@ export const EditForm = <Values extends Record<string, string>>(props: EditFormP
       of={of}
       submit="Save"
       warnings={warnings}
-      beside={
+      otherActions={
         <Button kind="quiet" onClick={onCancel}>
           Cancel
         </Button>
