@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
-import { type Colors, createEngine } from './engine.ts'
+import { type Colors, createEngine, type TextSize } from './engine.ts'
 
 export { hasNoBrowser, isFirefox } from './engine.ts'
 
@@ -29,6 +29,7 @@ interface VisitOptions {
   /** The name of this machine, where its address will not do. */
   host?: 'localhost'
   colours?: Colors
+  text?: TextSize
   /** CSS pixels; a phone has 390. */
   width?: number
   /** The origin of another site that is visited, too; what the browser complains of there is its own affair. */
@@ -92,12 +93,10 @@ export async function startBrowsing(
 async function visit(
   engine: ReturnType<typeof createEngine>,
   origin: string,
-  { colours = 'light', width = 1_280, elsewhere, outage, state }: VisitOptions = {},
+  { colours = 'light', text, width = 1_280, elsewhere, outage, state }: VisitOptions = {},
 ) {
-  const context = await engine.newContext(colours, {
-    viewport: { width, height: width < 500 ? 844 : 800 },
-    ...(state && { storageState: state }),
-  })
+  const viewport = { width, height: width < 500 ? 844 : 800 }
+  const context = await engine.newContext(colours, { viewport, ...(state && { storageState: state }) }, text)
   context.setDefaultTimeout(10_000)
   const page = await context.newPage()
   const complaints: string[] = []

@@ -22,13 +22,18 @@ if (hasNoBrowser)
 
 export type Colors = 'light' | 'dark'
 
-/** One browser, except that Firefox has a color scheme for all its pages: one of each there. */
+/** The browser's setting for the size of text. */
+export type TextSize = 'usual' | 'double'
+
+/** One browser for each size of text, and in Firefox for each color scheme, which all its pages share. */
 export function createEngine() {
-  const opened = new Map<Colors | null, Promise<Browser>>()
+  const opened = new Map<string, Promise<Browser>>()
   return {
-    newContext: async (colors: Colors, options: BrowserContextOptions) => {
-      const which = isFirefox ? colors : null
-      const browser = opened.getOrInsertComputed(which, () => (isFirefox ? launchFirefox(colors) : launchChromium()))
+    newContext: async (colors: Colors, options: BrowserContextOptions, text: TextSize = 'usual') => {
+      const which = isFirefox ? `${text} ${colors}` : text
+      const browser = opened.getOrInsertComputed(which, () =>
+        isFirefox ? launchFirefox(colors, text) : launchChromium(text),
+      )
       const own: BrowserContextOptions = isFirefox
         ? { colorScheme: null }
         : { colorScheme: colors, permissions: ['clipboard-read', 'clipboard-write'] }
@@ -40,14 +45,24 @@ export function createEngine() {
   }
 }
 
-const launchChromium = () => chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+const DOUBLE_PX = 32
 
-const launchFirefox = (colors: Colors) =>
+const launchChromium = (text: TextSize) =>
+  chromium.launch({
+    executablePath,
+    args: [
+      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+      ...(text === 'double' ? [`--blink-settings=defaultFontSize=${DOUBLE_PX}`] : []),
+    ],
+  })
+
+const launchFirefox = (colors: Colors, text: TextSize) =>
   firefox.launch({
     ...{ executablePath, channel: 'moz-firefox' },
     firefoxUserPrefs: {
       'layout.css.prefers-color-scheme.content-override': colors === 'dark' ? 0 : 1,
       // Clipboards are read without asking.
       'dom.events.testing.asyncClipboard': true,
+      ...(text === 'double' && { 'font.size.variable.x-western': DOUBLE_PX }),
     },
   })

@@ -5,6 +5,7 @@
 ;() => {
   const root = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body
   const found = []
+  const scale = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16
   const short = (text) => text.trim().replaceAll(/\s+/g, ' ').slice(0, 60)
   const nameOf = (element) => `${element.localName}${element.className ? `.${String(element.className).trim()}` : ''}`
   const isUnseen = (element) =>
@@ -45,7 +46,7 @@
     // The arrow of a select takes some of its room.
     const arrow = element.matches('select') ? 16 : 0
     // Zoomed in further, a list that opens has all of it.
-    if (!isTitled && innerWidth >= 390 && shown !== '' && widthOf(element, shown) > room - arrow + 1)
+    if (!isTitled && innerWidth >= 390 * scale && shown !== '' && widthOf(element, shown) > room - arrow + 1)
       found.push(`${nameOf(element)} cuts "${shown}"`)
   }
 

@@ -193,7 +193,7 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
 }
 
 /** Its field has no room for prices; those of the chosen model are below it. */
-const IS_NARROW = matchMedia('(max-width: 640px)')
+const IS_NARROW = matchMedia('(max-width: 40em)')
 
 interface FieldProps {
   /** Query parameter. */

@@ -146,7 +146,8 @@ const Charge = ({ of: request }: { of: ChargeDocument }) => (
 type Call = ChargeDocument['calls'][number]
 
 const Arithmetic = ({ of: call, isOne }: { of: Call; isOne: boolean }) => (
-  <div class="arithmetic">
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
+  <div class="arithmetic" tabIndex={0}>
     {!isOne && (
       <h3>
         Call {call.number}, {call.upstream}

@@ -1,6 +1,6 @@
 /**
  * Every page and drawer for each role, empty and with two months of data whose names are long, in light and dark: titled, accessible, without browser
- * errors; and whole, on screens from 1,600 px to a phone, and zoomed in to 200% and 400%.
+ * errors; and whole, on screens from 1,600 px to a phone, zoomed in to 200% and 400%, and at double size of text.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
@@ -130,9 +130,16 @@ const TIMEOUT_MS = 180_000
 /** The last three are 1,600 and 1,280 px zoomed in to 200%, and 1,280 px to 400%. */
 const WIDTHS = [1_600, 1_024, 390, 800, 640, 320]
 
-async function expectFit(page: Page, path: string): Promise<void> {
+const toPath = (pattern: string, ids: Scene['ids']) =>
+  pattern.replace(/:(\w+)|\{(\w+)\}/g, (_, a, b) => encodeURIComponent(ids[a ?? b] ?? ''))
+
+async function openRead(page: Page, url: string): Promise<void> {
+  await page.goto(url)
   await page.getByRole('heading', { level: 1 }).first().waitFor({ state: 'attached' })
   await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
+}
+
+async function expectFit(page: Page, path: string): Promise<void> {
   await page.waitForFunction(`document.title.includes(' · ')`).catch(() => {})
   const seen = { path, title: await page.title(), headings: await page.locator('h1').count() }
   expect(seen).toEqual({ path, title: expect.stringMatching(/^\S.* · Tollgate$/), headings: 1 })
@@ -158,6 +165,24 @@ describe.skipIf(hasNoBrowser)('every page', () => {
     await month?.browsing.close()
   })
 
+  test(
+    'is whole where the browser shows text at double size',
+    async () => {
+      const { browsing, states, ids } = month
+      const visit = await browsing.visit({ state: states.owner, text: 'double' })
+      const { page } = visit
+      for (const pattern of [...pathsOf('owner'), ...DRAWERS.owner]) {
+        await page.setViewportSize({ width: 1_280, height: 800 })
+        await openRead(page, `${browsing.origin}/admin${toPath(pattern, ids)}`)
+        await expectWhole(page)
+        await page.setViewportSize({ width: 390, height: 844 })
+        await expectWhole(page)
+      }
+      await visit.close()
+    },
+    TIMEOUT_MS,
+  )
+
   test.each([
     ['owner', 'two months'],
     ['editor', 'two months'],
@@ -172,10 +197,10 @@ describe.skipIf(hasNoBrowser)('every page', () => {
       const visit = await browsing.visit({ state: states[role] })
       const { page } = visit
       for (const pattern of [...pathsOf(role), ...DRAWERS[role]]) {
-        const path = pattern.replace(/:(\w+)|\{(\w+)\}/g, (_, a, b) => encodeURIComponent(ids[a ?? b] ?? ''))
+        const path = toPath(pattern, ids)
         await page.setViewportSize({ width: 1_280, height: 800 })
         await page.emulateMedia({ colorScheme: 'light' })
-        await page.goto(`${browsing.origin}/admin${path}`)
+        await openRead(page, `${browsing.origin}/admin${path}`)
         await expectFit(page, path)
         // An editor and a viewer see what an owner sees, or less of it.
         const isSeen = role === 'owner' || role === 'member'
