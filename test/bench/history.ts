@@ -3,6 +3,7 @@
 import type { Database } from 'bun:sqlite'
 import { USUAL_TERMS } from '../../src/domain/call-counts.ts'
 import { mintId } from '../../src/domain/id.ts'
+import { HOUR_MS, hourOf } from '../../src/domain/time.ts'
 import { decideKey } from '../../src/keys/service.ts'
 import { openMark } from '../../src/ledger/mark.ts'
 import type { KeyWrite } from '../../src/store/config-store.ts'
@@ -13,6 +14,7 @@ import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { countRequests } from '../../src/store/sqlite/ledger-reader.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
+import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { createPicker } from '../support/random.ts'
 import { MODEL } from './tollgate.ts'
 
@@ -35,6 +37,7 @@ export async function writeHistory(dataFolder: string, { requests, keys }: Histo
   try {
     const ids = await createKeys(database, keys, nowMs - DAYS_MS)
     writeRequests(database, requests, ids, nowMs)
+    writeRefusals(database, ids, nowMs)
     openMark(dataFolder, countRequests(database)).close()
     checkpointHere(database)
   } finally {
@@ -70,6 +73,21 @@ function writeRequests(database: Database, count: number, keyIds: readonly strin
   }
 }
 
+/** Of each key in every fifth hour. */
+function writeRefusals(database: Database, keyIds: readonly string[], nowMs: number): void {
+  const writer = createRefusalWriter(database)
+  const pick = createPicker(2)
+  for (let hourMs = hourOf(nowMs - DAYS_MS); hourMs < nowMs - HOUR_MS; hourMs += HOUR_MS) {
+    const refused = keyIds.filter(() => pick(5) === 0)
+    writer.add(
+      refused.map((keyId) => ({
+        ...{ hourMs, keyId, teamId: '', code: 'request_limit', refused: 1 + pick(50) },
+        lastMs: hourMs + pick(HOUR_MS),
+      })),
+    )
+  }
+}
+
 function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (below: number) => number): SettledRow {
   const [prompt, completion] = [200 + pick(20_000), 1 + pick(2_000)]
   const isFailed = pick(50) === 0
@@ -89,7 +107,7 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     reservedCompletionTokens: 4_096,
     reservedNanoUsd: 3_000_000,
     priceId,
-    user: null,
+    user: pick(4) === 0 ? `user ${pick(500)}` : null,
     status: isFailed ? 'failed' : 'ok',
     httpStatus: isFailed ? 502 : 200,
     errorCode: isFailed ? 'upstream_error' : null,
