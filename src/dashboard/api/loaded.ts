@@ -17,9 +17,11 @@ interface Entry {
   data: Signal<unknown>
   problem: Signal<Refusal | null>
   load: () => Promise<unknown>
-  /** Number of the latest request; responses to older ones are dropped. */
+  /** Number of the latest request; responses to older ones are dropped if there is any data. */
   asked: number
   isLoading: boolean
+  /** True once its user has signed out. */
+  isDropped: boolean
   /** 0 before the first response. */
   answeredMs: number
   /** Number of mounted components that use it. */
@@ -36,7 +38,7 @@ const kept = new Map<string, Entry>()
 function entryOf(name: string): Entry {
   const entry = kept.get(name) ?? {
     ...{ data: signal(null), problem: signal(null), load: async () => null },
-    ...{ asked: 0, isLoading: false, answeredMs: 0, shown: 0 },
+    ...{ asked: 0, isLoading: false, isDropped: false, answeredMs: 0, shown: 0 },
   }
   kept.delete(name)
   kept.set(name, entry)
@@ -54,11 +56,12 @@ async function reload(entry: Entry): Promise<void> {
   entry.isLoading = true
   try {
     const data = await entry.load()
-    if (asked !== entry.asked) return
+    // At first anything is better than waiting for the newer one.
+    if (entry.isDropped || (asked !== entry.asked && entry.data.value !== null)) return
     entry.data.value = data
     entry.problem.value = null
   } catch (error) {
-    if (asked !== entry.asked) return
+    if (entry.isDropped || asked !== entry.asked) return
     const problem = toRefusal(error)
     // The page says it once, keeps what it has, and reads again afterwards.
     entry.problem.value = isPassing(problem) && entry.data.value !== null ? null : problem
@@ -147,6 +150,6 @@ effect(() => {
 /** The next user must not see this user's data. */
 effect(() => {
   if (session.value.state !== 'out') return
-  for (const entry of kept.values()) entry.asked++
+  for (const entry of kept.values()) entry.isDropped = true
   kept.clear()
 })

@@ -1,11 +1,13 @@
-/** The overview's data: headline figures and main charts first, the rest after them. */
+/** The overview's data: headline figures and main charts first, in no more requests than a browser makes at once; then the rest. */
 
 import { keysOf } from '../../domain/json.ts'
 import { BREAKDOWNS, FAILURE_FILTERS, REPORT_PARAMETERS } from '../../domain/report-filters.ts'
 import { toUsageFigures } from '../../domain/usage-figures.ts'
 import { api, ask } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
+import { useKeys } from '../keys/data.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
+import { useTeams } from '../teams/data.ts'
 import {
   byOwner,
   toBreakdown,
@@ -50,12 +52,12 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
   const range = toRange(wanted, Date.now())
   const where = { ...toGiven(filters), ...toSpan(range) }
   const report = (by: string, limit = MAX_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
-  const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, standing] = await Promise.all([
+  const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, { upstreams }] = await Promise.all([
     readSpend({ filters, range }, { by: `${range.by},model`, limit: MAX_ROWS }),
     report(range.by),
     report('model', MAX_MODELS, { ...where, ...toSpan(range.before) }),
     ask(api.failures.get({ query: { ...where, step: range.by } })),
-    readStanding(),
+    ask(api.upstreams.get()),
   ])
   const columns = toColumns(usage, range)
   return {
@@ -64,20 +66,21 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
     culprit: toCulprit('model', costs.usage, earlier.usage),
     costs: toCosts(costs.usage, range),
     failures: toFailures(failures, columns, range, knownFromMs),
-    ...standing,
+    upstreams: upstreams.filter(({ enabled }) => enabled),
   }
 }
 
 /** Current state, independent of the range. */
-async function readStanding() {
-  const [{ keys }, { teams }, { upstreams }, { audit }] = await Promise.all([
-    ask(api.keys.get()),
-    ask(api.teams.get()),
-    ask(api.upstreams.get()),
-    ask(api.audit.get({ query: { limit: FEW } })),
-  ])
-  return { keys, teams, upstreams: upstreams.filter(({ enabled }) => enabled), audit }
+export function useStanding() {
+  const keys = useKeys(FRESH_MS)
+  const teams = useTeams()
+  const changes = useLoaded('audit?few', async () => (await ask(api.audit.get({ query: { limit: FEW } }))).audit, {
+    everyMs: FRESH_MS,
+  })
+  return { keys, teams, changes }
 }
+
+export type Standing = ReturnType<typeof useStanding>
 
 const useOfRange = <T>(what: string, { range, filters }: Overview, read: () => Promise<T>, everyMs?: number) =>
   useLoaded(
@@ -106,12 +109,13 @@ export type Group = keyof typeof GROUPS
 export const toGroup = (text: string | null): Group => keysOf(GROUPS).find((name) => name === text) ?? 'model'
 
 async function readBreakdown(by: Group, overview: Overview) {
-  const { filters, range, keys } = overview
+  const { filters, range } = overview
   const isOwner = by === 'owner'
   const query = { by: isOwner ? 'key' : by, limit: isOwner ? MAX_ROWS : MAX_GROUPS }
-  const [{ usage }, before] = await Promise.all([
+  const [{ usage }, before, { keys }] = await Promise.all([
     ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(range), ...query, figures: 'sums' } })),
     readSpend(overview, query, range.before),
+    isOwner ? ask(api.keys.get()) : { keys: [] },
   ])
   return isOwner
     ? toBreakdown(by, byOwner(usage, keys), byOwner(before.usage, keys))

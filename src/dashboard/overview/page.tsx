@@ -3,17 +3,16 @@
 import type { ComponentChildren } from 'preact'
 import { USAGE_FIGURE_NAMES } from '../../domain/usage-figures.ts'
 import { query, toHrefWith } from '../address/address.ts'
-import { useNewest } from '../api/loaded.ts'
+import { useLoaded, useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
 import { Narrow } from '../reports/narrow.tsx'
 import { Page } from '../shell/page.tsx'
-import { StartPage } from '../start/page.tsx'
 import { Empty, FigureRoom, PageRoom, Problem, Unread } from '../ui/notice.tsx'
 import { Attention, useAttentionRead } from './attention.tsx'
 import { Breakdown } from './breakdown.tsx'
 import { CostChart, FailedChart, LatencyChart } from './charts.tsx'
-import { FILTERS, type Overview, useHasRequests, useMarks, useOverview } from './data.ts'
+import { FILTERS, type Overview, type Standing, useHasRequests, useMarks, useOverview, useStanding } from './data.ts'
 import { Budgets, Changed, Headline, HeatStrip, Refusals, WhatChanged } from './panels.tsx'
 import { CustomRange, Ranges } from './period.tsx'
 import { toWanted, type Wanted } from './range.ts'
@@ -22,19 +21,22 @@ export function OverviewPage() {
   const wanted = toWanted(query.value, Date.now())
   const filters = toFilters(FILTERS, query.value)
   const overview = useOverview(wanted, filters)
+  const standing = useStanding()
   // An explicit range is shown even if it is empty.
   const isExplicit = query.value.has('range') || query.value.has('from')
   const isEmpty = overview.data?.now.requests === 0
-  const shown = <Shown wanted={wanted} filters={filters} overview={overview} />
+  const shown = <Shown {...{ wanted, filters, overview, standing }} />
   return isEmpty && !isExplicit ? <StartUnlessUsed>{shown}</StartUnlessUsed> : shown
 }
 
 /** Before the first request there is nothing to show. */
 function StartUnlessUsed({ children }: { children: ComponentChildren }) {
   const { data: hasRequests, problem, reload } = useHasRequests()
+  const start = useStart()
   if (hasRequests) return children
   if (problem) return <Problem of={problem} retry={reload} />
-  if (hasRequests === false) return <StartPage />
+  if (start.problem) return <Problem of={start.problem} retry={() => location.reload()} />
+  if (hasRequests === false && start.data !== null) return <start.data.StartPage />
   return (
     <PageRoom>
       <OverviewRoom />
@@ -42,13 +44,17 @@ function StartUnlessUsed({ children }: { children: ComponentChildren }) {
   )
 }
 
+/** Most servers have requests, and their pages don't load this. */
+const useStart = () => useLoaded('start page', () => import('../start/page.tsx'))
+
 interface ShownProps {
   wanted: Wanted
   filters: Overview['filters']
   overview: ReturnType<typeof useOverview>
+  standing: Standing
 }
 
-function Shown({ wanted, filters, overview: { data, problem, reload } }: ShownProps) {
+function Shown({ wanted, filters, overview: { data, problem, reload }, standing }: ShownProps) {
   const isRead = useAttentionRead()
   const newest = useNewest(data)
   const shown = isRead ? newest : null
@@ -61,7 +67,7 @@ function Shown({ wanted, filters, overview: { data, problem, reload } }: ShownPr
       {shown !== null && (
         <div class="overview" aria-busy={data === null}>
           {wanted.name === 'custom' && <CustomRange of={wanted} />}
-          <OverviewFilters of={{ ...shown, filters }} />
+          <OverviewFilters {...{ filters, standing }} />
           <WhatChanged of={shown} />
           <Headline of={shown} />
           {shown.now.requests > 0 && <Breakdown of={shown} />}
@@ -83,8 +89,8 @@ function Shown({ wanted, filters, overview: { data, problem, reload } }: ShownPr
               )}
             </div>
             <div class="overview-column">
-              <Budgets of={shown} />
-              <Changed of={shown} />
+              <Budgets of={standing} />
+              <Changed of={standing} />
               <Refusals of={shown} />
             </div>
           </div>
@@ -108,16 +114,17 @@ function Charts({ of }: { of: Overview }) {
   )
 }
 
-function OverviewFilters({ of: { filters, keys, teams } }: { of: Overview }) {
+function OverviewFilters({ filters, standing: { keys, teams } }: Pick<ShownProps, 'filters' | 'standing'>) {
   const models = useModels().data ?? []
-  const named = (rows: readonly { id: string; name: string }[]) => rows.map(({ id, name }) => [id, name] as const)
+  const named = (rows: readonly { id: string; name: string }[] | null) =>
+    (rows ?? []).map(({ id, name }) => [id, name] as const)
   return (
     <Narrow
       of={filters}
       offered={[
-        ['key', named(keys)],
+        ['key', named(keys.data)],
         ['model', models.map(({ slug }) => [slug, slug] as const)],
-        ...(teams.length > 0 ? [['team', named(teams)] as const] : []),
+        ...(teams.data?.length === 0 ? [] : [['team', named(teams.data)] as const]),
       ]}
       all={Object.values(filters).every((value) => value === '') ? null : toHrefWith(NO_FILTERS)}
     />

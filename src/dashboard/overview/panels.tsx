@@ -15,7 +15,8 @@ import { BudgetCell } from '../keys/facts.tsx'
 import { toRequests } from '../reports/narrow.tsx'
 import { Icon, Id } from '../ui/controls.tsx'
 import { Count, Figure, Latency, Money, None, Percent, When } from '../ui/figure.tsx'
-import { type Overview, useCulpritKey, useHeat, useRefusals } from './data.ts'
+import { Unread } from '../ui/notice.tsx'
+import { type Overview, type Standing, useCulpritKey, useHeat, useRefusals } from './data.ts'
 import { byUse, HEAT_DAYS, toBusiest, toPointsDelta, toShade, toTimeDelta } from './figures.ts'
 import { toQuery, toSpan } from './range.ts'
 
@@ -246,11 +247,25 @@ export function Refusals({ of }: { of: Overview }) {
 
 const MAX_HIT = 3
 
-export function Budgets({ of: { keys, teams } }: { of: Overview }) {
-  const ofKeys = keys
+const LinesRoom = () => <div class="room-of-lines" />
+
+export function Budgets({ of: { keys, teams } }: { of: Standing }) {
+  if (keys.data === null || teams.data === null)
+    return (
+      <Panel title="Budgets">
+        <Unread
+          of={null}
+          problem={keys.problem ?? teams.problem}
+          retry={() => void Promise.all([keys.reload(), teams.reload()])}
+        >
+          <LinesRoom />
+        </Unread>
+      </Panel>
+    )
+  const ofKeys = keys.data
     .filter(({ status }) => status === 'active')
     .map((key) => ({ ...key, href: toHref(`/keys?key=${key.id}`), kind: 'key' }))
-  const ofTeams = teams.map((team) => ({ ...team, href: toHref(`/teams?team=${team.id}`), kind: 'team' }))
+  const ofTeams = teams.data.map((team) => ({ ...team, href: toHref(`/teams?team=${team.id}`), kind: 'team' }))
   const all = byUse([...ofTeams, ...ofKeys])
   return (
     <Panel title="Budgets">
@@ -280,11 +295,16 @@ function toForecastText(forecast: Forecast | null, now: number): string | null {
     : `Runs out ${toDay(emptyMs, now, 'UTC')} at this rate`
 }
 
-export const Changed = ({ of: { audit } }: { of: Overview }) => (
+export const Changed = ({ of: { changes } }: { of: Standing }) => (
   <Panel title="Recent changes">
-    {audit.length === 0 && <p class="dim">No changes yet. Edits to keys, the catalog, and settings appear here.</p>}
+    <Unread of={changes.data} problem={changes.problem} retry={changes.reload}>
+      <LinesRoom />
+    </Unread>
+    {changes.data?.length === 0 && (
+      <p class="dim">No changes yet. Edits to keys, the catalog, and settings appear here.</p>
+    )}
     <ul class="lines">
-      {audit.slice(0, MAX).map((entry) => (
+      {changes.data?.slice(0, MAX).map((entry) => (
         <li key={entry.id}>
           <span>
             {toActor(entry)} {toDeed(entry)} <ChangedThing of={entry} />
@@ -295,7 +315,7 @@ export const Changed = ({ of: { audit } }: { of: Overview }) => (
         </li>
       ))}
     </ul>
-    {audit.length > 0 && <a href={toHref('/audit')}>Audit log</a>}
+    {changes.data !== null && changes.data.length > 0 && <a href={toHref('/audit')}>Audit log</a>}
   </Panel>
 )
 

@@ -15,12 +15,11 @@ import { FactsRoom, Unread } from '../ui/notice.tsx'
 import { Headline } from '../ui/resource.tsx'
 import { useRequest } from './data.ts'
 import { Tokens } from './page.tsx'
+import { STATUS_KINDS, STATUS_TEXTS } from './statuses.ts'
 import {
   BASES,
   FAULTS,
   REASONS,
-  STATUS_KINDS,
-  STATUS_TEXTS,
   toCallBars,
   toEachText,
   toFailureText,

@@ -18,15 +18,8 @@ import { Empty, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { toCsvAddress, toLiveAddress, useRequests } from './data.ts'
 import { Filters } from './filters.tsx'
-import {
-  FILTER_NAMES,
-  merge,
-  type RequestFilters,
-  STATUS_KINDS,
-  STATUS_TEXTS,
-  toExampleModel,
-  toFailureText,
-} from './words.ts'
+import { STATUS_KINDS, STATUS_TEXTS } from './statuses.ts'
+import { FILTER_NAMES, merge, type RequestFilters, toExampleModel, toFailureText } from './words.ts'
 
 export function RequestsPage() {
   const filters = toFilters(FILTER_NAMES, query.value)

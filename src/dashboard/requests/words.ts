@@ -3,15 +3,14 @@
 import type { ChargeDocument } from '../../documents/request.ts'
 import { timeOfId } from '../../domain/id.ts'
 import { keysOf } from '../../domain/json.ts'
-import { REQUEST_FILTERS, REQUEST_STATUSES, type RequestStatus } from '../../domain/report-filters.ts'
+import { REQUEST_FILTERS, REQUEST_STATUSES } from '../../domain/report-filters.ts'
 import type { Fault } from '../../domain/request-errors.ts'
 import { capitalize } from '../../domain/text.ts'
 import { HOUR_MS, hourOf, toPastMs } from '../../domain/time.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toExactCount, toMoment, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
-
-export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const
+import { STATUS_TEXTS } from './statuses.ts'
 
 type Call = ChargeDocument['calls'][number]
 
@@ -131,9 +130,6 @@ export const toFailureText = ({ http_status: status, error_code: code }: Failed)
 export const FILTER_NAMES = [...REQUEST_FILTERS, 'state', 'since', 'until'] as const
 export type RequestFilters = Filters<(typeof FILTER_NAMES)[number]>
 
-export const STATUS_TEXTS: Readonly<Record<RequestStatus, string>> = {
-  ...{ ok: 'Succeeded', failed: 'Failed', cut: 'Interrupted', abandoned: 'Abandoned', open: 'In progress' },
-}
 export const STATES = [
   ['', 'All statuses'],
   ['errors', 'Errors'],
