@@ -111,7 +111,16 @@ function Offer({ of: offer, names, wrong }: { of: ShownOffer; names: Names; wron
   return (
     <li data-chosen={choice !== undefined}>
       <label class="offer">
-        <input type="checkbox" checked={choice !== undefined} onChange={() => toggle(offer)} />
+        <input
+          type="checkbox"
+          checked={choice !== undefined}
+          onChange={() => toggle(offer)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter') return
+            event.preventDefault()
+            toggle(offer)
+          }}
+        />
         <span class="offer-name">
           {name}
           {offer.name !== name && <span class="under">{offer.name}</span>}
@@ -223,7 +232,8 @@ function ByName({ names, wrong }: { names: Names; wrong: Refusal | null }) {
             value={name}
             onInput={({ currentTarget: { value } }) => setName(value)}
             onKeyDown={(event) => {
-              if (event.key !== 'Enter' || name.trim() === '') return
+              // Adds what was chosen.
+              if (event.key !== 'Enter' || (name.trim() === '' && picks.size > 0)) return
               event.preventDefault()
               take()
             }}

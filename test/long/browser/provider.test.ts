@@ -139,6 +139,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.locator('.offer', { hasText: 'gpt-4o-mini' }).click()
     await page.getByLabel('Offered as').fill('openai/gpt-4o-mini')
     await page.getByText('This model exists: adds a fallback route to it.').waitFor()
+    for (const isChosen of [true, false]) {
+      await page.locator('.offer', { hasText: 'own-9' }).getByRole('checkbox').press('Enter')
+      expect(await isChecked(page, 'own-9')).toBe(isChosen)
+    }
     await page.goBack()
     await page.getByLabel('API key').waitFor()
     await page.goForward()
