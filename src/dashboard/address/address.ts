@@ -49,6 +49,16 @@ export function leave(go: () => void): void {
   else go()
 }
 
+const askOnUnload = (event: BeforeUnloadEvent) => {
+  if (hasUnsaved()) event.preventDefault()
+}
+
+/** Reloads without asking. */
+export function discardPage(): void {
+  removeEventListener('beforeunload', askOnUnload)
+  location.reload()
+}
+
 let isDiscarding = false
 
 /** Called once. */
@@ -67,9 +77,7 @@ export function followLinks(): void {
       history.back()
     }
   })
-  addEventListener('beforeunload', (event) => {
-    if (hasUnsaved()) event.preventDefault()
-  })
+  addEventListener('beforeunload', askOnUnload)
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (link === null || event.defaultPrevented || event.button !== 0) return

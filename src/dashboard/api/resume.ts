@@ -1,4 +1,5 @@
 /** Checks whether the user of an open page is still signed in, and continues once they are again. */
+import { discardPage } from '../address/address.ts'
 import { api, ask } from './client.ts'
 import { returns } from './connection.ts'
 import { endSession, hasEnded, session } from './session.ts'
@@ -10,7 +11,7 @@ export async function resume(): Promise<void> {
   const found = await ask(api.session.get())
   if (found.name === null) return endSession()
   // Nothing of one user's page may be left for another, or of one role's for another.
-  if (found.name !== before.name || found.role !== before.role) return location.reload()
+  if (found.name !== before.name || found.role !== before.role) return discardPage()
   if (!hasEnded.value) return
   hasEnded.value = false
   returns.value++

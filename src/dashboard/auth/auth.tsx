@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { address, open, toHref } from '../address/address.ts'
+import { address, discardPage, open, toHref } from '../address/address.ts'
 import { hasPasskeys, prepare, usePasskey } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
 import type { Refusal } from '../api/refusal.ts'
@@ -156,7 +156,7 @@ export function SignInAgain() {
         )}
         <p class="door-more">
           Not {name}?{' '}
-          <Button kind="quiet" onClick={() => location.reload()}>
+          <Button kind="quiet" onClick={discardPage}>
             Leave this page
           </Button>
         </p>

@@ -165,9 +165,11 @@ export function Form(props: FormProps) {
   const [warnings, show] = useShownWarnings(found)
   const at = useRef<HTMLFormElement>(null)
   const { problem, isBusy } = of
-  const saved = useSignal(of.values.peek())
-  const isUnsaved =
-    props.isUnsaved ?? Object.entries(saved.value).some(([name, value]) => of.values.value[name] !== value)
+  const { current: opened } = useRef(of.values.peek())
+  const saved = useSignal(opened)
+  const differs = (from: Record<string, string>) =>
+    Object.entries(from).some(([name, value]) => of.values.value[name] !== value)
+  const isUnsaved = props.isUnsaved ?? differs(saved.value)
   useEffect(() => {
     const wanted = named('edit')
     if (wanted === null) return
@@ -189,7 +191,8 @@ export function Form(props: FormProps) {
     const sent = of.values.peek()
     await of.submit()
     if (!problem.value) {
-      if (!of.conflict.value) saved.value = sent
+      // A form may have emptied itself for the next values.
+      if (!of.conflict.value) saved.value = differs(opened) ? sent : opened
       return
     }
     // After rendering.
