@@ -125,7 +125,7 @@ async function setScene(browsing: Browsing, firstTitle: string): Promise<Scene> 
 }
 
 /** Dozens of pages. */
-const TIMEOUT_MS = 180_000
+const TIMEOUT_MS = 600_000
 
 /** The last three are 1,600 and 1,280 px zoomed in to 200%, and 1,280 px to 400%. */
 const WIDTHS = [1_600, 1_024, 390, 800, 640, 320]
@@ -159,7 +159,7 @@ describe.skipIf(hasNoBrowser)('every page', () => {
     await bare.place.run('teams', 'create', '--name', NAMES.support)
     empty = await setScene(bare, 'Start')
     month = await setScene(full, 'Overview')
-  }, 60_000)
+  }, TIMEOUT_MS)
   afterAll(async () => {
     await empty?.browsing.close()
     await month?.browsing.close()
@@ -202,14 +202,12 @@ describe.skipIf(hasNoBrowser)('every page', () => {
         await page.emulateMedia({ colorScheme: 'light' })
         await openRead(page, `${browsing.origin}/admin${path}`)
         await expectFit(page, path)
-        // An editor and a viewer see what an owner sees, or less of it.
-        const isSeen = role === 'owner' || role === 'member'
         await page.emulateMedia({ colorScheme: 'dark' })
-        await expectAccessible(page, isSeen ? ['color-contrast'] : [])
+        await expectAccessible(page)
         for (const width of WIDTHS) {
           await page.setViewportSize({ width, height: 844 })
           await expectWhole(page)
-          await expectAccessible(page, isSeen && width === 390 ? ['target-size'] : [])
+          if (width === 1_600 || width === 390) await expectAccessible(page)
         }
       }
       await visit.close()
