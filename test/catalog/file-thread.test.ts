@@ -11,7 +11,7 @@ let thread: FileThread
 afterEach(() => thread.close())
 
 test('a text that takes too long is given up, and the next one is read', async () => {
-  thread = createFileThread({ limitMs: 300 })
+  thread = createFileThread({ limitMs: 3_000 })
   const given = thread.parse(NASTY, OPTIONS, 'ann').catch((error: unknown) => error)
   let turns = 0
   const timer = setInterval(() => turns++, 10)
