@@ -10,7 +10,8 @@ import {
   toAttention,
 } from '../documents/attention.ts'
 import { toSettingDocument } from '../documents/server.ts'
-import type { RefusalsDocument } from '../documents/usage.ts'
+import type { FailuresDocument, RefusalsDocument } from '../documents/usage.ts'
+import { toErrorRow } from '../domain/error.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
@@ -44,11 +45,24 @@ export function attentionController(deps: AdminDeps) {
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
       return toUsage(await reports.usage(asker, options))
     }
+    /** Requests that clients ended themselves, such as by a Stop button; a time may repeat. */
+    const stoppedOf = async (by: 'hour' | 'day', sinceMs: number): Promise<Hour[]> => {
+      const options = { by, sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS }
+      const { failures } = JSON.parse(await reports.failures(asker, options)) as FailuresDocument
+      return failures.flatMap(({ at_ms: ms, error_code: code, requests }) =>
+        code === CLIENT_CLOSED ? [{ ms, requests: 0, failed: -requests }] : [],
+      )
+    }
     const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
     // The days last, so that they include what the hours do.
-    const recent = (await of('hour', thisMs - HOUR_MS)).usage.map((row) => toHour(Number(row.hour_ms), row))
-    const [days, models] = await Promise.all([of('day', weekMs), of('model', thisMs - DAY_MS)])
-    const week = days.usage.map((row) => toHour(weekMs, row))
+    const [hours, stopped] = await Promise.all([of('hour', thisMs - HOUR_MS), stoppedOf('hour', thisMs - HOUR_MS)])
+    const recent = [...hours.usage.map((row) => toHour(Number(row.hour_ms), row)), ...stopped]
+    const [days, models, ...ofWeek] = await Promise.all([
+      of('day', weekMs),
+      of('model', thisMs - DAY_MS),
+      stoppedOf('day', weekMs),
+    ])
+    const week = [...days.usage.map((row) => toHour(weekMs, row)), ...ofWeek.flat()]
     const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
     const before = (name: 'requests' | 'failed') => sum(week, name) - sum(recent, name)
     return {
@@ -142,6 +156,8 @@ const toHour = (ms: number, row: Awaited<ReturnType<typeof toUsageRows>>[number]
 })
 
 const MAX_GROUPS = 20_000
+
+const CLIENT_CLOSED = toErrorRow('client_closed').code
 
 /** What can't be read now must not hide the rest. */
 const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)

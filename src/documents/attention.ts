@@ -152,15 +152,20 @@ const lacksCredential = ({ state, credential }: UpstreamStatus) =>
 /** Upstreams without a route are not missed. */
 const inUse = ({ upstreams }: Seen) => upstreams.filter(({ targets }) => targets.length > 0)
 
+/** The last error often repeats the end of the reason, such as `status 503`, and says more. */
+function toWhy(reason: string | null, error: string | null): string | null {
+  if (error === null || error === reason) return reason
+  const end = reason?.split(': ').at(-1)
+  if (reason !== null && end !== undefined && error.startsWith(end)) return reason.slice(0, -end.length) + error
+  return `${reason ?? 'no reason is known'}; last error: ${error}`
+}
+
 function findUpstreams(seen: Seen): Found[] {
   return inUse(seen).flatMap((upstream): Found[] => {
     const { id, state, reason, last_error: error } = upstream
     if ((isReady(upstream) && state !== 'degraded') || lacksCredential(upstream)) return []
     const path = `/upstreams?upstream=${encodeURIComponent(id)}`
-    const told =
-      error !== null && error.message !== reason
-        ? `${reason ?? 'no reason is known'}; last error: ${error.message}`
-        : reason
+    const told = toWhy(reason, error?.message ?? null)
     return [
       {
         ...toUpstreamSubject(upstream),

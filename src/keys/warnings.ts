@@ -81,7 +81,7 @@ const toEnd = (period: Period, nowMs: number) => {
 const toCents = (nanoUsd: number) => {
   const CENT = 10_000_000
   if (nanoUsd < CENT) return toUsd(nanoUsd)
-  const [whole, cents = ''] = toUsd(nanoUsd - (nanoUsd % CENT)).split('.')
+  const [whole, cents = ''] = toUsd(Math.round(nanoUsd / CENT) * CENT).split('.')
   return `${whole}.${cents.padEnd(2, '0')}`
 }
 

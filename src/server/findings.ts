@@ -48,6 +48,11 @@ export function checkDisk({ state, free_bytes: free, budget_bytes: budget, used_
       `${message}: too little for the journal. Free disk space, or requests will soon be rejected.`,
     )
   if (state === 'ok') return ok('disk', `${message}.`)
+  if (budget !== null && used > budget)
+    return warning(
+      'disk',
+      `The data folder uses ${toSizeText(used)}, more than --disk-budget ${toSizeText(budget)}; ${toSizeText(free)} free on its disk. Delete files in backups/, raise --disk-budget, or lower the retention (serve --retention 30d).`,
+    )
   const raise = budget === null ? '' : 'raise --disk-budget, '
   return warning(
     'disk',

@@ -152,7 +152,7 @@ function toStatusFailure(url: string, { status, headers }: Response, said: strin
   if (status === 401 || status === 403 || (status === 400 && /api[ _-]?key/i.test(said)))
     return failed(
       'credential',
-      `${url} rejected the credential (${status})${words}. Check that it is complete and for this provider.`,
+      `${url} rejected the credential (${status})${words}. Check that the key is complete and for this provider.`,
     )
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.get('location') ?? '', url)?.origin ?? 'nowhere'

@@ -59,7 +59,7 @@ test('usage without a price counts whole, however many models have it', async ()
   ])
 })
 
-test('errors above normal are compared with the week before, also in the first hour of a day', async () => {
+test('errors above normal are compared with the week before, also in the first hour of a day; what clients stop is none', async () => {
   const owner = await fixture.signIn('owner')
   for (const nowMs of [HOUR + DAY_MS, dayOf(HOUR) + 2 * DAY_MS + 60_000]) {
     fixture.clock.ms = nowMs
@@ -69,13 +69,24 @@ test('errors above normal are compared with the week before, also in the first h
           settling(toSettled(toOpen({ createdMs }), at < ok ? {} : { status: 'failed' })),
         ),
       )
+    const stop = (createdMs: number, count: number) =>
+      createLedgerWriter(fixture.folder.database).apply(
+        Array.from({ length: count }, () =>
+          settling(toSettled(toOpen({ createdMs }), { status: 'cut', errorCode: 'client_closed_request' })),
+        ),
+      )
     write(nowMs - 3 * DAY_MS, 99, 1)
+    stop(nowMs - 3 * DAY_MS, 50)
     write(hourOf(nowMs) - 60_000, 6, 6)
     write(hourOf(nowMs), 0, 6)
+    stop(hourOf(nowMs), 4)
     const { findings } = (await owner.ask('GET', '/attention')).body
     const found = findings
       .map(({ message }: { message: string }) => message)
       .filter((text: string) => /failed/.test(text))
-    expect([nowMs, found]).toEqual([nowMs, [expect.stringMatching(/^12 of 18 requests failed .*66\.7%, usually/)]])
+    expect([nowMs, found]).toEqual([
+      nowMs,
+      [expect.stringMatching(/^12 of 22 requests failed .*54\.5%, usually [04]\.\d%/)],
+    ])
   }
 })

@@ -1,10 +1,11 @@
 /** Forms that show an API error at the field it names; fields are named like the API's. */
-import { type Signal, useSignal } from '@preact/signals'
+import { type Signal, useSignal, useSignalEffect } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { named } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal, toFieldMessage } from '../api/refusal.ts'
+import { hasEnded } from '../api/session.ts'
 import { Button, Icon } from './controls.tsx'
 import { type Conflict, ConflictPanel, type Editing, toLabels, toWho } from './edit.tsx'
 import { announce, tell } from './notice.tsx'
@@ -66,6 +67,11 @@ export function useForm<Values extends Record<string, string>>(
     const labels = found && toLabels({ shown }, found.theirs)
     if (found && labels) tell(`${toWho(found)} changed ${labels} at the same time. Both changes are saved.`)
   }
+
+  // Said until the user has signed in again.
+  useSignalEffect(() => {
+    if (!hasEnded.value && problem.peek()?.kind === 'signed_out') problem.value = null
+  })
 
   return {
     ...{ values, isBusy, problem, conflict, isLost, shown },

@@ -44,7 +44,7 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
   })
 
   test('a full disk leads to the server', async () => {
-    await act(/on the disk of the data folder/, /^View server/)
+    await act(/more than --disk-budget/, /^View server/)
     await page.getByRole('heading', { level: 1, name: 'Server' }).waitFor()
   })
 

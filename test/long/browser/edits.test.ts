@@ -72,6 +72,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.keyboard.press('Escape')
     await dialog.getByRole('button', { name: 'Sign in', exact: true }).click()
     await dialog.waitFor({ state: 'detached' })
+    await page.getByText('Sign in, then send this again').waitFor({ state: 'detached' })
     expect(await page.getByLabel('Requests per minute').inputValue()).toBe('60')
     await press(ann, 'Save')
     await page.getByText('Saved. Applies to new requests.').first().waitFor()
