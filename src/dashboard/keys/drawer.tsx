@@ -129,7 +129,7 @@ function Facts({ of: key }: { of: KeyDocument }) {
           </>
         )}
       </Fact>
-      <RefusedFact of={key} />
+      <RefusedFact of={key} by="key" />
       {ceilings.length > 0 && (
         <Fact name="Administrator limits">
           {ceilings.map(([field, text]) => (

@@ -8,6 +8,8 @@ import { toRefusalMeaning } from '../../domain/refusals.ts'
 import { columnOf, type FieldsOf, type Kind } from '../../keys/definition.ts'
 import { STANDINGS, type Standing } from '../../keys/standing.ts'
 import { toHref } from '../address/address.ts'
+import { api, ask } from '../api/client.ts'
+import { useLoaded } from '../api/loaded.ts'
 import { isMember } from '../api/session.ts'
 import { toCount } from '../figures/figures.ts'
 import { Bar, Count, Fact, Money, None, State, When } from '../ui/figure.tsx'
@@ -70,7 +72,7 @@ export function LastUsed({
 }
 
 /** For use inside a `<dl class="facts">`. */
-export const RefusedFact = ({ of }: { of: Refused }) =>
+export const RefusedFact = ({ of, by }: { of: Refused & { id: string }; by: 'key' | 'team' }) =>
   of.last_refused_ms === null ? null : (
     <Fact name="Last refused">
       <When ms={of.last_refused_ms} /> <code>{of.last_refused_code}</code>
@@ -78,10 +80,22 @@ export const RefusedFact = ({ of }: { of: Refused }) =>
       {of.refused_24h > 0 && (
         <p class="hint">
           <Count count={of.refused_24h} /> in the last 24 hours
+          <RefusedCodes by={by} id={of.id} />
         </p>
       )}
     </Fact>
   )
+
+/** Most frequent first. */
+function RefusedCodes({ by, id }: { by: 'key' | 'team'; id: string }) {
+  const { data } = useLoaded(`refusals of ${by} ${id}`, async () => {
+    const query = { by: 'code', since: '24h', [by]: id }
+    const asked = isMember() ? api.own.usage.refusals.get({ query }) : api.usage.refusals.get({ query })
+    return (await ask(asked)).refusals.toSorted((a, b) => Number(b.refused) - Number(a.refused))
+  })
+  if (data === null || data.length < 2) return null
+  return <>: {data.map(({ code, refused }) => `${refused} ${code}`).join(', ')}</>
+}
 
 type Settable = Budgeted & Limits & { team?: string | null }
 

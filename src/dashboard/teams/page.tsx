@@ -158,7 +158,7 @@ function TeamDrawer({ id, onClose }: { id: string; onClose(): void }) {
 const Facts = ({ of: team }: { of: TeamDocument }) => (
   <dl class="facts">
     <SettableFacts fields={TEAM_FIELDS} of={team} />
-    <RefusedFact of={team} />
+    <RefusedFact of={team} by="team" />
     <TimeFact name="Created" ms={team.created_ms} />
   </dl>
 )
