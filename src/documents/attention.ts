@@ -250,7 +250,11 @@ const findSpent = ({ spenders }: Seen): Found[] =>
 const FORECAST_PERCENT = 50
 const NEAR_PERCENT = 90
 
-function findNear({ spenders, nowMs }: Seen): Found[] {
+function findNear({ spenders, refused, nowMs }: Seen): Found[] {
+  const failedOf = (id: string) =>
+    (refused ?? [])
+      .filter(({ key, code }) => key.id === id && code === 'insufficient_quota')
+      .reduce((sum, one) => sum + one.refused, 0)
   return (spenders ?? [])
     .filter(({ budget }) => budget !== null && budget.state !== 'spent')
     .toSorted((a, b) => (b.budget?.percent ?? 0) - (a.budget?.percent ?? 0))
@@ -259,7 +263,10 @@ function findNear({ spenders, nowMs }: Seen): Found[] {
       if ((spender.budget?.percent ?? 0) < NEAR_PERCENT && emptyMs === null) return []
       return toBudgetFinding(spender, 'warning', (whose, { percent, budget, resetMs }) => {
         const next = emptyMs === null ? toReset(resetMs) : `At this pace, it is spent by ${toMinute(emptyMs)}`
-        return `${whose} has spent ${percent}% of its budget of ${toBudgetText(budget)}. ${next}.`
+        const failed = failedOf(spender.id)
+        const rest =
+          failed === 0 ? '' : `, and the rest was too little for ${count(failed, 'request')} in the last hour`
+        return `${whose} has spent ${percent}% of its budget of ${toBudgetText(budget)}${rest}. ${next}.`
       })
     })
 }

@@ -55,6 +55,16 @@ describe('a budget', () => {
     expect(find({ spenders }, 'viewer')).toEqual([['budget_spent problem', message, 'View key', path]])
   })
 
+  test('whose rest was too little for requests says how many', () => {
+    const { id, name } = spends('ann', 93)
+    const why = { status: 402, code: 'insufficient_quota', meaning: '', lastMs: NOW }
+    const refused = [{ ...why, key: { id, name }, refused: 3 }]
+    const [[, message] = []] = find({ spenders: [spends('ann', 93)], refused })
+    expect(message).toStartWith(
+      'Key ann has spent 93% of its budget of $20/month, and the rest was too little for 3 requests in the last hour.',
+    )
+  })
+
   test.each([
     [95, /spent 95% of its budget of \$20\/month\. At this pace, it is spent by 2026-11-1/],
     [60, /At this pace, it is spent by 2026-11-2\d \d\d:\d\d UTC\.$/],
