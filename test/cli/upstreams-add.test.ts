@@ -120,7 +120,9 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     lists(onlyFor('authorization', 'Bearer another', openaiList('gpt-5'), refusal))
     const ran = await add('openai', '--yes')
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toContain('rejected the credential (401): Incorrect API key provided. Check that it is complete')
+    expect(ran.stderr).toContain(
+      'rejected the credential (401): Incorrect API key provided. Check that the key is complete',
+    )
     expect(await versions()).toBe(0)
   })
 

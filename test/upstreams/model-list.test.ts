@@ -178,7 +178,7 @@ describe('a provider that', () => {
       'refuses the credential',
       listed({ error: { message: `Bad key ${KEY}` } }, 401),
       'credential',
-      /rejected the credential \(401\): Bad key .*Check that it is complete/,
+      /rejected the credential \(401\): Bad key .*Check that the key is complete/,
     ],
     [
       'refuses a wrong key as Google does',
