@@ -16,7 +16,7 @@ import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
 import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
-import { type AdminDeps, type Asker, type Reports, toUsage, type toUsageRows } from './deps.ts'
+import { type AdminDeps, type Asker, type Reports, toUsage } from './deps.ts'
 import { toOwn } from './keys.ts'
 
 /** Reports are shared by all who ask. */
@@ -45,24 +45,22 @@ export function attentionController(deps: AdminDeps) {
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
       return toUsage(await reports.usage(asker, options))
     }
-    /** Requests that clients ended themselves, such as by a Stop button; a time may repeat. */
-    const stoppedOf = async (by: 'hour' | 'day', sinceMs: number): Promise<Hour[]> => {
+    /** By hour or day. What clients ended themselves, such as by a Stop button, is no failure. */
+    const countsOf = async (by: 'hour' | 'day', sinceMs: number): Promise<Hour[]> => {
       const options = { by, sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS }
-      const { failures } = JSON.parse(await reports.failures(asker, options)) as FailuresDocument
-      return failures.flatMap(({ at_ms: ms, error_code: code, requests }) =>
-        code === CLIENT_CLOSED ? [{ ms, requests: 0, failed: -requests }] : [],
-      )
+      const [{ usage }, json] = await Promise.all([of(by, sinceMs), reports.failures(asker, options)])
+      const { failures } = JSON.parse(json) as FailuresDocument
+      const stopped = failures.filter(({ error_code: code }) => code === CLIENT_CLOSED)
+      return usage.map((row) => {
+        const ms = Number(row[`${by}_ms`])
+        const own = stopped.reduce((all, { at_ms, requests }) => (at_ms === ms ? all + requests : all), 0)
+        return { ms, requests: Number(row.requests), failed: Number(row.errors) + Number(row.cuts) - own }
+      })
     }
     const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
     // The days last, so that they include what the hours do.
-    const [hours, stopped] = await Promise.all([of('hour', thisMs - HOUR_MS), stoppedOf('hour', thisMs - HOUR_MS)])
-    const recent = [...hours.usage.map((row) => toHour(Number(row.hour_ms), row)), ...stopped]
-    const [days, models, ...ofWeek] = await Promise.all([
-      of('day', weekMs),
-      of('model', thisMs - DAY_MS),
-      stoppedOf('day', weekMs),
-    ])
-    const week = [...days.usage.map((row) => toHour(weekMs, row)), ...ofWeek.flat()]
+    const recent = await countsOf('hour', thisMs - HOUR_MS)
+    const [week, models] = await Promise.all([countsOf('day', weekMs), of('model', thisMs - DAY_MS)])
     const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
     const before = (name: 'requests' | 'failed') => sum(week, name) - sum(recent, name)
     return {
@@ -150,10 +148,6 @@ const toSpender = (
 
 const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spender[] =>
   keys.filter(({ status }) => status === 'active').map((key) => toSpender('key', key, statusOf))
-
-const toHour = (ms: number, row: Awaited<ReturnType<typeof toUsageRows>>[number]): Hour => ({
-  ...{ ms, requests: Number(row.requests), failed: Number(row.errors) + Number(row.cuts) },
-})
 
 const MAX_GROUPS = 20_000
 
