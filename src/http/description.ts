@@ -1,6 +1,4 @@
 /** Serves an API description: created on first use, and compressed if the client accepts it. */
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import { once } from '../domain/once.ts'
 
 export function createDescription(make: () => Promise<object>) {
@@ -16,7 +14,7 @@ export function createDescription(make: () => Promise<object>) {
 
 async function pack(make: () => Promise<object>) {
   const text = JSON.stringify(await make())
-  return { text, gzipped: await promisify(gzip)(text) }
+  return { text, gzipped: Bun.gzipSync(text) }
 }
 
 export const accepts = (request: Request, encoding: string): boolean =>

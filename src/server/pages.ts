@@ -2,7 +2,6 @@
  * Serves the dashboard from memory: one page for every path below `/admin`, and assets by name. Loaded on first use; no
  * name reaches the file system.
  */
-import { gunzipSync } from 'node:zlib'
 import { once } from '../domain/once.ts'
 import { accepts } from '../http/description.ts'
 import { PAGE, type Packed } from './pages-bundle.ts'
@@ -49,7 +48,12 @@ interface File {
   parts: Record<string, string[]>
 }
 
-export function createPages(load: () => Promise<Record<string, Packed>> = loadOwn, unzip = gunzipSync): Pages {
+type Unzip = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>
+
+export function createPages(
+  load: () => Promise<Record<string, Packed>> = loadOwn,
+  unzip: Unzip = Bun.gunzipSync,
+): Pages {
   const files = once(async () => unpack(await load()))
   return {
     async serve(asset, request) {
@@ -102,7 +106,7 @@ const unpack = (packed: Record<string, Packed>) =>
     ]),
   )
 
-function toResponse(file: File, headers: Record<string, string>, request: Request, unzip: typeof gunzipSync): Response {
+function toResponse(file: File, headers: Record<string, string>, request: Request, unzip: Unzip): Response {
   const { type, gzip, br } = file
   const answer = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>) =>
     new Response(body, { headers: { ...headers, 'content-type': type, ...encoding } })

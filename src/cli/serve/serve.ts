@@ -73,7 +73,7 @@ export function addServe(command: Command, context: Context): void {
         wantsFirstKey:
           firstKey === true ||
           /^(1|true|yes)$/.test(context.environment.TOLLGATE_FIRST_KEY ?? '') ||
-          process.stdout.isTTY === true,
+          context.isTerminal(1),
       })
     })
 }
