@@ -17,7 +17,7 @@ const MIN_MEASURED_MS = 100
 
 export class Meter {
   readonly #monotonicMs: () => number
-  readonly #startedMs: number
+  readonly startedMs: number
   readonly #answer: Captured[] = []
   readonly #reasoning: Captured[] = []
   /** The first choice, which has nearly all text. */
@@ -49,6 +49,8 @@ export class Meter {
   lookAt = Number.POSITIVE_INFINITY
   #saidPerSecond: number | null = null
   durationMs: number | null = null
+  /** By the monotonic clock, like `startedMs`. */
+  endedMs: number | null = null
   /** When it was sent, ms from the start; null before that, or if time has no price. */
   #sentAfterMs: number | null = null
   #wake = () => {}
@@ -56,7 +58,7 @@ export class Meter {
   /** @param monotonicMs monotonic clock, ms. The call begins now. */
   constructor(monotonicMs: () => number = now) {
     this.#monotonicMs = monotonicMs
-    this.#startedMs = monotonicMs()
+    this.startedMs = monotonicMs()
   }
 
   /** Whether all usage so far is reported: without output, no tokens are missing. */
@@ -92,7 +94,7 @@ export class Meter {
   }
 
   get elapsedMs(): number {
-    return this.durationMs ?? Math.round(this.#monotonicMs() - this.#startedMs)
+    return this.durationMs ?? Math.round(this.#monotonicMs() - this.startedMs)
   }
 
   /** Null if the response is incomplete, or too short or quick to measure. */
@@ -211,7 +213,8 @@ export class Meter {
     if (this.outcome !== null) return
     this.outcome = outcome
     this.error = error
-    this.durationMs = this.elapsedMs
+    this.endedMs = this.#monotonicMs()
+    this.durationMs = Math.round(this.endedMs - this.startedMs)
     this.onEnd?.(this)
     this.#wake()
   }

@@ -29,7 +29,11 @@ export interface Finished {
   row: SettledRow
   reason: string | null
   mistake: unknown
-  speeds: readonly Speed[]
+  /** Only until the listener returns. */
+  calls: readonly Call[]
+  /** Time of ours, ms: from the request's whole body to its first call, and from the end of its last call. */
+  before: number
+  after: number
 }
 
 /** A listener that throws doesn't affect the settled request. */
@@ -53,6 +57,9 @@ interface SettlementDeps {
   counter: Counter
   calls: CallLog
   reservation: Pick<Reservation, 'releaseSlot' | 'settle'>
+  /** When the request's body was complete, by the clock of its calls. */
+  readAtMs: number
+  monotonicMs(): number
   onFinished(finished: Finished): void
 }
 
@@ -89,7 +96,7 @@ export class Settlement {
   }
 
   async #settle(end: End): Promise<Receipt> {
-    const { ledger, counter, calls: log, reservation, onFinished } = this.#deps
+    const { ledger, counter, calls: log, reservation, readAtMs, monotonicMs, onFinished } = this.#deps
     // Excludes the time of reading only for usage.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
     // Counting and reading on may take a while.
@@ -116,14 +123,19 @@ export class Settlement {
       attempts: each?.length ?? 1,
     })
     const { reason = null, mistake } = end
-    const speeds = toSpeeds(calls)
+    const toFinished = (row: SettledRow): Finished => {
+      const before = (calls[0]?.meter.startedMs ?? readAtMs) - readAtMs
+      const nowMs = monotonicMs()
+      const after = nowMs - (calls.at(-1)?.meter.endedMs ?? nowMs)
+      return { row, reason, mistake, calls, before, after }
+    }
     try {
       await ledger.settle(row, each)
     } catch (error) {
-      onFinished({ row: toWithheld(row), reason, mistake, speeds })
+      onFinished(toFinished(toWithheld(row)))
       throw error
     }
-    onFinished({ row, reason, mistake, speeds })
+    onFinished(toFinished(row))
     return { usage, costNanoUsd, durationMs }
   }
 
@@ -132,7 +144,7 @@ export class Settlement {
   }
 }
 
-export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, 'speeds'>): void {
+export function logFinished(log: Log, { row, reason, mistake }: Pick<Finished, 'row' | 'reason' | 'mistake'>): void {
   if (mistake !== undefined) {
     log.error('internal_error', 'response interrupted by an internal error', { id: row.id, error: traceOf(mistake) })
   }
@@ -158,33 +170,18 @@ export function logFinished(log: Log, { row, reason, mistake }: Omit<Finished, '
   })
 }
 
-interface Speed {
-  upstream: string
-  upstreamModel: string
-  tokensPerSecond: number
-}
-
-export const toSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): readonly Speed[] =>
-  // A shortcut: most requests call no local server.
-  calls.some(isOfLocal) ? measureSpeeds(calls) : NONE
-
-const NONE: readonly Speed[] = []
-const isOfLocal = ({ target: { upstream } }: Pick<Call, 'target'>) => upstream.local
-
-const measureSpeeds = (calls: readonly Pick<Call, 'target' | 'meter'>[]): Speed[] =>
-  calls.flatMap(({ target: { upstream, upstreamModel }, meter: { tokensPerSecond } }) =>
-    upstream.local && tokensPerSecond !== null ? { upstream: upstream.id, upstreamModel, tokensPerSecond } : [],
-  )
-
 const KEPT = 0.8
 
 export class Speeds {
   readonly #known = new Map<string, number>()
 
-  note(speeds: readonly Speed[]): void {
-    for (const { upstream, upstreamModel, tokensPerSecond } of speeds) {
-      const before = this.#known.get(toName(upstream, upstreamModel)) ?? tokensPerSecond
-      this.#known.set(toName(upstream, upstreamModel), before * KEPT + tokensPerSecond * (1 - KEPT))
+  /** Of local servers only. */
+  note(calls: readonly Pick<Call, 'target' | 'meter'>[]): void {
+    for (const { target, meter } of calls) {
+      const speed = target.upstream.local ? meter.tokensPerSecond : null
+      if (speed === null) continue
+      const name = toName(target.upstream.id, target.upstreamModel)
+      this.#known.set(name, (this.#known.get(name) ?? speed) * KEPT + speed * (1 - KEPT))
     }
   }
 

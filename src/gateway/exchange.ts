@@ -52,6 +52,8 @@ export interface Entered extends Authenticated {
 }
 
 export interface Parsed extends Entered {
+  /** When the body was complete, by the monotonic clock. */
+  readonly readAtMs: number
   readonly task: Task
   /** Length of the body in UTF-16 units. */
   readonly chars: number

@@ -132,15 +132,15 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
 }
 
 function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<Response> {
-  const { id, createdMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
-  const { ledger, counter, onFinished } = deps
+  const { id, createdMs, readAtMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
+  const { ledger, counter, monotonicMs, onFinished } = deps
   const delivery: Delivery = {
     requestId: toRequestId(id),
     format,
     // Drops the original text, which is as large as everything else and no longer needed.
     task: withoutPassthrough(task),
     identity: { id, created: Math.floor(createdMs / 1000), model: model.facts.id },
-    settlement: new Settlement({ ledger, counter, calls, reservation, onFinished }),
+    settlement: new Settlement({ ledger, counter, calls, reservation, readAtMs, monotonicMs, onFinished }),
     signal,
     client: incoming.request.signal,
     headers: reservation.headers,

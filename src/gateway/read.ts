@@ -277,6 +277,7 @@ const tooSlow = (ms: number) =>
 export interface ReadDeps {
   uploads: Uploads
   pace: Pick<Pace, 'run'>
+  monotonicMs(): number
 }
 
 export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<Parsed>> {
@@ -289,9 +290,12 @@ export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<P
   const body = await readBody(request, headers, entered.slot, deps.uploads)
   if (body instanceof GatewayError) return body
   liftIdleLimit()
+  const readAtMs = deps.monotonicMs()
   const { isLong } = body
   const task = isLong ? await toTaskInTurn(deps.pace, entered, body) : toTask(entered, parseBody(body), body)
-  return task instanceof GatewayError ? task : Object.assign(entered, { task, chars: body.text.length, isLong })
+  return task instanceof GatewayError
+    ? task
+    : Object.assign(entered, { readAtMs, task, chars: body.text.length, isLong })
 }
 
 const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { text }: BodyText): Decision<Task> =>

@@ -1,7 +1,7 @@
 /** How fast local servers write: by their own word, else by the clock, and only where an answer was long enough to tell. */
 import { expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
-import { Speeds, toSpeeds } from '../../src/accounting/settle.ts'
+import { Speeds } from '../../src/accounting/settle.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
 import { NO_USAGE } from '../../src/domain/usage.ts'
 import type { WireFormat } from '../../src/upstreams/dialects/dialect.ts'
@@ -68,7 +68,7 @@ test('what a list shows follows the last answers of that model there, and those 
   const note = (target: typeof at, tokensPerSecond: number) => {
     const meter = new Meter()
     meter.take([text('one'), used(20, { tokensPerSecond }), DONE])
-    speeds.note(toSpeeds([{ target, meter }]))
+    speeds.note([{ target, meter }])
   }
   expect(speeds.of(at)).toBeNull()
   note(at, 10)
