@@ -17,6 +17,7 @@ import {
   toHost,
   toIpRanges,
   toIssuer,
+  toListenAddress,
   toOrigins,
   toPublicUrls,
   toWord,
@@ -181,6 +182,14 @@ export const SETTINGS = {
     description: 'Disconnect clients that stop reading for this long',
     read: time(1_000, 3_600_000),
     expected: 'a duration from 1s to 1h',
+  }),
+  /** Null = only on the port of the API, with an admin token. */
+  metrics: setting<ReturnType<typeof toListenAddress>>('metrics', 'Addresses', '<address>', null, {
+    description: 'Also serve /metrics at this address, on localhost without a token, e.g. 9464',
+    defaultText: 'none',
+    none: null,
+    read: toListenAddress,
+    expected: 'a port or an address with a port, e.g. 9464 or 10.0.0.5:9464',
   }),
   corsOrigins: setting<string[]>('cors-origin', 'Addresses', '<origin>', null, {
     description: 'Allow browser calls from this origin, or *',

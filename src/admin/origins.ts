@@ -2,12 +2,11 @@
  * Allowed hosts and origins, and cookies (RFC 6265bis). Only the hosts of `--public-url` and loopback are served: DNS rebinding shows as
  * another host, cross-site requests as another origin.
  */
-import { isIn, toIp, toIpRange } from '../domain/ip.ts'
+import { isLoopback, toIp } from '../domain/ip.ts'
 import type { RelyingParty } from '../identity/passkeys.ts'
 import { PENDING_MS } from '../identity/pending.ts'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
-const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
 
 export interface OwnOrigin {
   /** `https://gateway.example.com` */
@@ -34,11 +33,6 @@ export function toRelyingParty({ origin, isSecure }: OwnOrigin): RelyingParty | 
   const { hostname } = new URL(origin)
   const isName = toIp(hostname.replace(/^\[(.*)\]$/, '$1')) === null
   return isName && (isSecure || hostname === 'localhost') ? { id: hostname, origin } : null
-}
-
-function isLoopback(hostname: string): boolean {
-  const ip = toIp(hostname.replace(/^\[(.*)\]$/, '$1'))
-  return ip === null ? /^(.+\.)?localhost$/.test(hostname) : LOOPBACK.some((range) => isIn(range, ip))
 }
 
 /** True if a request may come from another origin, or a change has no origin. */

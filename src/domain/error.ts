@@ -1,5 +1,6 @@
 /** API errors, with status, type, and code as in OpenAI's error guide. Only `http/app.ts` writes them. */
 import { type EndReason, type EndSignal, endReasonOf, mayReadOn } from './end-signal.ts'
+import { keysOf } from './json.ts'
 
 interface Row {
   status: number
@@ -69,6 +70,7 @@ const TABLE = {
 } satisfies Record<string, Row>
 
 export type ErrorKind = keyof typeof TABLE
+export const ERROR_KINDS = keysOf(TABLE)
 
 export const toErrorRow = (kind: ErrorKind): Pick<Row, 'status' | 'code'> => TABLE[kind]
 

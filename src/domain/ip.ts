@@ -74,3 +74,11 @@ export const toIpRangeText = ({ first, bits }: IpRange) =>
 
 /** Without brackets; names have no colons. */
 export const isAddress = (host: string): boolean => host.includes(':') || toIpV4(host) !== null
+
+const LOOPBACK = ['127.0.0.0/8', '::1'].map(toIpRange).filter((range) => 'bits' in range)
+
+/** Whether a host, as in a URL, is this machine: an address, or a name that always means it (RFC 6761, section 6.3). */
+export function isLoopback(hostname: string): boolean {
+  const ip = toIp(hostname.replace(/^\[(.*)\]$/, '$1'))
+  return ip === null ? /^(.+\.)?localhost$/.test(hostname) : LOOPBACK.some((range) => isIn(range, ip))
+}

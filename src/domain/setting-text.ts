@@ -6,6 +6,13 @@ export type Read<T> = (text: string) => T | null
 
 export const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 
+/** `9464`, `10.0.0.5:9464`, or `[::1]:9464`; this machine by default. */
+export function toListenAddress(text: string): { host: string; port: number } | null {
+  const [, v6, name = '127.0.0.1', digits] = /^(?:(?:\[([\da-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(text) ?? []
+  const port = Number(digits)
+  return port >= 1 && port <= 65_535 ? { host: v6 ?? name, port } : null
+}
+
 export function time(min: number, max: number): Read<number> {
   return (text) => toMs(text, { min, max })
 }

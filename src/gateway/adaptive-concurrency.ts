@@ -66,6 +66,11 @@ export class AdaptiveConcurrency {
     return this.#wait(id, load, call, signal, deadlines.firstToken)
   }
 
+  /** Calls that wait, by upstream. */
+  *waiting(): Iterable<readonly [upstream: string, calls: number]> {
+    for (const [id, { queue }] of this.#loads) yield [id, queue.length]
+  }
+
   async #wait(
     id: string,
     load: UpstreamLoad,

@@ -5,22 +5,25 @@ import { pathOf } from './instance.ts'
 
 export interface AdminSurface {
   admin: { handle(request: Request): Promise<Response> }
+  /** `/metrics`, which checks its token itself. */
+  metrics(request: Request): Promise<Response>
   /** Null without a dashboard. Returns null for an unknown asset. */
   pages: { serve(asset: string | null, request: Request): Promise<Response | null> } | null
 }
 
 /** These paths never get CORS headers. */
-export const isForAdmins = (path: string) => path === '/admin' || path.startsWith('/admin/')
+export const isForAdmins = (path: string) => path === '/admin' || path.startsWith('/admin/') || path === '/metrics'
 
 /** For a missing page or asset: an update may add it, so it must not be cached. */
 const NOTHING = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' }
 
-export function adminController({ admin, pages }: AdminSurface) {
+export function adminController({ admin, metrics, pages }: AdminSurface) {
   const toApi = ({ request }: { request: Request }) => admin.handle(request)
   const app = new Elysia({ name: 'admin' })
     .all('/admin/api/*', toApi, { parse: 'none' })
     // Otherwise the pages' GET route would take precedence over `.all`.
     .get('/admin/api/*', toApi)
+    .get('/metrics', ({ request }) => metrics(request))
   if (pages === null) return app
   const serve = async (asset: string | null, request: Request) => {
     const response = await pages.serve(asset, request)

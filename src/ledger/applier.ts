@@ -34,9 +34,10 @@ export interface ApplierDeps {
   store: LedgerStore
   log: Log
   onCommit(): void
+  onApplied(ms: number): void
 }
 
-export function createApplier({ journal, store, log, onCommit }: ApplierDeps): Applier {
+export function createApplier({ journal, store, log, onCommit, onApplied }: ApplierDeps): Applier {
   let timer: Timer | null = null
   let running: Promise<boolean> | null = null
   let isDue = false
@@ -102,6 +103,7 @@ export function createApplier({ journal, store, log, onCommit }: ApplierDeps): A
     const startMs = performance.now()
     const rejected = await store.apply(batch.records)
     const tookMs = performance.now() - startMs
+    onApplied(tookMs)
     for (const each of rejected) journal.setAside(each)
     batch.done()
     const count = batch.records.length

@@ -46,6 +46,8 @@ export interface Ledger {
    */
   settle(row: SettledRow, calls?: readonly SettledCall[]): Promise<void>
   state(): LedgerState
+  /** Records that the database does not have yet, and the age of the oldest, ms. */
+  backlog(): { records: number; ms: number }
   /** Applies the journal now, for up to 2 s. */
   flush(): Promise<FlushResult>
   /**
@@ -72,7 +74,11 @@ export interface LedgerDeps {
   mark?: { add(requests: number): void }
   log: Log
   onCommit(): void
+  onTimed?: OnTimed
 }
+
+/** What writing a group to the journal, or a batch to the database, took. */
+export type OnTimed = (what: 'commit' | 'apply', ms: number) => void
 
 interface PendingRecord {
   record: LedgerRecord
@@ -81,8 +87,9 @@ interface PendingRecord {
 }
 
 export function createLedger(deps: LedgerDeps): Ledger {
-  const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit } = deps
-  const applier = createApplier({ journal, store, log, onCommit })
+  const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit, onTimed = () => {} } = deps
+  const onApplied = (ms: number) => onTimed('apply', ms)
+  const applier = createApplier({ journal, store, log, onCommit, onApplied })
   let pending: PendingRecord[] = []
   let scheduled = false
   let syncing = false
@@ -108,12 +115,14 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (syncing || pending.length === 0) return
     const group = pending
     pending = []
+    const startMs = performance.now()
     const rest = journal.append(group)
+    if (durability === 'process') onTimed('commit', performance.now() - startMs)
     applier.note()
     if (rest.length > 0) waitForRoom(rest)
     const placed = rest.length > 0 ? [...new Set(group).difference(new Set(rest))] : group
     count(placed)
-    if (durability === 'power') return void sync(placed)
+    if (durability === 'power') return void sync(placed, startMs)
     for (const { resolve } of placed) resolve()
   }
 
@@ -124,10 +133,11 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   /** One sync at a time; later records form the next group. */
-  const sync = async (group: PendingRecord[]) => {
+  const sync = async (group: PendingRecord[], startMs: number) => {
     syncing = true
     try {
       await journal.sync()
+      onTimed('commit', performance.now() - startMs)
       for (const { resolve } of group) resolve()
     } catch (error) {
       log.error('journal_failed', 'cannot sync the journal', { error: String(error) })
@@ -190,6 +200,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       }
       return applier.waitsMs() >= BEHIND_MS ? 'behind' : 'ok'
     },
+    backlog: () => ({ records: journal.waiting(), ms: applier.waitsMs() }),
     flush() {
       flush()
       return applier.flush(FLUSH_MS)

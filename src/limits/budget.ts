@@ -268,6 +268,14 @@ export interface Ended {
   costNanoUsd: number
 }
 
+export interface BudgetUse {
+  id: string
+  name: string
+  nanoUsd: number
+  spentNanoUsd: number
+  reservedNanoUsd: number
+}
+
 type BudgetStates = Record<Spender['kind'], Map<string, BudgetState>>
 
 export class Budgets {
@@ -318,6 +326,16 @@ export class Budgets {
       team: this.#renewed('team', teams, spentOf, wallMs),
     }
     for (const state of [...this.#states.key.values(), ...this.#states.team.values()]) this.warn(state)
+  }
+
+  /** Of all budgets, in their current periods. */
+  *uses(kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> {
+    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
+    for (const state of this.#states[kind].values()) {
+      rollOver(state, this.#latestMs)
+      const { spentNanoUsd, reservedNanoUsd } = state.usage
+      yield { id: state.spender.id, name: state.name, nanoUsd: state.budget.nanoUsd, spentNanoUsd, reservedNanoUsd }
+    }
   }
 
   ended({ id, keyId, teamId, costNanoUsd }: Ended): void {

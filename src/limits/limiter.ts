@@ -4,11 +4,12 @@
  */
 import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
-import type { Key, Team, Upstream } from '../domain/snapshot.ts'
+import type { Key, Spender, Team, Upstream } from '../domain/snapshot.ts'
 import {
   type BudgetRefusal,
   BudgetReservation,
   Budgets,
+  type BudgetUse,
   type BudgetWarning,
   type Cost,
   type Counting,
@@ -142,6 +143,8 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       budgets.renew(allKeys, allTeams, spent, wallMs),
     /** For a request that `spent` counted as in flight; ignores others. */
     ended: (request: Ended): void => budgets.ended(request),
+
+    budgetUses: (kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> => budgets.uses(kind, wallMs),
 
     /** Counts requests of the last minute, oldest first. */
     replay(past: Iterable<PastRequest>, monotonicMs: number): void {

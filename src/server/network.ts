@@ -3,11 +3,12 @@
 import { DisconnectedCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
 import { codeOf } from '../domain/error.ts'
-import { isAddress } from '../domain/ip.ts'
+import { isAddress, isLoopback } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { Load, OverloadState, stopping } from '../gateway/admission.ts'
 import { Uploads } from '../gateway/read.ts'
 import type { App } from '../http/app.ts'
+import { pathOf } from '../http/instance.ts'
 import type { Log } from '../log.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
@@ -23,6 +24,29 @@ export async function listen(app: App, hostname: string, port: number): Promise<
   const url = app.server?.url
   if (!url) throw toNotListening(hostname, port)
   return `${url.origin}/v1`
+}
+
+interface MetricsPages {
+  api(request: Request): Promise<Response>
+  own(request: Request): Promise<Response> | Response
+}
+
+/** Returns what stops it. Throws a ServiceError with the reason. */
+export async function listenForMetrics({ host, port }: { host: string; port: number }, pages: MetricsPages) {
+  if (!isAddress(host) && !(await isKnown(host))) throw toNotListening(host, port)
+  const serve = isLoopback(isAddress(host) && host.includes(':') ? `[${host}]` : host) ? pages.own : pages.api
+  try {
+    const server = Bun.serve({
+      ...{ hostname: host, port, development: false, idleTimeout: 60, maxRequestBodySize: 1 },
+      fetch: (request) =>
+        request.method === 'GET' && pathOf(request) === '/metrics'
+          ? serve(request)
+          : new Response(null, { status: 404 }),
+    })
+    return () => server.stop(true)
+  } catch (error) {
+    throw toListenError(error, host, port)
+  }
 }
 
 async function isKnown(hostname: string): Promise<boolean> {

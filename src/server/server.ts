@@ -25,7 +25,8 @@ import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
 import { createLive, logNotReady } from './live.ts'
-import { createCapacity, drain, listen } from './network.ts'
+import { createMetrics } from './metrics.ts'
+import { createCapacity, drain, listen, listenForMetrics } from './network.ts'
 import { watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
@@ -82,7 +83,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await using opened = new AsyncDisposableStack()
 
   const { dataFolder } = options
-  const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log }, opened)
+  const metrics = createMetrics()
+  opened.defer(() => metrics.stop())
+  const { onTimed } = metrics
+  const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log, onTimed }, opened)
   const { store, identity } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
@@ -155,10 +159,20 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...config,
   })
   opened.defer(() => admin.close())
+  const concurrency = new AdaptiveConcurrency(monotonicMs)
+  const { max_in_flight: maxInFlight } = files
+  const metricsPages = metrics.createPages({
+    ...{ version, startedMs, live, watched: { ...watched, ledger }, concurrency, maxInFlight, shelf, identity, now },
+  })
   const parts: AppDeps = {
     live,
     ledger,
-    refusals,
+    refusals: {
+      note(kind, key, nowMs) {
+        refusals.note(kind, key, nowMs)
+        metrics.rejected(kind)
+      },
+    },
     limiter,
     health,
     serverStateOf: fleet.stateOf,
@@ -168,15 +182,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     load,
     uploads,
     pace: new Pace(),
-    concurrency: new AdaptiveConcurrency(monotonicMs),
+    concurrency,
     disconnectedCalls,
     log,
     onFinished: toAll(
       [
         logFinished.bind(null, log),
         ({ row }) => live.limiter.ended(row),
-        (finished) => speeds.note(finished.speeds),
+        ({ calls }) => speeds.note(calls),
         liveRequests.finished,
+        metrics.finished,
       ],
       log,
     ),
@@ -191,11 +206,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     backends,
     readiness: toReadiness.bind(null, watched),
     admin,
+    metrics: metricsPages.api,
     pages: config.dashboard ? createPages() : null,
   }
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
   const baseUrl = await listen(app, config.host, config.port)
+  if (config.metrics) opened.defer(await listenForMetrics(config.metrics, metricsPages))
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
   logNotReady(live.snapshot, log)

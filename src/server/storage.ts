@@ -7,7 +7,7 @@ import type { ServeConfig } from '../config.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
-import { createLedger } from '../ledger/ledger.ts'
+import { createLedger, type OnTimed } from '../ledger/ledger.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
 import { createRefusals } from '../ledger/refusals.ts'
@@ -29,11 +29,12 @@ interface StorageOptions {
   /** Monotonic clock, ms. */
   monotonicMs(): number
   log: Log
+  onTimed?: OnTimed
 }
 
 /** Throws if the folder is in use, or its database can't be used. `cleanup` closes what was opened. */
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
-  const { dataFolder, instance, startedMs, now, monotonicMs, log } = options
+  const { dataFolder, instance, startedMs, now, monotonicMs, log, onTimed = () => {} } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
   settleRestore(dataFolder, log)
@@ -83,6 +84,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         mark,
         log,
         onCommit: store.noteCommit,
+        onTimed,
       })
       cleanup.defer(() => ledger.close())
       const refusals = createRefusals({ writer: store.refusals, onCommit: store.noteCommit, log })

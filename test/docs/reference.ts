@@ -1,4 +1,4 @@
-/** Writes `docs/reference/cli*.md` and `config.md` from the definitions: `bun run docs`. A test fails when they are stale. */
+/** Writes `docs/reference/cli*.md`, `config.md`, and `metrics.md` from the definitions: `bun run docs`. A test fails when they are stale. */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { SETTING_GROUPS, SETTINGS, type SettingDefinition, toVariableName } from '../../src/config.ts'
 import { capitalize } from '../../src/domain/text.ts'
+import { COUNTED, type Counted, DEFINITIONS } from '../../src/telemetry/definitions.ts'
 
 const NOTE = '<!-- Written by `bun run docs`. Change the definitions in src, not this file. -->'
 
@@ -159,11 +160,32 @@ export function toConfigReference(): string {
   ].join('\n\n')}\n`
 }
 
+function toMetricsReference(): string {
+  const rows = DEFINITIONS.map((one) => {
+    const labels = Array.isArray(one.labels) ? one.labels : Object.keys(one.labels)
+    const owner = 'owner' in one && one.owner !== null ? [one.owner] : []
+    return [code(one.name), one.type, [...owner, ...labels].map(code).join(', '), cell(one.help)]
+  })
+  const counters: readonly Counted[] = Object.values(COUNTED)
+  const values = counters.flatMap(({ name, labels }) =>
+    Object.entries(labels).map(([label, all]) => [code(name), code(label), all.map(code).join(', ')]),
+  )
+  return `${[
+    '# Metrics',
+    NOTE,
+    '[Monitoring](../monitoring.md) says how to scrape them. Histograms have the usual `_bucket`, `_sum`, and `_count`.',
+    toTable(['Metric', 'Type', 'Labels', 'Description'], rows),
+    '## Values of labels',
+    toTable(['Metric', 'Label', 'Values'], values),
+  ].join('\n\n')}\n`
+}
+
 export const WRITTEN = {
   'cli.md': toCliReference,
   'cli-keys.md': () => toCliPage('cli-keys.md'),
   'cli-models.md': () => toCliPage('cli-models.md'),
   'config.md': async () => toConfigReference(),
+  'metrics.md': async () => toMetricsReference(),
 } as const
 
 if (import.meta.main)

@@ -41,6 +41,7 @@ const LEDGER: Ledger = {
   openCall: fine,
   settle: fine,
   state: () => 'ok',
+  backlog: () => ({ records: 0, ms: 0 }),
   flush: async () => ({ applied: 0, waiting: 0 }),
   unapplied: () => 0,
   close: fine,

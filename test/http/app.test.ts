@@ -53,6 +53,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
       return settle()
     },
     state: () => 'ok',
+    backlog: () => ({ records: 0, ms: 0 }),
     flush: async () => ({ applied: 0, waiting: 0 }),
     unapplied: () => 0,
     close: fine,
@@ -76,6 +77,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     monotonicMs: () => 0,
     limiter: createLimiter(),
     admin: { handle: async () => new Response() },
+    metrics: async () => new Response(),
     pages: null,
     health: createHealth({ nowMs: () => 0, wallMs: now }),
     load,

@@ -1,0 +1,92 @@
+/**
+ * Counts from the start; the page is loaded by its first scrape. On the port of the API it needs an admin token, even from
+ * this machine: behind a reverse proxy every request is from this machine. On a loopback address of its own it needs none.
+ */
+
+import type { ErrorKind } from '../domain/error.ts'
+import { isLoopback } from '../domain/ip.ts'
+import { once } from '../domain/once.ts'
+import type { OnTimed } from '../ledger/ledger.ts'
+import type { IdentityStore } from '../store/identity-store.ts'
+import { createRegistry } from '../telemetry/registry.ts'
+import { countFinished, countRejected } from '../telemetry/requests.ts'
+import type { ReadingsDeps } from './admin-view/readings.ts'
+
+interface PageDeps extends ReadingsDeps {
+  identity: IdentityStore
+}
+
+const LAG_MS = 500
+const DENIED = {
+  'content-type': 'text/plain; charset=utf-8',
+  'cache-control': 'no-store',
+  'www-authenticate': 'Bearer',
+} as const
+const NO_TOKEN = `Metrics need an admin API token: tollgate admin token create NAME --scope read
+Or serve them without a token on an address of this machine: tollgate serve --metrics 9464
+`
+const NO_HOST = 'Metrics are available at the host names of this machine only.\n'
+
+export function createMetrics() {
+  const registry = createRegistry()
+  let timer: Timer | null = null
+  const onTimed: OnTimed = (what, ms) => registry[what].observe(ms / 1_000)
+
+  const measureLag = () => {
+    let dueMs = performance.now() + LAG_MS
+    timer ??= setInterval(() => {
+      const nowMs = performance.now()
+      registry.lag.observe(Math.max(0, nowMs - dueMs) / 1_000)
+      dueMs = nowMs + LAG_MS
+    }, LAG_MS).unref()
+  }
+
+  return {
+    finished: countFinished.bind(null, registry),
+    rejected: (kind: ErrorKind) => countRejected(registry, kind),
+    onTimed,
+    stop(): void {
+      if (timer) clearInterval(timer)
+    },
+    /** @returns `api` for the API's port, and `own` for a loopback address of its own. */
+    createPages(deps: PageDeps) {
+      const writing = new Map<string, Promise<Buffer>>()
+      const loaded = once(async () => {
+        const [{ createReadings }, exposition, { findByToken }] = await Promise.all([
+          import('./admin-view/readings.ts'),
+          import('../telemetry/exposition.ts'),
+          import('../identity/principal.ts'),
+        ])
+        measureLag()
+        return { createReadings, ...exposition, findByToken }
+      })
+      /** Scrapes at the same time share a response. */
+      const write = async (request: Request): Promise<Response> => {
+        const { createReadings, toDialect, writeMetrics, CONTENT_TYPES } = await loaded.get()
+        const dialect = toDialect(request.headers.get('accept'))
+        const shared = writing.getOrInsertComputed(dialect, () =>
+          createReadings(deps)
+            .then((readings) => writeMetrics(registry, readings, dialect))
+            .finally(() => writing.delete(dialect)),
+        )
+        return new Response(await shared, {
+          headers: { 'content-type': CONTENT_TYPES[dialect], 'cache-control': 'no-store' },
+        })
+      }
+      return {
+        async api(request: Request): Promise<Response> {
+          const token = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+          if (token === undefined) return new Response(NO_TOKEN, { status: 401, headers: DENIED })
+          const { findByToken } = await loaded.get()
+          const principal = await findByToken(deps.identity, token, deps.now())
+          return principal === null ? new Response(NO_TOKEN, { status: 401, headers: DENIED }) : write(request)
+        },
+        own: (request: Request): Promise<Response> | Response =>
+          // A web page could point its own host name to this machine (DNS rebinding).
+          isLoopback(URL.parse(request.url)?.hostname ?? '')
+            ? write(request)
+            : new Response(NO_HOST, { status: 403, headers: DENIED }),
+      }
+    },
+  }
+}

@@ -1,0 +1,78 @@
+/** What is counted, in arrays of numbers that are created once per owner, so that counting builds no text and no objects. */
+import { COUNTED, type Counted, type CountedName, OTHER } from './definitions.ts'
+
+/** Cells of a histogram beyond those of its bounds: larger values, and the sum. */
+const BEYOND = 2
+
+export class Series {
+  readonly #definition: Counted
+  readonly #owners = new Map<string, Float64Array>()
+  readonly #positions: readonly ReadonlyMap<string, number>[]
+  /** Cells per set of labels: one, or the buckets and the sum. */
+  readonly width: number
+  readonly #size: number
+
+  constructor(definition: Counted) {
+    this.#definition = definition
+    const sets = Object.values(definition.labels)
+    this.#positions = sets.map((values) => new Map(values.map((value, at) => [value, at])))
+    this.width = definition.type === 'counter' ? 1 : definition.bounds.length + BEYOND
+    this.#size = sets.reduce((size, values) => size * values.length, this.width)
+    if (definition.owner === null) this.#of('')
+  }
+
+  /** `first` and `second` are the values of its labels; unknown ones count as `other`, or not at all. */
+  add(by: number, owner = '', first = '', second = ''): void {
+    // A shortcut: most kinds of tokens are rare.
+    if (by === 0) return
+    const at = this.#at(first, second)
+    const cells = this.#of(owner)
+    cells[at] = (cells[at] ?? 0) + by
+  }
+
+  observe(value: number, owner = '', first = '', second = ''): void {
+    const { bounds } = this.#definition
+    const from = this.#at(first, second)
+    if (Number.isNaN(from)) return
+    const cells = this.#of(owner)
+    let bucket = 0
+    while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket++
+    cells[from + bucket] = (cells[from + bucket] ?? 0) + 1
+    const sum = from + bounds.length + 1
+    cells[sum] = (cells[sum] ?? 0) + value
+  }
+
+  /** Cells by owner; with no owner, one entry from the start. */
+  get owners(): ReadonlyMap<string, Float64Array> {
+    return this.#owners
+  }
+
+  /** Values of its labels, in the order of its cells. */
+  get sets(): string[][] {
+    const add = (all: string[][], values: readonly string[]) =>
+      all.flatMap((before) => values.map((value) => [...before, value]))
+    return Object.values(this.#definition.labels).reduce(add, [[]])
+  }
+
+  #of(owner: string): Float64Array {
+    const known = this.#owners.get(owner)
+    if (known !== undefined) return known
+    if (owner !== OTHER && this.#owners.size >= this.#definition.most) return this.#of(OTHER)
+    const cells = new Float64Array(this.#size)
+    this.#owners.set(owner, cells)
+    return cells
+  }
+
+  /** NaN for an unknown value: an array ignores that index. */
+  #at(first: string, second: string): number {
+    const [a, b] = this.#positions
+    if (a === undefined) return 0
+    const at = a.get(first) ?? a.get(OTHER) ?? Number.NaN
+    return b === undefined ? at * this.width : (at * b.size + (b.get(second) ?? Number.NaN)) * this.width
+  }
+}
+
+export type Registry = Readonly<Record<CountedName, Series>>
+
+export const createRegistry = (): Registry =>
+  Object.fromEntries(Object.entries(COUNTED).map(([name, definition]) => [name, new Series(definition)])) as Registry
