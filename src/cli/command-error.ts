@@ -120,6 +120,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   list_failed: ({ why }) => (why === 'credential' ? '' : ' To add models by name: --models NAME for each.'),
   provider_unknown: '',
   facts_unusable: '',
+  bill_unusable: '',
   upstream_not_found: ' List upstreams: tollgate upstreams list',
   upstream_disabled: '',
   upstream_exists: ' Choose another name.',

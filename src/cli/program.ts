@@ -70,6 +70,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./usage.ts')).addUsage,
   },
   {
+    name: 'reconcile',
+    summary: "compare a provider's bill with the ledger; exits 1 if they differ",
+    load: async () => (await import('./reconcile/reconcile.ts')).addReconcile,
+  },
+  {
     name: 'requests',
     summary: 'list requests, follow them live, and show their cost',
     load: async () => (await import('./requests.ts')).addRequests,

@@ -58,6 +58,8 @@ export type ServiceFailure =
   | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable'; field?: 'api_key' | 'base_url' }
   | { kind: 'provider_unknown' }
   | { kind: 'facts_unusable' }
+  /** A provider's usage or costs. */
+  | { kind: 'bill_unusable' }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'upstream_exists'; upstream: string }

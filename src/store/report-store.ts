@@ -227,3 +227,45 @@ export interface RequestReader {
   calls(request: StoredRequest): Promise<StoredCall[]>
   price(id: string): Promise<PriceRow | null>
 }
+
+/** Calls of a UTC day, as the provider counts them. */
+export interface CallSum extends TokenCounts {
+  dayMs: number
+  upstream: string
+  /** From 1; null if the upstream has one or none. */
+  credential: number | null
+  upstreamModel: string
+  /** One of those that clients asked for. */
+  model: string | null
+  /** Without calls that failed before anything was used, and those that the upstream made within another. */
+  requests: number
+  failed: number
+  costNanoUsd: number
+}
+
+export interface CallRef {
+  /** Of the request. */
+  id: string
+  upstream: string
+  credential: number | null
+  upstreamModel: string
+  status: RequestStatus
+  httpStatus: number | null
+  errorCode: string | null
+  estimated: number
+  unpriced: number
+  costNanoUsd: number
+}
+
+export interface CallReader {
+  /** By day, upstream, credential, and the upstream's model. Several sums of a group must be added up. */
+  sums(span: Span, upstreams: readonly string[]): AsyncIterable<readonly CallSum[]>
+  /** @param of `models`: all calls of these upstream models; null: those with an error, an estimate, or a missing price. */
+  refs(
+    span: Span,
+    upstreams: readonly string[],
+    of: { models: readonly string[] | null; limit: number },
+  ): Promise<CallRef[]>
+  /** First time from which none was removed; 0 if none ever was. */
+  keptFromMs(): Promise<number>
+}

@@ -11,7 +11,7 @@ import type {
   RefusalWriter,
   Space,
 } from './ledger-store.ts'
-import type { FailureReader, RefusalReader, RequestReader, UsageReader } from './report-store.ts'
+import type { CallReader, FailureReader, RefusalReader, RequestReader, UsageReader } from './report-store.ts'
 
 export interface StorePlace {
   /** Replaced by a restore. */
@@ -53,6 +53,7 @@ export interface Store {
   readonly ledger: LedgerReader
   readonly requests: RequestReader
   readonly usage: UsageReader
+  readonly calls: CallReader
   readonly failures: FailureReader
   readonly refusals: RefusalReader
   readonly audit: LedgerAudit

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { ConfigStore } from '../config-store.ts'
 import type { Store, StoreOptions, StorePlace } from '../store.ts'
+import { createCallReader } from './call-reader.ts'
 import { compactDatabase } from './compact.ts'
 import { createConfigStore } from './config-store.ts'
 import { toDatabaseTrouble } from './errors.ts'
@@ -55,6 +56,9 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
     },
     get usage() {
       return createUsageReader(sqlite)
+    },
+    get calls() {
+      return createCallReader(sqlite)
     },
     get failures() {
       return createFailureReader(sqlite)
