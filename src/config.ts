@@ -5,6 +5,7 @@
 import { toClaimRoles } from './domain/roles.ts'
 import { ServiceError } from './domain/service-error.ts'
 import {
+  type ListenAddress,
   number,
   oneOf,
   onOff,
@@ -14,6 +15,7 @@ import {
   type Read,
   size,
   time,
+  toFiles,
   toHost,
   toIpRanges,
   toIssuer,
@@ -76,6 +78,30 @@ export const SETTINGS = {
     description: 'Port to listen on',
     read: number(0, 65_535),
     expected: 'a number from 0 (any free port) to 65535',
+  }),
+  tlsCerts: setting<string[]>('tls-cert', 'Addresses', '<file>', null, {
+    description: 'Serve HTTPS with this certificate chain (PEM), read again when it changes',
+    defaultText: 'plain HTTP',
+    none: [],
+    isList: true,
+    withoutRow: true,
+    read: toFiles,
+    expected: 'comma-separated file names',
+  }),
+  tlsKeys: setting<string[]>('tls-key', 'Addresses', '<file>', null, {
+    description: 'Private key (PEM) of the --tls-cert at the same position',
+    none: [],
+    isList: true,
+    withoutRow: true,
+    read: toFiles,
+    expected: 'comma-separated file names',
+  }),
+  /** Null = no listener. */
+  httpRedirect: setting<ListenAddress | null>('http-redirect', 'Addresses', '<address>', null, {
+    description: 'Redirect browsers from plain HTTP on [HOST:]PORT to HTTPS',
+    none: null,
+    read: toListenAddress,
+    expected: 'a port or HOST:PORT, e.g. 80 or 0.0.0.0:80',
   }),
   /** ms. */
   drainMs: setting('drain', 'Server', '<time>', '30s', {
@@ -184,7 +210,7 @@ export const SETTINGS = {
     expected: 'a duration from 1s to 1h',
   }),
   /** Null = only on the port of the API, with an admin token. */
-  metrics: setting<ReturnType<typeof toListenAddress>>('metrics', 'Addresses', '<address>', null, {
+  metrics: setting<ListenAddress | null>('metrics', 'Addresses', '<address>', null, {
     description: 'Also serve /metrics at this address, on localhost without a token, e.g. 9464',
     defaultText: 'none',
     none: null,
@@ -319,8 +345,20 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   const problems = ALL.flatMap((setting) => findProblem(setting, sources) ?? [])
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
   const values = Object.entries(SETTINGS).map(([field, setting]) => [field, toValue(setting, sources)])
+  const config = Object.fromEntries(values) as Values
+  requireTls(config)
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
-  return { ...(Object.fromEntries(values) as Values), oidcClientSecret }
+  return { ...config, oidcClientSecret }
+}
+
+function requireTls({ tlsCerts, tlsKeys, httpRedirect }: Values): void {
+  const problems = [
+    ...(tlsCerts.length === tlsKeys.length
+      ? []
+      : [`Each --tls-cert needs its --tls-key (got ${tlsCerts.length} and ${tlsKeys.length}).`]),
+    ...(httpRedirect === null || tlsCerts.length > 0 ? [] : ['--http-redirect needs --tls-cert and --tls-key.']),
+  ]
+  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
 }
 
 /** The settings that can have rows, with effective text and source. */

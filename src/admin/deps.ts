@@ -36,6 +36,8 @@ import type { createCsvExports } from './requests-csv.ts'
 
 export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<PasskeyDeps, 'pendingPasskeys'> {
   store: ConfigStore
+  /** Whether this server itself has TLS. */
+  isSecure?: boolean
   vault: Vault
   reports: Reports
   /** Null without SSO. */

@@ -49,7 +49,13 @@ export function createAdmin(
   }
   const routes = toRoutes(deps, () => described)
   // Compiling routes doesn't pay off for single commands.
-  const options = { toResponse, idleSeconds: 0, maxBodyBytes: 0, isCompiled: toUnread !== undefined }
+  const options = {
+    toResponse,
+    idleSeconds: 0,
+    maxBodyBytes: 0,
+    isCompiled: toUnread !== undefined,
+    isSecure: given.isSecure ?? false,
+  }
   const app = createInstance(options)
     .onRequest(async ({ request }) => {
       requireEscaped(request)

@@ -90,7 +90,7 @@ const isStatus = (body: unknown): body is Status =>
 const FIELDS: Record<keyof Status, true> = {
   ...{ version: true, instance: true, pid: true, url: true, started_ms: true, readiness: true, ledger: true },
   ...{ lost: true, disk: true, config_revision: true, backups: true, reasons: true, in_flight: true },
-  ...{ buffered_bytes: true, files: true, untrusted_proxy: true, upstreams: true },
+  ...{ buffered_bytes: true, files: true, untrusted_proxy: true, certificates: true, upstreams: true },
 }
 
 /** @param instead a sentence that says what was used. */

@@ -19,7 +19,7 @@ import type { ShownUpstream, UpstreamStatus } from './upstream.ts'
 /** Most urgent first. */
 export const ATTENTION_KINDS = [
   ...(['ledger', 'disk', 'upstream', 'credential', 'budget_spent', 'errors'] as const),
-  ...(['server', 'budget_near', 'refusals', 'backup', 'unpriced', 'restart'] as const),
+  ...(['certificate', 'server', 'budget_near', 'refusals', 'backup', 'unpriced', 'restart'] as const),
 ] as const
 export type AttentionKind = (typeof ATTENTION_KINDS)[number]
 
@@ -382,6 +382,7 @@ const FINDERS: Readonly<Record<AttentionKind, (seen: Seen) => Found[]>> = {
   credential: findCredentials,
   budget_spent: findSpent,
   errors: findErrors,
+  certificate: ({ status }) => ofChecks(status, 'certificate', SEE_SERVER),
   server: findServer,
   budget_near: findNear,
   refusals: findRefusals,

@@ -45,6 +45,13 @@ const Backups = Type.Object({
   newest_ms: TimeOrNull,
 })
 
+const Certificate = Type.Object({
+  names: Type.Array(Text, { description: 'DNS names and addresses.' }),
+  ...{ valid_from_ms: Time, expires_ms: Time },
+  problem: orNull(Type.String({ description: 'Why a newer certificate is not in use.' })),
+})
+export type CertificateState = Static<typeof Certificate>
+
 export const Status = Type.Object({
   ...{ version: Text, url: Type.String({ description: 'Ends in `/v1`.' }), started_ms: Time },
   readiness: wordOf(['ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'] as const),
@@ -56,6 +63,7 @@ export const Status = Type.Object({
   lost: orNull(wordOf(['database', 'journal'] as const)),
   disk: orNull(Disk),
   backups: Backups,
+  certificates: Type.Array(Certificate, { description: 'In use for HTTPS; empty: plain HTTP.' }),
   in_flight: Count,
   buffered_bytes: Type.Integer({ description: 'Memory used by requests in flight.' }),
   checks: Type.Array(Check),
@@ -63,7 +71,7 @@ export const Status = Type.Object({
 export type StatusDocument = Static<typeof Status>
 /** Part of the server that a reason is about. */
 export interface Reason {
-  about: 'server' | 'ledger' | 'disk' | 'upstream'
+  about: 'server' | 'ledger' | 'disk' | 'certificate' | 'upstream'
   text: string
 }
 export type ServerReadiness = StatusDocument['readiness']

@@ -6,11 +6,22 @@ export type Read<T> = (text: string) => T | null
 
 export const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 
-/** `9464`, `10.0.0.5:9464`, or `[::1]:9464`; this machine by default. */
-export function toListenAddress(text: string): { host: string; port: number } | null {
-  const [, v6, name = '127.0.0.1', digits] = /^(?:(?:\[([\da-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(text) ?? []
+export interface ListenAddress {
+  /** Null = not given. */
+  host: string | null
+  port: number
+}
+
+/** `9464`, `10.0.0.5:9464`, or `[::1]:9464` */
+export function toListenAddress(text: string): ListenAddress | null {
+  const [, v6, name = null, digits] = /^(?:(?:\[([\da-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(text) ?? []
   const port = Number(digits)
   return port >= 1 && port <= 65_535 ? { host: v6 ?? name, port } : null
+}
+
+export function toFiles(text: string): string[] | null {
+  const files = text.split(',').map((file) => file.trim())
+  return files.includes('') ? null : files
 }
 
 export function time(min: number, max: number): Read<number> {

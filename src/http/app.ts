@@ -85,6 +85,8 @@ function explainResponses(request: Request, path: string): GatewayError | null {
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
 export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {
+  /** Whether this server itself has TLS. */
+  isSecure?: boolean
   /** Origins allowed by CORS; `*` for all. */
   corsOrigins: readonly string[]
   /** Proxies whose `x-forwarded-for` is trusted. */
@@ -104,6 +106,7 @@ export function createApp(deps: AppDeps) {
     // For unauthenticated connections and between requests.
     idleSeconds: IDLE_SECONDS,
     maxBodyBytes: LARGEST_BODY_BYTES,
+    isSecure: deps.isSecure ?? false,
   })
   // Registered only if needed, since it costs each request a step.
   if (cors)

@@ -33,10 +33,18 @@ export interface InstanceOptions {
   maxBodyBytes: number
   /** False for few requests: compiling a route's handler takes longer than it saves. */
   isCompiled?: boolean
+  /** Whether requests come by HTTPS. */
+  isSecure?: boolean
 }
 
 /** Creates an instance whose error handler comes first, so that it covers every controller. */
-export function createInstance({ toResponse, idleSeconds, maxBodyBytes, isCompiled = true }: InstanceOptions) {
+export function createInstance({
+  toResponse,
+  idleSeconds,
+  maxBodyBytes,
+  isCompiled = true,
+  isSecure = false,
+}: InstanceOptions) {
   const app = new Elysia({
     aot: isCompiled,
     serve: {
@@ -47,8 +55,9 @@ export function createInstance({ toResponse, idleSeconds, maxBodyBytes, isCompil
       // The default, even in a compiled binary, is Bun's error page with our source code.
       development: false,
     },
-    // Otherwise the router takes part of a short host name for the path.
-    handler: { standardHostname: false },
+    // The router looks for the path from the 8th character, where `https://` still has a slash, or from the 12th, which
+    // needs a host of three characters.
+    handler: { standardHostname: isSecure },
     // Otherwise unknown fields are dropped silently.
     normalize: false,
   }).onError(

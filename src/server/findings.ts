@@ -1,16 +1,24 @@
-import { type Check, ok, problem, warning } from '../documents/checks.ts'
-import type { DiskState } from '../documents/server.ts'
+import { type Check, ok, problem, toFew, warning } from '../documents/checks.ts'
+import type { CertificateState, DiskState } from '../documents/server.ts'
 import { count, toSizeText } from '../domain/text.ts'
-import { toAgo, toSpan } from '../domain/time.ts'
+import { DAY_MS, toAgo, toDay, toSpan } from '../domain/time.ts'
 import { MIN_FREE_BYTES } from './disk.ts'
 import { toLowLimit } from './open-files.ts'
 import type { Status } from './protocol.ts'
 
-type SaidStatus = Pick<Status, 'readiness' | 'reasons' | 'lost' | 'in_flight' | 'files' | 'untrusted_proxy'>
+type SaidStatus = Pick<
+  Status,
+  'readiness' | 'reasons' | 'lost' | 'in_flight' | 'files' | 'untrusted_proxy' | 'certificates'
+>
 
 /** Without its disk, which may not be measured yet, and its backups. */
-export function checkServer(status: SaidStatus): Check[] {
-  return [checkReadiness(status), checkFiles(status), ...checkProxy(status)]
+export function checkServer(status: SaidStatus, nowMs: number): Check[] {
+  return [
+    checkReadiness(status),
+    checkFiles(status),
+    ...checkProxy(status),
+    ...status.certificates.map((certificate) => checkCertificate(certificate, nowMs)),
+  ]
 }
 
 function checkReadiness({ readiness, reasons, lost, in_flight: inFlight }: SaidStatus): Check {
@@ -38,6 +46,28 @@ function checkProxy({ untrusted_proxy: proxy }: SaidStatus): Check[] {
   const message = `${proxy} sends X-Forwarded-For, which is ignored. If that is your reverse proxy, start with --trusted-proxy ${proxy}. Otherwise all its clients count as one address, and anyone can lock sign-in for all.`
   return [warning('proxy', message)]
 }
+
+const MAX_NEAR_END_MS = 14 * DAY_MS
+const NEAR_END_SHARE = 1 / 6
+
+/** In the last two weeks, or the last sixth of a lifetime of less than three months. */
+export const isNearEnd = ({ valid_from_ms: fromMs, expires_ms: endMs }: CertificateState, nowMs: number): boolean =>
+  nowMs >= endMs - Math.min(MAX_NEAR_END_MS, (endMs - fromMs) * NEAR_END_SHARE)
+
+function checkCertificate(certificate: CertificateState, nowMs: number): Check {
+  const { names, valid_from_ms: fromMs, expires_ms: endMs, problem: why } = certificate
+  const name = 'certificate'
+  const whose = `The certificate of ${names.length === 0 ? 'no name' : toFew(names)}`
+  const end = toDay(endMs)
+  if (endMs <= nowMs) return problem(name, `${whose} expired on ${end}, so clients can't connect. ${why ?? RENEW}`)
+  if (fromMs > nowMs)
+    return problem(name, `${whose} is valid only from ${toDay(fromMs)}. Check this machine's clock, or replace it.`)
+  if (why !== null) return warning(name, `${why} It expires on ${end}.`)
+  if (isNearEnd(certificate, nowMs)) return warning(name, `${whose} expires on ${end}. ${RENEW}`)
+  return ok(name, `${whose} is valid until ${end}.`)
+}
+
+const RENEW = 'Renew it and replace its files; the server reads them again.'
 
 export function checkDisk({ state, free_bytes: free, budget_bytes: budget, used_bytes: used }: DiskState): Check {
   const ofBudget = budget === null ? '' : ` of ${toSizeText(budget)} (--disk-budget)`

@@ -5,25 +5,28 @@ import type { ServeConfig } from '../config.ts'
 import { codeOf } from '../domain/error.ts'
 import { isAddress, isLoopback } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import type { ListenAddress } from '../domain/setting-text.ts'
 import { Load, OverloadState, stopping } from '../gateway/admission.ts'
 import { Uploads } from '../gateway/read.ts'
-import type { App } from '../http/app.ts'
 import { pathOf } from '../http/instance.ts'
 import type { Log } from '../log.ts'
+import type { Listener } from './listener.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
-/** Returns the base URL, which ends in `/v1`. Throws a ServiceError with the reason. */
-export async function listen(app: App, hostname: string, port: number): Promise<string> {
+interface Place {
+  hostname: string
+  port: number
+}
+
+/** @param open listens there. Throws a ServiceError with the reason. */
+export async function listenAt<T>({ hostname, port }: Place, open: (place: Place) => T): Promise<T> {
   // For a name that doesn't resolve, Bun reports some other error, possibly that the port is in use.
   if (!isAddress(hostname) && !(await isKnown(hostname))) throw toNotListening(hostname, port)
   try {
-    app.listen({ hostname, port })
+    return open({ hostname, port })
   } catch (error) {
     throw toListenError(error, hostname, port)
   }
-  const url = app.server?.url
-  if (!url) throw toNotListening(hostname, port)
-  return `${url.origin}/v1`
 }
 
 interface MetricsPages {
@@ -32,21 +35,21 @@ interface MetricsPages {
 }
 
 /** Returns what stops it. Throws a ServiceError with the reason. */
-export async function listenForMetrics({ host, port }: { host: string; port: number }, pages: MetricsPages) {
-  if (!isAddress(host) && !(await isKnown(host))) throw toNotListening(host, port)
-  const serve = isLoopback(isAddress(host) && host.includes(':') ? `[${host}]` : host) ? pages.own : pages.api
-  try {
-    const server = Bun.serve({
-      ...{ hostname: host, port, development: false, idleTimeout: 60, maxRequestBodySize: 1 },
+export async function listenForMetrics({ host, port }: ListenAddress, pages: MetricsPages) {
+  const hostname = host ?? '127.0.0.1'
+  const serve = isLoopback(isAddress(hostname) && hostname.includes(':') ? `[${hostname}]` : hostname)
+    ? pages.own
+    : pages.api
+  const server = await listenAt({ hostname, port }, (place) =>
+    Bun.serve({
+      ...{ ...place, development: false, idleTimeout: 60, maxRequestBodySize: 1 },
       fetch: (request) =>
         request.method === 'GET' && pathOf(request) === '/metrics'
           ? serve(request)
           : new Response(null, { status: 404 }),
-    })
-    return () => server.stop(true)
-  } catch (error) {
-    throw toListenError(error, host, port)
-  }
+    }),
+  )
+  return () => server.stop(true)
 }
 
 async function isKnown(hostname: string): Promise<boolean> {
@@ -84,7 +87,7 @@ const LAST_WORDS_MS = 1_000
  * @param closeThreads called when token counting and schema validation must end.
  */
 export async function drain(
-  app: App,
+  listener: Pick<Listener, 'stop'>,
   load: Pick<Load, 'ended' | 'stop'>,
   drainMs: number,
   closeThreads: () => void,
@@ -98,8 +101,8 @@ export async function drain(
   closeThreads()
   if (!clean) await load.ended(UNCOUNTED_MS)
   const lastMs = clean ? Math.max(0, endMs - performance.now()) : LAST_WORDS_MS
-  await Promise.race([app.server?.stop(false), Bun.sleep(lastMs)])
-  await app.server?.stop(true)
+  await Promise.race([listener.stop(false), Bun.sleep(lastMs)])
+  await listener.stop(true)
   return clean
 }
 

@@ -3,9 +3,10 @@
  * ones. Bun raises the soft limit to the hard one at start.
  */
 
-import type { Pointer } from 'bun:ffi'
+import type { App } from '../http/app.ts'
 import type { Log } from '../log.ts'
 import { nextFreeFile, noteShortage } from '../upstreams/shortage.ts'
+import { loadLibc } from './libc.ts'
 import type { FileLimit } from './protocol.ts'
 
 /** For the database, the journal, the log, threads, and idle connections. */
@@ -40,14 +41,14 @@ const LOG_MS = 60_000
 
 interface FileWatchDeps {
   limit: number
-  server: { port?: number | undefined; closeIdleConnections(): void }
+  app: Pick<App, 'server'>
   log: Log
 }
 
 /**
  * If few are left, closes client connections that are idle or sent no request yet. Returns a function that stops it.
  */
-export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
+export function watchFiles({ limit, app, log }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
   let closeSilent: CloseSilent | null = null
   let isLoading = false
@@ -57,11 +58,11 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
     const file = nextFreeFile()
     if (isLoading || (file !== null && file < enough)) return
     noteShortage()
-    server.closeIdleConnections()
+    app.server?.closeIdleConnections()
     isLoading = true
     closeSilent ??= await createCloseSilent(limit)
     isLoading = false
-    closeSilent(server.port ?? 0)
+    closeSilent(app.server?.port ?? 0)
     const nowMs = performance.now()
     if (nowMs - loggedMs < LOG_MS) return
     loggedMs = nowMs
@@ -77,8 +78,6 @@ export function watchFiles({ limit, server, log }: FileWatchDeps): () => void {
  * libc, on Linux, where TCP_INFO has byte counts. Elsewhere Bun closes them after some 12 seconds.
  */
 type CloseSilent = (port: number) => void
-
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 
 /** The same on x64 and arm64. */
 const IPPROTO_TCP = 6
@@ -102,7 +101,7 @@ const MAX_LOOKED_AT = 4_096
  * @param maxFiles limit of this process.
  */
 async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
-  const system = process.platform === 'linux' ? await loadSystem() : null
+  const system = await loadLibc()
   if (system === null) return () => {}
   const { getsockopt, getsockname, shutdown, ptr } = system
   const info = new DataView(new ArrayBuffer(INFO_BYTES))
@@ -129,26 +128,4 @@ async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
       next = (next + 1) % maxFiles
     }
   }
-}
-
-interface System {
-  getsockopt(file: number, level: number, name: number, value: Pointer, length: Pointer): number
-  getsockname(file: number, address: Pointer, length: Pointer): number
-  shutdown(file: number, how: number): number
-  ptr(view: DataView | Int32Array): Pointer
-}
-
-async function loadSystem(): Promise<System | null> {
-  for (const library of LIBRARIES) {
-    try {
-      const { dlopen, ptr } = await import('bun:ffi')
-      const { symbols } = dlopen(library, {
-        getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
-        getsockname: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
-        shutdown: { args: ['i32', 'i32'], returns: 'i32' },
-      })
-      return { ...symbols, ptr }
-    } catch {}
-  }
-  return null
 }

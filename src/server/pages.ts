@@ -50,19 +50,27 @@ interface File {
 
 type Unzip = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>
 
-export function createPages(
-  load: () => Promise<Record<string, Packed>> = loadOwn,
-  unzip: Unzip = Bun.gunzipSync,
-): Pages {
+/** RFC 6797. It holds for all ports of a host, so not for localhost, which has other servers. */
+const ONLY_HTTPS = { 'strict-transport-security': 'max-age=31536000' }
+
+interface PagesOptions {
+  load?(): Promise<Record<string, Packed>>
+  unzip?: Unzip
+  /** Whether this server itself has TLS. */
+  isSecure?: boolean
+}
+
+export function createPages({ load = loadOwn, unzip = Bun.gunzipSync, isSecure = false }: PagesOptions = {}): Pages {
   const files = once(async () => unpack(await load()))
   return {
     async serve(asset, request) {
       if (asset === PAGE) return null
       const file = (await files.get()).get(asset ?? PAGE)
       if (!file) return null
-      const headers =
-        asset === null ? { ...FOR_PAGE, link: toLinks(file.parts, new URL(request.url).pathname) } : FOR_ASSET
-      return toResponse(file, headers, request, unzip)
+      if (asset !== null) return toResponse(file, FOR_ASSET, request, unzip)
+      const { hostname, pathname } = new URL(request.url)
+      const lasting = isSecure && hostname !== 'localhost' ? ONLY_HTTPS : {}
+      return toResponse(file, { ...FOR_PAGE, ...lasting, link: toLinks(file.parts, pathname) }, request, unzip)
     },
   }
 }

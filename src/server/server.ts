@@ -24,9 +24,10 @@ import { createServing, type RunFacts, toReadiness, toStatus, type WatchedParts 
 import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
+import { createListener } from './listener.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
-import { createCapacity, drain, listen, listenForMetrics } from './network.ts'
+import { createCapacity, drain, listenAt, listenForMetrics } from './network.ts'
 import { watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
@@ -90,6 +91,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { store, identity } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
+  const tls = config.tlsCerts.length > 0 ? await (await import('./tls/tls.ts')).openTls(config, { log, now }) : null
+  opened.defer(() => tls?.stop())
   const oidcSettings = toOidcSettings(config)
   const ways = toSignInMethods(config, oidcSettings)
   await options.prepare(store, settings)
@@ -120,7 +123,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   opened.defer(closeThreads)
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
-  const watched: WatchedParts = { ledger, load, overload, disk, health, fleet, watch, figuresOf }
+  const watched: WatchedParts = { ledger, load, overload, disk, health, fleet, watch, tls, figuresOf }
   const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
@@ -140,6 +143,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     chat: (request, headers, key, upstream) => playground(request, headers, key, upstream),
     modelsAt: createListAt(environment),
   })
+  const publicUrls = [...config.publicUrls]
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const admin = createAdminSurface({
     store,
@@ -156,7 +160,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ways,
     oidcSettings,
     environment,
-    ...config,
+    publicUrls,
+    isSecure: tls !== null,
+    trustedProxies: config.trustedProxies,
   })
   opened.defer(() => admin.close())
   const concurrency = new AdaptiveConcurrency(monotonicMs)
@@ -200,6 +206,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     instance,
     heartbeatMs: config.heartbeatMs,
     slowReaderMs: config.slowReaderMs,
+    isSecure: tls !== null,
     corsOrigins: config.corsOrigins,
     trustedProxies: config.trustedProxies,
     retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
@@ -207,14 +214,17 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     readiness: toReadiness.bind(null, watched),
     admin,
     metrics: metricsPages.api,
-    pages: config.dashboard ? createPages() : null,
+    pages: config.dashboard ? createPages({ isSecure: tls !== null }) : null,
   }
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
-  const baseUrl = await listen(app, config.host, config.port)
+  const place = { hostname: config.host, port: config.port }
+  const listener = await listenAt(place, (place) => createListener(app, place, tls?.served() ?? null))
+  opened.defer(() => listener.stop(true))
+  const baseUrl = `${(await tls?.start({ listener, publicUrls })) ?? listener.origin}/v1`
   if (config.metrics) opened.defer(await listenForMetrics(config.metrics, metricsPages))
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
-  if (files.limit !== null && app.server) opened.defer(watchFiles({ limit: files.limit, server: app.server, log }))
+  if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
   logNotReady(live.snapshot, log)
   admin.listensOn(app)
   prober.start()
@@ -248,17 +258,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     dashboardUrl,
     setupCode: admin.setupCode,
     snapshot: () => live.snapshot,
-    warnings: [capacity.lowLimit, toAddressWarning(config)].filter((warning) => warning !== null),
+    warnings: [capacity.lowLimit, tls ? null : toAddressWarning(config)].filter((warning) => warning !== null),
     async reload(change) {
       await change(store)
       await live.refresh()
+      await tls?.reread()
     },
     flush: ledger.flush,
     async stop() {
       capacity.drain()
       fleet.drain()
       await liveRequests.end()
-      const clean = await drain(app, load, config.drainMs, closeThreads)
+      const clean = await drain(listener, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean

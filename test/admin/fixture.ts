@@ -230,7 +230,15 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
   const serving: Serving = {
     status: async () => ({
       ...{ version: 'test', url: 'http://127.0.0.1:4000/v1', started_ms: HOUR, readiness: 'ok', reasons: [] },
-      ...{ ledger: 'ok', pending_records: 0, lost: null, disk: null, in_flight: 0, buffered_bytes: 0 },
+      ...{
+        ledger: 'ok',
+        pending_records: 0,
+        lost: null,
+        disk: null,
+        certificates: [],
+        in_flight: 0,
+        buffered_bytes: 0,
+      },
       backups: { every_ms: 0, keep: 7, failed: null, newest_ms: null },
       checks: [],
     }),

@@ -98,7 +98,7 @@ test('an address names all scripts of its page at once, so that none waits for a
 })
 
 test('the best form that a browser takes is the one it gets', async () => {
-  const pages = createPages(async () => files)
+  const pages = createPages({ load: async () => files })
   const [script = ''] = Object.keys(files).filter((name) => name.endsWith('.js'))
   const encodingFor = async (accepted: string) => {
     const request = new Request('http://localhost/', { headers: { 'accept-encoding': accepted } })
@@ -112,13 +112,13 @@ test('the best form that a browser takes is the one it gets', async () => {
 
 test('a file that a thousand clients want as it is, is unpacked once', async () => {
   let unpacked = 0
-  const pages = createPages(
-    async () => files,
-    (bytes) => {
+  const pages = createPages({
+    load: async () => files,
+    unzip(bytes) {
       unpacked++
       return gunzipSync(bytes)
     },
-  )
+  })
   const [script = ''] = Object.keys(files).filter((name) => name.endsWith('.js'))
   for (let i = 0; i < 1_000; i++) await pages.serve(script, new Request('http://localhost/'))
   expect(unpacked).toBe(1)

@@ -17,6 +17,7 @@ const WELL: WatchedParts = {
   health: { states: () => [] },
   fleet: { status: () => null },
   watch: { healthy: () => true },
+  tls: null,
   figuresOf: () => null,
 }
 const DISK = {
@@ -52,6 +53,12 @@ test.each<[string, Partial<WatchedParts>, ReturnType<typeof toReadiness>, RegExp
   ['changes are not read', { watch: { healthy: () => false } }, 'degraded', /Configuration changes cannot be read/],
   ['an upstream is down', { health: { states: () => [upstream('down')] } }, 'degraded', /Upstream ollama is down/],
   ['an upstream refuses us', { health: { states: () => [upstream('refused')] } }, 'degraded', /rejects its credential/],
+  [
+    'a new certificate cannot be used',
+    { tls: { states: () => [{ names: [], valid_from_ms: 0, expires_ms: 1, problem: 'It expired.' }] } },
+    'degraded',
+    /It expired/,
+  ],
   ['an upstream is down that nothing leads to', { health: { states: () => [upstream('down', false)] } }, 'ok', null],
   ['an upstream is well', { health: { states: () => [upstream('healthy')] } }, 'ok', null],
 ])('where %s', (_, parts, readiness, says) => {

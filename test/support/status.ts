@@ -22,6 +22,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   lost: null,
   backups: { every_ms: 0, failed: null },
   disk: null,
+  certificates: [],
   config_revision: 1,
   reasons: [],
   in_flight: 0,

@@ -41,7 +41,7 @@ export function checkServer(found: ServerLookup, dataFolder: string, own: string
           'version',
           `The server is version ${status.version}, this command is ${own}. Restart the server with ${own}.`,
         ),
-    ...checkOwn(status),
+    ...checkOwn(status, nowMs),
   ]
 }
 

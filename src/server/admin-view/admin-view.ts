@@ -16,6 +16,7 @@ import type { DiskWatch } from '../disk.ts'
 import { checkBackups, checkDisk, checkServer } from '../findings.ts'
 import { listModels as askForModels } from '../outward/questions.ts'
 import type { Status } from '../protocol.ts'
+import type { Tls } from '../tls/tls.ts'
 
 export interface WatchedParts {
   ledger: Pick<Ledger, 'state'>
@@ -25,6 +26,8 @@ export interface WatchedParts {
   health: Pick<Health, 'states'>
   fleet: Pick<Fleet, 'status'>
   watch: Pick<Watch, 'healthy'>
+  /** Null without TLS. */
+  tls: Pick<Tls, 'states'> | null
   figuresOf: FiguresOf
 }
 
@@ -42,7 +45,7 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 /** Problems, in sentences; empty if there are none. */
 export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).map(({ text }) => text)
 
-function findReasons({ ledger, load, overload, disk, health, watch }: WatchedParts): Reason[] {
+function findReasons({ ledger, load, overload, disk, health, watch, tls }: WatchedParts): Reason[] {
   const found: [about: Reason['about'], text: string | false | null][] = [
     ['server', load.isDraining && 'The server is shutting down.'],
     ['ledger', LEDGER[ledger.state()]],
@@ -57,6 +60,7 @@ function findReasons({ ledger, load, overload, disk, health, watch }: WatchedPar
       !watch.healthy() &&
         'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
     ],
+    ...(tls?.states() ?? []).map(({ problem }) => ['certificate', problem] as [Reason['about'], string | null]),
     ...health
       .states()
       .filter(isMissed)
@@ -88,6 +92,7 @@ const toOwnStatus = (parts: WatchedParts, run: RunFacts) => ({
   reasons: toReasons(parts),
   ledger: parts.ledger.state(),
   disk: parts.disk.state(),
+  certificates: parts.tls?.states() ?? [],
   in_flight: parts.load.inFlight,
   buffered_bytes: parts.load.bufferedBytes,
 })
@@ -132,7 +137,7 @@ export function createServing(deps: ServingDeps): Serving {
         checks: [
           ...(disk === null ? [] : [checkDisk(disk)]),
           checkBackups({ backups, started_ms }, newestScheduledMs, deps.now()),
-          ...checkServer({ ...status, files, untrusted_proxy }),
+          ...checkServer({ ...status, files, untrusted_proxy }, deps.now()),
         ],
       }
     },

@@ -29,7 +29,7 @@ import type { LiveRequests } from './live-requests.ts'
 export interface AdminSurfaceDeps
   extends Pick<
     AdminDeps,
-    'store' | 'vault' | 'identity' | 'serving' | 'backups' | 'publicUrls' | 'ways' | 'now' | 'log'
+    'store' | 'vault' | 'identity' | 'serving' | 'backups' | 'publicUrls' | 'isSecure' | 'ways' | 'now' | 'log'
   > {
   /** Null without an identity provider. */
   oidcSettings: OidcSettings | null

@@ -1,0 +1,52 @@
+/** Plain HTTP for browsers that were not told `https`. */
+import { GatewayError } from '../../domain/error.ts'
+import { mintId, toRequestId } from '../../domain/id.ts'
+import { errorFormatOf } from '../../http/endpoints.ts'
+import { toErrorResponse } from '../../http/error-response.ts'
+import { hasHost } from '../../http/instance.ts'
+import { toOrigin } from './certificates.ts'
+
+interface RedirectDeps {
+  hostname: string
+  port: number
+  /** Of HTTPS. */
+  securePort: number
+  publicUrls: readonly string[]
+  now(): number
+}
+
+const MAX_BODY_BYTES = 64 * 1024
+const IDLE_SECONDS = 10
+
+/** Returns how to stop it. Throws what Bun does. */
+export function startRedirect({ hostname, port, securePort, publicUrls, now }: RedirectDeps) {
+  const server = Bun.serve({
+    ...{ hostname, port, reusePort: false, development: false },
+    ...{ idleTimeout: IDLE_SECONDS, maxRequestBodySize: MAX_BODY_BYTES },
+    fetch(request) {
+      const url = hasHost(request) ? toSecure(request.url) : null
+      if (url !== null && isBrowsing(request))
+        return new Response(null, { status: 308, headers: { location: url, 'cache-control': 'no-store' } })
+      const to = url === null ? 'https' : new URL(url).origin
+      const error = new GatewayError('invalid_request', `This port only redirects. Use ${to}. ${SENT}`)
+      error.requestId = toRequestId(mintId(now()))
+      return toErrorResponse(error, errorFormatOf(request))
+    },
+  })
+  const toSecure = (text: string): string => {
+    const { hostname, pathname, search } = new URL(text)
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const origin = publicUrls.find((one) => new URL(one).hostname === hostname) ?? toOrigin(host, securePort)
+    return origin + pathname + search
+  }
+  return { port: server.port ?? port, stop: () => server.stop(true) }
+}
+
+const SENT = 'If the request had a key or password, it was sent unencrypted, so replace it.'
+
+/** Redirecting a client would hide that it sends its key unencrypted each time. */
+const isBrowsing = ({ method, headers, url }: Request) =>
+  (method === 'GET' || method === 'HEAD') &&
+  !headers.has('authorization') &&
+  !headers.has('x-api-key') &&
+  !new URL(url).pathname.startsWith('/v1/')

@@ -1,0 +1,189 @@
+/** The certificates in use: read at the start, and again when their files change. */
+import type { ServeConfig } from '../../config.ts'
+import type { CertificateState } from '../../documents/server.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import { DAY_MS, toDay } from '../../domain/time.ts'
+import type { Log } from '../../log.ts'
+import { isNearEnd } from '../findings.ts'
+import type { Listener, ServedCertificates } from '../listener.ts'
+import { listenAt } from '../network.ts'
+import {
+  BadCertificate,
+  type Certificate,
+  type Pair,
+  readPair,
+  toCertificate,
+  toOrigin,
+  toOrigins,
+  toServed,
+  toState,
+} from './certificates.ts'
+import { startRedirect } from './redirect.ts'
+
+const LOOK_MS = 5_000
+
+type TlsConfig = Pick<ServeConfig, 'tlsCerts' | 'tlsKeys' | 'httpRedirect' | 'host' | 'publicUrls'>
+
+interface TlsDeps {
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+}
+
+interface Source {
+  pair: Pair
+  certificate: Certificate
+  /** Why the files as they are now aren't in use; null if they are. */
+  problem: string | null
+  /** What the last look found, and what was last tried, if it isn't in use. */
+  found: string | null
+  tried: string | null
+}
+
+export interface Tls {
+  /** For `createListener`. */
+  served(): ServedCertificates
+  states(): CertificateState[]
+  /** Watches the certificates' files, and redirects plain HTTP. Returns the origin for clients. */
+  start(on: Started): Promise<string>
+  /** Reads the files now. Never throws. */
+  reread(): Promise<void>
+  stop(): void
+}
+
+interface Started {
+  listener: Pick<Listener, 'port' | 'origin' | 'replace'>
+  /** Those of the configuration; gets the certificates' names if there are none, and this machine's. */
+  publicUrls: string[]
+}
+
+/** @throws ServiceError that names every problem. */
+export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise<Tls> {
+  const { tlsCerts, tlsKeys } = config
+  const problems: string[] = []
+  const sources: Source[] = []
+  for (const [at, certFile] of tlsCerts.entries()) {
+    const pair = { certFile, keyFile: tlsKeys[at] ?? '' }
+    try {
+      const certificate = toCertificate(await readPair(pair), pair, now())
+      sources.push({ pair, certificate, problem: null, found: null, tried: null })
+    } catch (error) {
+      problems.push(toMessage(error))
+    }
+  }
+  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+
+  const all = () => sources.map(({ certificate }) => certificate)
+  let apply = async (_: readonly Certificate[]) => {}
+  let onApplied = () => {}
+  let warnedMs = Number.NEGATIVE_INFINITY
+
+  /** The pair's new certificate, if it may be used; notes why it may not. */
+  const findNew = async (source: Source, isForced: boolean): Promise<Certificate | null> => {
+    const { pair, certificate } = source
+    const text = await readPair(pair).catch(toMessage)
+    const found = typeof text === 'string' ? text : text.cert + text.key
+    if (found === certificate.cert + certificate.key) {
+      source.found = source.tried = source.problem = null
+      return null
+    }
+    // Two files are rarely written at once: what counts is what two looks agree on.
+    const isWritten = source.found === found
+    source.found = found
+    if (!isForced && (!isWritten || source.tried === found)) return null
+    source.tried = found
+    try {
+      if (typeof text === 'string') throw new BadCertificate(text)
+      return toCertificate(text, pair, now())
+    } catch (error) {
+      reject(source, error)
+      return null
+    }
+  }
+  const reject = (source: Source, error: unknown) => {
+    source.problem = `${toMessage(error)} The previous certificate stays in use.`
+    log.error('certificate_rejected', 'changed certificate is not used; the previous one stays', {
+      ...{ file: source.pair.certFile, error: toMessage(error) },
+    })
+  }
+
+  const look = async (isForced: boolean) => {
+    const found = await Promise.all(
+      sources.map(async (source) => ({ source, certificate: await findNew(source, isForced) })),
+    )
+    const changed = found.flatMap(({ source, certificate }) => (certificate ? [{ source, certificate }] : []))
+    if (changed.length > 0) await use(changed)
+    warn()
+  }
+  const use = async (changed: readonly Pick<Source & { source: Source }, 'source' | 'certificate'>[]) => {
+    const next = sources.map(
+      (source) => changed.find((one) => one.source === source)?.certificate ?? source.certificate,
+    )
+    try {
+      await apply(next)
+    } catch (error) {
+      for (const { source } of changed) reject(source, error)
+      return
+    }
+    for (const { source, certificate } of changed) {
+      Object.assign(source, { certificate, problem: null, found: null, tried: null })
+      log.info('certificate_applied', 'new certificate in use', {
+        ...{ file: source.pair.certFile, names: certificate.names.join(' '), expires: toDay(certificate.expiresMs) },
+      })
+    }
+    onApplied()
+  }
+  const warn = () => {
+    const nowMs = now()
+    if (nowMs < warnedMs + DAY_MS) return
+    for (const state of states()) {
+      if (!isNearEnd(state, nowMs)) continue
+      warnedMs = nowMs
+      const what = state.expires_ms <= nowMs ? 'certificate has expired' : 'certificate expires soon'
+      log.warn('certificate_expiring', what, { names: state.names.join(' '), expires: toDay(state.expires_ms) })
+    }
+  }
+  const states = () => sources.map(({ certificate, problem }) => toState(certificate, problem))
+
+  let looking: Promise<void> = Promise.resolve()
+  const reread = (isForced: boolean) => {
+    looking = looking.then(() => look(isForced))
+    return looking
+  }
+  let stop = () => {}
+  return {
+    served: () => toServed(all()),
+    states,
+    async start({ listener, publicUrls }) {
+      const { httpRedirect: at } = config
+      const nameUrls = () => {
+        const named = config.publicUrls.length > 0 ? config.publicUrls : toOrigins(all(), listener.port)
+        const own = LOOPBACK.map((host) => toOrigin(host, listener.port))
+        publicUrls.splice(0, publicUrls.length, ...named, ...own)
+        return named[0] ?? listener.origin
+      }
+      const origin = nameUrls()
+      const redirect =
+        at &&
+        (await listenAt({ hostname: at.host ?? config.host, port: at.port }, (place) =>
+          startRedirect({ ...place, securePort: listener.port, publicUrls, now }),
+        ))
+      apply = (certificates) => listener.replace(toServed(certificates))
+      onApplied = nameUrls
+      warn()
+      const timer = setInterval(reread, LOOK_MS, false)
+      stop = () => {
+        clearInterval(timer)
+        redirect?.stop()
+      }
+      return origin
+    },
+    reread: () => reread(true),
+    stop: () => stop(),
+  }
+}
+
+/** Their dashboard needs no name. */
+const LOOPBACK = ['127.0.0.1', 'localhost', '::1']
+
+const toMessage = (error: unknown) => (error instanceof Error ? error.message : String(error))
