@@ -1,4 +1,5 @@
 /** Undoes one version without what was changed after it. */
+import { toEntryName } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import {
   type CatalogLayers,
@@ -12,7 +13,7 @@ import {
 } from '../store/catalog-layers.ts'
 import type { CatalogRows, ModelRow } from '../store/catalog-rows.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { isSameEntry, type Permit, type Reverted, readVersion } from './apply.ts'
+import { isSameEntry, type Permit, type Reverted, readVersion, showVersion } from './apply.ts'
 import { changeCatalog, type EditBy, MAX_KEPT, requireState, toStateRevision } from './change.ts'
 import { requireModel, requirePriced } from './check-edit.ts'
 import { toNames } from './discover.ts'
@@ -26,7 +27,7 @@ export async function undoVersion(store: ConfigStore, number: number, by: EditBy
   const { layers: after } = await readVersion(store, number)
   const before = number === 1 ? NO_LAYERS : (await store.readVersion(number - 1))?.layers
   if (!before) throw oldestOf(number)
-  return changeCatalog(store, by, { action: 'catalog.undo', subject: `version ${number}` }, (state) => {
+  const undoing = changeCatalog(store, by, { action: 'catalog.undo', subject: `version ${number}` }, (state) => {
     requireState(by, state)
     const conflicts: string[] = []
     const layers = mapKinds((kind) => undoKind(kind, { before, after, now: state.layers, nowMs: by.nowMs }, conflicts))
@@ -36,6 +37,23 @@ export async function undoVersion(store: ConfigStore, number: number, by: EditBy
     permit?.(state, { layers, rows })
     return { layers, detail: { undone: number }, more: { revision: toStateRevision(state) } }
   })
+  return undoing.catch(async (error) => {
+    if (!(error instanceof ServiceError) || error.failure.kind !== 'undo_conflict') throw error
+    const { names } = error.failure
+    throw conflictOf(number, names, await findLater(store, number, names))
+  })
+}
+
+/** Versions after this one that changed one of the entries, or a route of one. */
+async function findLater(store: ConfigStore, number: number, names: readonly string[]): Promise<number[]> {
+  const isMeant = (changed: string) => names.some((name) => changed === name || changed.startsWith(`${name}: route `))
+  const later: number[] = []
+  for (const version of await store.readVersions()) {
+    if (version.number <= number) continue
+    const { changes } = await showVersion(store, version.number)
+    if (changes?.some(({ name }) => isMeant(name))) later.push(version.number)
+  }
+  return later
 }
 
 interface Undoing {
@@ -118,8 +136,15 @@ const oldestOf = (number: number) =>
     `Can't undo version ${number}: the version before it was deleted, since only the newest ${MAX_KEPT} are kept. Edit the entries, or restore version ${number} as a whole.`,
   )
 
-const conflictOf = (number: number, names: readonly string[]) =>
-  new ServiceError(
+function conflictOf(number: number, names: readonly string[], later: readonly number[] = []): ServiceError {
+  const [who, first] =
+    later.length === 0
+      ? ['later changes changed or need', 'those changes']
+      : later.length === 1
+        ? [`version ${later[0]} changed or needs`, 'that version']
+        : [`versions ${toNames(later.map(String))} changed or need`, 'those versions']
+  return new ServiceError(
     { kind: 'undo_conflict', number, names },
-    `Can't undo version ${number}: later changes touched or need ${toNames(names)}. Undo those changes first, edit the entries, or restore an earlier version as a whole.`,
+    `Can't undo version ${number}: ${who} ${toNames(names.map(toEntryName))}. Undo ${first} first, edit the entries, or restore an earlier version as a whole.`,
   )
+}

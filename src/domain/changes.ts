@@ -45,6 +45,15 @@ export const AUDIT_WORDS = {
 export type AuditAction = keyof typeof AUDIT_WORDS
 export const AUDIT_ACTIONS = keysOf(AUDIT_WORDS)
 
+/** A name in the catalog, such as `models.openai/gpt-5`, in words: `model openai/gpt-5` or `route openai (gpt-5) of openai/gpt-5`. */
+export function toEntryName(name: string): string {
+  const [, section = '', rest = ''] = /^(\w+)\.(.*)$/s.exec(name) ?? []
+  const route = /^(.*): route (.*)$/s.exec(rest)
+  if (route) return `route ${route[2]} of ${route[1]}`
+  const word = { upstreams: 'upstream', models: 'model', aliases: 'alias' }[section]
+  return word === undefined ? name : `${word} ${rest}`
+}
+
 /** By column name; never secrets. */
 export type Fields = Readonly<Record<string, unknown>>
 

@@ -163,16 +163,18 @@ test('an undone change leaves the catalog as if it had never been made, whatever
   }
 })
 
-test('an undo is refused if later changes touched the entry, or need it, and names them', async () => {
+test('an undo is refused if later versions changed the entry, or need it, and names both', async () => {
   await apply(catalog(model('v/a')))
   await apply(catalog(model('v/a', { name: 'Second' })))
   await apply(catalog(model('v/a', { name: 'Third' })))
-  await expect(undo(2)).rejects.toThrow("Can't undo version 2: later changes touched or need models.v/a.")
+  await expect(undo(2)).rejects.toThrow("Can't undo version 2: version 3 changed or needs model v/a.")
   await undo(3)
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'Second' }])
   await apply(catalog(model('v/a'), model('v/b')))
   await apply({ ...catalog(), aliases: [{ alias: 'quick', model: 'v/b', listed: true }] }, 'file', {})
-  await expect(undo(5)).rejects.toThrow('aliases.quick')
+  await expect(undo(5)).rejects.toThrow(
+    "Can't undo version 5: version 6 changed or needs alias quick. Undo that version first",
+  )
 })
 
 test('an undo is refused if a paid route that was added since would become free', async () => {
@@ -182,7 +184,7 @@ test('an undo is refused if a paid route that was added since would become free'
   await apply({ ...catalog(model('v/a', { pricing: free })), upstreams: [local, paid] })
   await editModel(store, 'v/a', { pricing: DEARER }, { actor: 'bob', nowMs: nowMs++ })
   await setRoute(store, { model: 'v/a', upstream: 'paid', upstreamModel: 'm' }, {}, { actor: 'bob', nowMs: nowMs++ })
-  await expect(undo(2)).rejects.toThrow("Can't undo version 2: later changes touched or need models.v/a.")
+  await expect(undo(2)).rejects.toThrow("Can't undo version 2: version 3 changed or needs model v/a.")
   await undo(3)
   await undo(2)
   expect((await store.readCatalog()).models).toMatchObject([{ pricing: free }])

@@ -6,10 +6,10 @@ import {
   foldSame,
   toCountsText,
   toFieldChanges,
-  toRowName,
   toRowsName,
   toVersionText,
 } from '../../src/dashboard/catalog/words.ts'
+import { toEntryName } from '../../src/domain/changes.ts'
 
 test.each([
   ['upstreams.openai', 'upstream openai'],
@@ -18,7 +18,7 @@ test.each([
   ['aliases.fast', 'alias fast'],
   ['something', 'something'],
 ])('%s is the %s', (name, said) => {
-  expect(toRowName(name)).toBe(said)
+  expect(toEntryName(name)).toBe(said)
 })
 
 test('a field is told as it was and as it will be', () => {

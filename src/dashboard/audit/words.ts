@@ -1,8 +1,8 @@
 /** Texts of audit log entries. */
 import type { AuditPageDocument } from '../../documents/audit.ts'
-import { AUDIT_WORDS } from '../../domain/changes.ts'
+import { AUDIT_WORDS, toEntryName } from '../../domain/changes.ts'
 import type { Role } from '../../domain/roles.ts'
-import { toFieldChanges as toCatalogFields, toRowName } from '../catalog/words.ts'
+import { toFieldChanges as toCatalogFields } from '../catalog/words.ts'
 import { type FieldChange, toExactMoney } from '../figures/figures.ts'
 
 export type AuditEntry = AuditPageDocument['audit'][number]
@@ -88,7 +88,7 @@ export function toChanges(
   const rows = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   if (rows.some((name) => /^(upstreams|models|aliases)\./.test(name))) {
     const things = rows.map((name) => ({
-      name: toRowName(name),
+      name: toEntryName(name),
       fields: toCatalogFields({ before: toFields(before[name]), after: toFields(after[name]) }),
     }))
     const { untold } = detail

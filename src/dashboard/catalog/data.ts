@@ -28,6 +28,10 @@ export async function undo(number: number, isPlan: boolean, revision: string | u
   return done
 }
 
+/** What undoing it now would change, or why it can't be. */
+export const useUndo = (number: number) =>
+  useLoaded(`catalog/history/${number}/undo`, () => undo(number, true, undefined))
+
 export interface Wishes {
   prune: boolean
   discard_edits: boolean

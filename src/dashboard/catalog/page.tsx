@@ -1,5 +1,6 @@
 /** The catalog as a whole: versions, rollback, export, and applying a file. */
 import { useEffect, useId, useState } from 'preact/hooks'
+import { toEntryName } from '../../domain/changes.ts'
 import { query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { may } from '../api/session.ts'
@@ -10,9 +11,9 @@ import { When } from '../ui/figure.tsx'
 import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.tsx'
 import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { applyYaml, planYaml, readCatalog, revert, undo, useVersion, useVersions } from './data.ts'
+import { applyYaml, planYaml, readCatalog, revert, undo, useUndo, useVersion, useVersions } from './data.ts'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
-import { toCountsText, toRowName, toVersionText } from './words.ts'
+import { toCountsText, toVersionText } from './words.ts'
 
 export function CatalogPage() {
   const { data: versions, problem, reload } = useVersions()
@@ -110,7 +111,7 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
               )}
               {may('editor') && (
                 <div class="form-foot">
-                  {version.changes !== null && <Button onClick={() => setDoing('undo')}>Undo this change</Button>}
+                  {version.changes !== null && <Undo number={number} onClick={() => setDoing('undo')} />}
                   {!isNewest && <Button onClick={() => setDoing('restore')}>Restore version</Button>}
                 </div>
               )}
@@ -119,6 +120,18 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
         </>
       )}
     </Overlay>
+  )
+}
+
+/** Says why, if it can't be undone. */
+function Undo({ number, onClick }: { number: number; onClick(): void }) {
+  const { data, problem } = useUndo(number)
+  const reason = problem?.message ?? (data?.changes.length === 0 ? 'Nothing of this version is in effect.' : null)
+  if (reason !== null) return <p class="hint">{reason}</p>
+  return (
+    <Button disabled={data === null} onClick={onClick}>
+      Undo this change
+    </Button>
   )
 }
 
@@ -253,7 +266,7 @@ function toMissingText(missing: readonly string[] | null): string {
   if (missing === null) return 'Those from earlier files, and built-in ones. Manual changes always stay.'
   if (missing.length === 0) return 'None: the file has them all.'
   const more = missing.length - MISSING_NAMED
-  return `${missing.slice(0, MISSING_NAMED).map(toRowName).join(', ')}${more > 0 ? `, and ${more} more` : ''}`
+  return `${missing.slice(0, MISSING_NAMED).map(toEntryName).join(', ')}${more > 0 ? `, and ${more} more` : ''}`
 }
 
 function ExportDrawer({ onClose }: { onClose(): void }) {

@@ -2,6 +2,7 @@
 
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { toEntryName } from '../../domain/changes.ts'
 import { toEffectText } from '../../domain/effects.ts'
 import { capitalize, count } from '../../domain/text.ts'
 import { toRefusal } from '../api/loaded.ts'
@@ -22,7 +23,6 @@ import {
   toCountsText,
   toFieldChanges,
   toPlanText,
-  toRowName,
   toRowsName,
 } from './words.ts'
 
@@ -53,7 +53,7 @@ interface PlanProps {
 export const Plan = ({ of: { changes: all, overridden = [], kept = [] }, isPreview = false }: PlanProps) => {
   const rows = foldRoutes(all)
   const [changes, counts] = [foldSame(rows), toCounts(rows)]
-  const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toRowName(name)}: not in the file, kept`)]
+  const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toEntryName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
       <p>
@@ -87,7 +87,7 @@ export const Plan = ({ of: { changes: all, overridden = [], kept = [] }, isPrevi
 }
 
 const toStaying = ({ name, origin }: { name: string; origin: string }) =>
-  `${toRowName(name)}: overridden (${toOriginWord(origin)})`
+  `${toEntryName(name)}: overridden (${toOriginWord(origin)})`
 
 function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean }) {
   const { kind, word } = toAction(change)
@@ -102,7 +102,7 @@ function ChangedRow({ of: change, isFolded }: { of: RowChange; isFolded: boolean
       {effect && <span class="change-effect">{effect}</span>}
     </>
   )
-  const more = change.same.length > 0 && <p class="dim">{[change.name, ...change.same].map(toRowName).join(', ')}</p>
+  const more = change.same.length > 0 && <p class="dim">{[change.name, ...change.same].map(toEntryName).join(', ')}</p>
   if (isFolded)
     return (
       <li>

@@ -1,6 +1,6 @@
 /** Texts of catalog changes. */
 
-import { AUDIT_WORDS } from '../../domain/changes.ts'
+import { AUDIT_WORDS, toEntryName } from '../../domain/changes.ts'
 import type { Effect } from '../../domain/effects.ts'
 import { capitalize } from '../../domain/text.ts'
 import { isOfTokens, PRICES } from '../../domain/usage.ts'
@@ -24,15 +24,6 @@ const ACTIONS = {
 } as const
 
 export const toAction = ({ action }: Pick<Change, 'action'>) => ACTIONS[action]
-
-/** Such as `model openai/gpt-5` or `route openai (gpt-5) of openai/gpt-5`. */
-export function toRowName(name: string): string {
-  const [, section = '', rest = ''] = /^(\w+)\.(.*)$/s.exec(name) ?? []
-  const route = /^(.*): route (.*)$/s.exec(rest)
-  if (route) return `route ${route[2]} of ${route[1]}`
-  const word = { upstreams: 'upstream', models: 'model', aliases: 'alias' }[section]
-  return word === undefined ? name : `${word} ${rest}`
-}
 
 /** The changed fields of a row, each price on its own; all fields of a new or removed row. */
 export function toFieldChanges(change: Pick<Change, 'before' | 'after'>): FieldChange[] {
@@ -149,7 +140,7 @@ const toKind = (name: string) => (name.includes(': route ') ? 'route' : name.sli
 
 /** Such as `model openai/gpt-5`, or `12 models` that change alike. */
 export function toRowsName({ name, same }: RowChange): string {
-  if (same.length === 0) return toRowName(name)
+  if (same.length === 0) return toEntryName(name)
   const kind = toKind(name)
   return `${same.length + 1} ${kind === 'route' ? 'routes' : kind}`
 }
