@@ -127,6 +127,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByLabel('Tokens per minute').inputValue()).toBe('900')
     await expectAccessible(page)
     await press(page, 'Cancel')
+    await press(page, 'Discard')
     await page.reload()
     await drawer.getByText('1 request per minute; 500 tokens per minute').waitFor()
   })

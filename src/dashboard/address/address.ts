@@ -22,11 +22,19 @@ export const named = (name: string): string | null => query.value.get(name) || n
 export const toHref = (path: string): string =>
   path.startsWith('/?') || path === '/' ? ROOT + path.slice(1) : ROOT + path
 
-/** @param path such as `/keys?state=all` */
-export function open(path: string, { replace = false } = {}): void {
-  history[replace ? 'replaceState' : 'pushState'](null, '', toHref(path))
+const readAt = (): number | null => history.state?.at ?? null
+
+/** Position of the open entry in the history; entries have theirs as their state. */
+let at = readAt() ?? 0
+
+function go(href: string, isNew: boolean): void {
+  if (isNew) at++
+  history[isNew ? 'pushState' : 'replaceState']({ at }, '', href)
   address.value = read()
 }
+
+/** @param path such as `/keys?state=all` */
+export const open = (path: string, { replace = false } = {}): void => go(toHref(path), !replace)
 
 /** A link to the open page with changed query parameters. */
 export const toHrefWith = (changes: Record<string, string | null>): string =>
@@ -60,21 +68,33 @@ export function discardPage(): void {
 }
 
 let isDiscarding = false
+let isReturning = false
 
 /** Called once. */
 export function followLinks(): void {
+  history.replaceState({ at }, '')
   addEventListener('popstate', () => {
-    if (!hasUnsaved() || isDiscarding) {
-      isDiscarding = false
-      address.value = read()
-      return
+    const now = readAt()
+    if (now === null) {
+      // A new entry: another hash, typed into the address bar.
+      at++
+      return go(location.href, false)
     }
-    // The browser has left already: returns, so that the form stays.
-    const { path, query } = address.value
-    history.pushState(null, '', toHref(path) + query)
-    leaving.value = () => {
-      isDiscarding = true
-      history.back()
+    const steps = now - at
+    if (isReturning || steps === 0) {
+      isReturning = false
+    } else if (!hasUnsaved() || isDiscarding) {
+      isDiscarding = false
+      at = now
+      address.value = read()
+    } else {
+      // The browser has left already: returns, so that the form stays, and the entries ahead of it.
+      isReturning = true
+      history.go(-steps)
+      leaving.value = () => {
+        isDiscarding = true
+        history.go(steps)
+      }
     }
   })
   addEventListener('beforeunload', askOnUnload)
@@ -88,9 +108,6 @@ export function followLinks(): void {
     // "Skip to content" leads to a part of this page.
     if (link.pathname + link.search === location.pathname + location.search)
       return document.getElementById(link.hash.slice(1))?.focus()
-    leave(() => {
-      history.pushState(null, '', link.href)
-      address.value = read()
-    })
+    leave(() => go(link.href, true))
   })
 }

@@ -21,7 +21,7 @@ type Invited = Record<'code' | 'name', string>
 /** A link may have both, or the code alone, after the `#`, which browsers don't send. */
 function takeLink(): Invited {
   const hash = location.hash.slice(1)
-  if (hash !== '') history.replaceState(null, '', location.pathname + location.search)
+  if (hash !== '') history.replaceState(history.state, '', location.pathname + location.search)
   const values = new URLSearchParams(hash)
   return { code: values.get('code') ?? hash, name: values.get('name') ?? '' }
 }

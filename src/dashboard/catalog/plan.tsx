@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { toEntryName } from '../../domain/changes.ts'
 import { toEffectText } from '../../domain/effects.ts'
 import { capitalize, count } from '../../domain/text.ts'
+import { leave } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { Button } from '../ui/controls.tsx'
@@ -165,7 +166,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
     onDone(form.values.value)
   })
   const isUnsaved = Object.entries(opened).some(([name, value]) => form.values.value[name] !== value)
-  const cancel = onCancel && <Button onClick={onCancel}>Cancel</Button>
+  const cancel = onCancel && <Button onClick={() => leave(onCancel)}>Cancel</Button>
   if (plan === null)
     return (
       <Form key="form" of={form} submit="Preview changes" isUnsaved={isUnsaved} otherActions={cancel}>

@@ -2,7 +2,7 @@
 import { type Signal, useSignal, useSignalEffect } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
-import { named } from '../address/address.ts'
+import { leave, named } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal, toFieldMessage } from '../api/refusal.ts'
 import { hasEnded } from '../api/session.ts'
@@ -424,7 +424,7 @@ export const EditForm = <Values extends Record<string, string>>(props: EditFormP
       submit="Save"
       warnings={warnings}
       otherActions={
-        <Button kind="quiet" onClick={onCancel}>
+        <Button kind="quiet" onClick={() => leave(onCancel)}>
           Cancel
         </Button>
       }
