@@ -11,6 +11,9 @@ const aheadMs = signal(0)
 /** Updated every 30 seconds, and with each response, so that nothing in it is ahead. */
 export const nowMs = computed(() => tickMs.value + aheadMs.value)
 
+/** To the millisecond, for spans to read. */
+export const readNow = (): number => Date.now() + aheadMs.peek()
+
 export const updateNow = (): void => {
   if (!document.hidden) tickMs.value = Date.now()
 }

@@ -4,6 +4,7 @@ import { keysOf } from '../../domain/json.ts'
 import { BREAKDOWNS, FAILURE_FILTERS, REPORT_PARAMETERS } from '../../domain/report-filters.ts'
 import { toUsageFigures } from '../../domain/usage-figures.ts'
 import { api, ask } from '../api/client.ts'
+import { readNow } from '../api/clock.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { useKeys } from '../keys/data.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -49,7 +50,7 @@ export const useHasRequests = () =>
   useLoaded('has requests', async () => (await ask(api.requests.get({ query: { limit: 1 } }))).requests.length > 0)
 
 async function readOverview(wanted: Wanted, filters: OverviewFilters) {
-  const range = toRange(wanted, Date.now())
+  const range = toRange(wanted, readNow())
   const where = { ...toGiven(filters), ...toSpan(range) }
   const report = (by: string, limit = MAX_ROWS, of = where) => ask(api.usage.get({ query: { ...of, by, limit } }))
   const [costs, { usage, total }, earlier, { failures, since_ms: knownFromMs }, { upstreams }] = await Promise.all([
@@ -180,9 +181,9 @@ export const useHeat = (overview: Overview) =>
     'heat',
     overview,
     async () => {
-      const span = toHeatSpan(overview.range.untilMs, Date.now())
+      const span = toHeatSpan(overview.range.untilMs, readNow())
       const { usage } = await readSpend(overview, { by: 'hour', limit: MAX_ROWS }, span)
-      return toHeat(usage, span.sinceMs, Date.now())
+      return toHeat(usage, span.sinceMs, readNow())
     },
     SLOW_MS,
   )

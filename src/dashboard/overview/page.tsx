@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { USAGE_FIGURE_NAMES } from '../../domain/usage-figures.ts'
 import { query, toHrefWith } from '../address/address.ts'
+import { readNow } from '../api/clock.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
@@ -18,7 +19,7 @@ import { CustomRange, Ranges } from './period.tsx'
 import { toWanted, type Wanted } from './range.ts'
 
 export function OverviewPage() {
-  const wanted = toWanted(query.value, Date.now())
+  const wanted = toWanted(query.value, readNow())
   const filters = toFilters(FILTERS, query.value)
   const overview = useOverview(wanted, filters)
   const standing = useStanding()

@@ -4,7 +4,7 @@ import { TEAM_FIELDS } from '../../keys/definition.ts'
 import { query, toHref } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
 import { api, ask } from '../api/client.ts'
-import { nowMs } from '../api/clock.ts'
+import { nowMs, readNow } from '../api/clock.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
 import { hasWords, toDay, toExactCount, toMoment, toMoney } from '../figures/figures.ts'
 import { SettableFacts, Spent } from '../keys/facts.tsx'
@@ -148,7 +148,7 @@ const useUsage = (wanted: Wanted) =>
 type Usage = Awaited<ReturnType<typeof readUsage>>
 
 async function readUsage(wanted: Wanted) {
-  const range = toRange(wanted, Date.now())
+  const range = toRange(wanted, readNow())
   const query = { ...toSpan(range), limit: MAX_ROWS, figures: 'sums' as const }
   const report = (by: string) => ask(api.own.usage.get({ query: { ...query, by } }))
   const [byTime, byKey, byModel] = await Promise.all([report(range.by), report('key'), report('model')])
@@ -167,7 +167,7 @@ async function readUsage(wanted: Wanted) {
 
 /** Usage of a member's own keys: total, over time, by key, and by model. */
 export function OwnUsagePage() {
-  const wanted = toWanted(query.value, Date.now())
+  const wanted = toWanted(query.value, readNow())
   const { data, problem, reload } = useUsage(wanted)
   const usage = useNewest(data)
   return (

@@ -2,6 +2,7 @@
 import type { ShownFoundServer, ShownUpstream } from '../../documents/upstream.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
+import { readNow } from '../api/clock.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { reloadCatalog } from '../catalog/data.ts'
@@ -64,7 +65,7 @@ export const useHours = (id: string) =>
   useLoaded(
     `usage?by=hour&upstream=${id}`,
     async () => {
-      const since = String(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (HOURS_SHOWN - 1) * HOUR_MS)
+      const since = String(Math.floor(readNow() / HOUR_MS) * HOUR_MS - (HOURS_SHOWN - 1) * HOUR_MS)
       const { usage } = await ask(api.usage.get({ query: { by: 'hour', upstream: id, since } }))
       return usage.map(({ hour_ms: ms, requests, errors }) => ({
         ms: Number(ms),
