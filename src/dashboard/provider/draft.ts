@@ -54,6 +54,13 @@ effect(() => {
   if (session.value.state === 'out') draft.value = EMPTY
 })
 
+// A reload loses what other steps and pages keep.
+addEventListener('beforeunload', (event) => {
+  const { typed, upstream } = draft.value
+  if (address.value.path === '/upstreams/new' && (upstream !== null || Object.keys(typed).length > 0))
+    event.preventDefault()
+})
+
 export const toStep = (provider: string | null, step = ''): string =>
   `/upstreams/new${provider === null ? '' : `?provider=${encodeURIComponent(provider)}${step === '' ? '' : `&step=${step}`}`}`
 

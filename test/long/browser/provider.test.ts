@@ -100,10 +100,13 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('playground').first().waitFor()
   })
 
-  test("a provider's key is not sent to another", async () => {
+  test("a provider's key is not sent to another, and a reload that would lose it is asked about", async () => {
     await visit.open('/upstreams/new', 'Add provider')
     await page.getByRole('link', { name: /^OpenAI/ }).click()
+    const unloads = () => page.evaluate<boolean>("dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+    expect(await unloads()).toBe(true)
     await page.getByLabel('API key').fill(KEY)
+    expect(await unloads()).toBe(false)
     await page.getByRole('link', { name: 'Back' }).click()
     await page.getByRole('link', { name: /^Groq/ }).click()
     expect(await page.getByLabel('API key').inputValue()).toBe('')
