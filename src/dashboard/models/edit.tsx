@@ -6,7 +6,7 @@ import type { ShownUpstream } from '../../documents/upstream.ts'
 import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFieldName } from '../../domain/models.ts'
 import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
-import { toExactPrice } from '../figures/figures.ts'
+import { toExactPrice, toPerMillion, toPerToken } from '../figures/figures.ts'
 import { toOfferPrice } from '../provider/picks.ts'
 import { Button } from '../ui/controls.tsx'
 import { useEditing } from '../ui/edit.tsx'
@@ -250,7 +250,13 @@ export function RemoveRoute({ of: { slug }, route, onClose }: { of: Model; route
 const toRoutePrice =
   (name: keyof PriceValues) =>
   (value: string, { price }: Readonly<Record<string, string>>) =>
-    price === 'own' && value !== '' ? `${PRICES[name].word} $${value}` : ''
+    price === 'own' && value !== '' ? `${PRICES[name].word} ${toPrice(value)}` : ''
+
+/** As prices are shown: `$1.50`. */
+const toPrice = (typed: string) => {
+  const usd = toPerToken(typed)
+  return usd === null ? typed : toPerMillion(usd)
+}
 
 interface PriceFieldsProps<Values extends Record<string, string>> {
   form: FormState<Values>
@@ -272,7 +278,7 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>(props:
           inputMode="decimal"
           placeholder={name.startsWith('input_') ? 'same as input' : ''}
           hint={toExactPrice(props.form.values.value[name])}
-          toText={props.isHidden === undefined ? undefined : toRoutePrice(name)}
+          toText={props.isHidden === undefined ? (value) => toPrice(value) || 'none' : toRoutePrice(name)}
         />
       ))}
     </div>
