@@ -64,7 +64,7 @@ function toSpent(
   if (meant.length === 0) return []
   const names = meant.map(({ whose, status: { budget, percent, resetMs } }) => {
     const next = resetMs === null ? 'never resets' : `resets on ${toDay(resetMs)}`
-    return `${whose} ${what} (${percent}% of ${toBudgetText(budget)}, ${next})`
+    return `${whose} ${what} (${state === 'spent' ? 'all' : `${percent}%`} of ${toBudgetText(budget)}, ${next})`
   })
   return [warning('budgets', `${toFew(names)}. To raise it: tollgate keys edit NAME --budget 50/month, or teams edit.`)]
 }

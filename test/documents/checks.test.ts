@@ -52,7 +52,7 @@ describe('keys', () => {
     const keys = [toKey({ budget: MONTHLY })]
     expect(look(keys, 20_000_000_000)).toEqual([
       expect.stringMatching(
-        /^budgets: warning: key dev has spent its budget; its requests fail \(100% of \$20\/month, resets on 2026-12-01\)/,
+        /^budgets: warning: key dev has spent its budget; its requests fail \(all of \$20\/month, resets on 2026-12-01\)/,
       ),
     ])
     expect(look(keys, 17_000_000_000)).toEqual([expect.stringMatching(/^budgets: warning: key dev is near .* \(85%/)])
