@@ -1,7 +1,7 @@
 /** Trouble on a phone: the first screen says it, and its action leads to where it is fixed. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { writeMonth } from '../../pictures/month.ts'
 
@@ -26,13 +26,16 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
   })
 
   const find = (text: RegExp) => page.locator('.attention li').filter({ hasText: text }).first()
+  const isOnScreen = async (locator: Locator) => {
+    const box = await locator.boundingBox()
+    return (box?.y ?? 844) + (box?.height ?? 0) <= 844
+  }
   /** On the first screen, without scrolling. */
   const act = async (text: RegExp, label: RegExp) => {
     await visit.open('/', 'Overview')
     const link = find(text).getByRole('link', { name: label })
     await link.waitFor()
-    const box = await link.boundingBox()
-    expect((box?.y ?? 844) + (box?.height ?? 0)).toBeLessThanOrEqual(844)
+    expect(await isOnScreen(link)).toBeTrue()
     await link.click()
   }
 
@@ -59,7 +62,9 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     // The old value is selected.
     await budget.and(page.locator(':focus')).waitFor()
     await page.keyboard.type('900000')
-    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    const save = page.getByRole('dialog').getByRole('button', { name: 'Save' })
+    expect(await isOnScreen(save)).toBeTrue()
+    await save.click()
     await page.locator('#notices').getByText('Saved. Applies to new requests.').waitFor()
     await visit.open('/', 'Overview')
     await find(/./).waitFor()
