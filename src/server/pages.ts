@@ -3,6 +3,7 @@
  * name reaches the file system.
  */
 import { once } from '../domain/once.ts'
+import { matchPath } from '../domain/path-pattern.ts'
 import { accepts } from '../http/description.ts'
 import { PAGE, type Packed } from './pages-bundle.ts'
 
@@ -79,14 +80,7 @@ const SESSION = '</admin/api/session>; rel=preload; as=fetch; crossorigin'
 
 /** Without them, a browser learns of each only from the one before: three round trips more. */
 function toLinks(pages: Record<string, string[]>, path: string): string {
-  const given = path
-    .split('/')
-    .slice(2)
-    .filter((part) => part !== '')
-  const pattern = Object.keys(pages).find((pattern) => {
-    const wanted = pattern.split('/').filter((part) => part !== '')
-    return wanted.length === given.length && wanted.every((part, at) => part.startsWith(':') || part === given[at])
-  })
+  const pattern = Object.keys(pages).find((pattern) => matchPath(`/admin${pattern}`, path) !== null)
   const needed = pages[pattern ?? ''] ?? []
   return [
     SESSION,

@@ -1,6 +1,7 @@
 /** Addresses of pages: what they stand for, and how a query changes. */
 import { expect, test } from 'bun:test'
-import { matchPath, withQuery } from '../../src/dashboard/address/match.ts'
+import { withQuery } from '../../src/dashboard/address/match.ts'
+import { matchPath } from '../../src/domain/path-pattern.ts'
 
 test.each([
   ['/', '/', {}],
