@@ -167,7 +167,7 @@ const SIDEWAYS = 'document.documentElement.scrollWidth - document.documentElemen
 
 /** Throws what of the page is cut, lies over something else, or is beside the screen, once it has settled. */
 export async function expectWhole(page: Page): Promise<void> {
-  const look = `(${MISFITS.slice(MISFITS.indexOf('() =>'))})().concat(${SIDEWAYS} > 0 ? ['the page scrolls sideways'] : [])`
+  const look = `(${MISFITS.slice(MISFITS.indexOf('() =>'))})().concat(${SIDEWAYS} > 0 ? ['the page scrolls sideways: ' + location.pathname + location.search] : [])`
   // A chart is drawn anew after the page has become wider.
   await page.waitForFunction(`${look}.length === 0`, null, { timeout: SETTLED_MS }).catch(() => {})
   expect(await page.evaluate<string[]>(look)).toEqual([])
