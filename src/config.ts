@@ -15,6 +15,7 @@ import {
   type Read,
   size,
   time,
+  toCollector,
   toFiles,
   toHost,
   toIpRanges,
@@ -22,6 +23,7 @@ import {
   toListenAddress,
   toOrigins,
   toPublicUrls,
+  toSample,
   toWord,
 } from './domain/setting-text.ts'
 import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS } from './domain/time.ts'
@@ -55,7 +57,7 @@ export interface SettingDefinition<Value> {
   read: Read<Value>
   /** What a valid text is, to follow "expected". */
   expected: string
-  /** Set only by who starts the server: controls sign-in and where a secret is sent, so neither dashboard owners nor backups may change it. */
+  /** Set only by who starts the server: controls sign-in and where secrets or traces are sent, so neither dashboard owners nor backups may change it. */
   withoutRow?: true
 }
 
@@ -216,6 +218,26 @@ export const SETTINGS = {
     none: null,
     read: toListenAddress,
     expected: 'a port or an address with a port, e.g. 9464 or 10.0.0.5:9464',
+  }),
+  /** Null = no telemetry leaves this server. */
+  otlp: setting<string | null>('otlp', 'Server', '<url>', null, {
+    description: 'Send traces to this OpenTelemetry collector; set its headers in OTEL_EXPORTER_OTLP_HEADERS',
+    none: null,
+    withoutRow: true,
+    read: toCollector,
+    expected: 'an http or https URL without credentials, e.g. http://127.0.0.1:4318',
+  }),
+  /** From 0 to 1. */
+  otlpSample: setting('otlp-sample', 'Server', '<percent>', '10%', {
+    description: 'Share of new traces to record; clients that send traceparent decide themselves',
+    read: toSample,
+    expected: 'a percentage from 0% to 100%, e.g. 1% or 0.1%',
+  }),
+  /** ms; 0 = none. */
+  otlpMetricsMs: setting('otlp-metrics', 'Server', '<time>', 'off', {
+    description: 'Also send metrics to the collector at this interval, e.g. 60s',
+    read: orOff(time(1_000, 3_600_000)),
+    expected: 'a duration from 1s to 1h, e.g. 60s, or off',
   }),
   corsOrigins: setting<string[]>('cors-origin', 'Addresses', '<origin>', null, {
     description: 'Allow browser calls from this origin, or *',

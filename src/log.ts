@@ -69,6 +69,8 @@ export type LogEvent =
   | 'backup_failed'
   | 'restore_recovered'
   | 'control_unavailable'
+  | 'telemetry_failed'
+  | 'telemetry_recovered'
   | 'file_descriptors_low'
   | 'server_overloaded'
   | 'server_recovered'

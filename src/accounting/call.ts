@@ -38,6 +38,8 @@ export class Call implements CallObserver {
   /** When it noticed the disconnect or the stop, by `performance.now()`; else null. */
   leftMs: number | null = null
   #reading: Reading | null = null
+  /** In its request's trace; null without one. */
+  spanId: string | null = null
   /** Null if everything was held from the start. */
   hold: Hold | null = null
 

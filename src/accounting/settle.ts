@@ -5,6 +5,7 @@
 
 import { UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
+import type { Trace } from '../domain/trace.ts'
 import type { Receipt } from '../domain/usage.ts'
 import { type Ledger, toWithheld } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
@@ -34,6 +35,7 @@ export interface Finished {
   /** Time of ours, ms: from the request's whole body to its first call, and from the end of its last call. */
   before: number
   after: number
+  trace: Trace | null
 }
 
 /** A listener that throws doesn't affect the settled request. */
@@ -60,6 +62,7 @@ interface SettlementDeps {
   /** When the request's body was complete, by the clock of its calls. */
   readAtMs: number
   monotonicMs(): number
+  trace: Trace | null
   onFinished(finished: Finished): void
 }
 
@@ -96,7 +99,7 @@ export class Settlement {
   }
 
   async #settle(end: End): Promise<Receipt> {
-    const { ledger, counter, calls: log, reservation, readAtMs, monotonicMs, onFinished } = this.#deps
+    const { ledger, counter, calls: log, reservation, readAtMs, monotonicMs, trace, onFinished } = this.#deps
     // Excludes the time of reading only for usage.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
     // Counting and reading on may take a while.
@@ -127,7 +130,7 @@ export class Settlement {
       const before = (calls[0]?.meter.startedMs ?? readAtMs) - readAtMs
       const nowMs = monotonicMs()
       const after = nowMs - (calls.at(-1)?.meter.endedMs ?? nowMs)
-      return { row, reason, mistake, calls, before, after }
+      return { row, reason, mistake, calls, before, after, trace }
     }
     try {
       await ledger.settle(row, each)

@@ -169,9 +169,7 @@ async function editSettings(
 function requireValid(settings: readonly SettingText[], name: string, text: string | null): void {
   const invalid = (message: string) => new ServiceError({ kind: 'invalid', field: name }, message)
   if (WITHOUT_ROW.includes(name))
-    throw invalid(
-      `Sign-in settings can only be set at the start of the server, with --${name} or an environment variable.`,
-    )
+    throw invalid(`This setting can only be set at the start of the server, with --${name} or an environment variable.`)
   if (!settings.some((setting) => setting.name === name))
     throw invalid(`Unknown setting '${name.slice(0, 64)}'. Settings are named like the flags of \`tollgate serve\`.`)
   const problem = text === null ? null : findSettingProblem(name, text)

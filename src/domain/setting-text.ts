@@ -79,6 +79,19 @@ export function toIssuer(text: string): string | null {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
 }
 
+/** Its credentials belong in a variable, since other users can read arguments. */
+export function toCollector(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) return null
+  return url.username === '' && url.search === '' && url.hash === '' ? url.href.replace(/\/+$/, '') : null
+}
+
+/** Unlike `percent`, also parts of one. */
+export const toSample: Read<number> = (text) => {
+  const share = Number(/^(\d{1,3}(?:\.\d{1,4})?)%$/.exec(text)?.[1]) / 100
+  return share >= 0 && share <= 1 ? share : null
+}
+
 export const toWord: Read<string> = (text) => /^[^\s\p{Cc}]{1,255}$/u.exec(text)?.[0] ?? null
 
 export function toIpRanges(text: string): IpRange[] | null {

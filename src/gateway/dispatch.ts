@@ -12,6 +12,7 @@ import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { Upstream } from '../domain/snapshot.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
+import { mintSpanId, toTraceHeaders } from '../domain/trace.ts'
 import type { CallNews } from '../health/health.ts'
 import type { Limiter, Permit } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
@@ -29,7 +30,7 @@ export interface DispatchDeps {
   monotonicMs(): number
 }
 
-export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops'> & {
+export type CallsOf = Pick<Recorded, 'id' | 'calls' | 'isLong' | 'hops' | 'trace'> & {
   key: Pick<Recorded['key'], 'quotaId'>
   health: Pick<Recorded['health'], 'report'>
   slot: Pick<Recorded['slot'], 'take'>
@@ -43,7 +44,7 @@ export const createDispatch =
 
 async function makeCall(
   deps: DispatchDeps,
-  { id, calls, health, slot, isLong, key: { quotaId }, waiting, hops }: CallsOf,
+  { id, calls, health, slot, isLong, key: { quotaId }, waiting, hops, trace }: CallsOf,
   asked: PlannedCall,
 ): Promise<Answer> {
   const { pace } = deps
@@ -68,6 +69,7 @@ async function makeCall(
     const begun = beginning instanceof Promise ? await beginning : beginning
     call = begun
     const { number, meter, body, hold } = begun
+    if (trace) begun.spanId = mintSpanId()
     if (upstream.credentials.length > 1) meter.credential = (used ?? upstream).credentialNumber
     meter.onEnd = (meter) => {
       permit?.leave(toTokens(meter))
@@ -87,6 +89,7 @@ async function makeCall(
       observer: begun,
       callId: `${id}-${number}`,
       hops,
+      traceHeaders: trace && begun.spanId ? toTraceHeaders(trace, begun.spanId) : null,
       take: slot.take,
       inTurn: (work) => pace.run(quotaId, work),
       queue: { owner: quotaId, onWaiting: waiting.set },

@@ -7,6 +7,7 @@ import type { EndSignal } from '../domain/end-signal.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
+import type { Trace } from '../domain/trace.ts'
 import type { Format } from '../formats/format.ts'
 import type { RequestHealth } from '../health/health.ts'
 import type { Caller } from '../keys/token.ts'
@@ -44,6 +45,8 @@ export interface Authenticated extends Arrived {
   readonly team: Team | null
   /** Tollgate servers that the request has passed, this one last; see `domain/task.ts`. */
   readonly hops: string
+  /** Null if tracing is off, or this request isn't sampled. */
+  readonly trace: Trace | null
 }
 
 export interface Entered extends Authenticated {

@@ -10,6 +10,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import { addHop, HOPS_HEADER, type Task } from '../domain/task.ts'
+import type { Trace } from '../domain/trace.ts'
 import type { CountingFormat, Format } from '../formats/format.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -37,12 +38,20 @@ export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps
   load: Load
   log: Log
   onFinished(finished: Finished): void
+  /** Null if tracing is off. */
+  tracing: Tracing | null
   /** ID of this process, in the ledger and in the hops header. */
   instance: string
   /** Keep-alive interval of streams, ms; 0 = never. */
   heartbeatMs: number
   /** How long a client may leave a full buffer unread, ms. */
   slowReaderMs: number
+}
+
+export interface Tracing {
+  /** Continues the client's trace, or begins one; null if it isn't sampled. */
+  begin(headers: IncomingRequest['headers']): Trace | null
+  rejected(trace: Trace, createdMs: number, route: string, error: GatewayError): void
 }
 
 /** Throws a GatewayError with the request's ID. */
@@ -99,12 +108,15 @@ function arrive({ now, live }: HandleDeps, format: Arrived['format'], incoming: 
   return { id: mintId(createdMs), createdMs, snapshot: live.snapshot, incoming, format, held: new DisposableStack() }
 }
 
-function identify({ instance }: HandleDeps, arrived: Arrived): Decision<Authenticated> {
+function identify({ instance, tracing }: HandleDeps, arrived: Arrived): Decision<Authenticated> {
   const { incoming, snapshot, createdMs } = arrived
   const key = incoming.owner ?? authenticate(snapshot, incoming, createdMs)
   if (key instanceof GatewayError) return key
   const hops = addHop(incoming.headers[HOPS_HEADER], instance)
-  return hops instanceof GatewayError ? hops : Object.assign(arrived, { key, team: teamOf(snapshot, key), hops })
+  if (hops instanceof GatewayError) return hops
+  // Only for known keys: others must not fill the queue of spans.
+  const trace = tracing?.begin(incoming.headers) ?? null
+  return Object.assign(arrived, { key, team: teamOf(snapshot, key), hops, trace })
 }
 
 function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> {
@@ -132,7 +144,7 @@ async function record(deps: HandleDeps, reserved: Reserved): Promise<Recorded> {
 }
 
 function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<Response> {
-  const { id, createdMs, readAtMs, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
+  const { id, createdMs, readAtMs, trace, task, model, calls, reservation, signal, incoming, waiting, held } = recorded
   const { ledger, counter, monotonicMs, onFinished } = deps
   const delivery: Delivery = {
     requestId: toRequestId(id),
@@ -140,7 +152,7 @@ function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<
     // Drops the original text, which is as large as everything else and no longer needed.
     task: withoutPassthrough(task),
     identity: { id, created: Math.floor(createdMs / 1000), model: model.facts.id },
-    settlement: new Settlement({ ledger, counter, calls, reservation, readAtMs, monotonicMs, onFinished }),
+    settlement: new Settlement({ ledger, counter, calls, reservation, readAtMs, monotonicMs, trace, onFinished }),
     signal,
     client: incoming.request.signal,
     headers: reservation.headers,
@@ -180,6 +192,8 @@ const toOpenRow = (
   user: task.user,
 })
 
+const routeOf = (request: Request) => URL.parse(request.url)?.pathname ?? ''
+
 /** Counts and logs it if it has no row. Returns the error for its client. */
 function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cause: unknown): GatewayError {
   held.dispose()
@@ -190,6 +204,7 @@ function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cau
     return error
   }
   at.entered?.refuse(error, deps.monotonicMs())
+  if (at.trace) deps.tracing?.rejected(at.trace, at.createdMs, routeOf(at.incoming.request), error)
   const { task, snapshot } = at
   const key = at.key ?? error.key
   deps.refusals.note(error.kind, key, deps.now())

@@ -8,6 +8,7 @@ import { isLoopback } from '../domain/ip.ts'
 import { once } from '../domain/once.ts'
 import type { OnTimed } from '../ledger/ledger.ts'
 import type { IdentityStore } from '../store/identity-store.ts'
+import type { Readings } from '../telemetry/exposition.ts'
 import { createRegistry } from '../telemetry/registry.ts'
 import { countFinished, countRejected } from '../telemetry/requests.ts'
 import type { ReadingsDeps } from './admin-view/readings.ts'
@@ -42,6 +43,7 @@ export function createMetrics() {
   }
 
   return {
+    registry,
     finished: countFinished.bind(null, registry),
     rejected: (kind: ErrorKind) => countRejected(registry, kind),
     onTimed,
@@ -74,6 +76,9 @@ export function createMetrics() {
         })
       }
       return {
+        async readings(): Promise<Readings> {
+          return (await loaded.get()).createReadings(deps)
+        },
         async api(request: Request): Promise<Response> {
           const token = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
           if (token === undefined) return new Response(NO_TOKEN, { status: 401, headers: DENIED })

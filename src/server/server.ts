@@ -170,6 +170,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const metricsPages = metrics.createPages({
     ...{ version, startedMs, live, watched: { ...watched, ledger }, concurrency, maxInFlight, shelf, identity, now },
   })
+  const telemetry =
+    config.otlp === null
+      ? null
+      : (await import('../telemetry/otlp.ts')).createTelemetry({
+          ...{ url: config.otlp, share: config.otlpSample, metricsMs: config.otlpMetricsMs },
+          ...{ environment, version, instance, startedMs, now, monotonicMs, log },
+          ...{ registry: metrics.registry, readings: metricsPages.readings },
+        })
+  opened.defer(() => telemetry?.close())
   const parts: AppDeps = {
     live,
     ledger,
@@ -198,6 +207,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         ({ calls }) => speeds.note(calls),
         liveRequests.finished,
         metrics.finished,
+        ...(telemetry ? [telemetry.finished] : []),
       ],
       log,
     ),
@@ -214,6 +224,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     readiness: toReadiness.bind(null, watched),
     admin,
     metrics: metricsPages.api,
+    tracing: telemetry,
     pages: config.dashboard ? createPages({ isSecure: tls !== null }) : null,
   }
   const app = createApp(parts)

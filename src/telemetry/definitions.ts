@@ -127,6 +127,10 @@ export const COUNTED = {
     {},
     NANO,
   ),
+  otlp: counter('tollgate_otlp_items_total', 'Spans and metric documents for the collector of --otlp', null, {
+    signal: ['traces', 'metrics'],
+    outcome: ['sent', 'dropped'],
+  }),
   commit: histogram('tollgate_ledger_commit_seconds', 'Time to write a group of records to the journal', SHORT),
   apply: histogram('tollgate_ledger_apply_seconds', 'Time to write a batch of records to the database', SHORT),
   lag: histogram('tollgate_event_loop_lag_seconds', 'Delay of a timer, measured from the first scrape on', SHORT),

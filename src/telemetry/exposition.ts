@@ -4,7 +4,7 @@
  */
 import { keysOf } from '../domain/json.ts'
 import { COUNTED, type Counted, READ, type Read, type ReadName } from './definitions.ts'
-import type { Registry } from './registry.ts'
+import type { Exemplar, Registry, Series } from './registry.ts'
 
 /** A value by its labels, in the order of the definition. */
 export interface Point {
@@ -53,8 +53,9 @@ function* toLines(registry: Registry, readings: Readings, dialect: Dialect): Ite
   for (const name of keysOf(COUNTED)) {
     const definition: Counted = COUNTED[name]
     const { owner, labels } = definition
-    const { owners, sets, width } = registry[name]
-    const write = definition.type === 'histogram' ? toHistogramWriter(definition, dialect) : toCounterWriter(definition)
+    const { owners, sets, width, exemplars } = registry[name]
+    const write =
+      definition.type === 'histogram' ? toHistogramWriter(definition, dialect, exemplars) : toCounterWriter(definition)
     const pairs = sets.map((values) => toPairs(Object.keys(labels), values))
     yield toHead(definition, dialect)
     for (const [id, cells] of owners) {
@@ -91,19 +92,23 @@ const toCounterWriter =
     return count === 0 && owner !== null ? '' : toLine(name, pairs, toNumber(count / perUnit))
   }
 
-function toHistogramWriter({ name, bounds }: Counted, dialect: Dialect): Writer {
+function toHistogramWriter({ name, bounds }: Counted, dialect: Dialect, exemplars: Series['exemplars']): Writer {
   const buckets = [...bounds, null].map((bound) => `le="${toBound(bound, dialect)}"`)
   return (pairs, cells, from) => {
     let lines = ''
     let count = 0
+    const examples = dialect === 'openmetrics' ? exemplars.get(cells) : undefined
     for (const [at, bound] of buckets.entries()) {
       count += cells[from + at] ?? 0
-      lines += toLine(`${name}_bucket`, join(pairs, bound), String(count))
+      lines += toLine(`${name}_bucket`, join(pairs, bound), String(count) + toExample(examples?.get(from + at)))
     }
     const sum = toNumber(cells[from + buckets.length] ?? 0)
     return lines + toLine(`${name}_sum`, pairs, sum) + toLine(`${name}_count`, pairs, String(count))
   }
 }
+
+const toExample = (one: Exemplar | undefined) =>
+  one ? ` # {trace_id="${one.traceId}"} ${one.value} ${one.atMs / 1_000}` : ''
 
 const join = (pairs: string, more: string) => (pairs === '' || more === '' ? pairs + more : `${pairs},${more}`)
 

@@ -4,6 +4,12 @@ import { COUNTED, type Counted, type CountedName, OTHER } from './definitions.ts
 /** Cells of a histogram beyond those of its bounds: larger values, and the sum. */
 const BEYOND = 2
 
+export interface Exemplar {
+  traceId: string
+  value: number
+  atMs: number
+}
+
 export class Series {
   readonly #definition: Counted
   readonly #owners = new Map<string, Float64Array>()
@@ -11,6 +17,8 @@ export class Series {
   /** Cells per set of labels: one, or the buckets and the sum. */
   readonly width: number
   readonly #size: number
+  /** The latest of each bucket, by owner's cells and cell. */
+  readonly exemplars = new Map<Float64Array, Map<number, Exemplar>>()
 
   constructor(definition: Counted) {
     this.#definition = definition
@@ -30,9 +38,10 @@ export class Series {
     cells[at] = (cells[at] ?? 0) + by
   }
 
-  observe(value: number, owner = '', first = '', second = ''): void {
+  /** @param traceId of a sampled trace, as an example of its bucket. */
+  observe(value: number, owner = '', first = '', traceId: string | null = null): void {
     const { bounds } = this.#definition
-    const from = this.#at(first, second)
+    const from = this.#at(first, '')
     if (Number.isNaN(from)) return
     const cells = this.#of(owner)
     let bucket = 0
@@ -40,6 +49,9 @@ export class Series {
     cells[from + bucket] = (cells[from + bucket] ?? 0) + 1
     const sum = from + bounds.length + 1
     cells[sum] = (cells[sum] ?? 0) + value
+    if (traceId === null) return
+    const exemplars = this.exemplars.getOrInsertComputed(cells, () => new Map())
+    exemplars.set(from + bucket, { traceId, value, atMs: Date.now() })
   }
 
   /** Cells by owner; with no owner, one entry from the start. */

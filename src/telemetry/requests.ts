@@ -13,7 +13,8 @@ const KINDS: ReadonlyMap<string, ErrorKind> = new Map(ERROR_KINDS.map((kind) => 
 const MIN_TOKENS = 16
 const MIN_MS = 100
 
-export function countFinished(registry: Registry, { row, calls, before, after }: Finished): void {
+export function countFinished(registry: Registry, { row, calls, before, after, trace }: Finished): void {
+  const traceId = trace?.isSampled ? trace.traceId : null
   const { model, endpoint, teamId, upstream, errorCode, durationMs, firstTokenMs, costNanoUsd } = row
   const status = toStatus(row)
   registry.requests.add(1, model, endpoint, status)
@@ -26,9 +27,9 @@ export function countFinished(registry: Registry, { row, calls, before, after }:
     registry.teamCost.add(costNanoUsd, teamId)
     countTokens(registry.teamTokens, row, teamId)
   }
-  if (durationMs !== null && row.status === 'ok') registry.duration.observe(durationMs / 1_000, model)
+  if (durationMs !== null && row.status === 'ok') registry.duration.observe(durationMs / 1_000, model, '', traceId)
   if (row.stream === 1 && firstTokenMs !== null) {
-    registry.firstToken.observe(firstTokenMs / 1_000, model)
+    registry.firstToken.observe(firstTokenMs / 1_000, model, '', traceId)
     const ms = (durationMs ?? 0) - firstTokenMs
     if (row.status === 'ok' && row.completionTokens >= MIN_TOKENS && ms >= MIN_MS)
       registry.speed.observe(((row.completionTokens - 1) / ms) * 1_000, model)

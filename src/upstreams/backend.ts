@@ -28,6 +28,8 @@ export interface BackendCall {
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
   hops: string
+  /** Its place in the trace (W3C Trace Context); null or missing without one. */
+  traceHeaders?: Readonly<Record<string, string>> | null
   /** Reserves memory for bytes that are held for the request. */
   take: TakeRoom
   /** Runs work that blocks the event loop for some ms when it is the key's turn. */

@@ -171,7 +171,7 @@ export class HttpCall {
 
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
-    const { body, target, callId, hops, observer } = this.#call
+    const { body, target, callId, hops, traceHeaders, observer } = this.#call
     const { path, body: text, headers } = this.#wire as WireRequest
     const { upstream } = target
     observer.sent()
@@ -179,7 +179,7 @@ export class HttpCall {
       upstream,
       path,
       headers: () => ({ ...HEADERS, ...toOwnHeaders(upstream), ...this.#dialect.headers(upstream) }),
-      ownHeaders: this.#granted ? { ...headers, ...this.#granted } : headers,
+      ownHeaders: this.#granted || traceHeaders ? { ...headers, ...this.#granted, ...traceHeaders } : headers,
       accept: body.stream ? this.#streamType : 'application/json',
       callId,
       hops,

@@ -67,7 +67,7 @@ test.each([
     'who signs in',
     { 'password-sign-in': 'on' },
     'password-sign-in',
-    'Sign-in settings can only be set at the start of the server',
+    'This setting can only be set at the start of the server',
   ],
   ['a number', { port: 4000 }, 'port', 'port'],
 ])('%s is refused with its name, and nothing is written', async (_, body, field, says) => {

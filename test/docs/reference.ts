@@ -127,6 +127,9 @@ function toSettingRow({ name, argument, byDefault, description, isList, ...setti
 
 /** Variables that are no setting of `serve`. */
 const VARIABLES = [
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'Headers for the collector of `--otlp`'],
+  ['OTEL_SERVICE_NAME', '`service.name` of traces (default `tollgate`)'],
+  ['OTEL_RESOURCE_ATTRIBUTES', 'Further attributes of this server in traces'],
   ['TOLLGATE_DATA', 'Data folder, for every command (default `./tollgate_data`)'],
   ['TOLLGATE_CATALOG', 'Catalog file, like `--catalog`'],
   ['TOLLGATE_KEY', 'API key for `tollgate ask`'],

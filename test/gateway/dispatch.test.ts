@@ -59,6 +59,7 @@ test.each([
       waiting: { set() {} },
       isLong: true,
       hops: 'a',
+      trace: null,
     },
   )
   const body = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] }

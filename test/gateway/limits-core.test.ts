@@ -79,6 +79,7 @@ function createAsking(fakes: Fakes) {
     limiter: createLimiter(),
     health: createHealth({ nowMs: () => 0, wallMs: () => 0 }),
     onFinished() {},
+    tracing: null,
     instance: 'i1',
     heartbeatMs: 0,
     slowReaderMs: 1_000,

@@ -78,6 +78,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     limiter: createLimiter(),
     admin: { handle: async () => new Response() },
     metrics: async () => new Response(),
+    tracing: null,
     pages: null,
     health: createHealth({ nowMs: () => 0, wallMs: now }),
     load,
