@@ -3,7 +3,7 @@
  * round. Then soak and failover. Prints tables and writes JSON. `--quick` · `--only
  * json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two, dashboard` (`json`
  * and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` · `--peers FILE` (see
- * `peers.ts`) · `--processes N` (per subject, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build
+ * `peers.ts`) · `--processes N` (per subject, 1) · `--minutes N` (of soak's mixed load, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build
  * (dist/tollgate), TOLLGATE_BEFORE another one. See README.md.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -33,12 +33,15 @@ const { values } = parseArgs({
     subjects: { type: 'string' },
     peers: { type: 'string' },
     processes: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '1' },
     json: { type: 'string', default: resolve(import.meta.dir, '../../dist/bench.json') },
   },
 })
 
 const { quick } = values
 if (!/^[1-9]$/.test(values.processes)) fail('--processes: from 1 to 9')
+const mixedMinutes = Number(values.minutes)
+if (!(mixedMinutes > 0)) fail('--minutes: more than 0')
 // About 10,000 chunks per second: well measurable without a full core.
 const BUSY = { streams: 200, paceMs: 20 }
 const COST: CostShape = {
@@ -62,8 +65,8 @@ const COST: CostShape = {
 }
 const COLD_RUNS = quick ? 3 : 9
 const SOAK = quick
-  ? { requests: 5_000, burst: 300, watchS: 10, slowS: 6 }
-  : { requests: 60_000, burst: 1_500, watchS: 45, slowS: 20 }
+  ? { requests: 5_000, burst: 300, streams: 300, mixedMinutes, watchS: 10, slowS: 6 }
+  : { requests: 60_000, burst: 1_500, streams: 1_000, mixedMinutes, watchS: 30, slowS: 20 }
 // Long enough for a breaker to half-open.
 const FAILOVER = { rounds: 3, seconds: quick ? 1 : 2 }
 const DAY_TWO = quick
@@ -72,7 +75,7 @@ const DAY_TWO = quick
 const DASHBOARD = quick
   ? { requests: 100_000, keys: 100, visits: 3, rounds: 2, seconds: 1 }
   : { requests: 1_000_000, keys: 1_000, visits: 5, rounds: 6, seconds: 3 }
-const LIMIT_MS = 30 * 60_000
+const LIMIT_MS = (30 + SUBJECTS.length * mixedMinutes) * 60_000
 
 const PARTS = [...LOADS, 'cold', 'soak', 'failover', 'day-two', 'dashboard'] as const
 type Part = (typeof PARTS)[number]

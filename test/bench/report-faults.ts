@@ -10,9 +10,9 @@ export function toSoakTables(report: Report): string[] {
   const soaked = Object.entries(report.subjects).flatMap(([name, { soak }]) => (soak ? [{ name, soak }] : []))
   const [any] = soaked
   if (any === undefined) return []
-  const { watchedS } = any.soak.requests
+  const { watchedS } = any.soak
   const head = [
-    'subject, after',
+    'subject, load',
     'answered',
     'idle',
     'peak',
@@ -20,14 +20,20 @@ export function toSoakTables(report: Report): string[] {
     'to idle',
     `<= ${RETURN_RATIO}x after`,
   ]
-  const rows = soaked.flatMap(({ name, soak }) => [
-    toSoakRow(`${name}, ${soak.requests.requests} requests`, soak.requests),
-    toSoakRow(`${name}, ${soak.burst.requests} x 150 kB at once`, soak.burst),
-  ])
+  const all = soaked.flatMap(({ name, soak }) =>
+    Object.entries(soak.phases).map(([load, phase]) => ({ title: `${name}, ${load}`, phase })),
+  )
+  const rows = all.map(({ title, phase }) => toSoakRow(title, phase))
+  const minutes = all.flatMap(({ title, phase }) =>
+    phase.minutes.length > 1
+      ? [`\n${title}, RSS each minute: ${phase.minutes.map((mb) => toFigure(mb)).join(' ')}`]
+      : [],
+  )
   const slow = soaked.flatMap(({ name, soak }) => (soak.slow ? [{ name, slow: soak.slow }] : []))
   return [
     '\nsoak, RSS in MB; idle: after 20 requests and 3 s of rest',
     toTable(head, rows),
+    ...minutes,
     ...(slow.length > 0
       ? [
           '\na client that stops reading an endless stream, RSS in MB',

@@ -52,7 +52,7 @@ export function toCatalog(upstreams: Record<string, UpstreamEntry>, models: Reco
     models: mapValues(models, (routes) => ({
       name: 'Benchmark',
       owned_by: 'bench',
-      context_length: 1_000_000,
+      context_length: 2_000_000,
       max_output_length: 1_000_000,
       input_modalities: ['text'],
       output_modalities: ['text'],

@@ -1,7 +1,7 @@
 /**
  * The upstream as a process for load tests: `bun test/support/upstream-main.ts [--port N] [--tokens N] [--pace MS]`
- * prints its base URL. One shared timer paces all streams; a request may set `max_tokens` and `pace_ms`. Each token
- * holds its write time as `w<time> `, the first also the request's as `w<time>a<time> `: microseconds of `clock.ts`,
+ * prints its base URL. One shared timer paces all streams; a request may set `max_tokens` and `pace_ms`, or
+ * `answer_tokens` for a long whole response. Each token holds its write time as `w<time> `, the first also the request's as `w<time>a<time> `: microseconds of `clock.ts`,
  * always as many digits. `/v1/messages` streams the Messages API. Ends with its standard input, so that it never
  * outlives its parent.
  */
@@ -21,10 +21,13 @@ const { values } = parseArgs({
 
 const EMPTY = Buffer.alloc(0)
 const WORDS = Array.from({ length: 100 }, (_, i) => `word${i} `)
-const WHOLE = ((body) =>
-  Buffer.from(
-    `${toResponseHead(200, { 'content-type': 'application/json', 'content-length': String(body.length) })}${body}`,
-  ))(JSON.stringify(wholeAnswer({ tokens: WORDS }).body))
+const toWhole = (tokens: readonly string[]): Buffer => {
+  const body = JSON.stringify(wholeAnswer({ tokens }).body)
+  const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }
+  return Buffer.from(`${toResponseHead(200, headers)}${body}`)
+}
+const WHOLE = toWhole(WORDS)
+const LARGE = new Map<number, Buffer>()
 const STREAM_HEAD = Buffer.from(
   toResponseHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'transfer-encoding': 'chunked' }),
 )
@@ -169,7 +172,9 @@ function step(paced: Paced): void {
 function answer(peer: Peer, request: RawRequest): void {
   const body = request.body.toString('latin1')
   if (!/"stream": *true/.test(body)) {
-    send(peer, WHOLE)
+    const words = Number(/"answer_tokens": *(\d+)/.exec(body)?.[1] ?? 0)
+    const toLarge = () => toWhole(Array.from({ length: words }, (_, i) => `word${i} `))
+    send(peer, words === 0 ? WHOLE : LARGE.getOrInsertComputed(words, toLarge))
     return
   }
   const tokens = Number(/"max_tokens": *(\d+)/.exec(body)?.[1] ?? values.tokens)
