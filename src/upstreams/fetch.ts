@@ -30,7 +30,7 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
       headers.set('x-client-request-id', outgoing.callId)
       headers.set(HOPS_HEADER, outgoing.hops)
       const url = `${outgoing.upstream.baseUrl}${outgoing.path}`
-      const exchange = new FetchExchange(url, headers, outgoing.body, () => underWay--)
+      const exchange = new FetchExchange(url, headers, outgoing.body + (outgoing.rest ?? []).join(''), () => underWay--)
       underWay++
       return exchange
     },

@@ -172,7 +172,7 @@ export class HttpCall {
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
     const { body, target, callId, hops, traceHeaders, observer } = this.#call
-    const { path, body: text, headers } = this.#wire as WireRequest
+    const { path, body: text, rest, headers } = this.#wire as WireRequest
     const { upstream } = target
     observer.sent()
     this.#exchange = this.#transport.send({
@@ -184,6 +184,7 @@ export class HttpCall {
       callId,
       hops,
       body: text,
+      rest,
       resent: () => observer.sent(),
     })
     return this.#exchange.answer

@@ -16,6 +16,8 @@ export interface Outgoing {
   /** Sent as `x-tollgate-hops` (`domain/task.ts`). */
   hops: string
   body: string
+  /** Follows `body`. */
+  rest?: readonly string[] | undefined
   /** Called when it is sent again, over another connection. */
   resent?: () => void
 }

@@ -14,6 +14,8 @@ import type { ErrorReader } from './errors.ts'
 export interface WireRequest {
   path: string
   body: string
+  /** What follows `body`: joining them would copy a large request. */
+  rest?: readonly string[]
   headers?: Readonly<Record<string, string>>
 }
 

@@ -58,14 +58,14 @@ const PLAIN = /^[\x21-\x7e]*$/
 
 function toRequest(
   { base, head, headers }: Route,
-  { path, accept, callId, hops, body, ownHeaders }: Outgoing,
+  { path, accept, callId, hops, body, rest, ownHeaders }: Outgoing,
 ): Request {
   if (![path, callId, hops].every((text) => PLAIN.test(text)))
     throw new Error('a path, call ID or list of hops has characters that a request must not have')
   const shared = ownHeaders ? toLines(withOwn(headers, ownHeaders)) : head
   const own = `accept: ${accept}\r\nx-client-request-id: ${callId}\r\n${HOPS_HEADER}: ${hops}\r\n`
   const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}${own}`
-  return { lines, body }
+  return { lines, body, rest }
 }
 
 class Http1Exchange implements Exchange, ExchangeListener {
@@ -130,6 +130,7 @@ export interface Request {
   /** Request line and headers except the length, each with CRLF. */
   lines: string
   body: string
+  rest?: Outgoing['rest']
 }
 
 /** Shared buffer: an allocation per large request would be garbage a moment later, and the collector would run three times as often. */
@@ -140,10 +141,11 @@ const MAX_CHAR_BYTES = 3
 const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 
 /** The bytes of a request, valid until the next one is written. */
-export function toBytes({ lines, body }: Request): Uint8Array {
+export function toBytes({ lines, body, rest = NOTHING }: Request): Uint8Array {
   const room = lines.length + LENGTH_ROOM
-  const bytes = placeFor(room, body)
-  const length = bytes.write(body, room)
+  const bytes = placeFor(room, body, rest)
+  let length = bytes.write(body, room)
+  for (const piece of rest) length += bytes.write(piece, room + length)
   const head = `${lines}content-length: ${length}\r\n\r\n`
   const from = room - head.length
   // A header holds bytes: a non-ASCII credential is sent as given.
@@ -155,8 +157,12 @@ export function toBytes({ lines, body }: Request): Uint8Array {
 export const keepFrom = (bytes: Uint8Array, from: number): Uint8Array =>
   bytes.buffer === sharedBuffer?.buffer ? new Uint8Array(bytes.subarray(from)) : bytes.subarray(from)
 
-function placeFor(room: number, body: string): Buffer {
-  if (room + body.length * MAX_CHAR_BYTES > SHARED_BYTES) return Buffer.allocUnsafeSlow(room + Buffer.byteLength(body))
+const NOTHING: readonly string[] = []
+
+function placeFor(room: number, body: string, rest: readonly string[]): Buffer {
+  const sum = (sizeOf: (text: string) => number) => rest.reduce((all, piece) => all + sizeOf(piece), sizeOf(body))
+  if (room + sum((text) => text.length) * MAX_CHAR_BYTES > SHARED_BYTES)
+    return Buffer.allocUnsafeSlow(room + sum((text) => Buffer.byteLength(text)))
   sharedBuffer ??= Buffer.allocUnsafeSlow(SHARED_BYTES)
   return sharedBuffer
 }

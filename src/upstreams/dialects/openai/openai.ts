@@ -20,7 +20,7 @@ export const openai: WireFormat = {
 
   requestIdHeader: 'x-request-id',
 
-  request: (body, target) => ({ path: toPath(target), body: toRequestText(body, target) }),
+  request: (body, target) => ({ path: toPath(target), ...toRequestText(body, target) }),
 
   whole: (json, expected, text) => new AnswerDecoder(expected).whole(json, text),
 

@@ -7,6 +7,7 @@ import { sourceTextOf } from '../../../domain/json-text.ts'
 import type { Effort, RouteSettings } from '../../../domain/models.ts'
 import type { CanonicalRequest, ToolChoice } from '../../../domain/request.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import type { WireRequest } from '../dialect.ts'
 import { toNearestEffort, toReasoningRequest } from '../reasoning.ts'
 import { toOwnConversation } from './conversation.ts'
 import { toChanged, toChanges } from './field-changes.ts'
@@ -42,12 +43,12 @@ function toBody(body: CanonicalRequest, target: Target): Record<string, unknown>
 
 const SAMPLING = ['temperature', 'top_p', 'top_k']
 
-export function toRequestText(body: CanonicalRequest, target: Target): string {
+export function toRequestText(body: CanonicalRequest, target: Target): Pick<WireRequest, 'body' | 'rest'> {
   const sent = toBody(body, target)
   const { messages } = sent
   const text = typeof messages === 'object' && messages !== null ? sourceTextOf(messages) : undefined
-  if (text === undefined) return JSON.stringify(sent)
-  return `${JSON.stringify({ ...sent, messages: undefined }).slice(0, -1)},"messages":${text}}`
+  if (text === undefined) return { body: JSON.stringify(sent) }
+  return { body: `${JSON.stringify({ ...sent, messages: undefined }).slice(0, -1)},"messages":`, rest: [text, '}'] }
 }
 
 /** Some gateways read more than labels from metadata; strings are labels. */
