@@ -16,6 +16,7 @@ import {
   size,
   time,
   toCollector,
+  toDomains,
   toFiles,
   toHost,
   toIpRanges,
@@ -29,6 +30,7 @@ import {
 import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
 
+const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 const MIB = 1024 ** 2
 const MAX_DAYS = 36_500
 const MIN_AUDIT_DAYS = 30
@@ -97,6 +99,21 @@ export const SETTINGS = {
     withoutRow: true,
     read: toFiles,
     expected: 'comma-separated file names',
+  }),
+  tlsDomains: setting<string[]>('tls-domain', 'Addresses', '<name>', null, {
+    description: 'Get and renew a certificate for this name by ACME, which accepts the terms of the authority',
+    none: [],
+    isList: true,
+    withoutRow: true,
+    read: toDomains,
+    expected: 'comma-separated host names, e.g. gateway.example.com',
+  }),
+  acmeDirectory: setting('acme-directory', 'Addresses', '<url>', LETS_ENCRYPT, {
+    description: 'Authority for --tls-domain',
+    defaultText: "Let's Encrypt",
+    withoutRow: true,
+    read: toIssuer,
+    expected: `the https URL of an ACME directory, e.g. ${LETS_ENCRYPT}`,
   }),
   /** Null = no listener. */
   httpRedirect: setting<ListenAddress | null>('http-redirect', 'Addresses', '<address>', null, {
@@ -373,12 +390,14 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   return { ...config, oidcClientSecret }
 }
 
-function requireTls({ tlsCerts, tlsKeys, httpRedirect }: Values): void {
+function requireTls({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): void {
   const problems = [
     ...(tlsCerts.length === tlsKeys.length
       ? []
       : [`Each --tls-cert needs its --tls-key (got ${tlsCerts.length} and ${tlsKeys.length}).`]),
-    ...(httpRedirect === null || tlsCerts.length > 0 ? [] : ['--http-redirect needs --tls-cert and --tls-key.']),
+    ...(httpRedirect === null || tlsCerts.length + tlsDomains.length > 0
+      ? []
+      : ['--http-redirect needs --tls-cert and --tls-key, or --tls-domain.']),
   ]
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
 }

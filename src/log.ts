@@ -62,6 +62,7 @@ export type LogEvent =
   | 'clock_skew'
   | 'certificate_applied'
   | 'certificate_rejected'
+  | 'certificate_failed'
   | 'certificate_expiring'
   | 'data_missing'
   | 'data_recovered'

@@ -19,6 +19,14 @@ export function toListenAddress(text: string): ListenAddress | null {
   return port >= 1 && port <= 65_535 ? { host: v6 ?? name, port } : null
 }
 
+/** Lowercase. An authority validates neither addresses nor names without a dot. */
+export function toDomains(text: string): string[] | null {
+  const names = text.split(',').map((name) => name.trim().toLowerCase())
+  return names.every((name) => name.length <= 253 && DOMAIN.test(name)) ? [...new Set(names)] : null
+}
+
+const DOMAIN = /^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+[a-z][a-z\d-]{0,61}[a-z\d]$/
+
 export function toFiles(text: string): string[] | null {
   const files = text.split(',').map((file) => file.trim())
   return files.includes('') ? null : files

@@ -91,7 +91,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { store, identity } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
-  const tls = config.tlsCerts.length > 0 ? await (await import('./tls/tls.ts')).openTls(config, { log, now }) : null
+  const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
+  const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
   const oidcSettings = toOidcSettings(config)
   const ways = toSignInMethods(config, oidcSettings)

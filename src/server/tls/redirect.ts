@@ -3,7 +3,7 @@ import { GatewayError } from '../../domain/error.ts'
 import { mintId, toRequestId } from '../../domain/id.ts'
 import { errorFormatOf } from '../../http/endpoints.ts'
 import { toErrorResponse } from '../../http/error-response.ts'
-import { hasHost } from '../../http/instance.ts'
+import { hasHost, pathOf } from '../../http/instance.ts'
 import { toOrigin } from './certificates.ts'
 
 interface RedirectDeps {
@@ -12,18 +12,27 @@ interface RedirectDeps {
   /** Of HTTPS. */
   securePort: number
   publicUrls: readonly string[]
+  /** What an authority reads to validate a name; null for an unknown token. */
+  challengeOf?: ((token: string) => string | null) | undefined
   now(): number
 }
 
+/** RFC 8555, 8.3. */
+const CHALLENGES = '/.well-known/acme-challenge/'
 const MAX_BODY_BYTES = 64 * 1024
 const IDLE_SECONDS = 10
 
 /** Returns how to stop it. Throws what Bun does. */
-export function startRedirect({ hostname, port, securePort, publicUrls, now }: RedirectDeps) {
+export function startRedirect({ hostname, port, securePort, publicUrls, challengeOf, now }: RedirectDeps) {
   const server = Bun.serve({
     ...{ hostname, port, reusePort: false, development: false },
     ...{ idleTimeout: IDLE_SECONDS, maxRequestBodySize: MAX_BODY_BYTES },
     fetch(request) {
+      const path = pathOf(request)
+      if (path.startsWith(CHALLENGES)) {
+        const text = challengeOf?.(path.slice(CHALLENGES.length)) ?? null
+        return new Response(text, { status: text === null ? 404 : 200 })
+      }
       const url = hasHost(request) ? toSecure(request.url) : null
       if (url !== null && isBrowsing(request))
         return new Response(null, { status: 308, headers: { location: url, 'cache-control': 'no-store' } })

@@ -13,6 +13,7 @@ import {
   type Pair,
   readPair,
   toCertificate,
+  toMessage,
   toOrigin,
   toOrigins,
   toServed,
@@ -22,19 +23,27 @@ import { startRedirect } from './redirect.ts'
 
 const LOOK_MS = 5_000
 
-type TlsConfig = Pick<ServeConfig, 'tlsCerts' | 'tlsKeys' | 'httpRedirect' | 'host' | 'publicUrls'>
+type TlsConfig = Pick<
+  ServeConfig,
+  'tlsCerts' | 'tlsKeys' | 'tlsDomains' | 'acmeDirectory' | 'httpRedirect' | 'host' | 'publicUrls'
+>
 
 interface TlsDeps {
   log: Log
   /** Wall clock, ms. */
   now(): number
+  /** Of issued certificates. */
+  dataFolder: string
 }
 
-interface Source {
-  pair: Pair
+interface Held {
   certificate: Certificate
-  /** Why the files as they are now aren't in use; null if they are. */
+  /** Why there is no better one in use; null if there is none. */
   problem: string | null
+}
+
+interface Source extends Held {
+  pair: Pair
   /** What the last look found, and what was last tried, if it isn't in use. */
   found: string | null
   tried: string | null
@@ -46,7 +55,7 @@ export interface Tls {
   states(): CertificateState[]
   /** Watches the certificates' files, and redirects plain HTTP. Returns the origin for clients. */
   start(on: Started): Promise<string>
-  /** Reads the files now. Never throws. */
+  /** Reads the files now, and begins to order what is due. Never throws. */
   reread(): Promise<void>
   stop(): void
 }
@@ -58,8 +67,8 @@ interface Started {
 }
 
 /** @throws ServiceError that names every problem. */
-export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise<Tls> {
-  const { tlsCerts, tlsKeys } = config
+export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDeps): Promise<Tls> {
+  const { tlsCerts, tlsKeys, tlsDomains: domains, acmeDirectory: directory } = config
   const problems: string[] = []
   const sources: Source[] = []
   for (const [at, certFile] of tlsCerts.entries()) {
@@ -73,7 +82,11 @@ export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise
   }
   if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
 
-  const all = () => sources.map(({ certificate }) => certificate)
+  const issuer =
+    domains.length > 0 ? (await import('./acme.ts')).createIssuer({ domains, directory, dataFolder, now, log }) : null
+  const held: Held[] = [...sources, ...(issuer?.issued ?? [])]
+  const all = () => held.map(({ certificate }) => certificate)
+  let using: Promise<void> = Promise.resolve()
   let apply = async (_: readonly Certificate[]) => {}
   let onApplied = () => {}
   let warnedMs = Number.NEGATIVE_INFINITY
@@ -111,27 +124,26 @@ export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise
     const found = await Promise.all(
       sources.map(async (source) => ({ source, certificate: await findNew(source, isForced) })),
     )
-    const changed = found.flatMap(({ source, certificate }) => (certificate ? [{ source, certificate }] : []))
-    if (changed.length > 0) await use(changed)
+    const changed = new Map(found.flatMap(({ source, certificate }) => (certificate ? [[source, certificate]] : [])))
+    if (changed.size > 0)
+      await use(changed).catch((error: unknown) => {
+        for (const source of changed.keys()) reject(source, error)
+      })
     warn()
   }
-  const use = async (changed: readonly Pick<Source & { source: Source }, 'source' | 'certificate'>[]) => {
-    const next = sources.map(
-      (source) => changed.find((one) => one.source === source)?.certificate ?? source.certificate,
-    )
-    try {
-      await apply(next)
-    } catch (error) {
-      for (const { source } of changed) reject(source, error)
-      return
-    }
-    for (const { source, certificate } of changed) {
-      Object.assign(source, { certificate, problem: null, found: null, tried: null })
-      log.info('certificate_applied', 'new certificate in use', {
-        ...{ file: source.pair.certFile, names: certificate.names.join(' '), expires: toDay(certificate.expiresMs) },
-      })
-    }
-    onApplied()
+  /** One after the other, since each serves all. */
+  const use = (changed: ReadonlyMap<Held, Certificate>): Promise<void> => {
+    const done = using.then(async () => {
+      await apply(held.map((one) => changed.get(one) ?? one.certificate))
+      for (const [one, certificate] of changed) {
+        Object.assign(one, { certificate, problem: null })
+        const fields = { names: certificate.names.join(' '), expires: toDay(certificate.expiresMs) }
+        log.info('certificate_applied', 'new certificate in use', fields)
+      }
+      onApplied()
+    })
+    using = done.catch(() => {})
+    return done
   }
   const warn = () => {
     const nowMs = now()
@@ -143,7 +155,7 @@ export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise
       log.warn('certificate_expiring', what, { names: state.names.join(' '), expires: toDay(state.expires_ms) })
     }
   }
-  const states = () => sources.map(({ certificate, problem }) => toState(certificate, problem))
+  const states = () => held.map(({ certificate, problem }) => toState(certificate, problem))
 
   let looking: Promise<void> = Promise.resolve()
   const reread = (isForced: boolean) => {
@@ -155,7 +167,8 @@ export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise
     served: () => toServed(all()),
     states,
     async start({ listener, publicUrls }) {
-      const { httpRedirect: at } = config
+      // Where the authority looks for its challenges.
+      const at = config.httpRedirect ?? (issuer && { host: null, port: 80 })
       const nameUrls = () => {
         const named = config.publicUrls.length > 0 ? config.publicUrls : toOrigins(all(), listener.port)
         const own = LOOPBACK.map((host) => toOrigin(host, listener.port))
@@ -166,24 +179,27 @@ export async function openTls(config: TlsConfig, { log, now }: TlsDeps): Promise
       const redirect =
         at &&
         (await listenAt({ hostname: at.host ?? config.host, port: at.port }, (place) =>
-          startRedirect({ ...place, securePort: listener.port, publicUrls, now }),
+          startRedirect({ ...place, securePort: listener.port, publicUrls, now, challengeOf: issuer?.challengeOf }),
         ))
       apply = (certificates) => listener.replace(toServed(certificates))
       onApplied = nameUrls
       warn()
       const timer = setInterval(reread, LOOK_MS, false)
+      issuer?.start((one, certificate) => use(new Map([[one, certificate]])))
       stop = () => {
         clearInterval(timer)
+        issuer?.stop()
         redirect?.stop()
       }
       return origin
     },
-    reread: () => reread(true),
+    async reread() {
+      void issuer?.order()
+      await reread(true)
+    },
     stop: () => stop(),
   }
 }
 
 /** Their dashboard needs no name. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1']
-
-const toMessage = (error: unknown) => (error instanceof Error ? error.message : String(error))
