@@ -20,6 +20,7 @@ import type { SignInDeps } from '../identity/sign-in.ts'
 import type { AuditOptions } from '../keys/audit-log.ts'
 import type { SpendStatus } from '../keys/spend-status.ts'
 import type { FailuresOptions } from '../ledger/failures.ts'
+import type { Corrections } from '../ledger/reconcile/correct.ts'
 import type { RefusalOptions } from '../ledger/refusal-report.ts'
 import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
@@ -51,6 +52,7 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   facts: PublishedFacts
   live: LiveRequests
   backups: BackupList
+  corrections: Corrections
   /** Client address, for display and for counting attempts. */
   addressOf(request: Request): string
   changes: ChangeRate

@@ -14,6 +14,7 @@ import { findProviders, toFoundServers } from '../catalog/providers.ts'
 import { toCodedDocument } from '../documents/people.ts'
 import { toFoundDocument } from '../documents/upstream.ts'
 import { resetAdmin } from '../identity/admins.ts'
+import type { Correction } from '../ledger/reconcile/correct.ts'
 import { OPERATOR } from './access.ts'
 import { changesByHand, refreshesOfFacts } from './catalog.ts'
 import { takeIn } from './changes.ts'
@@ -24,7 +25,7 @@ import { changesOfUpstreams } from './upstreams.ts'
 const OPERATOR_PATH = '/operator'
 
 export function operatorController(deps: AdminDeps) {
-  const { store, vault, identity, thisMachine, serving, rotateSecret, now } = deps
+  const { store, vault, identity, thisMachine, serving, corrections, rotateSecret, now } = deps
   const asked = (plan = false) => ({ principal: OPERATOR, query: { plan } })
   const byHand = changesByHand(deps)
   const withEffects = effectsOf(deps)
@@ -33,6 +34,12 @@ export function operatorController(deps: AdminDeps) {
   return new Elysia({ prefix: OPERATOR_PATH, normalize: false })
     .post('/admins/:id/reset', async ({ params: { id } }) =>
       toCodedDocument(await resetAdmin(identity, id, { actor: OPERATOR.id, nowMs: now() })),
+    )
+    .post(
+      '/ledger/corrections',
+      ({ body: { corrections: wanted, reason } }) =>
+        corrections.take(wanted, reason, { actor: OPERATOR.id, nowMs: now() }),
+      takes<{ corrections: Correction[]; reason: string }>(),
     )
     .post('/secret/rotate', () => rotateSecret({ actor: OPERATOR.id, nowMs: now() }))
     .post(

@@ -121,6 +121,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   provider_unknown: '',
   facts_unusable: '',
   bill_unusable: '',
+  ledger_behind: ' Check the disk (tollgate status), then try again.',
   upstream_not_found: ' List upstreams: tollgate upstreams list',
   upstream_disabled: '',
   upstream_exists: ' Choose another name.',

@@ -1,6 +1,7 @@
 /** Text output of requests: the table of `requests list`, and the calls and cost breakdown of `requests show`. */
 import type { ChargeDocument, RequestDocument } from '../documents/request.ts'
 import { toShortId } from '../domain/id.ts'
+import { CORRECTION } from '../domain/report-filters.ts'
 import { explainError, toReason, toUpstreamFailure } from '../domain/request-errors.ts'
 import { capitalize, count } from '../domain/text.ts'
 import { toDoubt, toUsd } from '../domain/usage.ts'
@@ -40,7 +41,10 @@ function toFacts(request: ChargeDocument): string {
       'received',
       `${new Date(request.created_ms).toISOString()}, ${request.endpoint}, ${request.stream ? 'streaming' : 'not streaming'}`,
     ],
-    ['from', by.filter(Boolean).join(', ')],
+    [
+      'from',
+      keyId === CORRECTION ? "a provider's bill: tollgate audit log --action ledger" : by.filter(Boolean).join(', '),
+    ],
     ['model', request.model],
     ['status', toStatus(request)],
     ...toErrorFacts(request),

@@ -2,9 +2,10 @@
 
 import type { Command } from 'commander'
 import { toGroupFields, type UsageFields } from '../documents/usage.ts'
-import { type Dimension, toDimensionTitle, USAGE_FILTERS } from '../domain/report-filters.ts'
+import { CORRECTION, type Dimension, toDimensionTitle, USAGE_FILTERS } from '../domain/report-filters.ts'
 import { count, toCsv } from '../domain/text.ts'
 import { toUsageFigure, USAGE_FIGURE_NAMES, USAGE_FIGURES, type UsageFigureName } from '../domain/usage-figures.ts'
+import { SYSTEM } from '../keys/find.ts'
 import { toDimensions } from '../ledger/usage.ts'
 import { RESOLUTION } from '../store/histogram.ts'
 import { readAnswerOf, toBehindNote, withAdmin } from './admin-client.ts'
@@ -76,8 +77,14 @@ function toNotes({ other, since_ms, until_ms }: Usage, isMoved: boolean): string
   return (isMoved ? `note: ${moved}.\n` : '') + (other ? `note: ${cut}.\n` : '')
 }
 
-const toScope = ({ usage, since_ms, until_ms }: Usage, nowMs: number) =>
-  `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Latencies are approximate (within ${RESOLUTION.toFixed(1)}x).\n${usage.some((row) => row.key_id === 'system') ? 'system: requests by the owner of the data folder (`tollgate ask` without a key).\n' : ''}`
+const toScope = ({ usage, since_ms, until_ms }: Usage, nowMs: number) => {
+  const keys = new Set(usage.map(({ key_id: id }) => id))
+  const [system, correction] = [
+    keys.has(SYSTEM) ? 'system: requests by the owner of the data folder (`tollgate ask` without a key).\n' : '',
+    keys.has(CORRECTION) ? "correction: taken from a provider's bill (`tollgate reconcile --take`).\n" : '',
+  ]
+  return `${toTime(since_ms)} to ${until_ms > nowMs ? 'now' : toTime(until_ms)} (UTC). Latencies are approximate (within ${RESOLUTION.toFixed(1)}x).\n${system}${correction}`
+}
 
 /** `groups` is above 1 only for the sum of the rest. */
 function toText({ usage, other, total }: Usage, by: readonly Dimension[]): string {

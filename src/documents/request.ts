@@ -1,7 +1,7 @@
 /** Requests in JSON, for the CLI and the admin API. */
 import { type Static, Type } from '@sinclair/typebox'
 import { COUNTS, type Counts } from '../domain/call-counts.ts'
-import { REQUEST_STATUSES } from '../domain/report-filters.ts'
+import { CORRECTION, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { explainError, toReason } from '../domain/request-errors.ts'
 import type { Lane } from '../domain/task.ts'
 import { type CsvCell, toCsvRows } from '../domain/text.ts'
@@ -54,7 +54,7 @@ export interface Names {
 }
 
 export const toNames = (rows: Record<keyof Names, readonly { id: string; name: string }[]>): Names => ({
-  keys: new Map(rows.keys.map(({ id, name }) => [id, name])),
+  keys: new Map([[CORRECTION, CORRECTION], ...rows.keys.map(({ id, name }) => [id, name] as const)]),
   teams: new Map(rows.teams.map(({ id, name }) => [id, name])),
 })
 

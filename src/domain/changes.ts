@@ -24,6 +24,7 @@ export const AUDIT_WORDS = {
   'models.delete': 'removed the model',
   'routes.set': 'set a route of',
   'routes.delete': 'removed a route of',
+  'ledger.correct': 'corrected the ledger with',
   'database.reseal': 're-encrypted the',
   'database.restore': 'restored the backup',
   'settings.edit': 'changed the settings',

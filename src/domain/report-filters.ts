@@ -22,6 +22,9 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
 export const ERROR_STATUSES = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
+/** The key of what was taken from a provider's bill. */
+export const CORRECTION = 'correction'
+
 interface Parameter {
   /** Singular; the plural adds an `s`. */
   title?: string

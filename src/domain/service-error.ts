@@ -60,6 +60,7 @@ export type ServiceFailure =
   | { kind: 'facts_unusable' }
   /** A provider's usage or costs. */
   | { kind: 'bill_unusable' }
+  | { kind: 'ledger_behind' }
   | { kind: 'upstream_not_found'; upstream: string }
   | { kind: 'upstream_disabled'; upstream: string }
   | { kind: 'upstream_exists'; upstream: string }

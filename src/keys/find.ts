@@ -1,5 +1,6 @@
 /** Finds a key or a team by ID, part of an ID, name, or masked secret. */
 import { toShortId } from '../domain/id.ts'
+import { CORRECTION } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toDay } from '../domain/time.ts'
 import type { StoredKey, StoredTeam } from '../store/config-store.ts'
@@ -59,14 +60,20 @@ export function requireVisible({ name, hidden }: StoredKey): void {
 
 /** Filters and reports call requests without a key this. */
 export const SYSTEM = 'system'
+const RESERVED: ReadonlyMap<string, string> = new Map([
+  [SYSTEM, 'requests without a key'],
+  [CORRECTION, "corrections from a provider's bill"],
+])
+
+export const isReserved = (name: string): boolean => RESERVED.has(name)
 
 /**
  * Throws `key_exists` if an active key has the name, which commands rely on to be unique, and `invalid` for a reserved
  * name.
  */
 export function requireFreeName(keys: readonly StoredKey[], name: string, nowMs: number): void {
-  if (name === SYSTEM) {
-    const message = `Invalid name: '${SYSTEM}' is reserved for requests without a key. Choose another name.`
+  if (isReserved(name)) {
+    const message = `Invalid name: '${name}' is reserved for ${RESERVED.get(name)}. Choose another name.`
     throw new ServiceError({ kind: 'invalid', field: 'name' }, message)
   }
   const taken = keys.find((key) => !key.hidden && key.name === name && isActive(key, nowMs))

@@ -1,8 +1,15 @@
 /** Report filters: names of keys, teams, and models to IDs and back, a member's own keys and requests, and the time limit. */
 
-import { type Dimension, isNamed, isTime, type NamedDimension, type TimeDimension } from '../domain/report-filters.ts'
+import {
+  CORRECTION,
+  type Dimension,
+  isNamed,
+  isTime,
+  type NamedDimension,
+  type TimeDimension,
+} from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { findKey, findTeam, SYSTEM } from '../keys/find.ts'
+import { findKey, findTeam, isReserved } from '../keys/find.ts'
 import type { Configuration, KeyRows } from '../store/config-store.ts'
 import type { RequestFilter, UsageCell, UsageFilter } from '../store/report-store.ts'
 
@@ -19,15 +26,20 @@ export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
 export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
   return {
     ...where,
-    key: (where.key ?? []).map((text) => (text === SYSTEM ? SYSTEM : findKey(keys, text, nowMs).id)),
+    key: (where.key ?? []).map((text) => (isReserved(text) ? text : findKey(keys, text, nowMs).id)),
     team: (where.team ?? []).map((text) => findTeam(teams, text).id),
     model: (where.model ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
   }
 }
 
+const OF_CORRECTIONS = { id: CORRECTION, name: CORRECTION }
+
 export function createNaming(by: readonly Dimension[], { keys, teams }: Names) {
   const namesOf = (rows: readonly { id: string; name: string }[]) => new Map(rows.map(({ id, name }) => [id, name]))
-  const known: Record<NamedDimension, Map<string, string>> = { key: namesOf(keys), team: namesOf(teams) }
+  const known: Record<NamedDimension, Map<string, string>> = {
+    key: namesOf([OF_CORRECTIONS, ...keys]),
+    team: namesOf(teams),
+  }
   const toValue = (dimension: Dimension, value: string | number) => {
     if (isTime(dimension)) return Number(value)
     if (value === '') return null
@@ -58,7 +70,7 @@ export function toRequestFilter(
 ): RequestFilter {
   return {
     ...filter,
-    ...(key === undefined ? {} : { keyId: key === SYSTEM ? SYSTEM : findKey(rows.keys, key, nowMs).id }),
+    ...(key === undefined ? {} : { keyId: isReserved(key) ? key : findKey(rows.keys, key, nowMs).id }),
     ...(team === undefined ? {} : { teamId: findTeam(rows.teams, team).id }),
     ...(owner === undefined ? {} : toOwnFilter(toOwnRows(rows, owner))),
     ...(model === undefined ? {} : { model: rows.aliases.find(({ alias }) => alias === model)?.model ?? model }),

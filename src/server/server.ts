@@ -154,6 +154,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     backups: shelf,
     dataFolder,
     ledger,
+    reader,
+    instance,
     refusals,
     liveRequests,
     log,

@@ -240,6 +240,8 @@ export interface CallSum extends TokenCounts {
   /** Without calls that failed before anything was used, and those that the upstream made within another. */
   requests: number
   failed: number
+  /** Rows of the key `correction`, which are no requests. */
+  corrections: number
   costNanoUsd: number
 }
 

@@ -116,6 +116,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     }),
     facts: { source: published.source, read: async () => published.text },
     live: { ...live, keepOpen() {} },
+    corrections: { take: async () => ({ taken: 0, nanoUsd: 0 }) },
     rotateSecret: async () => ({ credentials: 0, unopened: [] }),
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
   })

@@ -5,18 +5,20 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../domain/error.ts'
 import type { JsonObject } from '../../domain/json.ts'
-import { count } from '../../domain/text.ts'
+import { count, isVisible } from '../../domain/text.ts'
 import { DAY_MS, dayOf, HOUR_MS, toDay } from '../../domain/time.ts'
 import { readBehind } from '../../ledger/audit.ts'
 import { type Bill, BillReader, readPages } from '../../ledger/reconcile/bill.ts'
 import { type Account, type Cell, compareBill, isOf } from '../../ledger/reconcile/compare.ts'
+import { toCorrections } from '../../ledger/reconcile/correct.ts'
 import { findProvider, PROVIDERS, type Provider, providers } from '../../ledger/reconcile/providers.ts'
 import type { UpstreamRow } from '../../store/catalog-rows.ts'
 import type { CallReader, CallRef } from '../../store/report-store.ts'
-import { toBehindNote } from '../admin-client.ts'
+import { answerOf, toBehindNote, withAdmin } from '../admin-client.ts'
 import { CommandError, usageError } from '../command-error.ts'
 import { flushServer } from '../control-client.ts'
 import { type Context, printJson, toExamples, toPrintable, withStore } from '../io.ts'
+import { toRounded } from '../money.ts'
 import { createBar } from '../terminal.ts'
 import { addParameters, collect, toMoment } from '../values.ts'
 import { MAX_NAMED, toDocument, toText } from './text.ts'
@@ -33,6 +35,8 @@ export function addReconcile(command: Command, context: Context): void {
       collect,
     )
     .option('--tolerance <percent>', 'difference to accept per day, model, and figure', '0')
+    .option('--take', 'record costs above those of the ledger as corrections; needs --reason and a running server')
+    .option('--reason <text>', 'why, for the audit log')
     .option('--url <url>', "base URL of the provider's API, for a proxy")
     .addHelpText(
       'after',
@@ -56,12 +60,15 @@ interface Flags {
   upstream?: string[]
   credential?: string[]
   tolerance: string
+  take?: boolean
+  reason?: string
   url?: string
 }
 
 async function reconcile(files: readonly string[], flags: Flags, io: Context): Promise<void> {
   const todayMs = dayOf(io.nowMs())
   const tolerancePpm = toPpm(flags.tolerance)
+  const reason = toReason(flags)
   const asked = toSpan(flags, todayMs, io.nowMs())
   const { name, bill } = await readBill(files, flags, asked, todayMs, io)
   return withStore(io, { readonly: true }, async ({ config, calls, audit }) => {
@@ -72,9 +79,15 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
     const behind = flushed ? { ...flushed, isServed: true } : readBehind(audit, io.dataFolder)
     const span = { ...asked, fromMs: Math.max(asked.fromMs, await toKeptDay(calls)) }
     if (span.fromMs > asked.fromMs) bill.notes.push(...toKeptNote(bill, span.fromMs))
-    const bar = createBar(io, 'Comparing')
-    const found = await compareBill(bill, withProgress(calls, bar), { accounts, tolerancePpm, span })
-    bar.end()
+    const compare = async () => {
+      const bar = createBar(io, 'Comparing')
+      const found = await compareBill(bill, withProgress(calls, bar), { accounts, tolerancePpm, span })
+      bar.end()
+      return found
+    }
+    const before = await compare()
+    if (reason !== null) bill.notes.push(await takeOver(before.cells, accounts, reason, io))
+    const found = reason === null ? before : await compare()
     const behindIt = await findRequests(calls, found.cells)
     if (io.json) printJson(io, toDocument(name, found, behindIt, bill.notes, behind.waiting))
     else {
@@ -91,6 +104,35 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
       )
   })
 }
+
+/** null: nothing is taken over. */
+function toReason({ take = false, reason }: Flags): string | null {
+  if (take !== (reason !== undefined)) throw usageError('Pass both --take and --reason, or neither.')
+  const text = reason?.trim()
+  if (text === undefined) return null
+  if (text !== '' && text.length <= MAX_REASON && isVisible(text)) return text
+  throw usageError(`--reason must be a text of up to ${MAX_REASON} characters, on one line.`)
+}
+
+const MAX_REASON = 200
+
+async function takeOver(
+  cells: readonly Cell[],
+  accounts: readonly Account[],
+  reason: string,
+  io: Context,
+): Promise<string> {
+  if (accounts.some(({ upstreams }) => upstreams.length > 1))
+    throw usageError('Corrections need one upstream: with --take, pass one --upstream, or --credential.')
+  const corrections = toCorrections(cells)
+  if (corrections.length === 0) return NOTHING_TAKEN
+  const { taken, nanoUsd } = await withAdmin(io, {}, ({ operator }) =>
+    answerOf(operator.ledger.corrections.post({ corrections, reason })),
+  )
+  return `Recorded ${count(taken, 'correction')}, ${toRounded(BigInt(nanoUsd))}. Details: tollgate audit log --action ledger`
+}
+
+const NOTHING_TAKEN = 'No line has a model and a cost above that of the ledger, so no correction was recorded.'
 
 function toPpm(text: string): bigint {
   const [, whole, fraction = ''] = /^(\d{1,3})(?:\.(\d{1,4}))?%?$/.exec(text.trim()) ?? []

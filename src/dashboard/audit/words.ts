@@ -21,6 +21,7 @@ export const GROUPS = [
   ['catalog', 'Catalog'],
   ['settings', 'Settings'],
   ['backups', 'Backups'],
+  ['ledger', 'Ledger'],
   ['database', 'Database'],
 ] as const
 
@@ -54,6 +55,8 @@ export function toPlace({
   switch (toGroup(action)) {
     case 'keys':
       return { path: `/keys?key=${id}`, least: 'viewer' }
+    case 'ledger':
+      return { path: `/requests/${id}`, least: 'viewer' }
     case 'teams':
       return { path: `/teams?team=${id}`, least: 'viewer' }
     case 'admins':

@@ -30,6 +30,8 @@ export interface Cell {
   model: string | null
   /** Names in the ledger that it stands for. */
   upstreamModels: readonly string[]
+  /** One of those that clients asked for. */
+  ledgerModel: string | null
   /** As the provider reports them. */
   figures: (Sides<number> & { figure: Figure })[]
   /** null if the export has no costs of it. */
@@ -230,7 +232,10 @@ function compareDay(account: Account, dayMs: number, { usage, costs, calls, nami
             .map((figure) => {
               const provider = sums.figures[figure] ?? 0
               const ledger = sums.calls.reduce((before, call) => before + ofLedger[figure](call), 0)
-              return { figure, provider, ledger, isEqual: isWithin(BigInt(provider), BigInt(ledger), tolerancePpm) }
+              // A correction is one request, of any number that the provider counted.
+              const isKnown = figure === 'requests' && sums.calls.some(({ corrections }) => corrections > 0)
+              const isEqual = isKnown || isWithin(BigInt(provider), BigInt(ledger), tolerancePpm)
+              return { figure, provider, ledger, isEqual }
             })
       const nanoUsd = hasCosts ? toMoney(sums, tolerancePpm) : null
       const isBilled = Object.keys(sums.figures).length > 0 || (sums.atto ?? 0n) > 0n
@@ -239,6 +244,7 @@ function compareDay(account: Account, dayMs: number, { usage, costs, calls, nami
       return {
         ...{ dayMs, account, model, figures, nanoUsd, isEqual },
         upstreamModels: [...new Set(sums.calls.map(({ upstreamModel }) => upstreamModel))],
+        ledgerModel: sums.calls.find(({ model }) => model !== null)?.model ?? null,
         failed: sums.calls.reduce((before, { failed }) => before + failed, 0),
         only: isEqual || isBilled === isCalled ? null : isBilled ? 'provider' : 'ledger',
       }

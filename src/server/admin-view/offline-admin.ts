@@ -105,6 +105,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
       ...{ list: refuse, state: refuse, begin: refuse, take: refuse, look: refuse, stop: refuse },
       scheduledFailed: () => null,
     },
+    corrections: { take: async () => refuse() },
     // Commands send files and facts themselves, and may use any URL.
     loadModelFiles: async () => refuse(),
     lookUp: async () => refuse(),

@@ -18,7 +18,7 @@ import { SetupCode } from '../../identity/passwords.ts'
 import { Pending } from '../../identity/pending.ts'
 import { isSetUp } from '../../identity/sign-in.ts'
 import type { ClientIp } from '../../keys/token.ts'
-import type { Ledger } from '../../ledger/ledger.ts'
+import type { CorrectionDeps } from '../../ledger/reconcile/correct.ts'
 import type { Refusals } from '../../ledger/refusals.ts'
 import { createVault, rotateSecret } from '../../store/vault.ts'
 import { createFacts } from '../outward/facts.ts'
@@ -34,7 +34,9 @@ export interface AdminSurfaceDeps
   /** Null without an identity provider. */
   oidcSettings: OidcSettings | null
   dataFolder: string
-  ledger: Pick<Ledger, 'flush'>
+  ledger: CorrectionDeps['ledger']
+  reader: CorrectionDeps['reader']
+  instance: string
   refusals: Pick<Refusals, 'flush'>
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
@@ -51,7 +53,8 @@ export const toAddressWarning = ({
     : null
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, refusals, liveRequests, trustedProxies, oidcSettings, environment, ...deps } = surface
+  const { dataFolder, ledger, reader, instance, refusals, liveRequests, ...others } = surface
+  const { trustedProxies, oidcSettings, environment, ...deps } = others
   const { identity, now } = deps
   const setupCode = new SetupCode()
   const catalogFiles = createFileThread()
@@ -81,15 +84,17 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     },
   }
   const made = once(async (): Promise<Admin & { close(): void }> => {
-    const [{ createAdminApi }, { createReports }, oidc] = await Promise.all([
+    const [{ createAdminApi }, { createReports }, { createCorrections }, oidc] = await Promise.all([
       import('../../admin/app.ts'),
       import('./reports.ts'),
+      import('../../ledger/reconcile/correct.ts'),
       oidcSettings && loadOidc(oidcSettings, deps),
     ])
     const reports = createReports({ dataFolder, ledger, refusals, now })
     const admin = createAdminApi({
       ...deps,
       reports,
+      corrections: createCorrections({ ledger, reader, store: deps.store, instance }),
       oidc,
       live,
       catalogFiles,

@@ -1,6 +1,7 @@
 /** Sums calls as providers count them: by upstream, credential, and the upstream's model. One page of requests per statement. Read-only. */
 import type { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
+import { CORRECTION } from '../../domain/report-filters.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { CallReader, CallRef, CallSum } from '../report-store.ts'
 import { column, placeholders, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
@@ -21,7 +22,13 @@ const toCalls = (upstreams: readonly string[]) => {
     FROM ${table} ${more}
     WHERE ${id} >= ?1 AND ${id} < ?2 AND ${table}.status <> 'open' AND ${table}.created_ms >= ?3
       AND ${table}.created_ms < ?4 AND ${table}.upstream IN (${placeholders(upstreams)})`
-  const own = select('requests', 'requests.id', 'requests.model', `'first'`, '')
+  const own = select(
+    'requests',
+    'requests.id',
+    'requests.model',
+    `CASE WHEN requests.key_id = '${CORRECTION}' THEN '${CORRECTION}' ELSE 'first' END`,
+    '',
+  )
   const several = select(
     ...(['calls', 'calls.request_id', 'requests.model', 'calls.reason'] as const),
     'LEFT JOIN requests ON requests.id = calls.request_id',
@@ -54,7 +61,7 @@ export function createCallReader(sqlite: Database): CallReader {
       const { sql, values } = toCalls(upstreams)
       const statement = sqlite.query<CallSum, Value[]>(`
         SELECT created_ms - created_ms % ${DAY_MS} AS dayMs, upstream, credential, upstream_model AS upstreamModel,
-          MIN(model) AS model, SUM(reason <> 'within' AND NOT (${IS_UNUSED})) AS requests, SUM(${IS_UNUSED}) AS failed,
+          MIN(model) AS model, SUM(reason NOT IN ('within', '${CORRECTION}') AND NOT (${IS_UNUSED})) AS requests, SUM(${IS_UNUSED}) AS failed, SUM(reason = '${CORRECTION}') AS corrections,
           SUM(cost_nano_usd) AS costNanoUsd, ${SUMMED_COUNTS.map((field) => `SUM(${column(field)}) AS ${field}`).join(', ')}
         FROM ${sql} GROUP BY 1, 2, 3, 4`)
       for (const [first, end] of slices(fromMs, untilMs)) yield statement.all(first, end, fromMs, untilMs, ...values)
