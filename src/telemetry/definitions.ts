@@ -157,6 +157,7 @@ export const READ = {
   diskFree: gauge('tollgate_data_free_bytes', 'Free space on the disk of the data folder'),
   backupAge: gauge('tollgate_backup_timestamp_seconds', 'Time of the newest backup'),
   backupFailed: gauge('tollgate_backup_failed', '1 if the last scheduled backup failed'),
+  certificate: gauge('tollgate_certificate_expiry_timestamp_seconds', 'End of a certificate of --tls-cert', 'name'),
   cpu: { type: 'counter', name: 'process_cpu_seconds_total', help: 'User and system CPU time', labels: [] },
   rss: gauge('process_resident_memory_bytes', 'Resident memory'),
   started: gauge('process_start_time_seconds', 'Start time of the process'),

@@ -1,5 +1,6 @@
 /** What metrics read at each scrape, in addition to what is counted. */
 import type { ListedBackup } from '../../backup/backup-list.ts'
+import type { CertificateState } from '../../documents/server.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
 import type { AdaptiveConcurrency } from '../../gateway/adaptive-concurrency.ts'
 import type { UpstreamHealth } from '../../health/health.ts'
@@ -27,7 +28,7 @@ const NANO = 1_000_000_000
 export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
   const { version, startedMs, live, watched, concurrency, maxInFlight, shelf, now } = deps
   const { snapshot, limiter } = live
-  const { load, ledger, health, fleet, disk } = watched
+  const { load, ledger, health, fleet, disk, tls } = watched
   const newest = (await shelf.list().catch(() => [])).at(-1)
   const upstreams = health.states()
   const backlog = ledger.backlog()
@@ -59,6 +60,7 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       diskFree: () => (used === null ? [] : one(used.free_bytes)),
       backupAge: () => (newest === undefined ? [] : one(newest.madeMs / 1_000)),
       backupFailed: () => one(shelf.scheduledFailed() === null ? 0 : 1),
+      certificate: () => toExpiries(tls?.states() ?? []),
       cpu: () => {
         const { user, system } = process.cpuUsage()
         return one((user + system) / 1_000_000)
@@ -81,6 +83,16 @@ const toSuspended = ({ id, suspended }: UpstreamHealth): Point[] =>
   (['refused', 'out_of_quota'] as const).map((state) =>
     toPoint(suspended.filter((one) => one.state === state).length, id, state),
   )
+
+/** By its first name; of several with the same, the earliest. */
+function toExpiries(states: readonly CertificateState[]): Point[] {
+  const first = new Map<string, number>()
+  for (const { names, expires_ms: ms } of states) {
+    const name = names[0] ?? ''
+    first.set(name, Math.min(ms, first.get(name) ?? ms))
+  }
+  return [...first].map(([name, ms]) => toPoint(ms / 1_000, name))
+}
 
 function toQueued(
   upstreams: readonly UpstreamHealth[],
