@@ -25,6 +25,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./serve/serve.ts')).addServe,
   },
   {
+    name: 'service',
+    summary: 'run the gateway as a systemd service: install, uninstall, status, logs',
+    load: async () => (await import('./service/service.ts')).addService,
+  },
+  {
     name: 'ask',
     summary: 'send one prompt to a model; prints tokens, cost, and time to stderr',
     load: async () => (await import('./ask.ts')).addAsk,

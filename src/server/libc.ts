@@ -8,6 +8,8 @@ export interface Libc {
   setsockopt(file: number, level: number, name: number, value: Pointer, length: number): number
   getsockname(file: number, address: Pointer, length: Pointer): number
   shutdown(file: number, how: number): number
+  socket(family: number, type: number, protocol: number): number
+  sendto(file: number, data: Pointer, bytes: number, flags: number, address: Pointer, length: number): number | bigint
   ptr(view: NodeJS.TypedArray | DataView): Pointer
 }
 
@@ -22,6 +24,8 @@ export async function loadLibc(): Promise<Libc | null> {
         setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
         getsockname: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
         shutdown: { args: ['i32', 'i32'], returns: 'i32' },
+        socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+        sendto: { args: ['i32', 'ptr', 'u64', 'i32', 'ptr', 'u32'], returns: 'i64' },
       })
       return { ...symbols, ptr }
     } catch {}

@@ -75,11 +75,16 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     await log.flush()
     throw storeOf(dataFolder).explain(error)
   })
+  const supervisor = environment.NOTIFY_SOCKET
+    ? await (await import('../../server/supervisor.ts')).connectSupervisor(environment)
+    : null
   const stopped = untilStopped(server, log, () => {
+    supervisor?.stopping()
     if (isWatched && isQuiet) io.stderr(STOPPING)
   })
   using _ = isCatalogWatched ? served.watch(server) : null
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
+  supervisor?.ready()
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   const { baseUrl } = server
   const catalog = served.label
