@@ -51,7 +51,8 @@ export class Exporter {
   #metrics: string | null = null
   #timer: Timer | null = null
   #sending: Promise<void> | null = null
-  #isFailing = false
+  /** A collector may take one and not the other. */
+  readonly #failing = new Set<Signal>()
   #isClosed = false
   /** Ends a pause between two tries. */
   #hurry = () => {}
@@ -147,24 +148,26 @@ export class Exporter {
       // Its body may be endless, and nothing depends on it.
       await response.body?.cancel().catch(() => {})
       if (response.ok) {
-        this.#note(null)
+        this.#note(signal, null)
         return 'sent'
       }
-      this.#note(`status ${response.status}`)
+      this.#note(signal, `status ${response.status}`)
       return RETRIED.has(response.status) ? { retryAfterMs: toMs(response.headers.get('retry-after')) } : 'refused'
     } catch (error) {
-      this.#note(messageOf(error))
+      this.#note(signal, messageOf(error))
       return { retryAfterMs: 0 }
     }
   }
 
   /** Logs the first of several failures, and the end of them. */
-  #note(reason: string | null): void {
+  #note(signal: Signal, reason: string | null): void {
     const { log } = this.#options
-    if (reason !== null && !this.#isFailing)
-      log.warn('telemetry_failed', 'cannot send telemetry to the collector', { reason })
-    if (reason === null && this.#isFailing) log.info('telemetry_recovered', 'collector accepts telemetry again')
-    this.#isFailing = reason !== null
+    const wasFailing = this.#failing.has(signal)
+    if (reason === null) this.#failing.delete(signal)
+    else this.#failing.add(signal)
+    if (reason !== null && !wasFailing)
+      log.warn('telemetry_failed', 'cannot send telemetry to the collector', { signal, reason })
+    if (reason === null && wasFailing) log.info('telemetry_recovered', 'collector accepts telemetry again', { signal })
   }
 
   async #pause(ms: number): Promise<void> {

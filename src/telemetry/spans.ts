@@ -9,7 +9,8 @@ import { ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
 import type { Trace } from '../domain/trace.ts'
 import { NAMES, OPERATIONS, PROVIDERS } from './gen-ai.ts'
 
-type Value = string | number | boolean | null | undefined
+/** Amounts are doubles even if they are whole, since collectors expect one type per name. */
+type Value = string | number | boolean | { doubleValue: number } | null | undefined
 
 const SERVER = 2
 const CLIENT = 3
@@ -43,7 +44,7 @@ export function toRequestSpans(trace: Trace, { row, calls }: Finished, clock: Tr
       [NAMES.errorType]: status === 'ok' ? null : (errorCode ?? status),
       ...{ 'tollgate.request_id': `req_${row.id}`, 'tollgate.key_id': row.keyId, 'tollgate.team_id': row.teamId },
       ...{ 'tollgate.model': row.model, 'tollgate.stream': row.stream === 1, 'tollgate.attempts': row.attempts },
-      'tollgate.cost_usd': costNanoUsd / 1e9,
+      'tollgate.cost_usd': { doubleValue: costNanoUsd / 1e9 },
     },
   })
   return [request, ...calls.map((call) => toCallSpan(trace, endpoint, call, clock))]
@@ -91,7 +92,7 @@ function toCallSpan(trace: Trace, endpoint: Endpoint, call: Call, { nowMs, wallM
       [NAMES.errorType]: outcome === 'ok' ? null : toErrorType(error, outcome),
       ...{ 'tollgate.upstream': upstream.id, 'tollgate.call': number, 'tollgate.reason': call.row?.reason ?? 'first' },
       'tollgate.upstream_request_id': meter.upstreamRequestId,
-      'tollgate.time_to_first_token': firstTokenMs === null ? null : firstTokenMs / 1_000,
+      'tollgate.time_to_first_token': firstTokenMs === null ? null : { doubleValue: firstTokenMs / 1_000 },
     },
   })
 }
@@ -119,10 +120,10 @@ export const toAttributes = (all: Readonly<Record<string, Value>>) =>
     value === null || value === undefined ? [] : [{ key, value: toValue(value) }],
   )
 
-function toValue(value: string | number | boolean) {
+function toValue(value: NonNullable<Value>) {
   if (typeof value === 'string') return { stringValue: value.slice(0, 256) }
   if (typeof value === 'boolean') return { boolValue: value }
-  return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value }
+  return typeof value === 'number' ? { intValue: String(value) } : value
 }
 
 /** Beyond 2^53, so as text. */

@@ -89,6 +89,36 @@ test('a request is a span, each call a child of it, and the upstream gets the ch
   })
 })
 
+/** Fields of opentelemetry-proto 1.x by message, as its JSON names them; collectors ignore others silently. */
+const FIELDS = {
+  resourceSpans: ['resource', 'scopeSpans'],
+  resourceMetrics: ['resource', 'scopeMetrics'],
+  resource: ['attributes'],
+  scopeSpans: ['scope', 'spans'],
+  scopeMetrics: ['scope', 'metrics'],
+  scope: ['name'],
+  spans: 'traceId spanId parentSpanId traceState name kind startTimeUnixNano endTimeUnixNano attributes status'.split(
+    ' ',
+  ),
+  status: ['code'],
+  attributes: ['key', 'value'],
+  value: ['stringValue', 'intValue', 'doubleValue', 'boolValue'],
+  metrics: ['name', 'description', 'unit', 'sum', 'gauge', 'histogram'],
+  sum: ['dataPoints', 'aggregationTemporality', 'isMonotonic'],
+  gauge: ['dataPoints'],
+  histogram: ['dataPoints', 'aggregationTemporality'],
+  dataPoints: 'startTimeUnixNano timeUnixNano attributes asDouble count sum bucketCounts explicitBounds'.split(' '),
+} satisfies Record<string, string[]>
+
+function findUnknown(value: unknown, message: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => findUnknown(each, message))
+  if (typeof value !== 'object' || value === null) return []
+  const known: readonly string[] | undefined = FIELDS[message as keyof typeof FIELDS]
+  return Object.entries(value).flatMap(([name, inner]) =>
+    known?.includes(name) ? findUnknown(inner, name) : [`${message}.${name}`],
+  )
+}
+
 test('a rejected request of a known key is a span, one of an unknown key is none', async () => {
   expect((await several.chat({}, { key: 'sk-tg-unknown' })).status).toBe(401)
   expect((await several.chat({ model: 'acme/none' })).status).toBe(404)
@@ -113,6 +143,8 @@ test('a stop sends what waits: spans, and metrics with sums that only grow', asy
   expect((await several.chat({ model: 'acme/only' })).status).toBe(200)
   await several.stop()
   expect(spans).toHaveLength(2)
+  for (const { text } of documents)
+    for (const [name, all] of Object.entries(JSON.parse(text))) expect(findUnknown(all, name)).toEqual([])
   const metrics = JSON.parse(documents.find(({ path }) => path === '/v1/metrics')?.text ?? '{}')
   const [{ resource, scopeMetrics }] = metrics.resourceMetrics
   expect(resource.attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'tollgate' } })
