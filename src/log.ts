@@ -68,6 +68,8 @@ export type LogEvent =
   | 'data_recovered'
   | 'backup_created'
   | 'backup_failed'
+  | 'alert_delivered'
+  | 'alert_failed'
   | 'restore_recovered'
   | 'control_unavailable'
   | 'telemetry_failed'

@@ -1,6 +1,7 @@
 /** The admin API of a server with all routes; created lazily on its first request. */
 import { Elysia } from 'elysia'
 import { API_PATH } from './access.ts'
+import { alertsController } from './alerts.ts'
 import { attentionController } from './attention.ts'
 import { catalogController } from './catalog.ts'
 import type { AdminDeps, GivenDeps } from './deps.ts'
@@ -32,6 +33,7 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(settingsController(deps))
     .use(statusController(deps))
     .use(attentionController(deps))
+    .use(alertsController(deps))
     .use(backupsController(deps))
     .use(modelsController(deps))
     .use(upstreamsController(deps))

@@ -1,121 +1,31 @@
 /** `/admin/api/attention`: what needs a person now; for members, only their own spend. */
 import { Elysia } from 'elysia'
-import {
-  Attention,
-  type AttentionDocument,
-  type Hour,
-  type Refused,
-  type Seen,
-  type Spender,
-  toAttention,
-} from '../documents/attention.ts'
-import { toSettingDocument } from '../documents/server.ts'
-import type { FailuresDocument, RefusalsDocument } from '../documents/usage.ts'
-import { toErrorRow } from '../domain/error.ts'
-import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
+import { Attention, type AttentionDocument, toAttention } from '../documents/attention.ts'
 import { createOwnKeys, requireMember } from '../identity/own-keys.ts'
-import { type ListedKey, listKeys, listTeams, showTeam } from '../keys/service.ts'
+import { listKeys, showTeam } from '../keys/service.ts'
 import { access } from './access.ts'
-import { type AdminDeps, type Asker, type Reports, toUsage } from './deps.ts'
+import type { AdminDeps } from './deps.ts'
 import { toOwn } from './keys.ts'
-
-/** Reports are shared by all who ask. */
-const SPEND_MS = 5_000
-const USAGE_MS = 60_000
-
-const EMPTY: Omit<Seen, 'nowMs' | 'spenders'> = {
-  ...{ upstreams: [], status: null, reasons: [], hours: null, refused: null, unpriced: null, pending: [] },
-}
+import { createSeen, EMPTY, toSpender, toSpenders } from './seen.ts'
 
 export function attentionController(deps: AdminDeps) {
-  const { store, reports, serving, now } = deps
+  const seen = createSeen(deps)
 
-  const spendersOf = createShared(SPEND_MS, now, async (asker: Asker) => {
-    const [keys, teams, ofKey, ofTeam] = await Promise.all([
-      listKeys(store, now()),
-      listTeams(store),
-      reports.spendStatuses(asker, 'key'),
-      reports.spendStatuses(asker, 'team'),
-    ])
-    return [...teams.map((team) => toSpender('team', team, ofTeam)), ...toSpenders(keys, ofKey)]
-  })
-
-  const usageOf = createShared(USAGE_MS, now, async (asker: Asker) => {
-    const of = async (by: 'hour' | 'day' | 'model', sinceMs: number) => {
-      const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
-      return toUsage(await reports.usage(asker, options))
-    }
-    /** By hour or day. What clients ended themselves, such as by a Stop button, is no failure. */
-    const countsOf = async (by: 'hour' | 'day', sinceMs: number): Promise<Hour[]> => {
-      const options = { by, sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS }
-      const [{ usage }, json] = await Promise.all([of(by, sinceMs), reports.failures(asker, options)])
-      const { failures } = JSON.parse(json) as FailuresDocument
-      const stopped = failures.filter(({ error_code: code }) => code === CLIENT_CLOSED)
-      return usage.map((row) => {
-        const ms = Number(row[`${by}_ms`])
-        const own = stopped.reduce((all, { at_ms, requests }) => (at_ms === ms ? all + requests : all), 0)
-        return { ms, requests: Number(row.requests), failed: Number(row.errors) + Number(row.cuts) - own }
-      })
-    }
-    const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
-    // The days last, so that they include what the hours do.
-    const recent = await countsOf('hour', thisMs - HOUR_MS)
-    const [week, models] = await Promise.all([countsOf('day', weekMs), of('model', thisMs - DAY_MS)])
-    const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
-    const before = (name: 'requests' | 'failed') => sum(week, name) - sum(recent, name)
-    return {
-      hours: [{ ms: weekMs, requests: before('requests'), failed: before('failed') }, ...recent],
-      unpriced: [
-        ...models.usage
-          .map(({ model, unpriced }) => ({ model: String(model), requests: Number(unpriced) }))
-          .sort((a, b) => b.requests - a.requests),
-        { model: null, requests: Number(models.other?.unpriced ?? 0) },
-      ].filter(({ requests }) => requests > 0),
-    }
-  })
-
-  const refusedOf = createShared(USAGE_MS, now, async (asker: Asker): Promise<Refused[]> => {
-    const options = { by: ['key', 'code'], sinceMs: hourOf(now()) - HOUR_MS, untilMs: null } as const
-    const json = await reports.refusals(asker, { ...options, where: {}, limit: MAX_GROUPS })
-    return (JSON.parse(json) as RefusalsDocument).refusals
-      .filter(({ key_id: id }) => id !== null)
-      .map(({ key_id: id, key: name, http_status: status, code, meaning, refused, last_ms: lastMs }) => ({
-        key: { id: String(id), name: String(name ?? id) },
-        ...{ status: Number(status), code: String(code), meaning: String(meaning) },
-        ...{ refused: Number(refused), lastMs: Number(lastMs) },
-      }))
-  })
-
-  return new Elysia({ name: 'attention' }).use(access()).get(
-    '/attention',
-    async ({ asker, principal }): Promise<AttentionDocument> => {
-      // A change must show at once.
-      const { revision } = await serving.readSnapshot()
-      const [status, settings, spenders, usage, refused] = await Promise.all([
-        serving.status(),
-        store.readSettings(),
-        orNone(spendersOf(asker, revision)),
-        orNone(usageOf(asker, 0)),
-        orNone(refusedOf(asker, 0)),
-      ])
-      const pending = serving.settings.filter((one) => toSettingDocument(one, settings[one.name] ?? null).pending)
-      const seen: Seen = {
-        ...{ nowMs: now(), upstreams: serving.upstreams() ?? [], status, reasons: serving.reasons(), spenders },
-        ...{ hours: usage?.hours ?? null, refused, unpriced: usage?.unpriced ?? null },
-        pending: pending.map(({ name }) => name),
-      }
-      return toAttention(seen, principal.role)
-    },
-    {
-      route: {
-        least: 'viewer',
-        summary: 'List what needs attention now, with the page and command for each',
-        description:
-          'Budgets and upstreams are current within 5 seconds, error rates, refused requests, and prices within a minute.',
-        answer: Attention,
+  return new Elysia({ name: 'attention' })
+    .use(access())
+    .get(
+      '/attention',
+      async ({ asker, principal }): Promise<AttentionDocument> => toAttention(await seen(asker), principal.role),
+      {
+        route: {
+          least: 'viewer',
+          summary: 'List what needs attention now, with the page and command for each',
+          description:
+            'Budgets and upstreams are current within 5 seconds, error rates, refused requests, and prices within a minute.',
+          answer: Attention,
+        },
       },
-    },
-  )
+    )
 }
 
 export const ownAttentionController = ({ store, identity, reports, now }: AdminDeps) =>
@@ -137,38 +47,3 @@ export const ownAttentionController = ({ store, identity, reports, now }: AdminD
       route: toOwn({ summary: 'List budgets that need attention now', answer: Attention, errors: ['no_team'] }),
     },
   )
-
-type StatusOf = Awaited<ReturnType<Reports['spendStatuses']>>
-
-const toSpender = (
-  type: Spender['type'],
-  { id, name, budget }: Parameters<StatusOf>[0] & { name: string },
-  statusOf: StatusOf,
-): Spender => ({ type, id, name, budget: statusOf({ id, budget }).budget })
-
-const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spender[] =>
-  keys.filter(({ status }) => status === 'active').map((key) => toSpender('key', key, statusOf))
-
-const MAX_GROUPS = 20_000
-
-const CLIENT_CLOSED = toErrorRow('client_closed').code
-
-/** What can't be read now must not hide the rest. */
-const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)
-
-/** Results are shared for a while by all who ask, as long as the revision stays. */
-function createShared<T>(forMs: number, now: () => number, read: (asker: Asker) => Promise<T>) {
-  let last: { revision: number; atMs: number; result: Promise<T> } | null = null
-  return (asker: Asker, revision: number): Promise<T> => {
-    const isFresh = last !== null && last.revision === revision && Math.abs(now() - last.atMs) < forMs
-    if (isFresh && last) return last.result
-    // Without its signal: others may wait for it.
-    const result = read({ id: asker.id })
-    const made = { revision, atMs: now(), result }
-    last = made
-    result.catch(() => {
-      if (last === made) last = null
-    })
-    return result
-  }
-}

@@ -18,6 +18,7 @@ const CONTROLLERS: Record<keyof AdminApi['~Routes']['admin']['api'], (() => Prom
   upstreams: async () => (await import('./upstreams.ts')).upstreamsController,
   presets: async () => (await import('./upstreams.ts')).upstreamsController,
   catalog: async () => (await import('./catalog.ts')).catalogController,
+  alerts: async () => (await import('./alerts.ts')).alertsController,
   attention: async () => (await import('./attention.ts')).attentionController,
   usage: async () => (await import('./usage.ts')).usageController,
   failures: async () => (await import('./usage.ts')).failuresController,

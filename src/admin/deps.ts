@@ -26,6 +26,7 @@ import type { WantedRequests } from '../ledger/report-filter.ts'
 import type { ListOptions } from '../ledger/requests.ts'
 import type { UsageOptions } from '../ledger/usage.ts'
 import type { Log } from '../log.ts'
+import type { AlertStore } from '../store/alert-store.ts'
 import type { UpstreamRow } from '../store/catalog-rows.ts'
 import type { Actor, ConfigStore } from '../store/config-store.ts'
 import type { RequestFilter } from '../store/report-store.ts'
@@ -39,6 +40,9 @@ export interface AdminDeps extends AccessDeps, Omit<SignInDeps, 'store'>, Pick<P
   store: ConfigStore
   /** Whether this server itself has TLS. */
   isSecure?: boolean
+  alerts: AlertStore
+  /** Starts or stops sending, after a change of targets. */
+  alertsChanged(): void
   vault: Vault
   reports: Reports
   /** Null without SSO. */
@@ -176,3 +180,7 @@ export const toUsageRows = (json: Json<UsageDocument>) => toUsage(json).usage
 /** Response with a JSON document; typed as the document for the client. */
 export const toAnswer = <Document>(json: Json<Document>) =>
   new Response(json, { headers: { 'content-type': 'application/json' } }) as Document
+
+/** URL of the dashboard for links in messages; null without `--public-url`. */
+export const toDashboard = (publicUrls: readonly string[]) =>
+  publicUrls[0] === undefined ? null : `${publicUrls[0]}/admin`

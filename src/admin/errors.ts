@@ -42,6 +42,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     team_not_found: 404,
     admin_not_found: 404,
     token_not_found: 404,
+    alert_not_found: 404,
     session_not_found: 404,
     passkey_not_found: 404,
     backup_not_found: 404,

@@ -112,6 +112,8 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   token_not_found: ' List tokens: tollgate admin token list',
   token_ambiguous: ' Use one of these IDs.',
   token_exists: ' Choose another name, or revoke that token first.',
+  alert_not_found: ' List targets: tollgate alerts list',
+  alert_exists: ' Choose another name with --name, or remove that target first.',
   request_not_found: ' List requests: tollgate requests list',
   request_removed: ({ createdMs, created_ms: ms = createdMs }) =>
     ` Totals are kept: tollgate usage --since ${typeof ms === 'number' ? toDay(ms) : 'DAY'}`,

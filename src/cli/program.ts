@@ -85,6 +85,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./requests.ts')).addRequests,
   },
   {
+    name: 'alerts',
+    summary: 'send alerts to chats and webhooks, test them, and see deliveries',
+    load: async () => (await import('./alerts.ts')).addAlerts,
+  },
+  {
     name: 'admin',
     summary: 'manage dashboard users and admin API tokens',
     load: async () => (await import('./admin.ts')).addAdmin,

@@ -24,12 +24,17 @@ async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<
     io.stderr(toKeep(io.dataFolder))
     if (!yes && io.isTerminal(2)) await requireYes('Rotate the encryption key?', io)
   }
-  const { credentials, unopened } = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))
-  if (io.json) return printJson(io, { credentials, unopened })
+  const rotated = await withAdmin(io, {}, ({ operator }) => answerOf(operator.secret.rotate.post()))
+  const { credentials, unopened, unopened_alerts: alerts } = rotated
+  if (io.json) return printJson(io, rotated)
   io.stdout(`Re-encrypted ${count(credentials, 'credential')}.\n`)
   for (const id of unopened)
     io.stderr(
       `The credential of ${toPrintable(id)} could not be decrypted. Enter it again: tollgate upstreams edit ${toPrintable(id)} --key\n`,
+    )
+  for (const name of alerts)
+    io.stderr(
+      `The URL of alert target ${toPrintable(name)} could not be decrypted. Remove the target (tollgate alerts remove ${toPrintable(name)}), and add it again.\n`,
     )
 }
 

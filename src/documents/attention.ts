@@ -1,9 +1,11 @@
 /**
  * What needs a person now: pure functions over states, one per kind. `tollgate status`, the admin API, and the dashboard
- * show the same findings, in the same words.
+ * show the same findings, in the same words, and alerts send them.
  */
 import { type Static, Type } from '@sinclair/typebox'
+import { ALERT_TOPIC_NAMES, type Alert, type AlertSeverity, type AlertTopic, isWorse } from '../domain/alerts.ts'
 import { toShortId } from '../domain/id.ts'
+import { BUDGET_WARNING_PERCENT } from '../domain/limits.ts'
 import { ROLES, type Role } from '../domain/roles.ts'
 import { count } from '../domain/text.ts'
 import { HOUR_MS, hourOf, toDay } from '../domain/time.ts'
@@ -19,7 +21,7 @@ import type { ShownUpstream, UpstreamStatus } from './upstream.ts'
 /** Most urgent first. */
 export const ATTENTION_KINDS = [
   ...(['ledger', 'disk', 'upstream', 'credential', 'budget_spent', 'errors'] as const),
-  ...(['certificate', 'server', 'budget_near', 'refusals', 'backup', 'unpriced', 'restart'] as const),
+  ...(['certificate', 'server', 'budget_near', 'refusals', 'backup', 'alerts', 'unpriced', 'restart'] as const),
 ] as const
 export type AttentionKind = (typeof ATTENTION_KINDS)[number]
 
@@ -73,6 +75,8 @@ export interface Seen {
   refused: readonly Refused[] | null
   /** Requests of the last day by model; null: all others. */
   unpriced: readonly { model: string | null; requests: number }[] | null
+  /** Alert targets that could not be reached lately. */
+  unsent: readonly { name: string; error: string; sinceMs: number }[]
   /** Names of settings that a restart changes. */
   pending: readonly string[]
 }
@@ -102,7 +106,11 @@ interface Action {
   view: { label: string; path: string }
 }
 
-type Found = Omit<ShownFinding, 'kind' | 'action'> & { action: Action }
+type Found = Omit<ShownFinding, 'kind' | 'action'> & {
+  action: Action
+  /** Tells findings of a kind apart that have no subject. */
+  part?: string
+}
 
 function toAction(label: string, path: string, least: Role, command: string): Omit<Action, 'view'> {
   return { label, path, command, least }
@@ -123,7 +131,7 @@ const toServerFinding = (severity: Found['severity'], message: string, view = SE
 function ofChecks(status: Seen['status'], name: string, action: Action): Found[] {
   return (status?.checks ?? []).flatMap((check) =>
     check.name === name && check.status !== 'ok'
-      ? [{ severity: check.status, message: check.message, subject: null, since_ms: null, action }]
+      ? [{ severity: check.status, message: check.message, subject: null, since_ms: null, action, part: name }]
       : [],
   )
 }
@@ -140,8 +148,12 @@ function findLedger({ status, reasons }: Seen): Found[] {
   return reasons.flatMap(({ about, text }) => (about === 'ledger' ? [toServerFinding('problem', text)] : []))
 }
 
+const OF_SERVER: readonly Reason['about'][] = ['shutdown', 'overload', 'configuration']
+
 const findServer = ({ status, reasons }: Seen): Found[] => [
-  ...reasons.flatMap(({ about, text }) => (about === 'server' ? [toServerFinding('problem', text)] : [])),
+  ...reasons.flatMap(({ about, text }) =>
+    OF_SERVER.includes(about) ? [{ ...toServerFinding('problem', text), part: about }] : [],
+  ),
   ...['files', 'proxy'].flatMap((name) => ofChecks(status, name, SEE_SERVER)),
 ]
 
@@ -234,41 +246,39 @@ function toBudgetFinding(
 
 const toReset = (resetMs: number | null) => (resetMs === null ? 'It never resets' : `It resets on ${toDay(resetMs)}`)
 
+const toSpent = (spender: Spender): Found[] =>
+  toBudgetFinding(
+    spender,
+    'problem',
+    (whose, { budget, resetMs }) =>
+      `${whose} has spent its budget of ${toBudgetText(budget)}, so its requests fail. ${toReset(resetMs)}.`,
+  )
+
 const findSpent = ({ spenders }: Seen): Found[] =>
-  (spenders ?? [])
-    .filter(({ budget }) => budget?.state === 'spent')
-    .flatMap((spender) =>
-      toBudgetFinding(
-        spender,
-        'problem',
-        (whose, { budget, resetMs }) =>
-          `${whose} has spent its budget of ${toBudgetText(budget)}, so its requests fail. ${toReset(resetMs)}.`,
-      ),
-    )
+  (spenders ?? []).filter(({ budget }) => budget?.state === 'spent').flatMap(toSpent)
 
 /** A forecast from less would often be wrong. */
 const FORECAST_PERCENT = 50
 const NEAR_PERCENT = 90
 
-function findNear({ spenders, refused, nowMs }: Seen): Found[] {
-  const failedOf = (id: string) =>
-    (refused ?? [])
-      .filter(({ key, code }) => key.id === id && code === 'insufficient_quota')
-      .reduce((sum, one) => sum + one.refused, 0)
-  return (spenders ?? [])
+function toNear(spender: Spender, { refused, nowMs }: Seen): Found[] {
+  const failed = (refused ?? [])
+    .filter(({ key, code }) => key.id === spender.id && code === 'insufficient_quota')
+    .reduce((sum, one) => sum + one.refused, 0)
+  return toBudgetFinding(spender, 'warning', (whose, { percent, budget, resetMs }) => {
+    const emptyMs = toEmptyMs(spender.budget, nowMs)
+    const next = emptyMs === null ? toReset(resetMs) : `At this pace, it is spent by ${toMinute(emptyMs)}`
+    const rest = failed === 0 ? '' : `, and the rest was too little for ${count(failed, 'request')} in the last hour`
+    return `${whose} has spent ${percent}% of its budget of ${toBudgetText(budget)}${rest}. ${next}.`
+  })
+}
+
+function findNear(seen: Seen): Found[] {
+  return (seen.spenders ?? [])
     .filter(({ budget }) => budget !== null && budget.state !== 'spent')
     .toSorted((a, b) => (b.budget?.percent ?? 0) - (a.budget?.percent ?? 0))
-    .flatMap((spender) => {
-      const emptyMs = toEmptyMs(spender.budget, nowMs)
-      if ((spender.budget?.percent ?? 0) < NEAR_PERCENT && emptyMs === null) return []
-      return toBudgetFinding(spender, 'warning', (whose, { percent, budget, resetMs }) => {
-        const next = emptyMs === null ? toReset(resetMs) : `At this pace, it is spent by ${toMinute(emptyMs)}`
-        const failed = failedOf(spender.id)
-        const rest =
-          failed === 0 ? '' : `, and the rest was too little for ${count(failed, 'request')} in the last hour`
-        return `${whose} has spent ${percent}% of its budget of ${toBudgetText(budget)}${rest}. ${next}.`
-      })
-    })
+    .filter(({ budget }) => (budget?.percent ?? 0) >= NEAR_PERCENT || toEmptyMs(budget, seen.nowMs) !== null)
+    .flatMap((spender) => toNear(spender, seen))
 }
 
 function toEmptyMs(status: BudgetStatus | null, nowMs: number): number | null {
@@ -391,6 +401,13 @@ const FINDERS: Readonly<Record<AttentionKind, (seen: Seen) => Found[]>> = {
       ...toAction('Create backup', '/settings/backups', 'owner', 'tollgate backup FILE'),
       view: SEE_SERVER.view,
     }),
+  alerts: ({ unsent }) =>
+    unsent.map(({ name, error, sinceMs }) => ({
+      severity: 'warning',
+      message: toSentence(`Alerts to ${name} are not delivered: ${error}`),
+      ...{ subject: null, since_ms: sinceMs, part: name },
+      action: toView('View alerts', '/settings/alerts', 'tollgate alerts log'),
+    })),
   unpriced: findUnpriced,
   restart: ({ pending }) =>
     pending.length === 0
@@ -472,8 +489,61 @@ export function toAttention(
 
 const rankOf = ({ severity }: Pick<Found, 'severity'>) => (severity === 'problem' ? 0 : 1)
 
-function toShown(kind: AttentionKind, { action, ...found }: Found, role: Role): ShownFinding {
+function toShown(kind: AttentionKind, { action, part: _, ...found }: Found, role: Role): ShownFinding {
   const { view, command } = action
   const { label, path } = ROLES.indexOf(role) <= ROLES.indexOf(action.least) ? action : view
   return { kind, ...found, action: { label, path, command } }
+}
+
+/** What is sent about a topic, and what must be known for that: an unread state is no end. */
+interface Sent {
+  needs: keyof Seen
+  find(seen: Seen): (Omit<Found, 'severity'> & { severity: AlertSeverity })[]
+}
+
+/** At 50%, nobody needs to act yet, so the dashboard doesn't show it. */
+function findSteps(seen: Seen): ReturnType<Sent['find']> {
+  return (seen.spenders ?? []).flatMap((spender): ReturnType<Sent['find']> => {
+    if (spender.budget?.state === 'spent') return toSpent(spender)
+    const step = BUDGET_STEPS.find(({ percent }) => (spender.budget?.percent ?? 0) >= percent)
+    return step ? toNear(spender, seen).map((found) => ({ ...found, severity: step.severity })) : []
+  })
+}
+
+const BUDGET_STEPS = [
+  { percent: BUDGET_WARNING_PERCENT, severity: 'warning' },
+  { percent: 50, severity: 'info' },
+] as const
+
+const SENT: Readonly<Record<AlertTopic, Sent>> = {
+  budget: { needs: 'spenders', find: findSteps },
+  upstream: { needs: 'upstreams', find: findUpstreams },
+  credential: { needs: 'upstreams', find: findCredentials },
+  errors: { needs: 'hours', find: findErrors },
+  refusals: { needs: 'refused', find: findRefusals },
+  unpriced: { needs: 'unpriced', find: findUnpriced },
+  disk: { needs: 'status', find: findDisk },
+  certificate: { needs: 'status', find: FINDERS.certificate },
+  backup: { needs: 'status', find: FINDERS.backup },
+  ledger: { needs: 'status', find: findLedger },
+  server: { needs: 'status', find: (seen) => findServer(seen).filter(({ part }) => part !== 'shutdown') },
+}
+
+export interface Alerts {
+  /** By ID. */
+  found: ReadonlyMap<string, Alert>
+  /** Topics whose state could not be read. */
+  unknown: ReadonlySet<AlertTopic>
+}
+
+export function toAlerts(seen: Seen): Alerts {
+  const found = new Map<string, Alert>()
+  for (const topic of ALERT_TOPIC_NAMES) {
+    for (const { severity, message, subject, action, part } of SENT[topic].find(seen)) {
+      const id = [topic, ...(subject ? [subject.type, subject.id] : part ? [part] : [])].join(':')
+      const alert = { id, topic, severity, message, subject, path: action.view.path, command: action.command }
+      if (isWorse(severity, found.get(id)?.severity ?? null)) found.set(id, alert)
+    }
+  }
+  return { found, unknown: new Set(ALERT_TOPIC_NAMES.filter((topic) => seen[SENT[topic].needs] === null)) }
 }

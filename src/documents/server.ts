@@ -71,7 +71,7 @@ export const Status = Type.Object({
 export type StatusDocument = Static<typeof Status>
 /** Part of the server that a reason is about. */
 export interface Reason {
-  about: 'server' | 'ledger' | 'disk' | 'certificate' | 'upstream'
+  about: 'shutdown' | 'overload' | 'configuration' | 'ledger' | 'disk' | 'certificate' | 'upstream'
   text: string
 }
 export type ServerReadiness = StatusDocument['readiness']

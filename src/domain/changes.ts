@@ -28,6 +28,8 @@ export const AUDIT_WORDS = {
   'database.reseal': 're-encrypted the',
   'database.restore': 'restored the backup',
   'settings.edit': 'changed the settings',
+  'alerts.add': 'added the alert target',
+  'alerts.remove': 'removed the alert target',
   'backups.create': 'created the backup',
   'backups.download': 'downloaded the backup',
   'admins.create': 'added',

@@ -49,6 +49,8 @@ export type ServiceFailure =
   | { kind: 'token_not_found'; token: string }
   | { kind: 'token_ambiguous'; token: string }
   | { kind: 'token_exists'; token: string; id: string }
+  | { kind: 'alert_not_found'; target: string }
+  | { kind: 'alert_exists'; target: string }
   | { kind: 'request_not_found'; request: string }
   /** Older than the retained ledger. */
   | { kind: 'request_removed'; request: string; createdMs: number }

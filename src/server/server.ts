@@ -88,7 +88,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   opened.defer(() => metrics.stop())
   const { onTimed } = metrics
   const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log, onTimed }, opened)
-  const { store, identity } = storage
+  const { store, identity, alerts } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
@@ -148,6 +148,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const admin = createAdminSurface({
     store,
+    alerts,
     vault,
     identity,
     serving,
@@ -241,6 +242,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
   logNotReady(live.snapshot, log)
   admin.listensOn(app)
+  await admin.startAlerts()
   prober.start()
   opened.defer(() => prober.stop())
   const control = createControl({

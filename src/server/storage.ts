@@ -43,7 +43,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
   const store = await storeOf(dataFolder).serve({ startedMs, now, log })
   cleanup.defer(() => store.close())
-  const { config, identity, leases, ledger: reader, upkeep, writer } = store
+  const { alerts, config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }
   const { replayed, abandoned, kept } = await recover({
     ...{ store: atStart, leases, dataFolder, instance, nowMs: now(), log },
@@ -53,6 +53,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   return {
     store: config,
     identity,
+    alerts,
     /** From here on the store never blocks, as that would block the event loop. */
     openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
       store.begin()

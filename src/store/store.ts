@@ -1,5 +1,6 @@
 /** The contract of a store, for any database. */
 import type { Log } from '../log.ts'
+import type { AlertStore } from './alert-store.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type {
@@ -50,6 +51,7 @@ export interface StoreOptions {
 export interface Store {
   readonly config: ConfigStore
   readonly identity: IdentityStore
+  readonly alerts: AlertStore
   readonly ledger: LedgerReader
   readonly requests: RequestReader
   readonly usage: UsageReader
@@ -84,6 +86,7 @@ export type CheckpointResult = 'file' | 'log' | 'nowhere'
 export interface ServedStore {
   readonly config: ConfigStore
   readonly identity: IdentityStore
+  readonly alerts: AlertStore
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
   readonly refusals: RefusalWriter

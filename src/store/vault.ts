@@ -1,16 +1,22 @@
 /**
- * Stored credentials, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups have only on request. Each decrypts only for its
- * upstream and address. Decrypted with the configuration, never per request.
+ * Stored credentials and URLs of alert targets, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups have only on request.
+ * Each decrypts only for its upstream and address, or its target. Credentials are decrypted with the configuration, never per request.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
+import type { AlertStore } from './alert-store.ts'
 import type { CatalogWrite, SealedCredential, UpstreamRow } from './catalog-rows.ts'
 import type { Actor, ConfigStore } from './config-store.ts'
 import { type CredentialBinding, toCredentialBinding } from './credential-binding.ts'
 import { lockIn } from './data-folder.ts'
 import { openSecret, type Secret, type SecretFile } from './secret.ts'
 
-export type SealedFor = CredentialBinding & Pick<UpstreamRow, 'id'>
+export type SealedFor = (CredentialBinding & Pick<UpstreamRow, 'id'>) | AlertPlace
+
+/** An alert target. */
+export interface AlertPlace {
+  alert: string
+}
 
 export interface Vault {
   /** Creates a missing `secret`. Throws `secret_unusable`. */
@@ -19,6 +25,8 @@ export interface Vault {
   requireCurrent(sealed: readonly string[]): void
   /** Cached, even after the file is gone. */
   open(sealed: readonly SealedCredential[]): Promise<OpenedCredentials>
+  /** null: with another key, or for another target. Throws `secret_unusable`. */
+  openFor(place: AlertPlace, sealed: string): Promise<string | null>
   readonly secret: SecretFile
 }
 
@@ -57,6 +65,7 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
       if (sealed.every((text) => text === CLEARED || isSealedBy(text, first))) return
       throw new ServiceError({ kind: 'catalog_changed' }, 'The encryption key was rotated meanwhile. Try again.')
     },
+    openFor: (place, sealed) => unseal(place, sealed, toKeys(secret)()),
     async open(all) {
       const next = new Map<string, string>()
       const keys = toKeys(secret)
@@ -64,7 +73,7 @@ export function createVault(dataFolder: string, environment: Environment = {}): 
         if (one.sealed === CLEARED) return { problem: NOT_GIVEN }
         const name = JSON.stringify([toPlaceText(one), one.sealed])
         try {
-          const credential = known.get(name) ?? (await unseal(one, keys()))
+          const credential = known.get(name) ?? (await unseal(one, one.sealed, keys()))
           if (credential === null) return { problem: WRONG }
           next.set(name, credential)
           return { credential }
@@ -121,7 +130,8 @@ function toIdOf(secret: SecretFile): string | null {
 const VERSION = '2'
 const IV_BYTES = 12
 
-const toPlaceText = (place: SealedFor) => JSON.stringify([place.id, ...toCredentialBinding(place)])
+const toPlaceText = (place: SealedFor) =>
+  JSON.stringify('alert' in place ? place : [place.id, ...toCredentialBinding(place)])
 
 const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
   name: 'AES-GCM',
@@ -144,16 +154,16 @@ function toKeys(secret: SecretFile): () => Keys {
   }
 }
 
-async function unseal(one: SealedCredential, keys: Keys): Promise<string | null> {
+async function unseal(place: SealedFor, sealed: string, keys: Keys): Promise<string | null> {
   // Version 1 did not store the key's ID.
-  const [version, second = '', third = ''] = one.sealed.split('.')
+  const [version, second = '', third = ''] = sealed.split('.')
   if (version !== VERSION && version !== '1') return null
   const bytes = new Uint8Array(Buffer.from(version === '1' ? second : third, 'base64url'))
   const iv = bytes.slice(0, IV_BYTES)
   for (const { id, key } of keys) {
     if (version === VERSION && id !== second) continue
     try {
-      const opened = await crypto.subtle.decrypt(toParameters(iv, one), await key, bytes.slice(IV_BYTES))
+      const opened = await crypto.subtle.decrypt(toParameters(iv, place), await key, bytes.slice(IV_BYTES))
       return new TextDecoder().decode(opened)
     } catch {
       // Another key may fit.
@@ -173,6 +183,7 @@ async function toKey({ bytes }: Secret): Promise<CryptoKey> {
 export interface RotateDeps {
   dataFolder: string
   store: ConfigStore
+  alerts: Pick<AlertStore, 'readTargets' | 'changeTargets'>
   vault: Vault
   /** For tests that stop between steps. */
   onStep?(step: 'renewed' | 'opened' | 'sealed' | 'forgotten'): unknown
@@ -180,8 +191,10 @@ export interface RotateDeps {
 
 export interface Rotated {
   credentials: number
-  /** Must be entered again. */
+  /** Upstreams whose credentials must be entered again. */
   unopened: string[]
+  /** Names of alert targets that must be added again. */
+  unopened_alerts: string[]
 }
 
 type Resealed = NonNullable<CatalogWrite['resealed']>[number]
@@ -194,7 +207,7 @@ const busy = () =>
 
 /** Throws `secret_unchanged`, `secret_busy`, `secret_unusable`. */
 export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated> {
-  const { dataFolder, store, vault, onStep } = deps
+  const { dataFolder, store, alerts, vault, onStep } = deps
   const { secret } = vault
   using cleanup = new DisposableStack()
   const unlock = lockIn(dataFolder, 'secret.lock')
@@ -210,7 +223,8 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   onStep?.('renewed')
   const [current, ...others] = secret.read()
   const isDone = (text: string) => text === CLEARED || isSealedBy(text, current)
-  if (others.length === 0 && (await store.readSealed()).every(({ sealed }) => isDone(sealed)))
+  const all = [...(await store.readSealed()), ...(await alerts.readTargets())]
+  if (others.length === 0 && all.every(({ sealed }) => isDone(sealed)))
     throw new ServiceError(
       { kind: 'secret_unchanged' },
       'All credentials are encrypted with TOLLGATE_SECRET already. To rotate it, move it to TOLLGATE_SECRET_PREVIOUS, set a new TOLLGATE_SECRET, and start the server with both.',
@@ -221,11 +235,11 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   const unopened = new Set<string>()
   // Credentials written with the old key meanwhile are found in the next round; once it is replaced, they are rejected.
   for (let rounds = 0; ; rounds++) {
-    const all = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
-    if (all.length === 0) break
+    const left = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
+    if (left.length === 0) break
     if (rounds === MAX_ROUNDS) throw busy()
     const resealed: Resealed[] = []
-    for (const one of all) {
+    for (const one of left) {
       const [opened] = (await vault.open([one])).get(one.id) ?? []
       if (opened === undefined || !('credential' in opened)) unopened.add(one.id)
       else resealed.push({ ...one, before: one.sealed, sealed: await vault.seal(opened.credential, one) })
@@ -244,8 +258,28 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
       },
     }))
   }
+  const targets = await resealTargets(deps, by, isDone)
   onStep?.('sealed')
   secret.forget()
   onStep?.('forgotten')
-  return { credentials, unopened: [...unopened] }
+  return { credentials: credentials + targets.resealed, unopened: [...unopened], unopened_alerts: targets.unopened }
+}
+
+/** Later ones are encrypted with the current key, which `requireCurrent` checks as they are written. */
+async function resealTargets({ alerts, vault }: RotateDeps, by: Actor, isDone: (sealed: string) => boolean) {
+  const resealed: { id: string; before: string; sealed: string }[] = []
+  const unopened: string[] = []
+  for (const { id, name, sealed: before } of await alerts.readTargets()) {
+    if (isDone(before)) continue
+    const opened = await vault.openFor({ alert: id }, before)
+    if (opened === null) unopened.push(name)
+    else resealed.push({ id, before, sealed: await vault.seal(opened, { alert: id }) })
+  }
+  const detail = { name: 'alert targets', credentials: resealed.length }
+  await alerts.changeTargets(by, () => ({
+    value: null,
+    change:
+      resealed.length === 0 ? null : { action: 'database.reseal', subject: 'database', detail, write: { resealed } },
+  }))
+  return { resealed: resealed.length, unopened }
 }

@@ -32,6 +32,7 @@ import {
 } from '../../src/server/outward/questions.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
+import { createAlertStore } from '../../src/store/sqlite/alert-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { createVault, type Vault } from '../../src/store/vault.ts'
@@ -117,7 +118,9 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     facts: { source: published.source, read: async () => published.text },
     live: { ...live, keepOpen() {} },
     corrections: { take: async () => ({ taken: 0, nanoUsd: 0 }) },
-    rotateSecret: async () => ({ credentials: 0, unopened: [] }),
+    rotateSecret: async () => ({ credentials: 0, unopened: [], unopened_alerts: [] }),
+    alerts: createAlertStore(folder.database),
+    alertsChanged() {},
     addressOf: (request) => request.headers.get('x-test-address') ?? '203.0.113.7',
   })
 

@@ -1,6 +1,6 @@
 /** What needs a person: each kind from a state that has it, and none from one that is well. */
 import { describe, expect, test } from 'bun:test'
-import { type Seen, type Spender, toAttention } from '../../src/documents/attention.ts'
+import { type Seen, type Spender, toAlerts, toAttention } from '../../src/documents/attention.ts'
 import { toBudgetStatus } from '../../src/keys/spend-status.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 
@@ -33,6 +33,7 @@ const WELL: Seen = {
   status: { checks: [{ name: 'disk', status: 'ok', message: 'plenty' }], ledger: 'ok', lost: null, disk: null },
   hours: hoursOf([0, 100, 2], [30, 2_000, 40]),
   refused: [],
+  unsent: [],
 }
 const find = (seen: Partial<Seen>, role: 'viewer' | 'editor' | 'owner' = 'owner') =>
   toAttention({ ...WELL, ...seen }, role).findings.map(({ kind, severity, message, action: { label, path } }) => [
@@ -177,4 +178,41 @@ test('many alike are one finding that leads to their list, for each role', () =>
     ['upstream warning', expect.stringMatching(/^Upstream slow /), 'View upstream', '/upstreams?upstream=slow'],
   ])
   expect(toAttention({ ...WELL, ...seen }, 'owner')).toMatchObject({ problems: 24, warnings: 25 })
+})
+
+describe('alerts', () => {
+  const sent = (seen: Partial<Seen>) =>
+    [...toAlerts({ ...WELL, ...seen }).found.values()].map(({ id, severity, message }) => [id, severity, message])
+
+  test('say of a budget when it is at 50, 80, and 100%, before the dashboard asks for a person', () => {
+    const spenders = [spends('a', 49), spends('b', 50), spends('c', 80), spends('d', 100)]
+    expect(sent({ spenders, nowMs: RESET - HOUR })).toEqual([
+      [`budget:key:${spends('b', 0).id}`, 'info', expect.stringContaining('has spent 50% of its budget')],
+      [`budget:key:${spends('c', 0).id}`, 'warning', expect.stringContaining('has spent 80% of its budget')],
+      [`budget:key:${spends('d', 0).id}`, 'problem', expect.stringContaining('so its requests fail')],
+    ])
+    expect(find({ spenders: spenders.slice(0, 3), nowMs: RESET - HOUR })).toEqual([])
+  })
+
+  test('keep the ID of what is still the same, and two of the server have two', () => {
+    const down = (reason: string) => ({ upstreams: [upstream('a', { state: 'down', reason })] })
+    expect(sent(down('connection refused'))[0]?.[0]).toBe('upstream:upstream:a')
+    expect(sent(down('timed out'))[0]?.[0]).toBe('upstream:upstream:a')
+    const about = [
+      { about: 'overload', text: 'Full.' },
+      { about: 'configuration', text: 'Unread.' },
+    ] as const
+    const reasons = [...about, { about: 'shutdown', text: 'The server is shutting down.' } as const]
+    expect(sent({ reasons }).map(([id]) => id)).toEqual(['server:overload', 'server:configuration'])
+  })
+
+  test('of what could not be read are unknown, and what only concerns whoever works on it is not sent', () => {
+    expect([...toAlerts({ ...WELL, spenders: null, unpriced: null }).unknown]).toEqual(['budget', 'unpriced'])
+    const own = { pending: ['port'], unsent: [{ name: 'chat', error: 'status 404', sinceMs: NOW }] }
+    expect(sent(own)).toEqual([])
+    expect(find(own).map(([kind, message]) => [kind, message])).toContainEqual([
+      'alerts warning',
+      'Alerts to chat are not delivered: status 404.',
+    ])
+  })
 })

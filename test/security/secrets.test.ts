@@ -99,10 +99,16 @@ test('no secret is in any answer after that of its making, in the log, in what c
     api_key: [secrets['typed in credential'], secrets['another one typed in']],
   })
   expect([made.status, made.text.includes('typed-in-')]).toEqual([200, false])
+  const receiver = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('no', { status: 500 }) })
+  secrets['URL of a target'] = 'path-of-a-hook-0123456789'
+  const target = { url: `${receiver.url}${secrets['URL of a target']}`, format: 'json' }
+  const added = await make('signing secret', 'secret', '/alerts', { ...target, name: 'chat' })
+  expect((await owner.ask('POST', `/alerts/${added.id}/test`)).body.state).toBe('failed')
+  await receiver.stop(true)
   const readSecret = () => readFileSync(join(work.folder, 'data', 'secret'), 'utf8').trim()
   secrets['secret that was replaced'] = readSecret()
   const rotated = await work.run('secret', 'rotate', '--json')
-  expect([rotated.code, JSON.parse(rotated.stdout)]).toEqual([0, { credentials: 2, unopened: [] }])
+  expect([rotated.code, JSON.parse(rotated.stdout)]).toEqual([0, { credentials: 3, unopened: [], unopened_alerts: [] }])
   secrets['secret of the folder'] = readSecret()
 
   const HELLO = { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] }
@@ -130,7 +136,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
     ...read('SELECT password_hash FROM admins WHERE password_hash IS NOT NULL'),
     ...read('SELECT code_hash FROM admins WHERE code_hash IS NOT NULL'),
     ...read('SELECT hash FROM admin_sessions UNION SELECT hash FROM admin_tokens UNION SELECT hash FROM key_secrets'),
-    ...read('SELECT sealed FROM upstream_credentials WHERE sealed IS NOT NULL'),
+    ...read('SELECT sealed FROM upstream_credentials UNION SELECT sealed FROM alert_targets'),
   ]
   const version = read('SELECT max(number) FROM catalog_versions')[0]
   database.close()
@@ -177,6 +183,8 @@ test('no secret is in any answer after that of its making, in the log, in what c
     ['admin', 'token', 'list'],
     ['audit', 'log'],
     ['upstreams', 'list'],
+    ['alerts', 'list'],
+    ['alerts', 'log'],
   ]
   for (const words of [...listings, ['catalog', 'export'], ['doctor']]) {
     const { stdout, stderr } = await work.run(...words, ...(words[1] === 'export' ? [] : ['--json']))

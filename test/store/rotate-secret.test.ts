@@ -2,9 +2,12 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { addTarget, openTarget } from '../../src/alerts/targets.ts'
 import { createUpstream, editUpstream } from '../../src/catalog/edit-upstream.ts'
 import type { Environment } from '../../src/domain/snapshot.ts'
+import type { AlertStore } from '../../src/store/alert-store.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
+import { createAlertStore } from '../../src/store/sqlite/alert-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { createVault, type RotateDeps, rotateSecret } from '../../src/store/vault.ts'
 import { createFolder, HOUR } from '../ledger/fixture.ts'
@@ -14,10 +17,12 @@ const KEYS = ['one-of-two~aaaaaaaaaaaa', 'two-of-two~bbbbbbbbbbbb']
 const BY = { actor: 'test', nowMs: HOUR }
 
 let store: ConfigStore
+let alerts: AlertStore
 let path: string
 const folder = forEachTest(createFolder)
 beforeEach(() => {
   store = createConfigStore(folder.database)
+  alerts = createAlertStore(folder.database)
   path = join(folder.path, 'secret')
 })
 
@@ -32,7 +37,7 @@ const openAll = async (environment: Environment = {}) =>
   (await createVault(folder.path, environment).open(await store.readSealed())).get('mine')
 
 const rotate = (environment: Environment = {}, more: Partial<RotateDeps> = {}) =>
-  rotateSecret({ dataFolder: folder.path, store, vault: createVault(folder.path, environment), ...more }, BY)
+  rotateSecret({ dataFolder: folder.path, store, alerts, vault: createVault(folder.path, environment), ...more }, BY)
 
 const secret = () => readFileSync(path, 'utf8')
 const opened = KEYS.map((credential) => ({ credential }))
@@ -40,7 +45,7 @@ const opened = KEYS.map((credential) => ({ credential }))
 test('a new secret opens all, the old one none of it, and only the sealed texts have changed', async () => {
   await typeIn()
   const [old, before, revision] = [secret(), await store.readSealed(), await store.readRevision()]
-  expect(await rotate()).toEqual({ credentials: 2, unopened: [] })
+  expect(await rotate()).toEqual({ credentials: 2, unopened: [], unopened_alerts: [] })
   expect(await openAll()).toEqual(opened)
   expect(secret()).toMatch(/^[\da-f]{64}\n$/)
   expect([secret() === old, statSync(path).mode & 0o777]).toEqual([false, 0o600])
@@ -109,7 +114,7 @@ test('what is being written while there is nothing else to seal is sealed anew a
   const rotating = rotate()
   await Bun.sleep(20)
   other.run('COMMIT')
-  expect(await rotating).toEqual({ credentials: 2, unopened: [] })
+  expect(await rotating).toEqual({ credentials: 2, unopened: [], unopened_alerts: [] })
   expect(await openAll()).toEqual(opened)
 })
 
@@ -117,7 +122,7 @@ test('what did not open before is left as it is, and told', async () => {
   await typeIn()
   await typeIn({}, 'lost', ['another~dddddddd'])
   folder.database.run("UPDATE upstream_credentials SET sealed = '2.00000000.xxxx' WHERE upstream = 'lost'")
-  expect(await rotate()).toEqual({ credentials: 2, unopened: ['lost'] })
+  expect(await rotate()).toEqual({ credentials: 2, unopened: ['lost'], unopened_alerts: [] })
   expect(await openAll()).toEqual(opened)
 })
 
@@ -166,4 +171,19 @@ test('only one does it at a time', async () => {
   await rotate({}, { onStep: (step) => step === 'renewed' && inner.push(rotate().catch((error) => error)) })
   expect(await inner[0]).toMatchObject({ failure: { kind: 'secret_busy' } })
   expect(await openAll()).toEqual(opened)
+})
+
+test('URLs of alert targets are re-encrypted with credentials, and without any', async () => {
+  const vault = () => createVault(folder.path)
+  const url = 'https://hooks.slack.com/services/T0/B0/very-secret'
+  await addTarget({ alerts, vault: vault(), lookUp: null }, { url }, BY)
+  const old = secret()
+  expect(await rotate()).toEqual({ credentials: 1, unopened: [], unopened_alerts: [] })
+  expect(secret()).not.toBe(old)
+  const [target] = await alerts.readTargets()
+  expect(target && (await openTarget(vault(), target))?.url).toBe(url)
+  expect(target && (await vault().openFor({ alert: 'another' }, target.sealed))).toBeNull()
+  writeFileSync(path, old)
+  expect(target && (await openTarget(vault(), target))).toBeNull()
+  expect(await rotate()).toEqual({ credentials: 0, unopened: [], unopened_alerts: ['hooks.slack.com'] })
 })

@@ -19,6 +19,7 @@ export const GROUPS = [
   ['routes', 'Routes'],
   ['upstreams', 'Upstreams'],
   ['catalog', 'Catalog'],
+  ['alerts', 'Alerts'],
   ['settings', 'Settings'],
   ['backups', 'Backups'],
   ['ledger', 'Ledger'],
@@ -62,6 +63,8 @@ export function toPlace({
     case 'admins':
     case 'sessions':
       return { path: `/people?person=${id}`, least: 'owner' }
+    case 'alerts':
+      return { path: `/settings/alerts?target=${id}`, least: 'viewer' }
     case 'tokens':
       return { path: `/settings/tokens?token=${id}`, least: 'owner' }
     default:

@@ -4,6 +4,7 @@ import { nowMs } from '../api/clock.ts'
 import { change, useLoaded } from '../api/loaded.ts'
 import { Refusal } from '../api/refusal.ts'
 import { type NEW_EXPIRY, toExpiry } from '../keys/values.ts'
+import { type TargetValues, toNewTarget } from './words.ts'
 
 /** Each has the revision of the whole list. */
 export const useSettings = () => useLoaded('settings', readSettings)
@@ -57,3 +58,25 @@ export function makeToken({ name, scope, ...ends }: typeof NEW_EXPIRY & { name: 
 }
 
 export const revokeToken = (id: string) => change(ask(api.tokens({ id }).revoke.post()), 'tokens')
+
+const ALERTS_MS = 5_000
+
+export const useTargets = () =>
+  useLoaded('alerts', async () => (await ask(api.alerts.get())).targets, { everyMs: ALERTS_MS })
+
+export type Target = NonNullable<ReturnType<typeof useTargets>['data']>[number]
+
+/** Newest first. */
+export const useDeliveries = () =>
+  useLoaded('alerts/deliveries', async () => (await ask(api.alerts.deliveries.get({ query: {} }))).deliveries, {
+    everyMs: ALERTS_MS,
+  })
+
+export type Delivery = NonNullable<ReturnType<typeof useDeliveries>['data']>[number]
+
+/** The result has the signing secret, which no later response has. */
+export const addTarget = (values: TargetValues) => change(ask(api.alerts.post(toNewTarget(values))), 'alerts')
+
+export const removeTarget = (id: string) => change(ask(api.alerts({ id }).delete()), 'alerts', 'alerts/deliveries')
+
+export const testTarget = (id: string) => change(ask(api.alerts({ id }).test.post()), 'alerts', 'alerts/deliveries')

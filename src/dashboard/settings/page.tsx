@@ -156,6 +156,7 @@ interface SettingsFrameProps {
 const ALL = [
   ['/settings', 'Settings', 'viewer'],
   ['/settings/server', 'Server', 'viewer'],
+  ['/settings/alerts', 'Alerts', 'viewer'],
   ['/settings/backups', 'Backups', 'owner'],
   ['/settings/tokens', 'Tokens', 'owner'],
 ] as const

@@ -1,4 +1,6 @@
-/** Texts of settings. */
+/** Texts of settings and alerts. */
+import { ALERT_TOPIC_NAMES, type AlertTopic, isAlertFormat } from '../../domain/alerts.ts'
+import { count } from '../../domain/text.ts'
 
 /** Keeps the server's order. */
 export const toGroups = <Setting extends { group: string }>(settings: readonly Setting[]) =>
@@ -33,3 +35,36 @@ const UNITS = [
 /** @param origin such as `https://gateway.example.com` */
 export const toCurl = (origin: string, token: string): string =>
   [`curl ${origin}/admin/api/keys \\`, `  -H 'Authorization: Bearer ${token}'`].join('\n')
+
+/** All topics are on. */
+export const NEW_TARGET = {
+  ...{ url: '', name: '', format: '' },
+  ...(Object.fromEntries(ALERT_TOPIC_NAMES.map((topic) => [topic, 'yes'])) as Record<AlertTopic, string>),
+}
+
+export type TargetValues = typeof NEW_TARGET
+
+/** null: all topics, including those of later versions. */
+export function toNewTarget({ url, name, format, ...values }: TargetValues) {
+  const topics = ALERT_TOPIC_NAMES.filter((topic) => values[topic] === 'yes')
+  return {
+    ...{ url: url.trim(), name: name.trim() || null, format: isAlertFormat(format) ? format : null },
+    topics: topics.length === ALERT_TOPIC_NAMES.length ? null : topics,
+  }
+}
+
+interface Summed {
+  kind: 'alerts' | 'test'
+  alerts: readonly { status: 'started' | 'raised' | 'ended'; message: string }[]
+  more: number
+}
+
+/** Such as `Ended: Upstream a is down. And 2 more.` */
+export function toSummary({ kind, alerts, more }: Summed): string {
+  const [first] = alerts
+  if (kind === 'test' || !first) return 'Test message'
+  const rest = alerts.length - 1 + more
+  return `${STATUS_WORDS[first.status]}${first.message}${rest > 0 ? ` And ${count(rest, 'more alert')}.` : ''}`
+}
+
+const STATUS_WORDS = { started: '', raised: '', ended: 'Ended: ' } as const

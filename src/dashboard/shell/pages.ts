@@ -124,6 +124,16 @@ export const PAGES: readonly PageEntry[] = [
     load: async () => (await import('../settings/server-page.tsx')).ServerPage,
   },
   {
+    path: '/settings/alerts',
+    isFor: isViewer,
+    load: async () => (await import('../settings/alerts-page.tsx')).AlertsPage,
+  },
+  {
+    path: '/settings/alerts/new',
+    isFor: isOwner,
+    load: async () => (await import('../settings/alerts-page.tsx')).NewTargetPage,
+  },
+  {
     path: '/settings/backups',
     isFor: isOwner,
     load: async () => (await import('../settings/server-page.tsx')).BackupsPage,

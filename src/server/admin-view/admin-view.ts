@@ -47,16 +47,16 @@ export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).m
 
 function findReasons({ ledger, load, overload, disk, health, watch, tls }: WatchedParts): Reason[] {
   const found: [about: Reason['about'], text: string | false | null][] = [
-    ['server', load.isDraining && 'The server is shutting down.'],
+    ['shutdown', load.isDraining && 'The server is shutting down.'],
     ['ledger', LEDGER[ledger.state()]],
     [
-      'server',
+      'overload',
       overload.reason !== null &&
         `Rejecting requests, at capacity: ${overload.reason}. Look in the log for a key with many requests, or raise --max-in-flight or --max-buffered.`,
     ],
     ['disk', DISK[disk.state()?.state ?? 'ok']],
     [
-      'server',
+      'configuration',
       !watch.healthy() &&
         'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
     ],

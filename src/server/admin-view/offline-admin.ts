@@ -20,7 +20,7 @@ import { createReports } from './reports.ts'
 
 export interface OfflineDeps {
   dataFolder: string
-  store: Pick<Store, 'config' | 'identity' | 'audit'>
+  store: Pick<Store, 'config' | 'identity' | 'alerts' | 'audit'>
   environment: Environment
   /** Wall clock, ms. */
   now(): number
@@ -38,7 +38,7 @@ const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   const { dataFolder, environment, now, vault = createOwnVault(deps) } = deps
-  const { config: store, identity, audit } = deps.store
+  const { config: store, identity, alerts, audit } = deps.store
   let read: Behind | null = null
   const behind = () => {
     read ??= readBehind(audit, dataFolder)
@@ -89,6 +89,9 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
   }
   const own: GivenDeps = {
     store,
+    alerts,
+    // The next server starts them.
+    alertsChanged() {},
     vault,
     identity,
     reports,
@@ -118,7 +121,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     pendingPasskeys: new Pending(),
     attempts: createAttempts(identity, NO_LOG),
     addressOf: () => 'unknown',
-    rotateSecret: (by) => rotateSecret({ dataFolder, store, vault: createVault(dataFolder, environment) }, by),
+    rotateSecret: (by) => rotateSecret({ dataFolder, store, alerts, vault: createVault(dataFolder, environment) }, by),
   }
   const partOf = createParts(own)
   return {

@@ -1,6 +1,6 @@
 /** The admin API of a running server, assembled on first use. */
 import { join } from 'node:path'
-import type { AdminDeps } from '../../admin/deps.ts'
+import { type AdminDeps, type Asker, toDashboard } from '../../admin/deps.ts'
 import type { Admin } from '../../admin/instance.ts'
 import { createFileThread } from '../../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
@@ -21,6 +21,7 @@ import type { ClientIp } from '../../keys/token.ts'
 import type { CorrectionDeps } from '../../ledger/reconcile/correct.ts'
 import type { Refusals } from '../../ledger/refusals.ts'
 import { createVault, rotateSecret } from '../../store/vault.ts'
+import { createAlertWatch } from '../alerts.ts'
 import { createFacts } from '../outward/facts.ts'
 import { createLookUp } from '../outward/look-up.ts'
 import { createLocalLook } from '../outward/questions.ts'
@@ -29,7 +30,17 @@ import type { LiveRequests } from './live-requests.ts'
 export interface AdminSurfaceDeps
   extends Pick<
     AdminDeps,
-    'store' | 'vault' | 'identity' | 'serving' | 'backups' | 'publicUrls' | 'isSecure' | 'ways' | 'now' | 'log'
+    | 'store'
+    | 'alerts'
+    | 'vault'
+    | 'identity'
+    | 'serving'
+    | 'backups'
+    | 'publicUrls'
+    | 'isSecure'
+    | 'ways'
+    | 'now'
+    | 'log'
   > {
   /** Null without an identity provider. */
   oidcSettings: OidcSettings | null
@@ -51,6 +62,11 @@ export const toAddressWarning = ({
   publicUrls.length > 0 && trustedProxies.length === 0
     ? '--public-url is set without --trusted-proxy: wrong passwords by anyone can lock out all users for a while'
     : null
+
+/** For reports, which limit each asker. */
+const ALERTS: Asker = { id: 'alerts' }
+/** Spend of ten thousand keys takes a while to read. */
+const ALERT_SPEND_MS = 60_000
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
   const { dataFolder, ledger, reader, instance, refusals, liveRequests, ...others } = surface
@@ -83,17 +99,34 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       if (!ofOperator.has(request)) listener?.server?.timeout(request, isKept ? 0 : IDLE_SECONDS)
     },
   }
-  const made = once(async (): Promise<Admin & { close(): void }> => {
-    const [{ createAdminApi }, { createReports }, { createCorrections }, oidc] = await Promise.all([
+  const reports = once(async () => (await import('./reports.ts')).createReports({ dataFolder, ledger, refusals, now }))
+  const watch = createAlertWatch({
+    alerts: deps.alerts,
+    log: deps.log,
+    async load() {
+      const [{ createTeller }, { createSeen }, { toAlerts }] = await Promise.all([
+        import('../../alerts/teller.ts'),
+        import('../../admin/seen.ts'),
+        import('../../documents/attention.ts'),
+      ])
+      const seen = createSeen({ ...deps, reports: await reports.get() }, ALERT_SPEND_MS)
+      return {
+        teller: createTeller({ ...deps, dashboardUrl: toDashboard(deps.publicUrls) }),
+        find: async () => toAlerts(await seen(ALERTS)),
+      }
+    },
+  })
+  const made = once(async (): Promise<Admin> => {
+    const [{ createAdminApi }, ownReports, { createCorrections }, oidc] = await Promise.all([
       import('../../admin/app.ts'),
-      import('./reports.ts'),
+      reports.get(),
       import('../../ledger/reconcile/correct.ts'),
       oidcSettings && loadOidc(oidcSettings, deps),
     ])
-    const reports = createReports({ dataFolder, ledger, refusals, now })
-    const admin = createAdminApi({
+    return createAdminApi({
       ...deps,
-      reports,
+      reports: ownReports,
+      alertsChanged: () => void watch.renew(true),
       corrections: createCorrections({ ledger, reader, store: deps.store, instance }),
       oidc,
       live,
@@ -107,10 +140,8 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       attempts: createAttempts(identity, deps.log),
       addressOf,
       // With its own vault: the one in use caches decrypted credentials.
-      rotateSecret: (by) =>
-        rotateSecret({ dataFolder, store: deps.store, vault: createVault(dataFolder, environment) }, by),
+      rotateSecret: (by) => rotateSecret({ ...deps, dataFolder, vault: createVault(dataFolder, environment) }, by),
     })
-    return { ...admin, close: reports.close }
   })
 
   return {
@@ -132,10 +163,12 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       ipOf = (request) => find(request, Object.fromEntries(request.headers))
     },
     async close(): Promise<void> {
-      const admin = await made.begun()?.catch(() => null)
-      admin?.close()
+      await watch.close()
+      const begun = await reports.begun()?.catch(() => null)
+      begun?.close()
       catalogFiles.close()
     },
+    startAlerts: () => watch.renew(),
     /** Creates the setup code for the first owner; null if there is one, or passwords are disabled. */
     async setupCode(): Promise<string | null> {
       if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins(), deps.ways)) return null

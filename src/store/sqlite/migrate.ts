@@ -37,6 +37,7 @@ import catalogLayers from '../../../drizzle/0028_catalog_layers.sql' with { type
 import instances from '../../../drizzle/0029_instances.sql' with { type: 'text' }
 import publicNames from '../../../drizzle/0030_public_names.sql' with { type: 'text' }
 import refusals from '../../../drizzle/0031_refusals.sql' with { type: 'text' }
+import alerts from '../../../drizzle/0032_alerts.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
 import { isDiskFull } from '../refusal.ts'
@@ -82,6 +83,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0029_instances', sql: instances },
   { name: '0030_public_names', sql: publicNames },
   { name: '0031_refusals', sql: refusals },
+  { name: '0032_alerts', sql: alerts },
 ]
 
 export interface SchemaState {

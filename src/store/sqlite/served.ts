@@ -1,5 +1,6 @@
 /** The database of a running server, its only user. */
 import type { ServedStore, ServeOptions } from '../store.ts'
+import { createAlertStore } from './alert-store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
 import { createConfigStore } from './config-store.ts'
 import { watchFiles } from './files.ts'
@@ -31,6 +32,7 @@ export function openServed(path: string, dataFolder: string, { startedMs, now, l
   return {
     config: createConfigStore(writer),
     identity: createIdentityStore(writer),
+    alerts: createAlertStore(writer),
     ledger: createLedgerReader(writer),
     writer: createLedgerWriter(writer),
     refusals: createRefusalWriter(writer),

@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { ConfigStore } from '../config-store.ts'
 import type { Store, StoreOptions, StorePlace } from '../store.ts'
+import { createAlertStore } from './alert-store.ts'
 import { createCallReader } from './call-reader.ts'
 import { compactDatabase } from './compact.ts'
 import { createConfigStore } from './config-store.ts'
@@ -47,6 +48,9 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
     },
     get identity() {
       return createIdentityStore(sqlite)
+    },
+    get alerts() {
+      return createAlertStore(sqlite)
     },
     get ledger() {
       return createLedgerReader(sqlite)

@@ -12,7 +12,16 @@ const LISTEN = `
 `
 const PATHS = [
   ...['/start', '/keys', '/keys/new', '/requests', '/models', '/models/catalog', '/upstreams', '/teams', '/people'],
-  ...['/audit', '/playground', '/reference', '/settings', '/settings/server', '/settings/backups', '/settings/tokens'],
+  ...[
+    '/audit',
+    '/playground',
+    '/reference',
+    '/settings',
+    '/settings/server',
+    '/settings/alerts',
+    '/settings/backups',
+    '/settings/tokens',
+  ],
   ...['/account', '/?range=today'],
 ]
 /** Follows a link within the page, so that its complaints go on being heard. */

@@ -170,7 +170,16 @@ test('a certificate near its end needs attention; one that ended is a problem', 
     const nowMs = Date.now() + days * 86_400_000
     const checks = checkServer(toStatus({ certificates }), nowMs)
     const status = { checks, ledger: 'ok', lost: null, disk: null } as const
-    const nothing = { spenders: [], upstreams: [], reasons: [], hours: [], refused: [], unpriced: [], pending: [] }
+    const nothing = {
+      spenders: [],
+      upstreams: [],
+      reasons: [],
+      hours: [],
+      refused: [],
+      unpriced: [],
+      pending: [],
+      unsent: [],
+    }
     return toAttention({ ...nothing, nowMs, status }, 'viewer').findings.map(({ kind, severity }) => [kind, severity])
   }
   expect(kindsAt(70)).toEqual([])

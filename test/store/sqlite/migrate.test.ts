@@ -8,6 +8,7 @@ import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/
 import { revertCatalog } from '../../../src/catalog/apply.ts'
 import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
+import * as alertSchema from '../../../src/store/sqlite/alert-schema.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
@@ -54,7 +55,7 @@ describe('the list of migrations', () => {
     expect(
       await generateSQLiteMigration(
         stored,
-        await generateSQLiteDrizzleJson({ ...schema, ...ledgerSchema, ...identitySchema }),
+        await generateSQLiteDrizzleJson({ ...schema, ...ledgerSchema, ...identitySchema, ...alertSchema }),
       ),
     ).toEqual([])
   })

@@ -1,0 +1,229 @@
+/**
+ * Tells each target what starts, gets worse, and ends, once, also across restarts: changes wait in its events until they
+ * are put into a delivery, in one transaction. A target has one delivery at a time, which is retried, so that nothing
+ * queues up however long its receiver is away.
+ */
+import type { Alerts } from '../documents/attention.ts'
+import { type Alert, isWorse, type SentAlert } from '../domain/alerts.ts'
+import { mintId } from '../domain/id.ts'
+import type { Log } from '../log.ts'
+import type { AlertDelivery, AlertEvent, AlertStore, AlertWrite, StoredTarget } from '../store/alert-store.ts'
+import type { Vault } from '../store/vault.ts'
+import { MAX_LISTED, toMessage } from './message.ts'
+import { type Attempt, SEND_MS, type SendOptions, send } from './send.ts'
+import { findTarget, openTarget } from './targets.ts'
+
+export interface TellerDeps {
+  alerts: AlertStore
+  vault: Pick<Vault, 'openFor'>
+  /** For links; null without `--public-url`. */
+  dashboardUrl: string | null
+  /** Wall clock, ms. */
+  now(): number
+  log: Log
+  /** Deadline of an attempt. */
+  sendMs?: number
+}
+
+/** What comes back sooner has not ended, such as an upstream that a breaker tries again. */
+const HOLD_MS = 120_000
+const RETRY_MS = [5_000, 30_000, 120_000, 600_000]
+/** Some six hours. */
+const MAX_ATTEMPTS = 40
+const MAX_RETRY_AFTER_MS = 3_600_000
+
+interface Track {
+  events: Map<string, AlertEvent>
+  /** Since when an alert is less severe than told, or gone, ms. */
+  lowMs: Map<string, number>
+  pending: AlertDelivery | null
+  isSending: boolean
+}
+
+export function createTeller(deps: TellerDeps) {
+  const { alerts, now, log, sendMs: ms = SEND_MS } = deps
+  const tracks = new Map<string, Track>()
+  const stop = new AbortController()
+  /** Looks and results of deliveries change the same events. */
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    return turn
+  }
+
+  /** A full disk must not silence the alert about it: what can't be recorded is sent again after a restart. False if the target is gone. */
+  const save = (what: AlertWrite): Promise<boolean> =>
+    alerts.write(what).catch((error) => {
+      log.warn('alert_failed', 'alerts cannot be recorded, and may be sent again', { error: String(error) })
+      return true
+    })
+
+  const readTracks = async (): Promise<[StoredTarget, Track][]> => {
+    const targets = await alerts.readTargets()
+    for (const id of tracks.keys()) if (!targets.some((target) => target.id === id)) tracks.delete(id)
+    const added = targets.filter(({ id }) => !tracks.has(id))
+    const pending = added.length === 0 ? [] : await alerts.readPending()
+    for (const { id } of added) {
+      const events = new Map((await alerts.readEvents(id)).map((event) => [event.alert.id, event]))
+      const own = pending.find(({ targetId }) => targetId === id) ?? null
+      tracks.set(id, { events, lowMs: new Map(), pending: own, isSending: false })
+    }
+    return targets.flatMap((target) => {
+      const track = tracks.get(target.id)
+      return track ? [[target, track]] : []
+    })
+  }
+
+  /** Puts what was not told into a delivery, unless one is pending. */
+  const prepare = async ({ id: targetId }: StoredTarget, track: Track): Promise<void> => {
+    if (track.pending !== null) return
+    const untold = [...track.events.values()].filter(isUntold)
+    if (untold.length === 0) return
+    const nowMs = now()
+    const sent = untold.map(toSent).sort(byUrgency)
+    const delivery: AlertDelivery = {
+      ...{ id: mintId(nowMs), targetId, atMs: nowMs, kind: 'alerts', alerts: sent.slice(0, MAX_LISTED) },
+      ...{ more: Math.max(0, sent.length - MAX_LISTED), state: 'pending', attempts: 0, nextMs: nowMs },
+      ...{ httpStatus: null, error: null, doneMs: null },
+    }
+    const drop = untold.flatMap(({ endedMs, alert }) => (endedMs === null ? [] : alert.id))
+    const put = untold
+      .filter(({ endedMs }) => endedMs === null)
+      .map((event) => ({ ...event, told: event.alert.severity }))
+    if (!(await save({ targetId, put, drop, delivery }))) return
+    for (const id of drop) {
+      track.events.delete(id)
+      track.lowMs.delete(id)
+    }
+    for (const event of put) track.events.set(event.alert.id, event)
+    track.pending = delivery
+  }
+
+  const deliverTo = async (target: StoredTarget, track: Track): Promise<void> => {
+    if (track.isSending) return
+    track.isSending = true
+    try {
+      while (track.pending !== null && track.pending.nextMs <= now() && !stop.signal.aborted) {
+        const attempt = await attemptOne(target, track.pending, { ms, signal: stop.signal })
+        if (stop.signal.aborted) return
+        const next = toNext(track.pending, attempt, now())
+        await inTurn(async () => {
+          track.pending = next.state === 'pending' ? next : null
+          if (!(await save({ targetId: target.id, delivery: next }))) return
+          note(target, next)
+          await prepare(target, track)
+        })
+      }
+    } finally {
+      track.isSending = false
+    }
+  }
+
+  const attemptOne = async (target: StoredTarget, delivery: AlertDelivery, options: SendOptions): Promise<Attempt> => {
+    const secrets = await openTarget(deps.vault, target)
+    if (secrets === null) return { ok: false, httpStatus: null, error: NOT_OPENED, retryAfterMs: 0, isGone: false }
+    return send(secrets.url, toMessage(delivery, target.format, secrets, deps.dashboardUrl, now()), options)
+  }
+
+  /** Each delivery once as it first fails, and at its end. */
+  const note = ({ id: target }: StoredTarget, { id, kind, alerts, state, attempts, error }: AlertDelivery) => {
+    const fields = { target, delivery: id, alerts: alerts.length, attempts }
+    if (state === 'delivered') log.info('alert_delivered', 'alerts delivered', fields)
+    else if (state === 'failed') log.error('alert_failed', `${kind} not delivered`, { ...fields, error })
+    else if (attempts === 1) log.warn('alert_failed', 'alerts not delivered yet', { ...fields, error })
+  }
+
+  return {
+    /** Records what changed; `deliver` sends it. */
+    look: (found: Alerts): Promise<void> =>
+      inTurn(async () => {
+        for (const [target, track] of await readTracks()) {
+          const put = findChanges(target, track, found, now())
+          if (put.length > 0 && !(await save({ targetId: target.id, put }))) continue
+          for (const event of put) track.events.set(event.alert.id, event)
+          await prepare(target, track)
+        }
+      }),
+    /** Sends what is due; settles once all receivers responded or were late. */
+    async deliver(): Promise<void> {
+      await Promise.all((await inTurn(readTracks)).map(([target, track]) => deliverTo(target, track)))
+    },
+    /** One attempt, recorded. Throws `alert_not_found`. */
+    async test(which: string): Promise<AlertDelivery> {
+      const target = findTarget(await alerts.readTargets(), which)
+      const nowMs = now()
+      const delivery: AlertDelivery = {
+        ...{ id: mintId(nowMs), targetId: target.id, atMs: nowMs, kind: 'test', alerts: [], more: 0, state: 'pending' },
+        ...{ attempts: 0, nextMs: nowMs, httpStatus: null, error: null, doneMs: null },
+      }
+      const { ok, ...attempt } = await attemptOne(target, delivery, { ms })
+      const done = toNext(delivery, { ...attempt, ok, isGone: !ok }, now())
+      await save({ targetId: target.id, delivery: done })
+      note(target, done)
+      return done
+    },
+    close: () => stop.abort(),
+  }
+}
+
+export type Teller = ReturnType<typeof createTeller>
+
+const NOT_OPENED =
+  "its URL can't be decrypted. Restore the encryption key (the file 'secret' or TOLLGATE_SECRET), or remove the target and add it again"
+
+/** Per look, as they are written on the event loop; the next look finds the others. */
+const MAX_CHANGES = 500
+
+/** New and changed events. */
+function findChanges(target: StoredTarget, track: Track, { found, unknown }: Alerts, nowMs: number): AlertEvent[] {
+  const { events, lowMs } = track
+  const isWanted = ({ topic }: Alert) => target.topics === null || target.topics.includes(topic)
+  const changed: AlertEvent[] = []
+  for (const alert of found.values())
+    if (isWanted(alert) && !events.has(alert.id))
+      changed.push({ targetId: target.id, alert, told: null, startedMs: nowMs, endedMs: null })
+  for (const [id, event] of events) {
+    if (unknown.has(event.alert.topic)) continue
+    const alert = found.get(id)
+    if (alert && !isWorse(event.alert.severity, alert.severity)) {
+      lowMs.delete(id)
+      const isBack = event.endedMs !== null
+      if (isBack || isWorse(alert.severity, event.alert.severity))
+        changed.push({ ...event, alert: isBack ? event.alert : alert, endedMs: null })
+      continue
+    }
+    const sinceMs = lowMs.getOrInsert(id, nowMs)
+    if (nowMs - sinceMs < HOLD_MS || event.endedMs !== null) continue
+    changed.push(alert ? { ...event, alert, told: event.told && alert.severity } : { ...event, endedMs: sinceMs })
+  }
+  return changed.slice(0, MAX_CHANGES)
+}
+
+const isUntold = ({ alert, told, endedMs }: AlertEvent) => endedMs !== null || isWorse(alert.severity, told)
+
+const toSent = ({ alert, told, startedMs, endedMs }: AlertEvent): SentAlert => ({
+  ...alert,
+  status: endedMs !== null ? 'ended' : told === null ? 'started' : 'raised',
+  ...{ startedMs, endedMs },
+})
+
+/** What needs a person first. */
+const byUrgency = (one: SentAlert, other: SentAlert): number =>
+  Number(one.status === 'ended') - Number(other.status === 'ended') ||
+  Number(isWorse(other.severity, one.severity)) - Number(isWorse(one.severity, other.severity))
+
+function toNext(delivery: AlertDelivery, { ok, httpStatus, error, retryAfterMs, isGone }: Attempt, nowMs: number) {
+  const attempts = delivery.attempts + 1
+  const isOver = ok || isGone || attempts >= MAX_ATTEMPTS
+  const waitMs = Math.max(
+    RETRY_MS[delivery.attempts] ?? RETRY_MS.at(-1) ?? 0,
+    Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
+  )
+  return {
+    ...{ ...delivery, attempts, httpStatus, error },
+    state: ok ? ('delivered' as const) : isOver ? ('failed' as const) : ('pending' as const),
+    nextMs: isOver ? delivery.nextMs : nowMs + waitMs,
+    doneMs: isOver ? nowMs : null,
+  }
+}

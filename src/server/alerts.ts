@@ -1,0 +1,65 @@
+/** Looks for alerts and sends them while there are targets. Nothing is loaded without one. */
+import type { Teller } from '../alerts/teller.ts'
+import type { Alerts } from '../documents/attention.ts'
+import { once } from '../domain/once.ts'
+import type { Log } from '../log.ts'
+import type { AlertStore } from '../store/alert-store.ts'
+
+export interface AlertWatchDeps {
+  alerts: Pick<AlertStore, 'readTargets'>
+  /** Loads what sends. */
+  load(): Promise<{ teller: Teller; find(): Promise<Alerts> }>
+  log: Log
+}
+
+/** Also the shortest time before a retry. */
+const TICK_MS = 5_000
+const TICKS_PER_LOOK = 3
+
+export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
+  const loaded = once(load)
+  let timer: ReturnType<typeof setInterval> | null = null
+  let ticks = 0
+  let looking: Promise<void> | null = null
+  let isFailing = false
+
+  const lookOnce = async () => {
+    const { teller, find } = await loaded.get()
+    await teller.look(await find())
+  }
+  /** Shared: a slow report must not queue looks. */
+  const look = () => {
+    looking ??= lookOnce().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+  const tick = async (isLook: boolean): Promise<void> => {
+    try {
+      if (isLook) await look()
+      if (timer !== null) await (await loaded.get()).teller.deliver()
+      isFailing = false
+    } catch (error) {
+      if (!isFailing) log.warn('alert_failed', 'cannot look for alerts', { error: String(error) })
+      isFailing = true
+    }
+  }
+  const stop = () => {
+    if (timer !== null) clearInterval(timer)
+    timer = null
+  }
+
+  return {
+    /** At the start of the server, and, with a look at once, after a change of targets. */
+    async renew(isLook = false): Promise<void> {
+      if ((await alerts.readTargets()).length === 0) return stop()
+      timer ??= setInterval(() => void tick(++ticks % TICKS_PER_LOOK === 0), TICK_MS)
+      if (isLook) await tick(true)
+    },
+    async close(): Promise<void> {
+      stop()
+      const begun = await loaded.begun()?.catch(() => null)
+      begun?.teller.close()
+    },
+  }
+}
