@@ -20,7 +20,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The command exits with the agent's code. */
+/** The command exits with the code of an agent, or of another program that it ran. */
 export class AgentEnded extends Error {
   constructor(readonly exitCode: number) {
     super('the agent has ended')

@@ -62,7 +62,7 @@ function checkCertificate(certificate: CertificateState, nowMs: number): Check {
   if (endMs <= nowMs) return problem(name, `${whose} expired on ${end}, so clients can't connect. ${why ?? RENEW}`)
   if (fromMs > nowMs)
     return problem(name, `${whose} is valid only from ${toDay(fromMs)}. Check this machine's clock, or replace it.`)
-  if (why !== null) return warning(name, `${why} It expires on ${end}.`)
+  if (why !== null) return warning(name, `${why} The certificate in use expires on ${end}.`)
   if (isNearEnd(certificate, nowMs)) return warning(name, `${whose} expires on ${end}. ${RENEW}`)
   return ok(name, `${whose} is valid until ${end}.`)
 }
