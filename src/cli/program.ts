@@ -110,6 +110,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./backup.ts')).addRestore,
   },
   {
+    name: 'upgrade',
+    summary: 'check what this version would change in a data folder',
+    load: async () => (await import('./upgrade.ts')).addUpgrade,
+  },
+  {
     name: 'ledger',
     summary: 'verify that the ledger is consistent',
     load: async () => (await import('./audit.ts')).addLedger,

@@ -110,9 +110,16 @@ export interface StoreCopy extends Disposable {
   readonly writer: LedgerWriter
   /** Throws `schema_newer`; false if it is not a Tollgate store. */
   update(nowMs: number): boolean
+  /** Migrations that it lacks. Throws `schema_newer`. */
+  missing(): string[]
+  /** Of any version. */
+  content(): CopyContent
   /** Applies the other store's revocations. */
   keepRevocations(other: Revocations, nowMs: number): KeptRevocations
 }
+
+/** Lists that an upgrade must keep, by what they hold, sorted. */
+export type CopyContent = ReadonlyMap<string, readonly string[]>
 
 export interface LedgerContent {
   requests: number

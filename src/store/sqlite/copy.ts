@@ -1,8 +1,9 @@
 /** A copy of a database in one file, such as a backup. */
 import { Database } from 'bun:sqlite'
 import type { StoreCopy } from '../store.ts'
+import { readContent } from './content.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
-import { migrate, readSchemaState } from './migrate.ts'
+import { migrate, newerSchema, readSchemaState } from './migrate.ts'
 import { keepRevocations } from './revocations.ts'
 import { toStore } from './store.ts'
 
@@ -29,6 +30,12 @@ export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
       sqlite.run('PRAGMA foreign_keys = ON')
       return true
     },
+    missing() {
+      const { missing, unknown } = readSchemaState(sqlite)
+      if (unknown.length > 0) throw newerSchema(unknown)
+      return missing.map(({ name }) => name)
+    },
+    content: () => readContent(sqlite),
     keepRevocations: (other, nowMs) => keepRevocations(sqlite, other, nowMs),
     [Symbol.dispose]: () => sqlite.close(),
   }

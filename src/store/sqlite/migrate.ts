@@ -148,7 +148,7 @@ function requireEmpty(sqlite: Database): void {
   throw new ServiceError({ kind: 'database_unusable', path }, `${path} is not a Tollgate database.`)
 }
 
-const newerSchema = (migrations: string[]) =>
+export const newerSchema = (migrations: string[]) =>
   new ServiceError(
     { kind: 'schema_newer', migrations },
     `This database was used by a newer Tollgate (unknown migrations: ${migrations.join(', ')}).`,

@@ -1,7 +1,9 @@
 /** A database of every schema that there has been, with rows as its version wrote them, is migrated to the current one without losing anything. */
 import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { checkUpgrade } from '../../../src/backup/upgrade-check.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import { BETWEEN, DAY_SUMS, PLACE } from '../../../src/store/sqlite/ledger-rollup.ts'
@@ -291,6 +293,13 @@ test.each(MIGRATIONS.map(({ name }, at) => [name, at] as const))('%s', async (_,
   migrate(database, folder.path, HOUR, MIGRATIONS.slice(0, at + 1))
   fill(database, at)
   expect(database.query('PRAGMA foreign_key_check').all()).toEqual([])
+  const stored = database.query('SELECT * FROM requests').all()
+  const check = await checkUpgrade({ dataFolder: folder.path, nowMs: HOUR, monotonicMs: () => 0 })
+  expect(check).toMatchObject({ isSafe: true, changes: [], findings: [] })
+  expect(check.migrations).toEqual(MIGRATIONS.slice(at + 1).map(({ name }) => name))
+  // On a copy, of which nothing is left.
+  expect(database.query('SELECT * FROM requests').all()).toEqual(stored)
+  expect(readdirSync(join(folder.path, 'backups'))).toEqual([])
   migrate(database, folder.path, HOUR)
   // Rows, calls, hours, and days agree to the last token and nano-dollar.
   expect(findingsOf(database, folder.path)).toEqual([])
