@@ -32,6 +32,7 @@ export function createListener(
   const { hostname } = where
   const earlier = new Set<NonNullable<App['server']>>()
   let end = () => {}
+  let isStopping = false
 
   const open = (port: number, tls: ServedCertificates | null) => {
     const before = process.listeners('beforeExit')
@@ -42,21 +43,33 @@ export function createListener(
     return app.server
   }
   // A shared port would hide that another program has it.
-  const port = certificates && CAN_SHARE ? reserve(where) : where.port
-  let server = open(port, certificates)
+  let server = open(certificates && CAN_SHARE ? reserve(where) : where.port, certificates)
+  const port = server.port ?? where.port
   return {
-    port: server.port ?? port,
+    port,
     origin: server.url.origin,
     async replace(next) {
+      // A server that drains keeps what it has.
+      if (isStopping) return
       // One earlier listener at a time, which `preferNewest` relies on.
       end()
       const old = server
+      const endOld = () => void old.stop(false).then(() => earlier.delete(old))
+      earlier.add(old)
       if (!CAN_SHARE) {
+        // Throws before the old one ends if they can't be used.
         void Bun.serve({ port: 0, hostname: '127.0.0.1', tls: [...next], fetch: () => new Response() }).stop(true)
-        void old.stop(false)
+        endOld()
+        server = open(port, next)
+        return
       }
-      server = open(old.port ?? port, next)
-      await preferNewest(old.port ?? port)
+      try {
+        server = open(port, next)
+      } catch (error) {
+        earlier.delete(old)
+        throw error
+      }
+      await preferNewest(port)
       old.reload({
         routes: {},
         async fetch(request) {
@@ -65,15 +78,15 @@ export function createListener(
           return response
         },
       })
-      earlier.add(old)
       const timer = setTimeout(() => end(), GRACE_MS)
       end = () => {
         clearTimeout(timer)
         end = () => {}
-        void old.stop(false).then(() => earlier.delete(old))
+        endOld()
       }
     },
     async stop(isForced) {
+      isStopping = true
       end()
       await Promise.all([server, ...earlier].map((one) => one.stop(isForced)))
     },
