@@ -4,7 +4,7 @@
  * queues up however long its receiver is away.
  */
 import type { Alerts } from '../documents/attention.ts'
-import { type Alert, isWorse, type SentAlert } from '../domain/alerts.ts'
+import { isWorse, type SentAlert } from '../domain/alerts.ts'
 import { mintId } from '../domain/id.ts'
 import type { Log } from '../log.ts'
 import type { AlertDelivery, AlertEvent, AlertStore, AlertWrite, StoredTarget } from '../store/alert-store.ts'
@@ -178,26 +178,30 @@ const MAX_CHANGES = 500
 /** New and changed events. */
 function findChanges(target: StoredTarget, track: Track, { found, unknown }: Alerts, nowMs: number): AlertEvent[] {
   const { events, lowMs } = track
-  const isWanted = ({ topic }: Alert) => target.topics === null || target.topics.includes(topic)
   const changed: AlertEvent[] = []
-  for (const alert of found.values())
-    if (isWanted(alert) && !events.has(alert.id))
-      changed.push({ targetId: target.id, alert, told: null, startedMs: nowMs, endedMs: null })
+  const isFull = () => changed.length >= MAX_CHANGES
+  for (const [id, { topic, toAlert }] of found) {
+    if (isFull()) break
+    if (!events.has(id) && (target.topics?.includes(topic) ?? true))
+      changed.push({ targetId: target.id, alert: toAlert(), told: null, startedMs: nowMs, endedMs: null })
+  }
   for (const [id, event] of events) {
+    if (isFull()) break
     if (unknown.has(event.alert.topic)) continue
-    const alert = found.get(id)
-    if (alert && !isWorse(event.alert.severity, alert.severity)) {
+    const now = found.get(id)
+    if (now && !isWorse(event.alert.severity, now.severity)) {
       lowMs.delete(id)
-      const isBack = event.endedMs !== null
-      if (isBack || isWorse(alert.severity, event.alert.severity))
-        changed.push({ ...event, alert: isBack ? event.alert : alert, endedMs: null })
+      if (event.endedMs !== null) changed.push({ ...event, endedMs: null })
+      else if (isWorse(now.severity, event.alert.severity)) changed.push({ ...event, alert: now.toAlert() })
       continue
     }
     const sinceMs = lowMs.getOrInsert(id, nowMs)
     if (nowMs - sinceMs < HOLD_MS || event.endedMs !== null) continue
-    changed.push(alert ? { ...event, alert, told: event.told && alert.severity } : { ...event, endedMs: sinceMs })
+    changed.push(
+      now ? { ...event, alert: now.toAlert(), told: event.told && now.severity } : { ...event, endedMs: sinceMs },
+    )
   }
-  return changed.slice(0, MAX_CHANGES)
+  return changed
 }
 
 const isUntold = ({ alert, told, endedMs }: AlertEvent) => endedMs !== null || isWorse(alert.severity, told)

@@ -498,52 +498,73 @@ function toShown(kind: AttentionKind, { action, part: _, ...found }: Found, role
 /** What is sent about a topic, and what must be known for that: an unread state is no end. */
 interface Sent {
   needs: keyof Seen
-  find(seen: Seen): (Omit<Found, 'severity'> & { severity: AlertSeverity })[]
+  find(seen: Seen): Sendable[]
+}
+
+interface Sendable extends Pick<Found, 'subject' | 'part'> {
+  severity: AlertSeverity
+  /** Only of what is sent: forecasts of ten thousand budgets would take a second. */
+  found(): Pick<Found, 'message' | 'action'> | undefined
 }
 
 /** At 50%, nobody needs to act yet, so the dashboard doesn't show it. */
-function findSteps(seen: Seen): ReturnType<Sent['find']> {
-  return (seen.spenders ?? []).flatMap((spender): ReturnType<Sent['find']> => {
-    if (spender.budget?.state === 'spent') return toSpent(spender)
-    const step = BUDGET_STEPS.find(({ percent }) => (spender.budget?.percent ?? 0) >= percent)
-    return step ? toNear(spender, seen).map((found) => ({ ...found, severity: step.severity })) : []
+const findSteps = (seen: Seen): Sendable[] =>
+  (seen.spenders ?? []).flatMap((spender): Sendable[] => {
+    const { type, id, name, budget } = spender
+    const subject = { type, id, name }
+    if (budget?.state === 'spent') return [{ severity: 'problem', subject, found: () => toSpent(spender)[0] }]
+    const step = BUDGET_STEPS.find(({ percent }) => (budget?.percent ?? 0) >= percent)
+    return step ? [{ severity: step.severity, subject, found: () => toNear(spender, seen)[0] }] : []
   })
-}
 
 const BUDGET_STEPS = [
   { percent: BUDGET_WARNING_PERCENT, severity: 'warning' },
   { percent: 50, severity: 'info' },
 ] as const
 
+const toSent = (needs: Sent['needs'], find: (seen: Seen) => Found[]): Sent => ({
+  needs,
+  find: (seen) => find(seen).map((found) => ({ ...found, found: () => found })),
+})
+
 const SENT: Readonly<Record<AlertTopic, Sent>> = {
   budget: { needs: 'spenders', find: findSteps },
-  upstream: { needs: 'upstreams', find: findUpstreams },
-  credential: { needs: 'upstreams', find: findCredentials },
-  errors: { needs: 'hours', find: findErrors },
-  refusals: { needs: 'refused', find: findRefusals },
-  unpriced: { needs: 'unpriced', find: findUnpriced },
-  disk: { needs: 'status', find: findDisk },
-  certificate: { needs: 'status', find: FINDERS.certificate },
-  backup: { needs: 'status', find: FINDERS.backup },
-  ledger: { needs: 'status', find: findLedger },
-  server: { needs: 'status', find: (seen) => findServer(seen).filter(({ part }) => part !== 'shutdown') },
+  upstream: toSent('upstreams', findUpstreams),
+  credential: toSent('upstreams', findCredentials),
+  errors: toSent('hours', findErrors),
+  refusals: toSent('refused', findRefusals),
+  unpriced: toSent('unpriced', findUnpriced),
+  disk: toSent('status', findDisk),
+  certificate: toSent('status', FINDERS.certificate),
+  backup: toSent('status', FINDERS.backup),
+  ledger: toSent('status', findLedger),
+  server: toSent('status', (seen) => findServer(seen).filter(({ part }) => part !== 'shutdown')),
+}
+
+/** An alert that is on. */
+export interface ActiveAlert extends Pick<Alert, 'topic' | 'severity'> {
+  toAlert(): Alert
 }
 
 export interface Alerts {
   /** By ID. */
-  found: ReadonlyMap<string, Alert>
+  found: ReadonlyMap<string, ActiveAlert>
   /** Topics whose state could not be read. */
   unknown: ReadonlySet<AlertTopic>
 }
 
 export function toAlerts(seen: Seen): Alerts {
-  const found = new Map<string, Alert>()
+  const all = new Map<string, ActiveAlert>()
   for (const topic of ALERT_TOPIC_NAMES) {
-    for (const { severity, message, subject, action, part } of SENT[topic].find(seen)) {
-      const id = [topic, ...(subject ? [subject.type, subject.id] : part ? [part] : [])].join(':')
-      const alert = { id, topic, severity, message, subject, path: action.view.path, command: action.command }
-      if (isWorse(severity, found.get(id)?.severity ?? null)) found.set(id, alert)
+    for (const { severity, subject, part, found } of SENT[topic].find(seen)) {
+      const id = `${topic}${subject ? `:${subject.type}:${subject.id}` : part ? `:${part}` : ''}`
+      if (!isWorse(severity, all.get(id)?.severity ?? null)) continue
+      const toAlert = (): Alert => {
+        const { message = '', action = SEE_SERVER } = found() ?? {}
+        return { id, topic, severity, message, subject, path: action.view.path, command: action.command }
+      }
+      all.set(id, { topic, severity, toAlert })
     }
   }
-  return { found, unknown: new Set(ALERT_TOPIC_NAMES.filter((topic) => seen[SENT[topic].needs] === null)) }
+  return { found: all, unknown: new Set(ALERT_TOPIC_NAMES.filter((topic) => seen[SENT[topic].needs] === null)) }
 }

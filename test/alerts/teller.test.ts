@@ -51,7 +51,7 @@ function createFixture() {
     /** A look, and what is then received. */
     async look(found: readonly Alert[], laterMs = 0, unknown: AlertTopic[] = []) {
       clock.ms += laterMs
-      await fixture.teller.look({ found: new Map(found.map((one) => [one.id, one])), unknown: new Set(unknown) })
+      await fixture.teller.look({ found: toFound(found), unknown: new Set(unknown) })
       await fixture.teller.deliver()
       return fixture.received().map(({ text }) => text)
     },
@@ -74,6 +74,7 @@ afterEach(async () => {
 })
 
 const MINUTE = 60_000
+const toFound = (all: readonly Alert[]) => new Map(all.map((one) => [one.id, { ...one, toAlert: () => one }]))
 const alert = (name: string, severity: AlertSeverity = 'problem', topic: AlertTopic = 'upstream'): Alert => ({
   ...{ id: `${topic}:${name}`, topic, severity, message: `${name} is ${severity}.`, subject: null },
   ...{ path: '/upstreams', command: 'tollgate upstreams list' },
@@ -147,7 +148,7 @@ test('a failed delivery is tried again, with the same ID, also by the next serve
 
 test('what was received verifies, and says what changed', async () => {
   const { secret } = await fixture.add({ format: 'json' })
-  await fixture.teller.look({ found: new Map([[down.id, down]]), unknown: new Set() })
+  await fixture.teller.look({ found: toFound([down]), unknown: new Set() })
   await fixture.teller.deliver()
   const [received] = fixture.received()
   const { headers, body } = received ?? { headers: new Headers(), body: '' }

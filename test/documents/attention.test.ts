@@ -182,7 +182,9 @@ test('many alike are one finding that leads to their list, for each role', () =>
 
 describe('alerts', () => {
   const sent = (seen: Partial<Seen>) =>
-    [...toAlerts({ ...WELL, ...seen }).found.values()].map(({ id, severity, message }) => [id, severity, message])
+    [...toAlerts({ ...WELL, ...seen }).found.values()]
+      .map(({ toAlert }) => toAlert())
+      .map(({ id, severity, message }) => [id, severity, message])
 
   test('say of a budget when it is at 50, 80, and 100%, before the dashboard asks for a person', () => {
     const spenders = [spends('a', 49), spends('b', 50), spends('c', 80), spends('d', 100)]

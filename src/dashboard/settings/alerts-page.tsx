@@ -87,7 +87,7 @@ const TARGETS: readonly Column<Target>[] = [
 function Deliveries() {
   const { data: deliveries, problem, reload } = useDeliveries()
   return (
-    <section>
+    <section class="drawer-part">
       <h2>Deliveries</h2>
       <Unread of={deliveries} problem={problem} retry={reload}>
         <RowsRoom />
@@ -145,7 +145,11 @@ function TargetDialog({ of: target, onClose }: { of: Target; onClose(): void }) 
         <TimeFact name="Added" ms={target.created_ms} />
         {target.last?.error && <Fact name="Last error">{target.last.error}</Fact>}
       </dl>
-      {may('editor') && <TestButton of={target} />}
+      {may('editor') && (
+        <p>
+          <TestButton of={target} />
+        </p>
+      )}
       {may('owner') && (
         <Form of={form} submit="Remove target" kind="bad">
           <p class="dim">Nothing more is sent there, and its deliveries are removed.</p>
@@ -220,7 +224,7 @@ export function NewTargetPage() {
         of={form}
         name="format"
         label="Format"
-        options={[['', "by the URL's host"], ...Object.entries(ALERT_FORMATS)]}
+        options={[['', 'Slack for hooks.slack.com, else JSON'], ...Object.entries(ALERT_FORMATS)]}
       />
       <fieldset>
         <legend>Topics</legend>
