@@ -126,10 +126,10 @@ describe('where somebody is', () => {
   })
 
   test('is known behind the proxies of the docs, where one visitor cannot close sign-in to another', async () => {
-    const page = await Bun.file(join(import.meta.dir, '../../docs/operations.md')).text()
-    const flags = /^ExecStart=\S+ serve --data \S+ (.+)$/m.exec(page)?.[1]?.split(' ') ?? []
+    const read = (page: string) => Bun.file(join(import.meta.dir, '../../docs', page)).text()
+    const flags = /^tollgate serve (--public-url .+)$/m.exec(await read('dashboard.md'))?.[1]?.split(' ') ?? []
     // Without it, nginx sends the address of the server as the host.
-    expect(/```nginx\n(.*?)```/s.exec(page)?.[1]).toContain('proxy_set_header Host $host;')
+    expect(/```nginx\n(.*?)```/s.exec(await read('https.md'))?.[1]).toContain('proxy_set_header Host $host;')
     const behind = createWorkplace()
     try {
       const at = new URL((await behind.serve(flags)).baseUrl).origin
