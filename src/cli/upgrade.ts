@@ -41,7 +41,7 @@ const toDocument = ({ isSafe, migrations, bytes, migrationMs, changes, findings 
 })
 
 function toText({ migrations, bytes, migrationMs, changes, findings, isSafe }: UpgradeCheck): string {
-  const took = `${count(migrations.length, 'migration')} of ${toSizeText(bytes)} took ${(migrationMs / 1_000).toFixed(1)} s on a copy.`
+  const took = `${count(migrations.length, 'migration')} of ${toSizeText(bytes)} took ${migrationMs < 1_000 ? `${migrationMs} ms` : `${(migrationMs / 1_000).toFixed(1)} s`} on a copy.`
   const head =
     migrations.length === 0
       ? 'The database is current: no migration needed.'

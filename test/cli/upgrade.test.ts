@@ -28,19 +28,20 @@ test('a current database needs none, and keeps its rows that are only in the log
 
 test('an older database is left as it is; renamed settings are listed', async () => {
   rmSync(databasePath(bench.folder))
+  const names = MIGRATIONS.map(({ name }) => name).filter((name) => name >= '0030')
   const known = MIGRATIONS.filter(({ name }) => name < '0030')
   using sqlite = open()
   migrate(sqlite, null, 0, known)
   sqlite.run(`INSERT INTO settings VALUES ('keep', '30d', 0)`)
   const { code, stdout, stderr } = await check()
   expect([code, stderr]).toEqual([0, ''])
-  expect(stdout.replace(/of .* took .* s on/, 'took')).toBe(
-    `2 migrations took a copy.\n  0030_public_names\n  0031_refusals\nChanged settings:\n  - keep=30d\n  + retention=30d\n${SAFE}`,
+  expect(stdout.replace(/of .* took .* m?s on/, 'took')).toBe(
+    `${names.length} migrations took a copy.\n  ${names.join('\n  ')}\nChanged settings:\n  - keep=30d\n  + retention=30d\n${SAFE}`,
   )
   expect(sqlite.query('SELECT COUNT(*) AS n FROM migrations').get()).toEqual({ n: known.length })
   expect(JSON.parse((await check('--json')).stdout)).toMatchObject({
     ok: true,
-    migrations: ['0030_public_names', '0031_refusals'],
+    migrations: names,
     changes: [{ what: 'settings', removed: ['keep=30d'], added: ['retention=30d'] }],
   })
 })
