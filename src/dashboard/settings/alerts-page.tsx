@@ -179,6 +179,13 @@ function TestButton({ of: { id, name } }: { of: Pick<Target, 'id' | 'name'> }) {
   )
 }
 
+/** A phone cuts longer ones. */
+const FORMATS = [
+  ['', 'Automatic'],
+  ['slack', 'Slack-compatible'],
+  ['json', 'Signed JSON'],
+] as const
+
 export function NewTargetPage() {
   const [added, setAdded] = useState<Awaited<ReturnType<typeof addTarget>> | null>(null)
   const form = useForm(NEW_TARGET, async (values) => {
@@ -224,7 +231,8 @@ export function NewTargetPage() {
         of={form}
         name="format"
         label="Format"
-        options={[['', 'Slack for hooks.slack.com, else JSON'], ...Object.entries(ALERT_FORMATS)]}
+        hint="Automatic: Slack for hooks.slack.com, else signed JSON."
+        options={FORMATS}
       />
       <fieldset>
         <legend>Topics</legend>
