@@ -5,9 +5,9 @@ import { keysOf } from '../domain/json.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { beginTrace, type Trace } from '../domain/trace.ts'
 import type { Log } from '../log.ts'
-import { COUNTED, type Counted, READ } from './definitions.ts'
+import { COUNTED, type Counted, READ, type Read } from './definitions.ts'
 import { Exporter } from './exporter.ts'
-import type { Readings } from './exposition.ts'
+import type { Point, Readings } from './exposition.ts'
 import type { Registry, Series } from './registry.ts'
 import { toAttributes, toNanos, toRejectedSpan, toRequestSpans } from './spans.ts'
 
@@ -118,52 +118,53 @@ async function writeMetrics(registry: Registry, readings: Readings, fromMs: numb
     await new Promise(setImmediate)
     sinceMs = performance.now()
   }
-  for (const name of keysOf(COUNTED)) {
-    const definition: Counted = COUNTED[name]
-    const points: object[] = []
-    for (const point of toPoints(definition, registry[name], readings)) {
-      points.push({ ...times, ...point })
+  const write = async (definition: Counted | Read, points: Iterable<object>) => {
+    const texts: string[] = []
+    for (const point of points) {
+      texts.push(JSON.stringify({ ...times, ...point }))
       await giveWay()
     }
-    if (points.length > 0) written.push(JSON.stringify(toMetric(definition, definition.type, points)))
-    await giveWay()
+    if (texts.length > 0) written.push(toMetric(definition, texts))
   }
-  for (const name of keysOf(READ)) {
-    const { labels, ...definition } = READ[name]
-    const points = [...readings.read[name]()].map((point) => ({
-      ...times,
-      attributes: toAttributes(Object.fromEntries(labels.map((label, at) => [label, point.labels[at]]))),
-      asDouble: point.value,
-    }))
-    if (points.length > 0) written.push(JSON.stringify(toMetric(definition, definition.type, points)))
-    await giveWay()
-  }
+  for (const name of keysOf(COUNTED)) await write(COUNTED[name], toPoints(COUNTED[name], registry[name], readings))
+  for (const name of keysOf(READ)) await write(READ[name], toReadPoints(READ[name], readings.read[name]()))
   return written.join(',')
 }
 
-function toMetric(
-  { name, help }: Pick<Counted, 'name' | 'help'>,
-  type: 'counter' | 'gauge' | 'histogram',
-  dataPoints: object[],
-) {
+/** @param points in JSON: thousands at once would hold up requests. */
+function toMetric({ name, help, type }: Pick<Counted | Read, 'name' | 'help' | 'type'>, points: readonly string[]) {
   const unit = /_(seconds|bytes|usd)(?:_total)?$/.exec(name)?.[1]
   const units = { seconds: 's', bytes: 'By', usd: '{USD}' }
   const about = { name, description: help, ...(unit === undefined ? {} : { unit: units[unit as keyof typeof units] }) }
-  if (type === 'gauge') return { ...about, gauge: { dataPoints } }
-  if (type === 'histogram') return { ...about, histogram: { dataPoints, aggregationTemporality: CUMULATIVE } }
-  return { ...about, sum: { dataPoints, aggregationTemporality: CUMULATIVE, isMonotonic: true } }
+  const [kind, more] = KINDS[type]
+  return `${JSON.stringify(about).slice(0, -1)},"${kind}":{${more}"dataPoints":[${points.join(',')}]}}`
+}
+
+/** Names and fields of OTLP. */
+const KINDS = {
+  gauge: ['gauge', ''],
+  histogram: ['histogram', `"aggregationTemporality":${CUMULATIVE},`],
+  counter: ['sum', `"aggregationTemporality":${CUMULATIVE},"isMonotonic":true,`],
+} as const
+
+function* toReadPoints({ labels }: Read, points: Iterable<Point>) {
+  for (const { labels: values, value } of points) {
+    const attributes = toAttributes(Object.fromEntries(labels.map((label, at) => [label, values[at]])))
+    yield { attributes, asDouble: value }
+  }
 }
 
 function* toPoints({ owner, labels, type, bounds, perUnit }: Counted, series: Series, readings: Readings) {
   const { owners, sets, width } = series
   for (const [id, cells] of owners) {
     for (const [at, values] of sets.entries()) {
+      const from = at * width
+      if (type === 'counter' && cells[from] === 0) continue
       const own = owner === null ? {} : { [owner]: readings.nameOf(owner, id) }
       const more = Object.fromEntries(Object.keys(labels).map((label, each) => [label, values[each]]))
       const attributes = toAttributes({ ...own, ...more })
-      const from = at * width
       if (type === 'counter') {
-        if (cells[from] !== 0) yield { attributes, asDouble: (cells[from] ?? 0) / perUnit }
+        yield { attributes, asDouble: (cells[from] ?? 0) / perUnit }
         continue
       }
       const counts = [...cells.subarray(from, from + bounds.length + 1)]
