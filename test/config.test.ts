@@ -207,3 +207,9 @@ test('who signs in is said by no row', () => {
     ...{ oidcIssuer: null, passwordSignIn: true },
   })
 })
+
+test.each(['http://me@127.0.0.1:4318', 'http://:secret@127.0.0.1:4318', 'https://otlp.example.com/?key=secret'])(
+  'an --otlp of %p would show a credential in arguments',
+  (otlp) =>
+    expect(() => toServeConfig({ flags: { otlp }, environment: {}, settings: {} })).toThrow('without credentials'),
+)

@@ -91,7 +91,7 @@ export function toIssuer(text: string): string | null {
 export function toCollector(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return null
-  return url.username === '' && url.search === '' && url.hash === '' ? url.href.replace(/\/+$/, '') : null
+  return url.username + url.password + url.search + url.hash === '' ? url.href.replace(/\/+$/, '') : null
 }
 
 /** Unlike `percent`, also parts of one. */
