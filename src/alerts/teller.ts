@@ -187,8 +187,8 @@ function findChanges(target: StoredTarget, track: Track, { found, unknown }: Ale
   }
   for (const [id, event] of events) {
     if (isFull()) break
-    if (unknown.has(event.alert.topic)) continue
     const now = found.get(id)
+    if (unknown.has(event.alert.topic) || (!now && unknown.has(id))) continue
     if (now && !isWorse(event.alert.severity, now.severity)) {
       lowMs.delete(id)
       if (event.endedMs !== null) changed.push({ ...event, endedMs: null })

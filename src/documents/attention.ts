@@ -549,15 +549,25 @@ export interface ActiveAlert extends Pick<Alert, 'topic' | 'severity'> {
 export interface Alerts {
   /** By ID. */
   found: ReadonlyMap<string, ActiveAlert>
-  /** Topics whose state could not be read. */
-  unknown: ReadonlySet<AlertTopic>
+  /** Topics and IDs of alerts whose state is not known. */
+  unknown: ReadonlySet<string>
 }
+
+const toId = (topic: AlertTopic, { subject, part }: Pick<Sendable, 'subject' | 'part'>) =>
+  `${topic}${subject ? `:${subject.type}:${subject.id}` : part ? `:${part}` : ''}`
+
+/** A restart forgets how upstreams were. */
+const toUnchecked = (upstream: UpstreamStatus): string[] =>
+  upstream.state === 'unknown'
+    ? (['upstream', 'credential'] as const).map((topic) => toId(topic, toUpstreamSubject(upstream)))
+    : []
 
 export function toAlerts(seen: Seen): Alerts {
   const all = new Map<string, ActiveAlert>()
   for (const topic of ALERT_TOPIC_NAMES) {
-    for (const { severity, subject, part, found } of SENT[topic].find(seen)) {
-      const id = `${topic}${subject ? `:${subject.type}:${subject.id}` : part ? `:${part}` : ''}`
+    for (const one of SENT[topic].find(seen)) {
+      const { severity, subject, found } = one
+      const id = toId(topic, one)
       if (!isWorse(severity, all.get(id)?.severity ?? null)) continue
       const toAlert = (): Alert => {
         const { message = '', action = SEE_SERVER } = found() ?? {}
@@ -566,5 +576,6 @@ export function toAlerts(seen: Seen): Alerts {
       all.set(id, { topic, severity, toAlert })
     }
   }
-  return { found: all, unknown: new Set(ALERT_TOPIC_NAMES.filter((topic) => seen[SENT[topic].needs] === null)) }
+  const unread = ALERT_TOPIC_NAMES.filter((topic) => seen[SENT[topic].needs] === null)
+  return { found: all, unknown: new Set([...unread, ...inUse(seen).flatMap(toUnchecked)]) }
 }

@@ -49,7 +49,7 @@ function createFixture() {
     /** What came since the last call. */
     received: () => got.splice(0),
     /** A look, and what is then received. */
-    async look(found: readonly Alert[], laterMs = 0, unknown: AlertTopic[] = []) {
+    async look(found: readonly Alert[], laterMs = 0, unknown: string[] = []) {
       clock.ms += laterMs
       await fixture.teller.look({ found: toFound(found), unknown: new Set(unknown) })
       await fixture.teller.deliver()
@@ -112,6 +112,9 @@ test('a state that could not be read is no end', async () => {
   await fixture.add()
   await fixture.look([down])
   for (let looks = 0; looks < 3; looks++) expect(await fixture.look([], 3 * MINUTE, ['upstream'])).toEqual([])
+  for (let looks = 0; looks < 3; looks++) expect(await fixture.look([], 3 * MINUTE, [down.id])).toEqual([])
+  await fixture.look([])
+  expect(await fixture.look([], 3 * MINUTE)).toEqual([expect.stringContaining('resolved')])
 })
 
 test('a target gets its topics only, what it was not told of does not end, and what is on record of others stays', async () => {

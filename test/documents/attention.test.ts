@@ -210,6 +210,8 @@ describe('alerts', () => {
 
   test('of what could not be read are unknown, and what only concerns whoever works on it is not sent', () => {
     expect([...toAlerts({ ...WELL, spenders: null, unpriced: null }).unknown]).toEqual(['budget', 'unpriced'])
+    const upstreams = [upstream('a', { state: 'unknown' }), upstream('unused', { state: 'unknown', targets: [] })]
+    expect([...toAlerts({ ...WELL, upstreams }).unknown]).toEqual(['upstream:upstream:a', 'credential:upstream:a'])
     const own = { pending: ['port'], unsent: [{ name: 'chat', error: 'status 404', sinceMs: NOW }] }
     expect(sent(own)).toEqual([])
     expect(find(own).map(([kind, message]) => [kind, message])).toContainEqual([
