@@ -50,8 +50,11 @@ export const STATUSES = ['2xx', '4xx', '5xx', 'cut'] as const
 export const TOKEN_TYPES = ['input', 'cache_read', 'cache_write', 'output', 'reasoning'] as const
 export const CALL_OUTCOMES = ['ok', 'cut', 'connection', 'deadline', '4xx', '429', '5xx', 'broken', 'aborted'] as const
 const CALL_REASONS = ['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema'] as const
+/** Requests to other paths are no requests to models, and count nowhere. */
+const OF_PATHS: readonly string[] = ['unknown_url', 'method_not_supported', 'websocket_not_supported']
+const REJECTIONS = ERROR_KINDS.filter((kind) => !OF_PATHS.includes(kind))
 /** Codes of upstreams are open. */
-const ERROR_REASONS = [...ERROR_KINDS, OTHER]
+const ERROR_REASONS = [...REJECTIONS, OTHER]
 
 export const HEALTH_STATES = keysOf(UPSTREAM_STATES).filter((state) => state !== 'disabled')
 
@@ -87,7 +90,7 @@ export const COUNTED = {
     'Requests rejected before they were recorded, by reason',
     null,
     {
-      reason: ERROR_KINDS,
+      reason: REJECTIONS,
     },
   ),
   tokens: counter('tollgate_tokens_total', 'Tokens of finished requests; the types add up', 'model', TYPE),
