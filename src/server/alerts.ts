@@ -40,7 +40,8 @@ export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
       if (timer !== null) await (await loaded.get()).teller.deliver()
       isFailing = false
     } catch (error) {
-      if (!isFailing) log.warn('alert_failed', 'cannot look for alerts', { error: String(error) })
+      // A stop closes the database under a look.
+      if (!isFailing && timer !== null) log.warn('alert_failed', 'cannot look for alerts', { error: String(error) })
       isFailing = true
     }
   }
