@@ -91,23 +91,6 @@ export function toHeaders(
   return all
 }
 
-/** The headers of the last response: the next one mostly has the same names, and setting a header costs far less than adding it. */
-let last: Record<string, string> = {}
-let reused = new Headers()
-
-/** Copies the headers. */
-export function toResponse(body: string, headers: Record<string, string>): Response {
-  const before = last
-  // Until all are set: an invalid one throws.
-  last = {}
-  const names = Object.keys(headers)
-  if (names.length === Object.keys(before).length && names.every((name) => name in before)) {
-    for (const name of names) if (headers[name] !== before[name]) reused.set(name, headers[name] ?? '')
-  } else reused = new Headers(headers)
-  last = headers
-  return new Response(body, { headers: reused })
-}
-
 /** Throws a GatewayError on failure, with its row already settled. */
 export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>): Promise<Response> {
   try {
@@ -126,7 +109,7 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
         : format.whole(task, identity, events, receipt)
     const json = typeof written === 'string' ? written : await joinInTurns(written)
     delivery.held.dispose()
-    return toResponse(json, headers)
+    return new Response(json, { headers })
   } catch (error) {
     throw await settleFailure(delivery.settlement, toCause(error, delivery.signal), 'nothing')
   }
