@@ -1,10 +1,10 @@
 /** Sums calls as providers count them: by upstream, credential, and the upstream's model. One page of requests per statement. Read-only. */
 import type { Database } from 'bun:sqlite'
-import { timeOfId, toFirstId } from '../../domain/id.ts'
+import { toFirstId } from '../../domain/id.ts'
 import { CORRECTION } from '../../domain/report-filters.ts'
-import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
+import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
 import type { CallReader, CallRef, CallSum } from '../report-store.ts'
-import { column, placeholders, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
+import { column, createIdSlices, placeholders, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
 import { createKeptFrom } from './prune.ts'
 
 /** Nothing was served, as far as we know. */
@@ -39,21 +39,9 @@ const toCalls = (upstreams: readonly string[]) => {
 type Value = string | number
 
 export function createCallReader(sqlite: Database): CallReader {
-  const idIn = sqlite.query<{ id: string }, [string, string]>(
-    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT 1',
-  )
-
-  function* slices(fromMs: number, untilMs: number): Generator<[first: string, end: string]> {
-    const last = toIdAfter(untilMs + HOUR_MS)
-    // A request's later calls may be of another day than its ID.
-    for (let at = toFirstId(fromMs - DAY_MS); ; ) {
-      const found = idIn.get(at, last)
-      if (found === null) return
-      const [end = last] = [toIdAfter(hourOf(timeOfId(found.id)) + HOUR_MS), last].sort()
-      yield [at, end]
-      at = end
-    }
-  }
+  const slicesOf = createIdSlices(sqlite)
+  // A request's later calls may be of another day than its ID.
+  const slices = (fromMs: number, untilMs: number) => slicesOf(toFirstId(fromMs - DAY_MS), toIdAfter(untilMs + HOUR_MS))
 
   return {
     keptFromMs: createKeptFrom(sqlite),

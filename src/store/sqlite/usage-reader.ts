@@ -1,8 +1,8 @@
 /** Reads usage, one page per statement: a snapshot held for a whole report would keep the WAL from being reset. Read-only. */
 import { Database } from 'bun:sqlite'
-import { timeOfId, toFirstId } from '../../domain/id.ts'
+import { toFirstId } from '../../domain/id.ts'
 import { type Dimension, USAGE_FILTERS } from '../../domain/report-filters.ts'
-import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
+import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
 import { addDuration, type Histogram, sumHistograms } from '../histogram.ts'
 import {
   type DailySums,
@@ -17,7 +17,7 @@ import {
   type UsageReader,
 } from '../report-store.ts'
 import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './ledger-rollup.ts'
-import { placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
+import { createIdSlices, placeholders, SLACK_MS, SUMMED_COUNTS, toIdAfter } from './ledger-schema.ts'
 import { createKeptFrom } from './prune.ts'
 
 /** Per page. */
@@ -34,9 +34,7 @@ export function createUsageReader(sqlite: Database): UsageReader {
   const dayIn = sqlite.query<{ ms: number | null }, [number, number]>(
     "SELECT MIN(day_ms) AS ms FROM usage_daily WHERE dimension = 'endpoint' AND day_ms >= ? AND day_ms < ?",
   )
-  const idIn = sqlite.query<{ id: string }, [string, string]>(
-    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT 1',
-  )
+  const slicesOf = createIdSlices(sqlite)
   const keptFromMs = createKeptFrom(sqlite)
 
   const read = ({ sql, values, toCell }: UsageStatement, ...span: (string | number)[]) => {
@@ -66,20 +64,14 @@ export function createUsageReader(sqlite: Database): UsageReader {
   }
 
   async function* pagesOfRequests({ fromMs, untilMs }: UsageQuery['span'], statement: UsageStatement) {
-    const end = toIdAfter(untilMs + SLACK_MS)
-    let at = toFirstId(fromMs - SLACK_MS)
-    for (let found = idIn.get(at, end); found !== null; found = idIn.get(at, end)) {
-      // Limits the rows that a statement with a selective filter scans.
-      const hourMs = hourOf(timeOfId(found.id))
-      const [stop = end] = [toIdAfter(hourMs + HOUR_MS), end].sort()
-      let cursor = at
+    for (const [first, stop] of slicesOf(toFirstId(fromMs - SLACK_MS), toIdAfter(untilMs + SLACK_MS))) {
+      let cursor = first
       for (let isMore = true; isMore; ) {
         const { cells, firsts } = read(statement, cursor, stop, fromMs, untilMs)
         yield cells
         isMore = cells.length === PAGE
         cursor = String(firsts.at(-1) ?? cursor)
       }
-      at = stop
     }
   }
 
