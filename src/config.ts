@@ -3,7 +3,7 @@
  * the settings page, and the admin API are built from these definitions.
  */
 import { toClaimRoles } from './domain/roles.ts'
-import { ServiceError } from './domain/service-error.ts'
+import { toBadConfig } from './domain/service-error.ts'
 import {
   type ListenAddress,
   number,
@@ -382,24 +382,22 @@ export const WITHOUT_ROW: readonly string[] = ALL.flatMap(({ name, withoutRow })
 /** Throws one ServiceError that names every invalid setting and its source. */
 export function toServeConfig(sources: ConfigSources): ServeConfig {
   const problems = ALL.flatMap((setting) => findProblem(setting, sources) ?? [])
-  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+  if (problems.length > 0) throw toBadConfig(problems)
   const values = Object.entries(SETTINGS).map(([field, setting]) => [field, toValue(setting, sources)])
   const config = Object.fromEntries(values) as Values
-  requireTls(config)
+  const tlsProblems = findTlsProblems(config)
+  if (tlsProblems.length > 0) throw toBadConfig(tlsProblems)
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
   return { ...config, oidcClientSecret }
 }
 
-function requireTls({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): void {
-  const problems = [
-    ...(tlsCerts.length === tlsKeys.length
-      ? []
-      : [`Each --tls-cert needs its --tls-key (got ${tlsCerts.length} and ${tlsKeys.length}).`]),
-    ...(httpRedirect === null || tlsCerts.length + tlsDomains.length > 0
-      ? []
-      : ['--http-redirect needs --tls-cert and --tls-key, or --tls-domain.']),
-  ]
-  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+function findTlsProblems({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): string[] {
+  const problems: string[] = []
+  if (tlsCerts.length !== tlsKeys.length)
+    problems.push(`Each --tls-cert needs its --tls-key (got ${tlsCerts.length} and ${tlsKeys.length}).`)
+  if (httpRedirect !== null && tlsCerts.length + tlsDomains.length === 0)
+    problems.push('--http-redirect needs --tls-cert and --tls-key, or --tls-domain.')
+  return problems
 }
 
 /** The settings that can have rows, with effective text and source. */

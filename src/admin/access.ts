@@ -8,6 +8,7 @@ import type { Role } from '../domain/roles.ts'
 import type { ServiceFailure } from '../domain/service-error.ts'
 import { pathOf } from '../http/instance.ts'
 import { findBySession, findByToken, type Principal } from '../identity/principal.ts'
+import { bearerOf } from '../keys/token.ts'
 import type { IdentityStore, StoredSession } from '../store/identity-store.ts'
 import { AdminError } from './errors.ts'
 import { isForeign, type OwnOrigin, readCookie, toOwnOrigin } from './origins.ts'
@@ -64,8 +65,8 @@ export async function identify(request: Request, deps: AccessDeps): Promise<void
   found.set(request, deps)
   const own = toOwnOrigin(headers.get('host'), publicUrls)
   if (own === null) throw new AdminError(403, 'host_not_allowed', NO_HOST)
-  const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
-  if (token !== undefined) {
+  const token = bearerOf(headers.get('authorization'))
+  if (token !== null) {
     const principal = await findByToken(identity, token, now())
     if (principal === null) throw new AdminError(401, 'token_wrong', NO_TOKEN)
     visitors.set(request, { own, principal })

@@ -119,3 +119,7 @@ export class ServiceError extends Error {
     this.name = 'ServiceError'
   }
 }
+
+/** @param problems in sentences, all that were found. */
+export const toBadConfig = (problems: readonly string[]): ServiceError =>
+  new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))

@@ -4,7 +4,7 @@
  */
 import { type ServeConfig, toVariableName } from '../config.ts'
 import type { ClaimRole, SignInMethod } from '../domain/roles.ts'
-import { ServiceError } from '../domain/service-error.ts'
+import { ServiceError, toBadConfig } from '../domain/service-error.ts'
 import type { IdentityStore, StoredAdmin } from '../store/identity-store.ts'
 import { decideAdmin, decideEdit, isSameMailbox, toCreation, toSignInName, toTeamId } from './admins.ts'
 import type { Attempts } from './attempts.ts'
@@ -46,9 +46,6 @@ export function toOidcSettings(given: Given): OidcSettings | null {
 }
 
 const SECRET_VARIABLE = toVariableName('oidc-client-secret')
-
-const toBadConfig = (problems: readonly string[]) =>
-  new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
 
 export const toSignInMethods = ({ passwordSignIn }: Given, oidc: OidcSettings | null): SignInMethod[] => [
   ...(passwordSignIn ? (['password'] as const) : []),

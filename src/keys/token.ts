@@ -147,10 +147,13 @@ export function toToken(found: string | undefined, headers: Headers): string | n
 }
 
 /**
- * The plugin matches one case of the scheme only, which is case-insensitive (RFC 9110, section 11.1), and accepts
- * anything after the word, even without a space.
+ * The plugin matches one case of the scheme only, and accepts anything after the word, even without a space.
  */
 function toBearer(found: string | undefined, authorization = ''): string | null {
   if (found && authorization.startsWith('Bearer ')) return found.trim()
-  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? null
+  return bearerOf(authorization)
 }
+
+/** The scheme is case-insensitive (RFC 9110, section 11.1). */
+export const bearerOf = (authorization: string | null): string | null =>
+  /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? null

@@ -6,6 +6,7 @@
 import type { ErrorKind } from '../domain/error.ts'
 import { isLoopback } from '../domain/ip.ts'
 import { once } from '../domain/once.ts'
+import { bearerOf } from '../keys/token.ts'
 import type { OnTimed } from '../ledger/ledger.ts'
 import type { IdentityStore } from '../store/identity-store.ts'
 import type { Readings } from '../telemetry/exposition.ts'
@@ -80,8 +81,8 @@ export function createMetrics() {
           return (await loaded.get()).createReadings(deps)
         },
         async api(request: Request): Promise<Response> {
-          const token = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1]
-          if (token === undefined) return new Response(NO_TOKEN, { status: 401, headers: DENIED })
+          const token = bearerOf(request.headers.get('authorization'))
+          if (token === null) return new Response(NO_TOKEN, { status: 401, headers: DENIED })
           const { findByToken } = await loaded.get()
           const principal = await findByToken(deps.identity, token, deps.now())
           return principal === null ? new Response(NO_TOKEN, { status: 401, headers: DENIED }) : write(request)

@@ -1,7 +1,7 @@
 /** The certificates in use: read at the start, and again when their files change. */
 import type { ServeConfig } from '../../config.ts'
 import type { CertificateState } from '../../documents/server.ts'
-import { ServiceError } from '../../domain/service-error.ts'
+import { toBadConfig } from '../../domain/service-error.ts'
 import { DAY_MS, toDay } from '../../domain/time.ts'
 import type { Log } from '../../log.ts'
 import { isNearEnd } from '../findings.ts'
@@ -80,7 +80,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
       problems.push(toMessage(error))
     }
   }
-  if (problems.length > 0) throw new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))
+  if (problems.length > 0) throw toBadConfig(problems)
 
   const issuer =
     domains.length > 0 ? (await import('./acme.ts')).createIssuer({ domains, directory, dataFolder, now, log }) : null
