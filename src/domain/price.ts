@@ -14,7 +14,7 @@ import {
 } from './tariff.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
-const ATTO_PER_NANO = 1_000_000_000n
+export const ATTO_PER_NANO = 1_000_000_000n
 const PICO_PER_NANO = 1_000
 
 /**

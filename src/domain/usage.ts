@@ -106,7 +106,7 @@ export interface PricingItem extends Partial<Record<PriceName, string>> {
   mode?: string
 }
 
-const NANO_PER_USD = 1_000_000_000
+export const NANO_PER_USD = 1_000_000_000
 
 /** Exact dollars: `0.1`, `20`. Never negative. */
 export function toUsd(nanoUsd: number): string {

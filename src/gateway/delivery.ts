@@ -17,6 +17,7 @@ import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import type { Format, Identity } from '../formats/format.ts'
+import { Turns } from '../threads/turns.ts'
 import { blamesTheRequest, toRefusalReason } from '../upstreams/failure.ts'
 
 /** Yields to other requests after this time. */
@@ -24,12 +25,10 @@ const TURN_MS = 8
 
 async function joinInTurns(pieces: Iterable<string>): Promise<string> {
   const made: string[] = []
-  let sinceMs = performance.now()
+  const turns = new Turns(TURN_MS)
   for (const piece of pieces) {
     made.push(piece)
-    if (performance.now() - sinceMs < TURN_MS) continue
-    await new Promise((resolve) => setImmediate(resolve))
-    sinceMs = performance.now()
+    if (turns.isOver) await turns.next()
   }
   return made.join('')
 }

@@ -6,6 +6,7 @@ import { ERROR_KINDS } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
 import { ENDPOINT_PATHS } from '../domain/task.ts'
 import { UPSTREAM_STATES } from '../domain/upstream-state.ts'
+import { NANO_PER_USD } from '../domain/usage.ts'
 
 /** By ID; teams are shown by name. */
 export type Owner = 'model' | 'upstream' | 'team'
@@ -43,8 +44,6 @@ const MOST_DISTRIBUTIONS = 50
 export const MOST_BUDGETS = 200
 
 export const OTHER = 'other'
-const NANO = 1_000_000_000
-
 /** As clients see it. `cut`: the response began and didn't end. */
 export const STATUSES = ['2xx', '4xx', '5xx', 'cut'] as const
 export const TOKEN_TYPES = ['input', 'cache_read', 'cache_write', 'output', 'reasoning'] as const
@@ -94,10 +93,10 @@ export const COUNTED = {
     },
   ),
   tokens: counter('tollgate_tokens_total', 'Tokens of finished requests; the types add up', 'model', TYPE),
-  cost: counter('tollgate_cost_usd_total', 'Cost of finished requests, in US dollars', 'model', {}, NANO),
+  cost: counter('tollgate_cost_usd_total', 'Cost of finished requests, in US dollars', 'model', {}, NANO_PER_USD),
   teamRequests: counter('tollgate_team_requests_total', 'Finished requests of a team', 'team', STATUS),
   teamTokens: counter('tollgate_team_tokens_total', 'Tokens of a team', 'team', TYPE),
-  teamCost: counter('tollgate_team_cost_usd_total', 'Cost of a team, in US dollars', 'team', {}, NANO),
+  teamCost: counter('tollgate_team_cost_usd_total', 'Cost of a team, in US dollars', 'team', {}, NANO_PER_USD),
   duration: histogram('tollgate_request_duration_seconds', 'Time until the response was complete', SECONDS, 'model'),
   firstToken: histogram(
     'tollgate_time_to_first_token_seconds',
@@ -128,7 +127,7 @@ export const COUNTED = {
     'Cost at an upstream, by its last call',
     'upstream',
     {},
-    NANO,
+    NANO_PER_USD,
   ),
   otlp: counter('tollgate_otlp_items_total', 'Spans and metric documents for the collector of --otlp', null, {
     signal: ['traces', 'metrics'],
@@ -166,5 +165,15 @@ export const READ = {
   started: gauge('process_start_time_seconds', 'Start time of the process'),
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof READ
+
+const UNITS = ['seconds', 'bytes', 'usd'] as const
+export type Unit = (typeof UNITS)[number]
+
+/** Null if the name ends in none. */
+export const unitOf = (name: string): Unit | null =>
+  UNITS.find((unit) => name.replace(/_total$/, '').endsWith(`_${unit}`)) ?? null
+
+/** Writers of all metrics give way to requests after this time. */
+export const TURN_MS = 2
 
 export const DEFINITIONS: readonly (Counted | Read)[] = [...Object.values(COUNTED), ...Object.values(READ)]

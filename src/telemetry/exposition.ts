@@ -3,7 +3,8 @@
  * for it, OpenMetrics 1.0 (https://prometheus.io/docs/specs/om/open_metrics_spec/), read in November 2026.
  */
 import { keysOf } from '../domain/json.ts'
-import { COUNTED, type Counted, READ, type Read, type ReadName } from './definitions.ts'
+import { Turns } from '../threads/turns.ts'
+import { COUNTED, type Counted, READ, type Read, type ReadName, TURN_MS, unitOf } from './definitions.ts'
 import type { Exemplar, Registry, Series } from './registry.ts'
 
 /** A value by its labels, in the order of the definition. */
@@ -28,21 +29,17 @@ export const CONTENT_TYPES: Readonly<Record<Dialect, string>> = {
 export const toDialect = (accept: string | null): Dialect =>
   accept?.includes('application/openmetrics-text') ? 'openmetrics' : 'text'
 
-/** Other requests get turns after this time. */
-const SLICE_MS = 2
-
 /** Gives way to other work between slices. */
 export async function writeMetrics(registry: Registry, readings: Readings, dialect: Dialect): Promise<Buffer> {
   const slices: Buffer[] = []
   let text = ''
-  let sinceMs = performance.now()
+  const turns = new Turns(TURN_MS)
   for (const lines of toLines(registry, readings, dialect)) {
     text += lines
-    if (performance.now() - sinceMs < SLICE_MS) continue
+    if (!turns.isOver) continue
     slices.push(Buffer.from(text))
     text = ''
-    await new Promise(setImmediate)
-    sinceMs = performance.now()
+    await turns.next()
   }
   if (dialect === 'openmetrics') text += '# EOF\n'
   slices.push(Buffer.from(text))
@@ -77,8 +74,8 @@ function* toLines(registry: Registry, readings: Readings, dialect: Dialect): Ite
 function toHead({ name, type, help }: Counted | Read, dialect: Dialect): string {
   const family = dialect === 'openmetrics' && type === 'counter' ? name.replace(/_total$/, '') : name
   const text = help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
-  const unit = /_(seconds|bytes|usd)(?:_total)?$/.exec(name)?.[1]
-  const units = dialect === 'openmetrics' && unit !== undefined ? `# UNIT ${family} ${unit}\n` : ''
+  const unit = unitOf(name)
+  const units = dialect === 'openmetrics' && unit !== null ? `# UNIT ${family} ${unit}\n` : ''
   return `# TYPE ${family} ${type}\n${units}# HELP ${family} ${text}\n`
 }
 

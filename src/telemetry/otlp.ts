@@ -5,7 +5,8 @@ import { keysOf } from '../domain/json.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { beginTrace, type Trace } from '../domain/trace.ts'
 import type { Log } from '../log.ts'
-import { COUNTED, type Counted, READ, type Read } from './definitions.ts'
+import { Turns } from '../threads/turns.ts'
+import { COUNTED, type Counted, READ, type Read, TURN_MS, type Unit, unitOf } from './definitions.ts'
 import { Exporter } from './exporter.ts'
 import type { Point, Readings } from './exposition.ts'
 import type { Registry, Series } from './registry.ts'
@@ -106,23 +107,17 @@ export function toPairs(text = ''): Record<string, string> {
 }
 
 const CUMULATIVE = 2
-const SLICE_MS = 2
 
 /** Metrics in JSON, joined with commas; gives way to other work between them. */
 async function writeMetrics(registry: Registry, readings: Readings, fromMs: number, nowMs: number): Promise<string> {
   const times = { startTimeUnixNano: toNanos(fromMs), timeUnixNano: toNanos(nowMs) }
   const written: string[] = []
-  let sinceMs = performance.now()
-  const giveWay = async () => {
-    if (performance.now() - sinceMs < SLICE_MS) return
-    await new Promise(setImmediate)
-    sinceMs = performance.now()
-  }
+  const turns = new Turns(TURN_MS)
   const write = async (definition: Counted | Read, points: Iterable<object>) => {
     const texts: string[] = []
     for (const point of points) {
       texts.push(JSON.stringify({ ...times, ...point }))
-      await giveWay()
+      if (turns.isOver) await turns.next()
     }
     if (texts.length > 0) written.push(toMetric(definition, texts))
   }
@@ -133,12 +128,14 @@ async function writeMetrics(registry: Registry, readings: Readings, fromMs: numb
 
 /** @param points in JSON: thousands at once would hold up requests. */
 function toMetric({ name, help, type }: Pick<Counted | Read, 'name' | 'help' | 'type'>, points: readonly string[]) {
-  const unit = /_(seconds|bytes|usd)(?:_total)?$/.exec(name)?.[1]
-  const units = { seconds: 's', bytes: 'By', usd: '{USD}' }
-  const about = { name, description: help, ...(unit === undefined ? {} : { unit: units[unit as keyof typeof units] }) }
+  const unit = unitOf(name)
+  const about = { name, description: help, ...(unit === null ? {} : { unit: UNITS[unit] }) }
   const [kind, more] = KINDS[type]
   return `${JSON.stringify(about).slice(0, -1)},"${kind}":{${more}"dataPoints":[${points.join(',')}]}}`
 }
+
+/** As OTLP writes them (UCUM). */
+const UNITS: Readonly<Record<Unit, string>> = { seconds: 's', bytes: 'By', usd: '{USD}' }
 
 /** Names and fields of OTLP. */
 const KINDS = {

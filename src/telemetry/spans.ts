@@ -5,8 +5,10 @@
 import type { Call } from '../accounting/call.ts'
 import type { Finished } from '../accounting/settle.ts'
 import { type GatewayError, UpstreamError } from '../domain/error.ts'
+import { toRequestId } from '../domain/id.ts'
 import { ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
 import type { Trace } from '../domain/trace.ts'
+import { NANO_PER_USD } from '../domain/usage.ts'
 import { NAMES, OPERATIONS, PROVIDERS } from './gen-ai.ts'
 
 /** Amounts are doubles even if they are whole, since collectors expect one type per name. */
@@ -42,9 +44,9 @@ export function toRequestSpans(trace: Trace, { row, calls }: Finished, clock: Tr
     attributes: {
       [NAMES.status]: httpStatus,
       [NAMES.errorType]: status === 'ok' ? null : (errorCode ?? status),
-      ...{ 'tollgate.request_id': `req_${row.id}`, 'tollgate.key_id': row.keyId, 'tollgate.team_id': row.teamId },
+      ...{ 'tollgate.request_id': toRequestId(row.id), 'tollgate.key_id': row.keyId, 'tollgate.team_id': row.teamId },
       ...{ 'tollgate.model': row.model, 'tollgate.stream': row.stream === 1, 'tollgate.attempts': row.attempts },
-      'tollgate.cost_usd': { doubleValue: costNanoUsd / 1e9 },
+      'tollgate.cost_usd': { doubleValue: costNanoUsd / NANO_PER_USD },
     },
   })
   return [request, ...calls.map((call) => toCallSpan(trace, endpoint, call, clock))]

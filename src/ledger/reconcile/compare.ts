@@ -3,6 +3,7 @@
  * a model is the whole day, for lines that don't name one.
  */
 import { keysOf } from '../../domain/json.ts'
+import { ATTO_PER_NANO } from '../../domain/price.ts'
 import { DAY_MS } from '../../domain/time.ts'
 import type { CallReader, CallRef, CallSum } from '../../store/report-store.ts'
 import { type Bill, type BillPart, FIGURES, type Figure, type Figures } from './bill.ts'
@@ -81,8 +82,6 @@ const ofLedger: Record<Figure, (sum: CallSum) => number> = {
 
 /** Rounding: the ledger rounds each call, a provider its lines. */
 export const ROUNDING_NANO_USD = 100_000n
-
-const ATTO_PER_NANO = 1_000_000_000n
 
 /** @param ppm tolerance in millionths of the larger side. */
 function isWithin(one: bigint, other: bigint, ppm: bigint): boolean {

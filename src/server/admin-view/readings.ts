@@ -2,6 +2,7 @@
 import type { ListedBackup } from '../../backup/backup-list.ts'
 import type { CertificateState } from '../../documents/server.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
+import { NANO_PER_USD } from '../../domain/usage.ts'
 import type { AdaptiveConcurrency } from '../../gateway/adaptive-concurrency.ts'
 import type { UpstreamHealth } from '../../health/health.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -22,8 +23,6 @@ export interface ReadingsDeps {
   /** Wall clock, ms. */
   now(): number
 }
-
-const NANO = 1_000_000_000
 
 export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
   const { version, startedMs, live, watched, concurrency, maxInFlight, shelf, now } = deps
@@ -50,9 +49,9 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       state: () => upstreams.flatMap(toStates),
       breakers: () => upstreams.map(({ id, targets }) => toPoint(targets.filter(isOpen).length, id)),
       suspended: () => upstreams.flatMap(toSuspended),
-      keyBudget: () => keys.map((use) => toPoint(use.nanoUsd / NANO, ...ofKey(use))),
+      keyBudget: () => keys.map((use) => toPoint(use.nanoUsd / NANO_PER_USD, ...ofKey(use))),
       keyLeft: () => keys.map((use) => toPoint(toLeft(use), ...ofKey(use))),
-      teamBudget: () => teams.map((use) => toPoint(use.nanoUsd / NANO, ...ofTeam(use))),
+      teamBudget: () => teams.map((use) => toPoint(use.nanoUsd / NANO_PER_USD, ...ofTeam(use))),
       teamLeft: () => teams.map((use) => toPoint(toLeft(use), ...ofTeam(use))),
       pending: () => one(backlog.records),
       pendingAge: () => one(backlog.ms / 1_000),
@@ -108,7 +107,7 @@ function toQueued(
 }
 
 const toLeft = ({ nanoUsd, spentNanoUsd, reservedNanoUsd }: BudgetUse) =>
-  (nanoUsd - spentNanoUsd - reservedNanoUsd) / NANO
+  (nanoUsd - spentNanoUsd - reservedNanoUsd) / NANO_PER_USD
 
 const toShare = ({ nanoUsd, spentNanoUsd, reservedNanoUsd }: BudgetUse) =>
   nanoUsd === 0 ? 1 : (spentNanoUsd + reservedNanoUsd) / nanoUsd

@@ -1,0 +1,15 @@
+/** Long work on the event loop that lets other work run after each turn of so many ms. */
+export class Turns {
+  #sinceMs = performance.now()
+
+  constructor(private readonly ms: number) {}
+
+  get isOver(): boolean {
+    return performance.now() - this.#sinceMs >= this.ms
+  }
+
+  async next(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#sinceMs = performance.now()
+  }
+}
