@@ -80,13 +80,7 @@ export function createTeller(deps: TellerDeps) {
     if (track.pending !== null) return
     const untold = [...track.events.values()].filter(isUntold)
     if (untold.length === 0) return
-    const nowMs = now()
-    const sent = untold.map(toSent).sort(byUrgency)
-    const delivery: AlertDelivery = {
-      ...{ id: mintId(nowMs), targetId, atMs: nowMs, kind: 'alerts', alerts: sent.slice(0, MAX_LISTED) },
-      ...{ more: Math.max(0, sent.length - MAX_LISTED), state: 'pending', attempts: 0, nextMs: nowMs },
-      ...{ httpStatus: null, error: null, doneMs: null },
-    }
+    const delivery = beginDelivery(targetId, 'alerts', untold.map(toSent).sort(byUrgency), now())
     const drop = untold.flatMap(({ endedMs, alert }) => (endedMs === null ? [] : alert.id))
     const put = untold
       .filter(({ endedMs }) => endedMs === null)
@@ -152,11 +146,7 @@ export function createTeller(deps: TellerDeps) {
     /** One attempt, recorded. Throws `alert_not_found`. */
     async test(which: string): Promise<AlertDelivery> {
       const target = findTarget(await alerts.readTargets(), which)
-      const nowMs = now()
-      const delivery: AlertDelivery = {
-        ...{ id: mintId(nowMs), targetId: target.id, atMs: nowMs, kind: 'test', alerts: [], more: 0, state: 'pending' },
-        ...{ attempts: 0, nextMs: nowMs, httpStatus: null, error: null, doneMs: null },
-      }
+      const delivery = beginDelivery(target.id, 'test', [], now())
       const { ok, ...attempt } = await attemptOne(target, delivery, { ms })
       const done = toNext(delivery, { ...attempt, ok, isGone: !ok }, now())
       await save({ targetId: target.id, delivery: done })
@@ -216,6 +206,17 @@ const toSent = ({ alert, told, startedMs, endedMs }: AlertEvent): SentAlert => (
 const byUrgency = (one: SentAlert, other: SentAlert): number =>
   Number(one.status === 'ended') - Number(other.status === 'ended') ||
   Number(isWorse(other.severity, one.severity)) - Number(isWorse(one.severity, other.severity))
+
+const beginDelivery = (
+  targetId: string,
+  kind: AlertDelivery['kind'],
+  sent: readonly SentAlert[],
+  nowMs: number,
+): AlertDelivery => ({
+  ...{ id: mintId(nowMs), targetId, atMs: nowMs, kind, alerts: sent.slice(0, MAX_LISTED) },
+  ...{ more: Math.max(0, sent.length - MAX_LISTED), state: 'pending', attempts: 0, nextMs: nowMs },
+  ...{ httpStatus: null, error: null, doneMs: null },
+})
 
 function toNext(delivery: AlertDelivery, { ok, httpStatus, error, retryAfterMs, isGone }: Attempt, nowMs: number) {
   const attempts = delivery.attempts + 1

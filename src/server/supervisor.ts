@@ -3,7 +3,7 @@ import type { Environment } from '../domain/snapshot.ts'
 import { loadLibc } from './libc.ts'
 
 export interface Supervisor {
-  /** From here on it also says regularly that the event loop is alive, if systemd wants to know. */
+  /** From here on, also reports regularly that the event loop runs, if systemd asked for that. */
   ready(): void
   stopping(): void
 }

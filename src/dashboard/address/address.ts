@@ -46,7 +46,7 @@ export function setQuery(changes: Record<string, string | null>, how: 'replace' 
   open(path + withQuery(before, changes), { replace: how === 'replace' })
 }
 
-/** What the user wants to do, which would discard the changes of a form; null if there is no question. */
+/** The action that would discard the changes of a form, if the user confirms it; null if there is no question. */
 export const leaving = signal<(() => void) | null>(null)
 
 const hasUnsaved = () => document.querySelector('form[data-unsaved]') !== null

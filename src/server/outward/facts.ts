@@ -1,4 +1,5 @@
 import { unusable } from '../../catalog/facts-file.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { readUpTo } from '../../domain/text.ts'
 import { toReason } from '../../upstreams/probe.ts'
@@ -59,7 +60,7 @@ export async function fetchFacts(url: string, limits: Partial<FactsLimits> = {})
     )
   } catch (error) {
     if (signal.aborted) throw unusable(`Timed out reading ${url} after ${ms / 1_000} s. ${ELSE}`)
-    if (error instanceof Error && error.name === 'ServiceError') throw error
+    if (error instanceof ServiceError) throw error
     throw unusable(`Can't read ${url}: ${toReason(error)}. ${ELSE}`)
   }
 }

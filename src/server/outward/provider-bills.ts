@@ -1,5 +1,6 @@
 /** Fetches a provider's usage and costs with an administrator's credential, which is sent to that provider only. */
 import { asObject, type JsonObject } from '../../domain/json.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 import { readUpTo } from '../../domain/text.ts'
 import { type BillPart, readPages, unusable } from '../../ledger/reconcile/bill.ts'
 import type { Provider } from '../../ledger/reconcile/providers.ts'
@@ -79,7 +80,7 @@ async function read(title: string, url: string, ask: () => Promise<string>): Pro
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof Error && error.name === 'ServiceError') throw error
+    if (error instanceof ServiceError) throw error
     throw unusable(`Can't read ${title}'s ${url}: ${toReason(error)}.`)
   }
 }

@@ -19,7 +19,7 @@ export interface AcmeDeps {
 
 /** The message is for the operator. */
 export class AcmeError extends Error {
-  /** @param retryMs when the authority wants to be asked again; null if it didn't say. */
+  /** @param retryMs how long the authority asked to wait; null if it didn't say. */
   constructor(
     message: string,
     readonly type = '',

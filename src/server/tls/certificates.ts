@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import type { CertificateState } from '../../documents/server.ts'
 import { codeOf } from '../../domain/error.ts'
+import { isAddress } from '../../domain/ip.ts'
 import { toDay } from '../../domain/time.ts'
 
 /** The files of a certificate chain and its private key. */
@@ -96,13 +97,11 @@ const toNames = ({ subjectAltName }: X509Certificate) =>
 /** One entry per name for SNI; the first certificate is also for clients without SNI or with another name. */
 export function toServed(certificates: readonly Certificate[]) {
   const named = certificates.flatMap(({ cert, key, names }) =>
-    names.filter((name) => !isIp(name)).map((serverName) => ({ serverName, cert, key })),
+    names.filter((name) => !isAddress(name)).map((serverName) => ({ serverName, cert, key })),
   )
   const [first] = certificates
   return first ? [{ cert: first.cert, key: first.key }, ...named] : []
 }
-
-const isIp = (name: string) => name.includes(':') || /^[\d.]+$/.test(name)
 
 /** `https` origins of the certificates' names, which a wildcard doesn't tell. */
 export const toOrigins = (certificates: readonly Certificate[], port: number): string[] =>
