@@ -1,5 +1,5 @@
 /** Reads the states that findings come from. */
-import type { Hour, Refused, Seen, Spender } from '../documents/attention.ts'
+import type { Hour, Refused, Seen, Spender } from '../documents/findings.ts'
 import { toSettingDocument } from '../documents/server.ts'
 import type { FailuresDocument, RefusalsDocument } from '../documents/usage.ts'
 import { toErrorRow } from '../domain/error.ts'

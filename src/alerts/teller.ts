@@ -3,7 +3,7 @@
  * are put into a delivery, in one transaction. A target has one delivery at a time, which is retried, so that nothing
  * queues up however long its receiver is away.
  */
-import type { Alerts } from '../documents/attention.ts'
+import type { Alerts } from '../documents/active-alerts.ts'
 import { isWorse, type SentAlert } from '../domain/alerts.ts'
 import { mintId } from '../domain/id.ts'
 import type { Log } from '../log.ts'

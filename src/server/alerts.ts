@@ -1,6 +1,6 @@
 /** Looks for alerts and sends them while there are targets. Nothing is loaded without one. */
 import type { Teller } from '../alerts/teller.ts'
-import type { Alerts } from '../documents/attention.ts'
+import type { Alerts } from '../documents/active-alerts.ts'
 import { once } from '../domain/once.ts'
 import type { Log } from '../log.ts'
 import type { AlertStore } from '../store/alert-store.ts'

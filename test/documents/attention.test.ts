@@ -1,6 +1,8 @@
 /** What needs a person: each kind from a state that has it, and none from one that is well. */
 import { describe, expect, test } from 'bun:test'
-import { type Seen, type Spender, toAlerts, toAttention } from '../../src/documents/attention.ts'
+import { toAlerts } from '../../src/documents/active-alerts.ts'
+import { toAttention } from '../../src/documents/attention.ts'
+import type { Seen, Spender } from '../../src/documents/findings.ts'
 import { toBudgetStatus } from '../../src/keys/spend-status.ts'
 import { toUpstreamStatus } from '../support/status.ts'
 

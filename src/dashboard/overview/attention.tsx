@@ -1,6 +1,6 @@
 /** What needs a person now, each with its action; above everything else on Overview and Start. */
 import { useEffect, useRef } from 'preact/hooks'
-import type { ShownFinding } from '../../documents/attention.ts'
+import type { ShownFinding } from '../../documents/findings.ts'
 import { toHref } from '../address/address.ts'
 import { api, ask } from '../api/client.ts'
 import { reloadAll, useLoaded } from '../api/loaded.ts'

@@ -107,7 +107,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       const [{ createTeller }, { createSeen }, { toAlerts }] = await Promise.all([
         import('../../alerts/teller.ts'),
         import('../../admin/seen.ts'),
-        import('../../documents/attention.ts'),
+        import('../../documents/active-alerts.ts'),
       ])
       const seen = createSeen({ ...deps, reports: await reports.get() }, ALERT_SPEND_MS)
       return {
