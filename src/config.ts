@@ -20,12 +20,13 @@ import {
   toFiles,
   toHost,
   toIpRanges,
-  toIssuer,
   toListenAddress,
   toOrigins,
   toPublicUrls,
   toSample,
+  toSecureUrl,
   toWord,
+  withoutSecrets,
 } from './domain/setting-text.ts'
 import { DAY_MS, DISCONNECT_GRACE_MS, TIMER_MS } from './domain/time.ts'
 import type { LogLevel } from './log.ts'
@@ -112,7 +113,7 @@ export const SETTINGS = {
     description: 'Authority for --tls-domain',
     defaultText: "Let's Encrypt",
     withoutRow: true,
-    read: toIssuer,
+    read: toSecureUrl,
     expected: `the https URL of an ACME directory, e.g. ${LETS_ENCRYPT}`,
   }),
   /** Null = no listener. */
@@ -283,7 +284,7 @@ export const SETTINGS = {
     description: 'OpenID Connect identity provider for dashboard sign-in',
     none: null,
     withoutRow: true,
-    read: toIssuer,
+    read: toSecureUrl,
     expected: 'an https URL, or http on localhost, e.g. https://login.example.com',
   }),
   oidcClientId: setting<string | null>('oidc-client-id', 'Sign-in', '<id>', null, {
@@ -420,7 +421,7 @@ export function findSettingProblem(name: string, text: string): string | null {
 function findProblem(setting: SettingDefinition<unknown>, sources: ConfigSources): string | null {
   const found = findText(setting, sources)
   if (found === null || setting.read(found.text) !== null) return null
-  return `${PLACE_NAMES[found.place](setting.name)} must be ${setting.expected} (got '${found.text}').`
+  return `${PLACE_NAMES[found.place](setting.name)} must be ${setting.expected} (got '${withoutSecrets(found.text)}').`
 }
 
 function toValue(setting: SettingDefinition<unknown>, sources: ConfigSources): unknown {

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { withoutSecrets } from '../domain/setting-text.ts'
 import { toUsd } from '../domain/usage.ts'
 import { socketPath } from '../server/protocol.ts'
 import { CommandError, usageError } from './command-error.ts'
@@ -154,7 +155,7 @@ export async function chooseServer(
 function toBase(url: string): string {
   const parsed = URL.parse(url)
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:')
-    throw usageError(`--url must be an http or https URL, e.g. ${DEFAULT_URL} (got '${url}').`)
+    throw usageError(`--url must be an http or https URL, e.g. ${DEFAULT_URL} (got '${withoutSecrets(url)}').`)
   const base = url.replace(/\/+$/, '')
   return base.endsWith('/v1') ? base : `${base}/v1`
 }

@@ -76,23 +76,29 @@ function toOrigin(text: string): string | null {
   const url = text.includes('*') ? null : URL.parse(text)
   // Applications have their own schemes (`app://localhost`, `chrome-extension://<id>`), whose origin the standard leaves open.
   if (url === null || url.host === '' || !['', '/'].includes(url.pathname)) return null
-  return url.username === '' && url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : null
+  return isBare(url) ? `${url.protocol}//${url.host}` : null
 }
 
-/** Unchanged, since providers compare it exactly, including a trailing slash. */
-export function toIssuer(text: string): string | null {
+/** Credentials belong in a variable, since other users can read arguments. A path can follow. */
+const isBare = ({ username, password, href }: URL) => username + password === '' && !/[?#]/.test(href)
+
+/** HTTPS, or HTTP to this machine. Unchanged, since issuers are compared exactly, including a trailing slash. */
+export function toSecureUrl(text: string): string | null {
   const url = URL.parse(text)
-  if (url === null || url.username !== '' || url.search !== '' || url.hash !== '') return null
+  if (url === null || !isBare(url)) return null
   const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
   return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
 }
 
-/** Its credentials belong in a variable, since other users can read arguments. */
 export function toCollector(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return null
-  return url.username + url.password + url.search + url.hash === '' ? url.href.replace(/\/+$/, '') : null
+  return isBare(url) ? url.href.replace(/\/+$/, '') : null
 }
+
+/** For messages: without what may be a URL's user, password, query, or fragment. */
+export const withoutSecrets = (text: string): string =>
+  text.includes('://') ? text.replace(/:\/\/.*@/s, '://***@').replace(/([?#]).*/s, '$1***') : text
 
 /** Unlike `percent`, also parts of one. */
 export const toSample: Read<number> = (text) => {

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../domain/error.ts'
 import type { JsonObject } from '../../domain/json.ts'
+import { toSecureUrl, withoutSecrets } from '../../domain/setting-text.ts'
 import { count, isVisible } from '../../domain/text.ts'
 import { DAY_MS, dayOf, HOUR_MS, toDay } from '../../domain/time.ts'
 import { readBehind } from '../../ledger/audit.ts'
@@ -206,11 +207,11 @@ async function fetchWhole(provider: Provider, url: string | undefined, span: Spa
 }
 
 function toBaseUrl(text: string): string {
-  const url = URL.parse(text)
-  const isOwn = url && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
-  if (url && (url.protocol === 'https:' || (isOwn && url.protocol === 'http:')) && !url.username && !url.search)
-    return text.replace(/\/+$/, '')
-  throw usageError(`--url must be a URL that begins with https:// (got '${text}').`)
+  const url = toSecureUrl(text)
+  if (url !== null) return url.replace(/\/+$/, '')
+  throw usageError(
+    `--url must be a URL that begins with https://, without credentials, ?, and # (got '${withoutSecrets(text)}').`,
+  )
 }
 
 function toAccounts({ upstream, credential }: Flags, provider: Provider, rows: readonly UpstreamRow[]): Account[] {

@@ -343,7 +343,16 @@ describe('fetched from the provider', () => {
 
   test('needs the key in the environment, on one line, and HTTPS beyond this machine', async () => {
     const asks = (...argv: string[]) => run('--provider', 'openai', ...argv)
-    expect((await asks('--url', 'http://api.example.com')).code).toBe(2)
+    for (const url of [
+      'http://api.example.com',
+      'https://:hunter2@h',
+      'https://h/#hunter2',
+      'https://h/?hunter2',
+      'https://h?',
+    ]) {
+      const { code, stderr } = await asks('--url', url)
+      expect([code, stderr]).toEqual([2, expect.not.stringContaining('hunter2')])
+    }
     bench.environment = { OPENAI_ADMIN_KEY: 'sk-admin-1\nx: y' }
     expect((await asks()).stderr).toMatch(/^error: OPENAI_ADMIN_KEY must be a key, on one line\.\n$/)
     bench.environment = {}
