@@ -223,7 +223,7 @@ function toAccounts({ upstream, credential }: Flags, provider: Provider, rows: r
       return {
         name: number === undefined ? id : `${id}/${number}`,
         upstreams: [id],
-        credential: number === undefined ? null : Number(number),
+        credential: Number(number ?? 1),
         keyId,
       }
     })

@@ -194,6 +194,12 @@ describe('a credential', () => {
     expect([ok, notes]).toEqual([false, ['Left out: the usage of 1 other API key.']])
   })
 
+  test('without a number is the first', async () => {
+    inLedger(...five(), { credential: 2 })
+    const file = put('usage.json', usage([{ api_key_id: 'key_a' }]))
+    expect((await run(file, '--credential', 'openai=key_a')).code).toBe(0)
+  })
+
   test('needs an export that names keys, and costs without them are not compared', async () => {
     inLedger(...five())
     const credential = ['--credential', 'openai=key_a']
