@@ -1,8 +1,8 @@
 /**
  * `/operator`: operations of the data folder's owner, never over the network. They may use any URL and the server's variables. Bodies are
- * not validated, since the CLI has the same version.
+ * not validated, since the CLI has the same version; except for amounts, since the ledger keeps them forever.
  */
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addUpstream, type NewCredential, type NewUpstream } from '../catalog/add-upstream.ts'
 import { type ApplyOptions, applyCatalog } from '../catalog/apply.ts'
@@ -13,13 +13,18 @@ import { editUpstream, type UpstreamChanges } from '../catalog/edit-upstream.ts'
 import { findProviders, toFoundServers } from '../catalog/providers.ts'
 import { toCodedDocument } from '../documents/people.ts'
 import { toFoundDocument } from '../documents/upstream.ts'
+import { LATEST_MS } from '../domain/id.ts'
+import { keysOf } from '../domain/json.ts'
+import { DAY_MS } from '../domain/time.ts'
 import { resetAdmin } from '../identity/admins.ts'
+import { FIGURES } from '../ledger/reconcile/bill.ts'
 import type { Correction } from '../ledger/reconcile/correct.ts'
 import { OPERATOR } from './access.ts'
 import { changesByHand, refreshesOfFacts } from './catalog.ts'
 import { takeIn } from './changes.ts'
 import type { AdminDeps } from './deps.ts'
 import { effectsOf } from './effects.ts'
+import { exactly } from './schema.ts'
 import { changesOfUpstreams } from './upstreams.ts'
 
 const OPERATOR_PATH = '/operator'
@@ -39,7 +44,7 @@ export function operatorController(deps: AdminDeps) {
       '/ledger/corrections',
       ({ body: { corrections: wanted, reason } }) =>
         corrections.take(wanted, reason, { actor: OPERATOR.id, nowMs: now() }),
-      takes<{ corrections: Correction[]; reason: string }>(),
+      { body: exactly({ corrections: Type.Array(CorrectionBody), reason: Type.String({ minLength: 1 }) }) },
     )
     .post('/secret/rotate', () => rotateSecret({ actor: OPERATOR.id, nowMs: now() }))
     .post(
@@ -87,6 +92,21 @@ export function operatorController(deps: AdminDeps) {
       takes<Planned & { text: string; source: string }>(),
     )
 }
+
+const amount = (minimum: 0 | 1) => Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER })
+/** Two may be added. */
+const Tokens = Type.Optional(Type.Integer({ minimum: 0, maximum: 2 ** 52 - 1 }))
+const CORRECTED = keysOf(FIGURES).filter((figure) => figure !== 'requests')
+
+const CorrectionBody = Type.Unsafe<Correction>(
+  exactly({
+    dayMs: Type.Integer({ minimum: 0, maximum: LATEST_MS, multipleOf: DAY_MS }),
+    ...{ upstream: Type.String(), upstreamModel: Type.String(), model: Type.String() },
+    credential: Type.Union([amount(1), Type.Null()]),
+    ...{ nanoUsd: amount(1), ledgerNanoUsd: amount(0) },
+    figures: exactly(Object.fromEntries(CORRECTED.map((figure) => [figure, Tokens]))),
+  } satisfies Record<keyof Correction, TSchema>),
+)
 
 /** `plan`: dry run. */
 interface Planned {

@@ -29,7 +29,7 @@ export interface Correction {
   figures: Omit<Figures, 'requests'>
 }
 
-/** Lines whose cost is above the ledger's. Those without a model can't be taken. */
+/** Lines whose cost is above the ledger's. Those without a model can't be taken. Throws `bill_unusable` if one exceeds what the ledger can hold. */
 export function toCorrections(cells: readonly Cell[]): Correction[] {
   return cells.flatMap(({ dayMs, account, model, ledgerModel, upstreamModels, figures, nanoUsd }) => {
     const [upstream] = account.upstreams
@@ -38,11 +38,17 @@ export function toCorrections(cells: readonly Cell[]): Correction[] {
     if (gap <= 0n) return []
     const upstreamModel = upstreamModels[0] ?? model
     const missing = figures.filter(({ figure, provider, ledger }) => figure !== 'requests' && provider > ledger)
-    return {
+    const correction = {
       ...{ dayMs, upstream, upstreamModel, credential: account.credential, model: ledgerModel ?? upstreamModel },
       ...{ nanoUsd: Number(gap), ledgerNanoUsd: Number(nanoUsd.ledger) },
       figures: Object.fromEntries(missing.map(({ figure, provider, ledger }) => [figure, provider - ledger])),
     }
+    const amounts = [correction.nanoUsd, correction.ledgerNanoUsd, ...Object.values(correction.figures)]
+    if (amounts.every(Number.isSafeInteger)) return correction
+    throw new ServiceError(
+      { kind: 'bill_unusable' },
+      `The bill has more of ${model} on ${toDay(dayMs)} than the ledger can hold. Check the amounts of the export.`,
+    )
   })
 }
 
@@ -74,7 +80,7 @@ function toRow(correction: Correction, instance: string): SettledRow {
 }
 
 export interface Corrections {
-  /** Throws `invalid`, `ledger_behind`. */
+  /** Throws `ledger_behind`. Amounts must be checked. */
   take(corrections: readonly Correction[], reason: string, by: Actor): Promise<{ taken: number; nanoUsd: number }>
 }
 

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { socketPath } from '../../../src/server/protocol.ts'
 import { costs, usage } from '../../ledger/reconcile/exports.ts'
 import { type Gateway, startGateway } from '../../support/gateway.ts'
 import { type Bench, createBench } from '../run.ts'
@@ -116,6 +117,35 @@ test('needs a reason and one upstream, and takes nothing that the ledger has mor
     expect((await reconcile(files, ...argv)).code).toBe(2)
   expect((await take(files, '--upstream', 'single')).code).toBe(2)
   expect((await take(files)).stderr).toContain('no correction was recorded')
+  expect(gateway.app.rows().length).toBe(1)
+})
+
+test('a bill beyond what the ledger can hold is refused, by the command and by the server', async () => {
+  await ask()
+  const files = await toFiles({ requests: 0, input: 0, output: 0, nanoUsd: 2 ** 54 })
+  expect(await take(files)).toMatchObject({
+    ...{ code: 1, stderr: expect.stringContaining('more of large-v1 on 2026-11-21 than the ledger can hold.') },
+  })
+  const correction = {
+    ...{ dayMs: DAY, upstream: 'paid', upstreamModel: 'large-v1', model: 'acme/large', credential: null },
+    ...{ nanoUsd: 1, ledgerNanoUsd: 0, figures: { input: 1 } },
+  }
+  for (const wrong of [
+    { nanoUsd: 2 ** 53 },
+    { nanoUsd: 0 },
+    { nanoUsd: 1.5 },
+    { figures: { input: -1 } },
+    { dayMs: 5 },
+  ]) {
+    const response = await fetch('http://localhost/operator/ledger/corrections', {
+      ...{ unix: socketPath(gateway.app.dataFolder), method: 'POST', headers: { 'content-type': 'application/json' } },
+      body: JSON.stringify({ corrections: [{ ...correction, ...wrong }], reason: REASON }),
+    })
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { error: expect.objectContaining({ kind: 'invalid' }) },
+    ])
+  }
   expect(gateway.app.rows().length).toBe(1)
 })
 
