@@ -97,12 +97,22 @@ function parse(text: string): unknown {
   }
 }
 
+/** A page's time span. */
+interface Bucket {
+  startMs: number
+  ms: number
+}
+
 export class BillReader {
   readonly bill: Bill = { usage: [], costs: [], days: { usage: new Set(), costs: new Set() }, notes: [] }
   readonly #format: BillFormat
   readonly #seen = new Set<string>()
   /** Milliseconds of each day in the export, by part and start of the bucket. */
   readonly #covered: Record<BillPart, Map<number, number>> = { usage: new Map(), costs: new Map() }
+  /** What the lines of each file are. */
+  readonly #partsOf = new Map<string, Set<BillPart>>()
+  /** Pages without lines. */
+  readonly #empty: { file: string; spans: Bucket[] }[] = []
   #lines = 0
   #ignored = 0
 
@@ -124,7 +134,7 @@ export class BillReader {
       return
     }
     let of = part
-    const spans: { startMs: number; ms: number }[] = []
+    const spans: Bucket[] = []
     for (const { object, place } of items) {
       const { startMs, endMs } = span(object, place)
       if (!(endMs > startMs) || dayOf(endMs - 1) !== dayOf(startMs))
@@ -134,7 +144,27 @@ export class BillReader {
       for (const [at, result] of object.results.entries())
         of = this.#addLine(result, startMs, { file, path: `${place.path}.results[${at}]` }) ?? of
     }
-    for (const { startMs, ms } of spans) this.#covered[of ?? 'usage'].set(startMs, ms)
+    if (of === null) this.#empty.push({ file, spans })
+    else {
+      this.#cover(of, spans)
+      this.#partsOf.set(file, (this.#partsOf.get(file) ?? new Set()).add(of))
+    }
+  }
+
+  #cover(part: BillPart, spans: readonly Bucket[]): void {
+    for (const { startMs, ms } of spans) this.#covered[part].set(startMs, ms)
+  }
+
+  /** Usage and costs look the same without lines: an empty page is what the rest of its file is. */
+  #coverEmpty(): void {
+    const unknown = new Set<string>()
+    for (const { file, spans } of this.#empty) {
+      const [part, ...others] = this.#partsOf.get(file) ?? []
+      if (part !== undefined && others.length === 0) this.#cover(part, spans)
+      else if (spans.length > 0) unknown.add(file)
+    }
+    for (const file of unknown)
+      this.bill.notes.push(`${file}: days without lines could be of usage or of costs, left out.`)
   }
 
   #addDays(items: readonly { object: JsonObject; place: Place }[]): void {
@@ -166,6 +196,7 @@ export class BillReader {
 
   /** Days that are whole, and over. */
   finish(todayMs: number): Bill {
+    this.#coverEmpty()
     const partial = new Set<number>()
     const wholeDays = (covered: ReadonlyMap<number, number>) => {
       const sums = new Map<number, number>()

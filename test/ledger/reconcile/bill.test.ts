@@ -88,10 +88,22 @@ test('only whole days that are over count, also those without usage, and hours m
     ...{ ...bucket, results: [] },
     ...{ start_time: bucket.start_time + at * 3_600, end_time: bucket.start_time + (at + 1) * 3_600 },
   }))
-  const bill = read('openai', JSON.stringify(hours), JSON.stringify(usage([{}], TODAY)))
+  const bill = read('openai', `${JSON.stringify(hours)}\n${JSON.stringify(usage([{}], TODAY))}`)
   expect([...bill.days.usage]).toEqual([DAY])
   expect(bill.days.costs.size).toBe(0)
   expect(bill.notes).toEqual(['2026-11-17, 2026-11-21: not a whole day in the export, left out.'])
+})
+
+test('a page without lines is what the rest of its file is, and left out if nothing says', () => {
+  const [day, next] = [DAY, DAY + 86_400_000]
+  const text = (...pages: object[]) => JSON.stringify(pages).replaceAll('"VALUE"', '1')
+  const known = read('openai', text(costs([], day), costs([{}], next)))
+  expect([[...known.days.usage], [...known.days.costs].sort()]).toEqual([[], [day, next]])
+  for (const file of [text(costs([], day)), text(costs([], day), costs([{}], next), usage([{}], next))]) {
+    const { days, notes } = read('openai', file)
+    expect([...days.usage, ...days.costs]).not.toContain(day)
+    expect(notes).toEqual(['0.json: days without lines could be of usage or of costs, left out.'])
+  }
 })
 
 test('a file holds a page, a list of pages, or a page per line', () => {
