@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { asObject } from '../../domain/json.ts'
+import { asObject, asText } from '../../domain/json.ts'
 import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
 import type { Log } from '../../log.ts'
 import { putFile } from '../../store/files.ts'
@@ -49,12 +49,16 @@ const LOOK_MS = MINUTE_MS
 const WAITS_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS]
 /** Also keeps a server that restarts in a loop below that. */
 const MAX_WAIT_AT_START_MS = 15 * MINUTE_MS
+/** After a success, whatever the clock says: authorities limit certificates per name and week. */
+const WAIT_AFTER_MS = DAY_MS
 const TEMPORARY_MS = 90 * DAY_MS
 const RENEW_SHARE = 1 / 3
 
 const PRIVATE = { mode: 0o600 }
 
 interface Attempts {
+  /** URL of the authority. */
+  directory: string
   failures: number
   lastMs: number
 }
@@ -67,32 +71,43 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const challenges = new Map<string, string>()
   const attempts = readAttempts(join(folder, 'attempts.json'))
   const temporary = new WeakSet<Certificate>()
+  /** From another authority: in use until there is one from this authority. */
+  const others = new WeakSet<Certificate>()
+  const find = (name: string): Certificate | null => {
+    const found = readStored(fileOf(folder, name), name, now())
+    if (found && found.directory !== directory) others.add(found.certificate)
+    return found && found.certificate
+  }
   const issued = domains.map((name): Issued => {
-    const certificate = readStored(fileOf(folder, name), name, now())
+    const certificate = find(name)
     if (certificate !== null) return { name, certificate, problem: null }
     const instead = makeTemporary(name, now())
     temporary.add(instead)
     return { name, certificate: instead, problem: `${name} has no certificate yet; ordering one. ${UNTRUSTED}` }
   })
   const nextMs = new Map(
-    [...attempts].map(([name, { failures, lastMs }]) => [
-      name,
-      lastMs + Math.min(waitOf(failures), MAX_WAIT_AT_START_MS),
-    ]),
+    [...attempts].flatMap(([name, { failures, lastMs, ...of }]) =>
+      of.directory === directory ? [[name, lastMs + Math.min(waitOf(failures), MAX_WAIT_AT_START_MS)]] : [],
+    ),
   )
   let use: Parameters<Issuer['start']>[0] = async () => {}
 
-  const isDue = ({ certificate, name }: Issued, isForced: boolean): boolean => {
-    const nowMs = now()
+  const isWanted = (certificate: Certificate): boolean => {
     const { fromMs, expiresMs } = certificate
-    const isWanted = temporary.has(certificate) || nowMs > expiresMs - (expiresMs - fromMs) * RENEW_SHARE
-    const waitMs = (nextMs.get(name) ?? 0) - nowMs
+    const isOld = now() > expiresMs - (expiresMs - fromMs) * RENEW_SHARE
+    return temporary.has(certificate) || others.has(certificate) || isOld
+  }
+  const isDue = ({ certificate, name }: Issued, isForced: boolean): boolean => {
+    const waitMs = (nextMs.get(name) ?? 0) - now()
     // A clock that was set back must not delay it further.
-    return isWanted && (isForced || waitMs <= 0 || waitMs > 2 * DAY_MS)
+    return isWanted(certificate) && (isForced || waitMs <= 0 || waitMs > 2 * DAY_MS)
   }
   const orderOne = async (one: Issued): Promise<void> => {
     const { name } = one
     try {
+      // Issued before, but not in use: it is not ordered again.
+      const kept = find(name)
+      if (kept && !isWanted(kept)) return await use(one, kept)
       const key = makeKey()
       const cert = await orderCertificate(name, key, {
         directory,
@@ -108,11 +123,11 @@ export function createIssuer(deps: IssuerDeps): Issuer {
           return () => challenges.delete(token)
         },
       })
-      const text = key + cert
-      const certificate = toIssued(text, name, now())
+      const text = `Issued by ${directory}\n${key}${cert}`
+      const { certificate } = toIssued(text, name, now())
       putFile(fileOf(folder, name), text, PRIVATE)
       attempts.delete(name)
-      nextMs.delete(name)
+      nextMs.set(name, now() + WAIT_AFTER_MS)
       await use(one, certificate)
     } catch (error) {
       if (!stopping.signal.aborted) fail(one, error)
@@ -125,7 +140,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const failures = (attempts.get(name)?.failures ?? 0) + 1
     const wantedMs = error instanceof AcmeError ? (error.retryMs ?? 0) : 0
     const waitMs = Math.max(waitOf(failures), Math.min(wantedMs, DAY_MS))
-    attempts.set(name, { failures, lastMs: nowMs })
+    attempts.set(name, { directory, failures, lastMs: nowMs })
     nextMs.set(name, nowMs + waitMs)
     const why = toMessage(error)
     const next = `Next try at ${new Date(nowMs + waitMs).toISOString().slice(0, 16).replace('T', ' ')} UTC.`
@@ -167,18 +182,23 @@ const waitOf = (failures: number) => WAITS_MS[Math.min(failures, WAITS_MS.length
 
 const fileOf = (folder: string, name: string) => join(folder, `${name}.pem`)
 
+interface Stored {
+  certificate: Certificate
+  /** URL of the authority. */
+  directory: string
+}
+
 /** @throws BadCertificate */
-function toIssued(text: string, name: string, nowMs: number): Certificate {
-  const at = text.indexOf('-----BEGIN CERTIFICATE')
-  const pair = { key: text.slice(0, at), cert: text.slice(at) }
+function toIssued(text: string, name: string, nowMs: number): Stored {
+  const [, directory = '', key = '', cert = ''] = /^Issued by (\S+)\n(.*?)(-----BEGIN CERT.*)$/s.exec(text) ?? []
   const what = `the issued certificate of ${name}`
-  const certificate = toCertificate(pair, { certFile: what, keyFile: what }, nowMs)
+  const certificate = toCertificate({ key, cert }, { certFile: what, keyFile: what }, nowMs)
   if (!certificate.names.includes(name)) throw new BadCertificate(`The issued certificate isn't for ${name}.`)
-  return certificate
+  return { certificate, directory }
 }
 
 /** Null if there is none to use. */
-function readStored(path: string, name: string, nowMs: number): Certificate | null {
+function readStored(path: string, name: string, nowMs: number): Stored | null {
   try {
     return toIssued(readFileSync(path, 'utf8'), name, nowMs)
   } catch {
@@ -208,8 +228,11 @@ function readAttempts(path: string): Map<string, Attempts> {
     const all = Object.entries(asObject(JSON.parse(readFileSync(path, 'utf8'))) ?? {})
     return new Map(
       all.map(([name, value]) => {
-        const { failures, lastMs } = asObject(value) ?? {}
-        return [name, { failures: Number(failures) || 0, lastMs: Number(lastMs) || 0 }]
+        const { directory, failures, lastMs } = asObject(value) ?? {}
+        return [
+          name,
+          { directory: asText(directory), failures: Number(failures) || 0, lastMs: Number(lastMs) || 0 },
+        ]
       }),
     )
   } catch {
@@ -219,10 +242,14 @@ function readAttempts(path: string): Map<string, Attempts> {
 
 function sleepUntil(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer)
       reject(signal.reason)
-    })
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', end)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', end)
   })
 }

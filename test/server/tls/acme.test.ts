@@ -128,9 +128,10 @@ test.skipIf(!pebble || !names)(
       /has no certificate yet\. The authority couldn't validate the name: .*Next try at/,
     )
 
+    let asked = run
     const redirect = startRedirect({
       ...{ hostname: '127.0.0.1', port, securePort: 443, publicUrls: [], now: Date.now },
-      challengeOf: (token) => run.issuer.challengeOf(token),
+      challengeOf: (token) => asked.issuer.challengeOf(token),
     })
     await run.issuer.order()
     expect(run.issuer.issued[0]?.problem).toBeNull()
@@ -142,17 +143,33 @@ test.skipIf(!pebble || !names)(
     run.issuer.stop()
 
     const again = start(directory, run.dataFolder)
+    asked = again
     expect(again.issuer.issued[0]?.certificate.cert).toBe(run.used[0] ?? '')
     begin(again)
     await again.issuer.order()
     expect(again.used).toEqual([])
     clock.nowMs += 61 * 86_400_000
-    // The authority still says that the name is valid.
     await again.issuer.order()
     clock.nowMs -= 61 * 86_400_000
     expect(again.used).toHaveLength(1)
     expect(readFileSync(join(folder, 'account.key'), 'utf8')).toBe(account)
     again.issuer.stop()
+
+    // Another authority: the certificate stays in use until there is one of its own.
+    const moved = start(`${directory}?other`, run.dataFolder)
+    asked = moved
+    expect(moved.issuer.issued[0]).toMatchObject({ certificate: { cert: again.used[0] }, problem: null })
+    moved.issuer.start(() => Promise.reject(new Error('listener failed')))
+    await until('a certificate that could not be used', () => moved.warnings.length > 0)
+    const kept = readFileSync(join(folder, `${NAME}.pem`), 'utf8')
+    expect(kept).not.toContain(again.used[0] ?? '')
+    begin(moved)
+    await moved.issuer.order()
+    expect(kept).toContain(moved.used[0] ?? '')
+    expect(readFileSync(join(folder, `${NAME}.pem`), 'utf8')).toBe(kept)
+    await moved.issuer.order()
+    expect(moved.used).toHaveLength(1)
+    moved.issuer.stop()
     redirect.stop()
   },
 )
