@@ -94,11 +94,15 @@ function toLine(alert: SentAlert, dashboardUrl: string | null): string {
  */
 function toPlain(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Bidi_Control}\s]+/gu, ' ').trim()
-  const short = line.length > MAX_CHARS ? `${line.slice(0, MAX_CHARS).replace(/[\uD800-\uDBFF]$/, '')}…` : line
+  let short = ''
+  for (const character of line) {
+    const escaped = ESCAPES[character] ?? character
+    if (short.length + escaped.length > MAX_CHARS) return `${short}…`
+    short += escaped
+  }
   return short
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('`', "'")
-    .replaceAll('@', '@\u200b')
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '`': "'", '@': '@\u200b' },
 }

@@ -1,4 +1,5 @@
 /** One attempt to deliver an alert. A slow, endless, or wrong receiver costs a deadline, and nothing it sends is read, shown, or followed. */
+import { toRetryAfterMs } from '../domain/retry-after.ts'
 import { toReason } from '../upstreams/probe.ts'
 import type { Message } from './message.ts'
 
@@ -41,8 +42,7 @@ export async function send(
 }
 
 function toAttempt(httpStatus: number, headers: Headers): Attempt {
-  const seconds = Number(headers.get('retry-after') ?? 0)
-  const retryAfterMs = seconds > 0 && Number.isFinite(seconds) ? seconds * 1_000 : 0
+  const retryAfterMs = toRetryAfterMs((name) => headers.get(name)) ?? 0
   const isGone = httpStatus === 410
   const ok = httpStatus >= 200 && httpStatus < 300
   return { ok, httpStatus, error: ok ? null : explain(httpStatus), retryAfterMs, isGone }

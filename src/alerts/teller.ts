@@ -147,7 +147,7 @@ export function createTeller(deps: TellerDeps) {
     async test(which: string): Promise<AlertDelivery> {
       const target = findTarget(await alerts.readTargets(), which)
       const delivery = beginDelivery(target.id, 'test', [], now())
-      const { ok, ...attempt } = await attemptOne(target, delivery, { ms })
+      const { ok, ...attempt } = await attemptOne(target, delivery, { ms, signal: stop.signal })
       const done = toNext(delivery, { ...attempt, ok, isGone: !ok }, now())
       await save({ targetId: target.id, delivery: done })
       note(target, done)

@@ -41,9 +41,12 @@ export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
       isFailing = false
     } catch (error) {
       // A stop closes the database under a look.
-      if (!isFailing && timer !== null) log.warn('alert_failed', 'cannot look for alerts', { error: String(error) })
-      isFailing = true
+      if (timer !== null) note(error)
     }
+  }
+  const note = (error: unknown) => {
+    if (!isFailing) log.warn('alert_failed', 'cannot look for alerts', { error: String(error) })
+    isFailing = true
   }
   const stop = () => {
     if (timer !== null) clearInterval(timer)
@@ -51,11 +54,15 @@ export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
   }
 
   return {
-    /** At the start of the server, and, with a look at once, after a change of targets. */
+    /** At the start of the server, and, with a look at once, after a change of targets. Never throws. */
     async renew(isLook = false): Promise<void> {
-      if ((await alerts.readTargets()).length === 0) return stop()
-      timer ??= setInterval(() => void tick(++ticks % TICKS_PER_LOOK === 0), TICK_MS)
-      if (isLook) await tick(true)
+      try {
+        if ((await alerts.readTargets()).length === 0) return stop()
+        timer ??= setInterval(() => void tick(++ticks % TICKS_PER_LOOK === 0), TICK_MS)
+      } catch (error) {
+        note(error)
+      }
+      if (isLook && timer !== null) await tick(true)
     },
     async close(): Promise<void> {
       stop()

@@ -2,7 +2,9 @@
  * Sends telemetry to an OTLP/HTTP collector, in JSON, away from requests: a bounded queue, one POST at a time with a
  * deadline, and retries as the protocol has them (https://opentelemetry.io/docs/specs/otlp/#otlphttp-response).
  */
+
 import { messageOf } from '../domain/error.ts'
+import { toRetryAfterMs } from '../domain/retry-after.ts'
 import type { Log } from '../log.ts'
 
 export type Signal = 'traces' | 'metrics'
@@ -152,7 +154,9 @@ export class Exporter {
         return 'sent'
       }
       this.#note(signal, `status ${response.status}`)
-      return RETRIED.has(response.status) ? { retryAfterMs: toMs(response.headers.get('retry-after')) } : 'refused'
+      return RETRIED.has(response.status)
+        ? { retryAfterMs: toRetryAfterMs((name) => response.headers.get(name)) ?? 0 }
+        : 'refused'
     } catch (error) {
       this.#note(signal, messageOf(error))
       return { retryAfterMs: 0 }
@@ -178,6 +182,3 @@ export class Exporter {
     clearTimeout(timer)
   }
 }
-
-/** Seconds; a date counts as none. */
-const toMs = (text: string | null): number => (/^\d{1,6}$/.test(text ?? '') ? Number(text) * 1_000 : 0)

@@ -1,7 +1,6 @@
 /** Reads upstream failures the same way for all dialects: who is to blame, how long to wait, and what others may see. */
 import { LOOP_STATUS, type UpstreamError } from '../domain/error.ts'
 import type { Readiness } from './backend.ts'
-import type { Incoming } from './transport.ts'
 
 /** Errors about the request itself: the client should read them, and the next upstream would say the same. */
 const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
@@ -134,18 +133,3 @@ export function toReadiness(asked: string, status: number, ofWrongKey: readonly 
 }
 
 export const toListReadiness = (status: number): Readiness => toReadiness('/models', status)
-
-/** Reads `retry-after-ms` or `retry-after` (RFC 9110, 10.2.3), in ms; undefined if neither is valid. */
-export function toRetryAfterMs(headers: Pick<Incoming, 'header'>): number | undefined {
-  const ms = Number(headers.header('retry-after-ms') ?? Number.NaN)
-  if (Number.isFinite(ms) && ms >= 0) return ms
-  const header = headers.header('retry-after')
-  if (header === null) return undefined
-  const seconds = Number(header)
-  if (Number.isFinite(seconds) && seconds >= 0) return seconds * 1000
-  // A date is only meaningful against the upstream's own clock, since ours may differ.
-  const waitMs = toMs(header) - toMs(headers.header('date'))
-  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs)
-}
-
-const toMs = (date: string | null) => (date?.endsWith(' GMT') ? Date.parse(date) : Number.NaN)

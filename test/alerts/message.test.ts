@@ -29,7 +29,7 @@ test('a text says what happened, and where and how to act', () => {
 })
 
 test('names and errors mention nobody, add no lines, and stay short', () => {
-  const hostile = `<!channel> @here </a>\n\n*x* \u202e${'y'.repeat(5_000)}`
+  const hostile = `<!channel> @here </a>\n\n*x* \u202e${'<'.repeat(5_000)}`
   const text = textOf(
     Array.from({ length: MAX_LISTED }, () => alert(hostile)),
     3,

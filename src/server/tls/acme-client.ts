@@ -4,6 +4,7 @@
  */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { asList, asObject, asText } from '../../domain/json.ts'
+import { toRetryAfterMs } from '../../domain/retry-after.ts'
 import { toRequest } from './der.ts'
 
 export interface AcmeDeps {
@@ -19,11 +20,11 @@ export interface AcmeDeps {
 
 /** The message is for the operator. */
 export class AcmeError extends Error {
-  /** @param retryMs how long the authority asked to wait; null if it didn't say. */
+  /** @param retryMs how long the authority asked to wait. */
   constructor(
     message: string,
     readonly type = '',
-    readonly retryMs: number | null = null,
+    readonly retryMs = 0,
   ) {
     super(message)
   }
@@ -149,7 +150,7 @@ function createClient({ directory, accountKey, fetch, sleep }: AcmeDeps) {
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
         const reply = await post(url, null)
         if (!unfinished.includes(asText(reply.body.status))) return reply
-        await sleep(Math.min(LOOK_MS.max, Math.max(LOOK_MS.min, retryMsOf(reply.headers) ?? 0)))
+        await sleep(Math.min(LOOK_MS.max, Math.max(LOOK_MS.min, retryMsOf(reply.headers))))
       }
       throw new AcmeError('The authority took too long.')
     },
@@ -174,12 +175,7 @@ function toUrl(value: unknown, what: string): string {
   return url.href
 }
 
-/** Seconds or a date (RFC 9110, 10.2.3). */
-function retryMsOf(headers: Headers): number | null {
-  const text = headers.get('retry-after') ?? ''
-  const ms = /^\d{1,7}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
-  return ms > 0 ? ms : null
-}
+const retryMsOf = (headers: Headers) => toRetryAfterMs((name) => headers.get(name)) ?? 0
 
 const toShort = (value: unknown) => String(value).replace(/\s+/g, ' ').slice(0, MAX_DETAIL)
 

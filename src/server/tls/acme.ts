@@ -76,7 +76,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const find = (name: string): Certificate | null => {
     const found = readStored(fileOf(folder, name), name, now())
     if (found && found.directory !== directory) others.add(found.certificate)
-    return found && found.certificate
+    return found?.certificate ?? null
   }
   const issued = domains.map((name): Issued => {
     const certificate = find(name)
@@ -138,7 +138,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const { name, certificate } = one
     const nowMs = now()
     const failures = (attempts.get(name)?.failures ?? 0) + 1
-    const wantedMs = error instanceof AcmeError ? (error.retryMs ?? 0) : 0
+    const wantedMs = error instanceof AcmeError ? error.retryMs : 0
     const waitMs = Math.max(waitOf(failures), Math.min(wantedMs, DAY_MS))
     attempts.set(name, { directory, failures, lastMs: nowMs })
     nextMs.set(name, nowMs + waitMs)
@@ -229,10 +229,7 @@ function readAttempts(path: string): Map<string, Attempts> {
     return new Map(
       all.map(([name, value]) => {
         const { directory, failures, lastMs } = asObject(value) ?? {}
-        return [
-          name,
-          { directory: asText(directory), failures: Number(failures) || 0, lastMs: Number(lastMs) || 0 },
-        ]
+        return [name, { directory: asText(directory), failures: Number(failures) || 0, lastMs: Number(lastMs) || 0 }]
       }),
     )
   } catch {

@@ -4,9 +4,9 @@
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
+import { toRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import { toPublic, toPublicCode } from '../credential-scrubbing.ts'
-import { toRetryAfterMs } from '../failure.ts'
 import type { Incoming } from '../transport.ts'
 
 /** How a format reports errors: by a status, in a 200, or within a stream. */
@@ -30,7 +30,14 @@ export const readFailure = (
   body: string,
   headers: Pick<Incoming, 'header'>,
   target: Target,
-): UpstreamError => readErrorBody(errors, status, body, target, toRetryAfterMs(headers))
+): UpstreamError =>
+  readErrorBody(
+    errors,
+    status,
+    body,
+    target,
+    toRetryAfterMs((name) => headers.header(name)),
+  )
 
 /** JSON, with or without its envelope, or text; markup is a proxy's page and useless to a client. */
 function toSaid(body: string): JsonObject {
