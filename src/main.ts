@@ -15,6 +15,10 @@ if (args.includes('serve') && hasProxy(process.env) && !process.env[FETCHES.vari
   })
 }
 
+/** JavaScriptCore compiles this much later: code of a start runs once. `serve` returns to 1 once it listens. */
+const START_JIT_POLICY = 8
+Bun.unsafe.setJITPolicy(START_JIT_POLICY)
+
 /** If no one reads stderr, unwritten output is dropped after this. */
 const STDERR_MS = 1_000
 

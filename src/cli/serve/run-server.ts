@@ -88,6 +88,8 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const firstKey = options.wantsFirstKey ? await makeFirstKey(server, now(), log) : null
   const { baseUrl } = server
   const catalog = served.label
+  // `main.ts` raised it for the start.
+  Bun.unsafe.setJITPolicy(1)
   log.info('server_started', 'server started', { version: version(), url: baseUrl, data: dataFolder, catalog })
   if (io.json) printJson(io, { base_url: baseUrl, data: dataFolder, key: firstKey })
   else {
