@@ -35,8 +35,10 @@ export function toLowLimit({ limit, max_in_flight: taken, wanted_in_flight: want
   return `The file descriptor limit is ${limit}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
 }
 
-/** Short enough to handle a shortage before it fails a request. */
-const LOOK_MS = 50
+/** Between looks: less than the time that clients need to open all files that are left. */
+const MIN_LOOK_MS = 50
+const MAX_LOOK_MS = 1_000
+const MAX_OPENED_PER_MS = 20
 const LOG_MS = 60_000
 
 interface FileWatchDeps {
@@ -56,7 +58,9 @@ export function watchFiles({ limit, app, log }: FileWatchDeps): () => void {
 
   const look = async () => {
     const file = nextFreeFile()
-    if (isLoading || (file !== null && file < enough)) return
+    const left = enough - (file ?? limit)
+    timer = setTimeout(look, Math.min(MAX_LOOK_MS, Math.max(MIN_LOOK_MS, left / MAX_OPENED_PER_MS)))
+    if (isLoading || left > 0) return
     noteShortage()
     app.server?.closeIdleConnections()
     isLoading = true
@@ -69,8 +73,8 @@ export function watchFiles({ limit, app, log }: FileWatchDeps): () => void {
     const message = `file descriptors are running out; closing idle connections. ${RAISE}, or find out who opens so many`
     log.warn('file_descriptors_low', message, { limit })
   }
-  const timer = setInterval(look, LOOK_MS)
-  return () => clearInterval(timer)
+  let timer = setTimeout(look, MIN_LOOK_MS)
+  return () => clearTimeout(timer)
 }
 
 /**

@@ -187,7 +187,8 @@ const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 
 
 const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwnChanges(sqlite) + 1)
 
-const POLL_MS = 25
+/** Of other processes' changes only: the admin API has its own applied at once. */
+const POLL_MS = 250
 
 export function createWatch(
   writer: Database,
