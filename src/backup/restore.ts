@@ -77,10 +77,9 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const examined = await examineCopy(copy, { onHour })
     if (examined.findings.length > 0 && !force) throw toFindings(file, examined)
     const kept = before && !reinstateRevoked ? copy.keepRevocations(before, nowMs) : null
-    const { config, identity } = copy.store
     // Cookies of sessions that ended since must not work again.
-    await identity.forgetSessions({ createdMs: Number.MAX_SAFE_INTEGER, seenMs: 0 })
-    await note(config, options, before?.held ?? null, examined, kept)
+    copy.forgetSessions()
+    await note(copy.store.config, options, before?.held ?? null, examined, kept)
     copy[Symbol.dispose]()
     syncPath(path)
     openMark(folder, examined.requests).close()

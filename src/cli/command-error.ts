@@ -154,7 +154,10 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   report_too_long: ' Narrow it with --since and --until, or to one key or model.',
   schema_outdated:
     ' Start this version of the server once (tollgate serve): it migrates the database and keeps a copy in backups/.',
-  schema_newer: ' Use that version, or restore a backup from before it.',
+  schema_newer: ({ version }) =>
+    ` Use that version. To go back to this one, run \`tollgate rollback\` with ${version ?? 'the newer one'}, or restore an older backup.`,
+  no_copy: ({ isMigrated }) =>
+    isMigrated ? ' Restore a backup of the older version, with that version: tollgate restore FILE' : '',
   migration_failed: ' Please report it.',
   already_served: ' Stop it first, or pass another data folder with --data.',
   no_room: ' Free up space there, or move the data folder to a larger disk.',
@@ -168,6 +171,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   revoked_unknown:
     ' To restore the keys active at the backup, pass --reinstate-revoked. Then review them: tollgate keys list',
   restore_unfinished: ' To finish it, start the server or run restore again.',
+  rollback_unfinished: ' To finish it, run `tollgate rollback` again.',
   port_in_use: ' Choose another port with --port.',
   port_forbidden: ' Choose a port above 1023 with --port.',
   no_such_address: ' Choose another address with --host.',

@@ -97,7 +97,10 @@ export type ServiceFailure =
   | { kind: 'database_unwritable'; path: string }
   | { kind: 'report_too_long' }
   | { kind: 'schema_outdated' }
-  | { kind: 'schema_newer'; migrations: readonly string[] }
+  /** `version` of the Tollgate that served it last; null if unknown. */
+  | { kind: 'schema_newer'; migrations: readonly string[]; version: string | null }
+  /** For a rollback. `isMigrated`: by this version, so there should be one from before. */
+  | { kind: 'no_copy'; isMigrated: boolean }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
@@ -106,7 +109,7 @@ export type ServiceFailure =
   | { kind: 'backup_not_found'; name: string }
   | { kind: 'backup_findings'; path: string }
   | { kind: 'revoked_unknown'; dataFolder: string }
-  | { kind: 'restore_unfinished'; dataFolder: string }
+  | { kind: 'restore_unfinished' | 'rollback_unfinished'; dataFolder: string }
   | { kind: 'port_in_use' | 'port_forbidden' | 'no_such_address' | 'not_listening'; host: string; port: number }
 
 /** `message` says what happened; presenters add what to do. */

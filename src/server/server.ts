@@ -87,7 +87,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const metrics = createMetrics()
   opened.defer(() => metrics.stop())
   const { onTimed } = metrics
-  const storage = await openStorage({ dataFolder, instance, startedMs, now, monotonicMs, log, onTimed }, opened)
+  const storage = await openStorage(
+    { version, dataFolder, instance, startedMs, now, monotonicMs, log, onTimed },
+    opened,
+  )
   const { store, identity, alerts } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)

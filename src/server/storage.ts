@@ -21,6 +21,7 @@ import { watchDisk } from './disk.ts'
 type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
 
 interface StorageOptions {
+  version: string
   dataFolder: string
   instance: string
   startedMs: number
@@ -34,14 +35,14 @@ interface StorageOptions {
 
 /** Throws if the folder is in use, or its database can't be used. `cleanup` closes what was opened. */
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
-  const { dataFolder, instance, startedMs, now, monotonicMs, log, onTimed = () => {} } = options
+  const { version, dataFolder, instance, startedMs, now, monotonicMs, log, onTimed = () => {} } = options
   prepareDataFolder(dataFolder)
   cleanup.defer(takeLock(dataFolder))
   settleRestore(dataFolder, log)
   removeParts(join(dataFolder, BACKUPS))
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const store = await storeOf(dataFolder).serve({ startedMs, now, log })
+  const store = await storeOf(dataFolder).serve({ version, startedMs, now, log })
   cleanup.defer(() => store.close())
   const { alerts, config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }

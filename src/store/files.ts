@@ -52,7 +52,7 @@ export const BACKUPS = 'backups'
 export const toStamp = (ms: number) => new Date(ms).toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
 
 /** For the journal. */
-const SPARED_BYTES = 64 * 1024 * 1024
+export const SPARED_BYTES = 64 * 1024 * 1024
 
 /** null if there is enough space. */
 export function findLack({ pages, freePages, pageBytes }: Space, folder: string, dataFolder: string): string | null {

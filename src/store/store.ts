@@ -3,6 +3,7 @@ import type { Log } from '../log.ts'
 import type { AlertStore } from './alert-store.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
+import type { ClosedCall, ClosedRow } from './ledger-rows.ts'
 import type {
   Leases,
   LedgerAudit,
@@ -26,10 +27,22 @@ export interface StorePlace {
   openCopy(file: string, options?: { readonly?: boolean }): Promise<StoreCopy>
   /** Of any version. Waits up to `busyMs` for a writer. */
   readRevocations(busyMs: number): Promise<Revocations>
+  /** Newest first. */
+  migrationCopies(): MigrationCopy[]
   /** By its first bytes; null if it can be a backup. Throws the system's error. */
   explainFile(file: string): string | null
   /** A ServiceError if the file is to blame; otherwise the error itself. */
   explain(error: unknown): unknown
+}
+
+/** Of the database from just before a migration. */
+export interface MigrationCopy {
+  path: string
+  madeMs: number
+  /** Of the Tollgate that served it last; null if unknown. */
+  version: string | null
+  /** Those that it has; empty if it can't be read. */
+  migrations: string[]
 }
 
 /** In a plain copy of the folder, the log has the newest changes. */
@@ -74,6 +87,8 @@ export interface Store {
 }
 
 export interface ServeOptions {
+  /** Recorded in the database. */
+  version: string
   startedMs: number
   /** Wall clock, ms. */
   now(): number
@@ -110,12 +125,24 @@ export interface StoreCopy extends Disposable {
   readonly writer: LedgerWriter
   /** Throws `schema_newer`; false if it is not a Tollgate store. */
   update(nowMs: number): boolean
-  /** Migrations that it lacks. Throws `schema_newer`. */
+  /** Its migrations, and those that it lacks, in order. */
+  applied(): string[]
+  /** Throws `schema_newer`. */
   missing(): string[]
   /** Of any version. */
   content(): CopyContent
-  /** Applies the other store's revocations. */
+  /** Applies the other store's revocations, also to a store of an older version. */
   keepRevocations(other: Revocations, nowMs: number): KeptRevocations
+  /** Of any version. */
+  forgetSessions(): void
+  /** Closed requests that an earlier copy of this store, of any version, lacks or has open, with their calls. Some at a time. */
+  closedSince(copy: string): Iterable<ClosedRequest[]>
+}
+
+export interface ClosedRequest {
+  row: ClosedRow
+  /** Empty for a request with one call. */
+  calls: ClosedCall[]
 }
 
 /** Lists that an upgrade must keep, by what they hold, sorted. */

@@ -5,7 +5,11 @@ import { ServiceError, type ServiceFailure } from '../../src/domain/service-erro
 
 const scenarios: [ServiceFailure, 1 | 2, RegExp][] = [
   [{ kind: 'schema_outdated' }, 1, /^It failed\. Start this version of the server once \(tollgate serve\)/],
-  [{ kind: 'schema_newer', migrations: ['9'] }, 1, /^It failed\. Use that version, or restore a backup/],
+  [
+    { kind: 'schema_newer', migrations: ['9'], version: '1.2.3' },
+    1,
+    /^It failed\. Use that version\. To go back to this one, run `tollgate rollback` with 1\.2\.3, or restore/,
+  ],
   [
     { kind: 'already_served', dataFolder: '/d' },
     1,

@@ -19,7 +19,15 @@ export const toFastMs = (sinceMs: number) => BASE_MS + Math.floor((Date.now() - 
 async function serve([dataFolder = '', since = '', opened = '', settled = '']: string[]): Promise<void> {
   const now = () => toFastMs(Number(since))
   const instance = mintId(now())
-  const options = { dataFolder, instance, startedMs: now(), now, monotonicMs: now, log: createLog({ now }) }
+  const options = {
+    version: '1.2.3',
+    dataFolder,
+    instance,
+    startedMs: now(),
+    now,
+    monotonicMs: now,
+    log: createLog({ now }),
+  }
   const storage = await openStorage(options, new AsyncDisposableStack())
   const { ledger, retention } = storage.openLedger({
     durability: 'process',

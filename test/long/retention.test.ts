@@ -56,7 +56,7 @@ test(
       const clock = { now: () => nowMs, monotonicMs: () => nowMs }
       const cleanup = new AsyncDisposableStack()
       await openStorage(
-        { dataFolder: data, instance: 'after', startedMs: nowMs, log: createTestLog(), ...clock },
+        { version: '1.2.3', dataFolder: data, instance: 'after', startedMs: nowMs, log: createTestLog(), ...clock },
         cleanup,
       )
       await cleanup.disposeAsync()

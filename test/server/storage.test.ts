@@ -17,7 +17,7 @@ test('changes of the configuration without a request leave a WAL of a bounded si
   const log = createTestLog()
   const clocks = { now: () => HOUR, monotonicMs: () => 0 }
   const { store, openLedger } = await openStorage(
-    { dataFolder, instance: 'here', startedMs: HOUR, ...clocks, log },
+    { version: '1.2.3', dataFolder, instance: 'here', startedMs: HOUR, ...clocks, log },
     cleanup,
   )
   const kept = { keepMs: Number.POSITIVE_INFINITY, auditMs: Number.POSITIVE_INFINITY }

@@ -1,10 +1,9 @@
 /**
- * Runs the generated migrations, each in its own transaction, after a copy to `backups/`. Foreign keys are off before each transaction (inside it the pragma
- * has no effect, and a rebuilt table would delete its children), and checked before commit.
+ * Runs the generated migrations in one transaction, after a copy to `backups/`. Foreign keys are off before the transaction (inside it the pragma has no effect,
+ * and a rebuilt table would delete its children), and checked after each migration.
  */
 import type { Database } from 'bun:sqlite'
-import { mkdirSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import initial from '../../../drizzle/0000_initial.sql' with { type: 'text' }
 import routeFacts from '../../../drizzle/0001_route_facts.sql' with { type: 'text' }
 import endpointsAndTeams from '../../../drizzle/0002_endpoints_and_teams.sql' with { type: 'text' }
@@ -39,10 +38,7 @@ import publicNames from '../../../drizzle/0030_public_names.sql' with { type: 't
 import refusals from '../../../drizzle/0031_refusals.sql' with { type: 'text' }
 import alerts from '../../../drizzle/0032_alerts.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
-import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
-import { isDiskFull } from '../refusal.ts'
-import { readHeader } from './files.ts'
-import { readSpace } from './prune.ts'
+import { dropOtherCopies, keepCopy, readApplied, readVersion } from './migration-copies.ts'
 
 export interface Migration {
   name: string
@@ -94,13 +90,7 @@ export interface SchemaState {
 }
 
 export function readSchemaState(sqlite: Database, known: readonly Migration[] = MIGRATIONS): SchemaState {
-  const hasTable = sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get()
-  const applied = hasTable
-    ? sqlite
-        .query<{ name: string }, []>('SELECT name FROM migrations ORDER BY name')
-        .all()
-        .map((row) => row.name)
-    : []
+  const applied = readApplied(sqlite)
   const names = new Set(known.map((migration) => migration.name))
   return {
     applied,
@@ -117,17 +107,28 @@ export function migrate(
   known: readonly Migration[] = MIGRATIONS,
 ): void {
   const state = readSchemaState(sqlite, known)
-  if (state.unknown.length > 0) throw newerSchema(state.unknown)
+  if (state.unknown.length > 0) throw newerSchema(sqlite, state.unknown)
   if (state.missing.length === 0) return
-  if (state.applied.length === 0) requireEmpty(sqlite)
-  else if (dataFolder !== null) keepCopy(sqlite, dataFolder, nowMs)
-  for (const migration of state.missing) apply(sqlite, migration, nowMs)
+  const isNew = state.applied.length === 0
+  if (isNew) requireEmpty(sqlite)
+  const copy = isNew || dataFolder === null ? null : keepCopy(sqlite, dataFolder, nowMs)
+  sqlite.run('PRAGMA foreign_keys = OFF')
+  try {
+    sqlite
+      .transaction(() => {
+        for (const migration of state.missing) apply(sqlite, migration, nowMs)
+      })
+      .immediate()
+  } finally {
+    sqlite.run('PRAGMA foreign_keys = ON')
+  }
+  if (copy !== null) dropOtherCopies(copy)
 }
 
 /** Only `serve` migrates. Returns the number of migrations. */
 export function requireCurrentSchema(sqlite: Database): number {
   const state = readSchemaState(sqlite)
-  if (state.unknown.length > 0) throw newerSchema(state.unknown)
+  if (state.unknown.length > 0) throw newerSchema(sqlite, state.unknown)
   if (state.missing.length === 0) return state.applied.length
   if (state.applied.length === 0) {
     requireEmpty(sqlite)
@@ -148,66 +149,21 @@ function requireEmpty(sqlite: Database): void {
   throw new ServiceError({ kind: 'database_unusable', path }, `${path} is not a Tollgate database.`)
 }
 
-export const newerSchema = (migrations: string[]) =>
-  new ServiceError(
-    { kind: 'schema_newer', migrations },
-    `This database was used by a newer Tollgate (unknown migrations: ${migrations.join(', ')}).`,
+export function newerSchema(sqlite: Database, migrations: string[]): ServiceError {
+  const version = readVersion(sqlite)
+  return new ServiceError(
+    { kind: 'schema_newer', migrations, version },
+    `This database was used by ${version === null ? 'a newer Tollgate' : `Tollgate ${version}, which is newer`} (unknown migrations: ${migrations.join(', ')}).`,
   )
-
-const COPY = /^before-migration-.*\.sqlite$/
-const MAX_COPIES = 3
-
-/** Throws a ServiceError if space is missing; then nothing has changed. */
-function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): void {
-  const folder = join(dataFolder, BACKUPS)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  removeParts(folder)
-  // Older versions used the final name; SQLite writes the header last.
-  for (const copy of copiesIn(folder).filter((copy) => readHeader(copy) === null))
-    for (const path of [copy, `${copy}-journal`]) rmSync(path, { force: true })
-  const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
-  const lack = findLack(readSpace(sqlite), folder, dataFolder)
-  if (lack !== null) throw noRoom(folder, lack)
-  const part = beginPart(file)
-  try {
-    sqlite.query('VACUUM INTO ?').run(part)
-    finishPart(part, file, true)
-  } catch (error) {
-    throw isDiskFull(error) ? noRoom(folder, 'the disk is full') : error
-  } finally {
-    rmSync(part, { force: true })
-  }
-  for (const copy of copiesIn(folder).slice(0, -MAX_COPIES)) rmSync(copy, { force: true })
 }
 
-const noRoom = (folder: string, why: string) =>
-  new ServiceError(
-    { kind: 'no_room', folder },
-    `Can't back up the database before migrating it: ${why}. Nothing was changed.`,
-  )
-
-/** Oldest first. */
-const copiesIn = (folder: string): string[] =>
-  filesIn(folder)
-    .filter((name) => COPY.test(name))
-    .map((name) => join(folder, name))
-
 function apply(sqlite: Database, migration: Migration, nowMs: number): void {
-  sqlite.run('PRAGMA foreign_keys = OFF')
-  try {
-    sqlite
-      .transaction(() => {
-        for (const statement of migration.sql.split('--> statement-breakpoint')) sqlite.run(statement)
-        const [broken] = sqlite.query<{ table: string }, []>('PRAGMA foreign_key_check').all()
-        if (broken)
-          throw new ServiceError(
-            { kind: 'migration_failed', migration: migration.name, table: broken.table },
-            `Migration ${migration.name} would break references of table ${broken.table}. Nothing was changed.`,
-          )
-        sqlite.query('INSERT INTO migrations (name, applied_ms) VALUES (?, ?)').run(migration.name, nowMs)
-      })
-      .immediate()
-  } finally {
-    sqlite.run('PRAGMA foreign_keys = ON')
-  }
+  for (const statement of migration.sql.split('--> statement-breakpoint')) sqlite.run(statement)
+  const [broken] = sqlite.query<{ table: string }, []>('PRAGMA foreign_key_check').all()
+  if (broken)
+    throw new ServiceError(
+      { kind: 'migration_failed', migration: migration.name, table: broken.table },
+      `Migration ${migration.name} would break references of table ${broken.table}. Nothing was changed.`,
+    )
+  sqlite.query('INSERT INTO migrations (name, applied_ms) VALUES (?, ?)').run(migration.name, nowMs)
 }

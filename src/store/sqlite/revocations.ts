@@ -88,10 +88,16 @@ const PASSKEY = [
   'used_ms',
 ]
 
+const has = (sqlite: Database, table: string): boolean =>
+  sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(table) !== null
+
+export function forgetSessions(copy: Database): void {
+  if (has(copy, 'admin_sessions')) copy.run('DELETE FROM admin_sessions')
+}
+
 function readPeople(sqlite: Database): KnownPeople {
-  const isThere = sqlite.query<object, [string]>("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?")
   const all = <Row>(table: string, columns: readonly string[]) =>
-    isThere.get(table) === null ? [] : sqlite.query<Row, []>(`SELECT ${columns.join(', ')} FROM ${table}`).all()
+    has(sqlite, table) ? sqlite.query<Row, []>(`SELECT ${columns.join(', ')} FROM ${table}`).all() : []
   const tokens = all<{ id: string; revoked_ms: number | null }>('admin_tokens', ['id', 'revoked_ms'])
   return {
     admins: all<KnownAdmin>('admins', ['id', 'password_hash', 'code_hash', 'code_expires_ms', 'disabled_ms']),
@@ -102,6 +108,8 @@ function readPeople(sqlite: Database): KnownPeople {
 
 function keepPeopleOut(copy: Database, known: KnownPeople): KeptRevocations['people'] {
   const kept: KeptRevocations['people'] = { disabled: [], tokens: [] }
+  if (!has(copy, 'admins')) return kept
+  const hasPasskeys = has(copy, 'admin_passkeys')
   const admin = copy.query<{ name: string; disabled_ms: number | null }, [string]>(
     'SELECT name, disabled_ms FROM admins WHERE id = ?',
   )
@@ -112,13 +120,9 @@ function keepPeopleOut(copy: Database, known: KnownPeople): KeptRevocations['peo
     copy
       .query('UPDATE admins SET password_hash = ?, code_hash = ?, code_expires_ms = ?, disabled_ms = ? WHERE id = ?')
       .run(proofs.password_hash, proofs.code_hash, proofs.code_expires_ms, found.disabled_ms ?? disabledMs, id)
-    copy.query('DELETE FROM admin_passkeys WHERE admin_id = ?').run(id)
+    if (hasPasskeys) copy.query('DELETE FROM admin_passkeys WHERE admin_id = ?').run(id)
   }
-  const add = copy.query(
-    `INSERT INTO admin_passkeys (${PASSKEY.join(', ')}) VALUES (${PASSKEY.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
-  )
-  for (const passkey of known.passkeys)
-    if (admin.get(String(passkey.admin_id)) !== null) add.run(...PASSKEY.map((column) => passkey[column] ?? null))
+  if (hasPasskeys) addPasskeys(copy, known)
   const tokens = copy.query<{ id: string; name: string }, []>(
     'SELECT id, name FROM admin_tokens WHERE revoked_ms IS NULL ORDER BY id',
   )
@@ -129,4 +133,13 @@ function keepPeopleOut(copy: Database, known: KnownPeople): KeptRevocations['peo
     kept.tokens.push(name)
   }
   return kept
+}
+
+function addPasskeys(copy: Database, { passkeys }: KnownPeople): void {
+  const admin = copy.query('SELECT 1 FROM admins WHERE id = ?')
+  const add = copy.query(
+    `INSERT INTO admin_passkeys (${PASSKEY.join(', ')}) VALUES (${PASSKEY.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
+  )
+  for (const passkey of passkeys)
+    if (admin.get(String(passkey.admin_id)) !== null) add.run(...PASSKEY.map((column) => passkey[column] ?? null))
 }

@@ -8,11 +8,16 @@ import { createIdentityStore } from './identity-store.ts'
 import { createLeases, createLedgerWriter } from './ledger-apply.ts'
 import { createLedgerReader } from './ledger-reader.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
+import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
 import { createRefusalWriter } from './refusals.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
 
-export function openServed(path: string, dataFolder: string, { startedMs, now, log }: ServeOptions): ServedStore {
+export function openServed(
+  path: string,
+  dataFolder: string,
+  { version, startedMs, now, log }: ServeOptions,
+): ServedStore {
   using opening = new DisposableStack()
   const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
   opening.defer(() => writer.close())
@@ -22,6 +27,7 @@ export function openServed(path: string, dataFolder: string, { startedMs, now, l
       migrations: missing.length,
     })
   migrate(writer, dataFolder, startedMs)
+  writeVersion(writer, version)
   const upkeep = createLedgerUpkeep(path, writer, now)
   opening.defer(upkeep.close)
   let checkpointer: Checkpointer | null = null

@@ -13,6 +13,7 @@ import { createIdentityStore } from './identity-store.ts'
 import { createLedgerAudit } from './ledger-audit.ts'
 import { createLedgerReader } from './ledger-reader.ts'
 import { requireCurrentSchema } from './migrate.ts'
+import { listCopies } from './migration-copies.ts'
 import { openForCommand, openForLook, openUntouched } from './open.ts'
 import { readSpace } from './prune.ts'
 import { createRefusalReader } from './refusals.ts'
@@ -28,6 +29,7 @@ export function sqliteAt(dataFolder: string): StorePlace {
     serve: async (options) => (await import('./served.ts')).openServed(path, dataFolder, options),
     openCopy: async (file, options) => (await import('./copy.ts')).openCopy(file, options),
     readRevocations: async (busyMs) => (await import('./revocations.ts')).readRevocations(path, busyMs),
+    migrationCopies: () => listCopies(dataFolder),
     explainFile: (file) => (readHeader(file) === null ? 'is not a database' : null),
     explain: (error) => toDatabaseTrouble(path, error),
   }

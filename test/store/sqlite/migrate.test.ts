@@ -425,7 +425,7 @@ describe('an existing database', () => {
     copy.close()
   })
 
-  test('has the copies of the last three changes, and nothing that a killed one has left', () => {
+  test('has one copy of the last change, and nothing that failed and killed ones have left', () => {
     const { pid } = Bun.spawnSync(['true'])
     const copies = join(folder.path, 'backups')
     mkdirSync(copies)
@@ -436,10 +436,16 @@ describe('an existing database', () => {
     writeFileSync(join(copies, 'mine.sqlite'), 'whatever')
     for (let hour = 0; hour < 4; hour++)
       expect(() => migrate(database, folder.path, NOW + hour * HOUR_MS, next('DROP TABLE no_such'))).toThrow()
-    expect(backups().sort()).toEqual([
-      ...['13', '14', '15'].map((hour) => `before-migration-2026-11-21T${hour}-00-00-000Z.sqlite`),
-      'mine.sqlite',
-    ])
+    const toName = (hour: number) => `before-migration-2026-11-21T${hour}-00-00-000Z.sqlite`
+    expect(backups().sort()).toEqual([toName(15), 'mine.sqlite'])
+    const first = next('CREATE TABLE next (a)')
+    const second = (sql: string) => [...first, { name: '9999_second', sql }]
+    migrate(database, folder.path, NOW + 3 * HOUR_MS, first)
+    expect(() => migrate(database, folder.path, NOW + 4 * HOUR_MS, second('DROP TABLE no_such'))).toThrow()
+    // That of the last change stays until the next one has succeeded.
+    expect(backups().sort()).toEqual([toName(15), toName(16), 'mine.sqlite'])
+    migrate(database, folder.path, NOW + 4 * HOUR_MS, second('DROP TABLE next'))
+    expect(backups().sort()).toEqual([toName(16), 'mine.sqlite'])
   })
 
   test.skipIf(whyNoSmallDisk() !== null)(
