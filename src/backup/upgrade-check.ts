@@ -25,6 +25,7 @@ export interface ContentChange {
 
 export interface UpgradeCheck {
   migrations: string[]
+  /** Of a copy, such as the one that a migration keeps. */
   bytes: number
   migrationMs: number
   changes: ContentChange[]

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import { type ContentChange, checkUpgrade, type UpgradeCheck } from '../backup/upgrade-check.ts'
 import { count, toSizeText } from '../domain/text.ts'
+import { SPARED_BYTES } from '../store/files.ts'
 import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
 import { type Context, printJson, toExamples, toPrintable } from './io.ts'
@@ -37,6 +38,10 @@ async function check(io: Context): Promise<void> {
 
 const toDocument = ({ isSafe, migrations, bytes, migrationMs, changes, findings }: UpgradeCheck) => ({
   ...{ ok: isSafe, migrations, bytes, migration_ms: migrationMs, changes },
+  ...{
+    kept_copy_bytes: migrations.length > 0 ? bytes : 0,
+    needed_bytes: migrations.length > 0 ? bytes + SPARED_BYTES : 0,
+  },
   findings: findings.map((finding) => ({ ...finding, message: toSentence(finding) })),
 })
 
@@ -50,12 +55,16 @@ function toText({ migrations, bytes, migrationMs, changes, findings, isSafe }: U
     head,
     ...changes.map(toChangeText),
     ...findings.map(toSentence),
+    ...(migrations.length > 0 ? [toCopyNote(bytes)] : []),
     ...(isSafe
       ? ['Requests, spend, keys, teams, models, and routes stay the same, and the ledger is consistent.']
       : []),
   ]
   return lines.map((line) => `${line.split('\n').map(toPrintable).join('\n')}\n`).join('')
 }
+
+const toCopyNote = (bytes: number) =>
+  `The first start needs ${toSizeText(bytes + SPARED_BYTES)} of free space: it keeps a copy of ${toSizeText(bytes)} in backups/ until the next migration. To go back: tollgate rollback`
 
 const MAX_SHOWN = 5
 

@@ -10,6 +10,8 @@ import { HOUR, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createBench } from './run.ts'
 
+const COPY = `The first start needs N MiB of free space: it keeps a copy of N MiB in backups/ until the next migration. To go back: tollgate rollback\n`
+
 const bench = forEachTest(() => createBench(HOUR))
 const open = () => openDatabase(databasePath(bench.folder), { busyMs: 0 })
 const check = (...argv: string[]) => bench.run('upgrade', 'check', ...argv)
@@ -26,7 +28,7 @@ test('a current database needs none, and keeps its rows that are only in the log
   expect(readdirSync(join(bench.folder, 'backups'))).toEqual([])
 })
 
-test('an older database is left as it is; renamed settings are listed', async () => {
+test('an older database is left as it is; renamed settings and the copy that will be kept are listed', async () => {
   rmSync(databasePath(bench.folder))
   const names = MIGRATIONS.map(({ name }) => name).filter((name) => name >= '0030')
   const known = MIGRATIONS.filter(({ name }) => name < '0030')
@@ -35,8 +37,8 @@ test('an older database is left as it is; renamed settings are listed', async ()
   sqlite.run(`INSERT INTO settings VALUES ('keep', '30d', 0)`)
   const { code, stdout, stderr } = await check()
   expect([code, stderr]).toEqual([0, ''])
-  expect(stdout.replace(/of .* took .* m?s on/, 'took')).toBe(
-    `${names.length} migrations took a copy.\n  ${names.join('\n  ')}\nChanged settings:\n  - keep=30d\n  + retention=30d\n${SAFE}`,
+  expect(stdout.replace(/of .* took .* m?s on/, 'took').replaceAll(/[\d.]+ MiB/g, 'N MiB')).toBe(
+    `${names.length} migrations took a copy.\n  ${names.join('\n  ')}\nChanged settings:\n  - keep=30d\n  + retention=30d\n${COPY}${SAFE}`,
   )
   expect(sqlite.query('SELECT COUNT(*) AS n FROM migrations').get()).toEqual({ n: known.length })
   expect(JSON.parse((await check('--json')).stdout)).toMatchObject({
@@ -59,6 +61,10 @@ test('a database of a newer version, or none, is refused', async () => {
   using sqlite = open()
   sqlite.run(`INSERT INTO migrations VALUES ('9999_next', 0)`)
   expect((await check()).stderr).toContain('used by a newer Tollgate (unknown migrations: 9999_next). Use that version')
+  sqlite.run('PRAGMA user_version = 1002003')
+  expect((await check()).stderr).toContain(
+    'used by Tollgate 1.2.3, which is newer (unknown migrations: 9999_next). Use that version. To go back to this one, run `tollgate rollback` with 1.2.3, or restore an older backup.',
+  )
   const elsewhere = join(bench.folder, 'empty')
   expect((await check('--data', elsewhere)).code).toBe(1)
   expect(existsSync(elsewhere)).toBe(false)
