@@ -1,10 +1,12 @@
 /**
  * Replaces a data folder's database atomically: a kill at any moment leaves the old or the new one. New files are prepared in `restore.part/`; renaming it to
  * `restore/` commits. Then each old file moves to `backups/replaced-<time>/`, and each new one into its place, the database last. The next holder of
- * `serve.lock` finishes or undoes an interrupted restore. Keep it small: every start loads it.
+ * `serve.lock` finishes or undoes an interrupted restore. A rollback does the same in folders of its own, which older versions don't know: until it is finished,
+ * they find the newer database, and refuse it. Keep it small: every start loads it.
  */
 import {
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -22,18 +24,26 @@ import { giveToOwner } from '../store/data-folder.ts'
 import { BACKUPS, syncPath, toStamp } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 
-const PART = 'restore.part'
-const DECIDED = 'restore'
+/** Also the folder that decides it. */
+export type Swap = 'restore' | 'rollback'
+
+/** Other files that it may bring, in this order. */
+const BESIDE: Record<Swap, readonly string[]> = {
+  restore: ['ledger.mark', 'secret'],
+  rollback: ['journal', 'ledger.mark'],
+}
 /** File in both folders: where the old files go, relative to the data folder. */
 const TARGET = 'replaced'
-/** Other files that a restore may bring. */
-const BESIDE = ['ledger.mark', 'secret']
+/** May be in both folders: goes with the old files. */
+export const REPORT = 'rollback.json'
+
+const partOf = (dataFolder: string, swap: Swap) => join(dataFolder, `${swap}.part`)
 
 const filesOf = (dataFolder: string) => storeOf(dataFolder).files
 
 /** Creates an empty folder within the data folder, so that its files only need renaming. */
-export function beginSwap(dataFolder: string): string {
-  const folder = join(dataFolder, PART)
+export function beginSwap(dataFolder: string, of: Swap = 'restore'): string {
+  const folder = partOf(dataFolder, of)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { mode: 0o700 })
   return folder
@@ -43,7 +53,7 @@ export function beginSwap(dataFolder: string): string {
 export function findMounted(dataFolder: string): string | null {
   const { dev } = statSync(dataFolder)
   const { main, beside } = filesOf(dataFolder)
-  const names = [main, ...beside, ...JOURNALS, ...BESIDE]
+  const names = [main, ...beside, ...JOURNALS, ...BESIDE.restore]
   return (
     names.find((name) => (lstatSync(join(dataFolder, name), { throwIfNoEntry: false })?.dev ?? dev) !== dev) ?? null
   )
@@ -56,46 +66,52 @@ function toFree(name: string, pathOf = (each: string) => each): string {
   return free
 }
 
-export const cancelSwap = (dataFolder: string) => rmSync(join(dataFolder, PART), { recursive: true, force: true })
+export const cancelSwap = (dataFolder: string, of: Swap = 'restore') =>
+  rmSync(partOf(dataFolder, of), { recursive: true, force: true })
 
 /** Commits and replaces; the new files must be synced. Returns the folder of the old files, which does not exist if there were none. */
-export function swap(dataFolder: string, nowMs: number): string {
+export function swap(dataFolder: string, nowMs: number, of: Swap = 'restore'): string {
+  const part = partOf(dataFolder, of)
   const backups = join(dataFolder, BACKUPS)
   mkdirSync(backups, { recursive: true, mode: 0o700 })
   // Files cannot be renamed to another disk.
   const isSameDisk = statSync(backups).dev === statSync(dataFolder).dev
   const name = join(isSameDisk ? BACKUPS : '', `replaced-${toStamp(nowMs)}`)
   const target = toFree(name, (each) => join(dataFolder, each))
-  writeFileSync(join(dataFolder, PART, TARGET), target, { mode: 0o600 })
-  const made = readdirSync(join(dataFolder, PART)).map((name) => join(dataFolder, PART, name))
-  giveToOwner(dataFolder, [backups, join(dataFolder, PART), join(dataFolder, 'serve.lock'), ...made])
-  syncPath(join(dataFolder, PART, TARGET))
-  syncPath(join(dataFolder, PART))
-  renameSync(join(dataFolder, PART), join(dataFolder, DECIDED))
+  writeFileSync(join(part, TARGET), target, { mode: 0o600 })
+  const made = readdirSync(part, { recursive: true, encoding: 'utf8' }).map((name) => join(part, name))
+  giveToOwner(dataFolder, [backups, part, join(dataFolder, 'serve.lock'), ...made])
+  syncPath(join(part, TARGET))
+  syncPath(part)
+  renameSync(part, join(dataFolder, of))
   syncPath(dataFolder)
-  return finish(dataFolder)
+  return finish(dataFolder, of)
 }
 
 /** Each step may be done already: while a file is in `restore/`, the one in its place is the old one. */
-function finish(dataFolder: string): string {
-  const work = join(dataFolder, DECIDED)
+function finish(dataFolder: string, of: Swap): string {
+  const work = join(dataFolder, of)
   const target = join(dataFolder, readFileSync(join(work, TARGET), 'utf8'))
   mkdirSync(target, { recursive: true, mode: 0o700 })
   giveToOwner(dataFolder, [target])
   const moveOut = (name: string) => {
     if (existsSync(join(dataFolder, name))) renameSync(join(dataFolder, name), toFree(join(target, name)))
   }
-  const moveIn = (name: string) => {
+  const moveIn = (name: string, clear = moveOut) => {
     if (!existsSync(join(work, name))) return
-    moveOut(name)
+    clear(name)
     renameSync(join(work, name), join(dataFolder, name))
   }
   const { main, beside } = filesOf(dataFolder)
-  if (existsSync(join(work, main))) for (const name of [...beside, ...JOURNALS]) moveOut(name)
-  for (const name of BESIDE) moveIn(name)
+  const brought = BESIDE[of]
+  const others = JOURNALS.filter((name) => !brought.includes(name))
+  if (existsSync(join(work, main))) for (const name of [...beside, ...others]) moveOut(name)
+  for (const name of brought) moveIn(name)
+  if (existsSync(join(work, REPORT))) renameSync(join(work, REPORT), join(target, REPORT))
   // The old log must be gone, or the new database would use it.
   syncPath(dataFolder)
-  moveIn(main)
+  // Never without a database: an older version would create an empty one.
+  moveIn(main, (name) => link(join(dataFolder, name), join(target, name)) || moveOut(name))
   syncPath(target)
   syncPath(dataFolder)
   rmSync(work, { recursive: true })
@@ -103,28 +119,50 @@ function finish(dataFolder: string): string {
   return target
 }
 
+/** A second name, unless it has one. False if that can't be: not every file system has links. */
+function link(from: string, to: string): boolean {
+  if (!existsSync(from)) return false
+  try {
+    if (existsSync(to) && statSync(to).ino === statSync(from).ino) return true
+    linkSync(from, toFree(to))
+    return true
+  } catch {
+    return false
+  }
+}
+
 /**
- * Finishes or undoes an interrupted restore. The caller holds `serve.lock`.
+ * Finishes or undoes an interrupted restore, or rollback. The caller holds `serve.lock`. Throws a ServiceError if the other one is unfinished.
  *
  * @returns where the old files are, if finished.
  */
-export function settleSwap(dataFolder: string): { kind: 'none' | 'undone' } | { kind: 'finished'; replaced: string } {
-  if (isDecided(dataFolder)) return { kind: 'finished', replaced: finish(dataFolder) }
-  // Everything was done except removing the folder.
-  rmSync(join(dataFolder, DECIDED), { recursive: true, force: true })
-  if (!existsSync(join(dataFolder, PART))) return { kind: 'none' }
-  cancelSwap(dataFolder)
-  return { kind: 'undone' }
+export function settleSwap(
+  dataFolder: string,
+  of: Swap = 'restore',
+): { kind: 'none' | 'undone' } | { kind: 'finished'; replaced: string } {
+  if (isDecided(dataFolder, of)) return { kind: 'finished', replaced: finish(dataFolder, of) }
+  requireSettled(dataFolder)
+  let isUndone = false
+  for (const each of SWAPS) {
+    // Everything was done except removing the folder.
+    rmSync(join(dataFolder, each), { recursive: true, force: true })
+    isUndone ||= existsSync(partOf(dataFolder, each))
+    cancelSwap(dataFolder, each)
+  }
+  return { kind: isUndone ? 'undone' : 'none' }
 }
 
+const SWAPS: readonly Swap[] = ['restore', 'rollback']
+
 /** Until TARGET is removed, which comes last. */
-const isDecided = (dataFolder: string) => existsSync(join(dataFolder, DECIDED, TARGET))
+const isDecided = (dataFolder: string, of: Swap) => existsSync(join(dataFolder, of, TARGET))
 
 /** Throws a ServiceError if old and new files may be mixed. */
 export function requireSettled(dataFolder: string): void {
-  if (!isDecided(dataFolder)) return
+  const of = SWAPS.find((each) => isDecided(dataFolder, each))
+  if (of === undefined) return
   throw new ServiceError(
-    { kind: 'restore_unfinished', dataFolder },
-    `A restore of ${dataFolder} is in progress, or was interrupted.`,
+    { kind: `${of}_unfinished`, dataFolder },
+    `A ${of} of ${dataFolder} is in progress, or was interrupted.`,
   )
 }

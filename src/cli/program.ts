@@ -115,6 +115,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./upgrade.ts')).addUpgrade,
   },
   {
+    name: 'rollback',
+    summary: 'undo the last migration for the older version, and keep the requests since (stop the server first)',
+    load: async () => (await import('./rollback.ts')).addRollback,
+  },
+  {
     name: 'ledger',
     summary: 'verify that the ledger is consistent',
     load: async () => (await import('./audit.ts')).addLedger,

@@ -1,6 +1,6 @@
 /** A restore that is killed has done nothing, or is finished by whoever comes next: whatever it had moved by then. */
-import { beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beginSwap, requireSettled, settleSwap, swap } from '../../src/backup/replace-database.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
@@ -71,4 +71,57 @@ test('what was put away is never written over by a second one', () => {
   expect(swap(data.path, NOW)).toBe(join(data.path, `${TARGET}-2`))
   expect(readFileSync(join(data.path, `${TARGET}-2/tollgate.db`), 'utf8')).toBe('new')
   expect(existsSync(join(data.path, TARGET, 'tollgate.db'))).toBe(true)
+})
+
+describe('a rollback', () => {
+  const BROUGHT = ['journal/rollback-1.log', 'ledger.mark', 'tollgate.db']
+  const ROLLED_BACK = [
+    ...[...OLD, 'spool/s.log'].map((name) => `${TARGET}/${name} old`),
+    ...[`${TARGET}/rollback.json new`, ...BROUGHT.map((name) => `${name} new`)],
+  ].sort()
+  const aside = (name: string) => [name, `${TARGET}/${name}`] as const
+  /** In the order in which they are made; the database gets a second name first. */
+  const STEPS = [
+    ...[aside('tollgate.db-wal'), aside('tollgate.db-shm'), aside('spool')],
+    ...[aside('journal'), ['rollback/journal', 'journal'] as const],
+    ...[aside('ledger.mark'), ['rollback/ledger.mark', 'ledger.mark'] as const],
+    ['rollback/rollback.json', `${TARGET}/rollback.json`] as const,
+    ...[aside('tollgate.db'), ['rollback/tollgate.db', 'tollgate.db'] as const],
+  ]
+
+  beforeEach(() => {
+    mkdirSync(join(data.path, 'spool'))
+    writeFileSync(join(data.path, 'spool/s.log'), 'old')
+    settleSwap(data.path)
+    const folder = beginSwap(data.path, 'rollback')
+    mkdirSync(join(folder, 'journal'))
+    for (const name of [...BROUGHT, 'rollback.json']) writeFileSync(join(folder, name), 'new')
+  })
+
+  test('leaves the older files in place and the newer ones aside', () => {
+    expect(swap(data.path, NOW, 'rollback')).toBe(join(data.path, TARGET))
+    expect(contents()).toEqual(ROLLED_BACK)
+  })
+
+  test.each(STEPS.map((_, done) => done).concat(STEPS.length))(
+    'killed after %d steps, only it can be finished',
+    (done) => {
+      mkdirSync(join(data.path, TARGET), { recursive: true })
+      writeFileSync(join(data.path, 'rollback.part/replaced'), TARGET)
+      renameSync(join(data.path, 'rollback.part'), join(data.path, 'rollback'))
+      for (const [from, to] of STEPS.slice(0, done)) {
+        const take = from === 'tollgate.db' ? linkSync : renameSync
+        take(join(data.path, from), join(data.path, to))
+      }
+      for (const use of [requireSettled, settleSwap]) expect(() => use(data.path)).toThrow('A rollback of')
+      expect(settleSwap(data.path, 'rollback')).toEqual({ kind: 'finished', replaced: join(data.path, TARGET) })
+      expect(contents()).toEqual(ROLLED_BACK)
+      requireSettled(data.path)
+    },
+  )
+
+  test('killed before it was decided, it has changed nothing', () => {
+    expect(settleSwap(data.path)).toEqual({ kind: 'undone' })
+    expect(contents()).toEqual([...OLD, 'spool/s.log'].sort().map((name) => `${name} old`))
+  })
 })

@@ -61,7 +61,7 @@ function whyClosed(folder: string, right: number): string | null {
 /** Permissions of group and others. */
 const FOREIGN = 0o077
 const OURS =
-  /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|logs|run|models\.d|engines)$/
+  /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|rollback|logs|run|models\.d|engines)$/
 
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   const { main, beside } = storeOf(dataFolder).files

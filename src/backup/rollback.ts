@@ -1,0 +1,284 @@
+/**
+ * Puts the copy from before the last migration back, for the older version. Requests since then go with it as journal segments, which that version applies at
+ * its first start: it knows the records, and ignores fields that it doesn't. Before anything is replaced, this is tried on another copy.
+ */
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { messageOf } from '../domain/error.ts'
+import { parseJson } from '../domain/json.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { readRejected } from '../ledger/audit.ts'
+import { Lines, toHead } from '../ledger/journal-file.ts'
+import { openMark } from '../ledger/mark.ts'
+import { recover } from '../ledger/recover.ts'
+import type { Log } from '../log.ts'
+import type { AuditRow } from '../store/config-store.ts'
+import { requireReadable, takeLock } from '../store/data-folder.ts'
+import { freeBytesOf, noRoom, SPARED_BYTES, syncPath } from '../store/files.ts'
+import { storeOf } from '../store/open.ts'
+import { isDiskFull } from '../store/refusal.ts'
+import type { CopyContent, KeptRevocations, MigrationCopy, StoreCopy, StorePlace } from '../store/store.ts'
+import { completeCopy } from './create.ts'
+import { beginSwap, cancelSwap, findMounted, REPORT, settleSwap, swap } from './replace-database.ts'
+
+export interface RollbackOptions {
+  dataFolder: string
+  /** Recorded in the newer database. */
+  version: string
+  /** Replaces nothing. */
+  dryRun?: boolean
+  nowMs: number
+  onStage?(stage: RollbackStage, bytes: number): void
+}
+
+/** In this order. */
+export type RollbackStage = 'copying' | 'checking'
+
+/** Is also the JSON of `rollback.json`. */
+export interface Rollback {
+  copy: Omit<MigrationCopy, 'migrations'>
+  /** Migrations that the older version doesn't know. */
+  undone: string[]
+  /** Since the copy. `rejected`: IDs of those that the older tables can't hold; they stay in the journal folder. */
+  requests: { carried: number; costNanoUsd: string; rejected: string[] }
+  /** Keys whose spend differs afterwards: retention deleted requests since, or some were rejected. In nano-dollars. */
+  spend: { key: string; newer: string; restored: string }[]
+  /** Changes since the copy, which it doesn't have. `name` of the subject, if it has one. */
+  changes: (Pick<AuditRow, 'atMs' | 'actor' | 'action' | 'subject'> & { name: string | null })[]
+  kept: KeptRevocations
+  /** Where the newer database is; null for a dry run. */
+  replaced: string | null
+}
+
+/**
+ * Finishes an interrupted one first. Throws a ServiceError: `already_served`, `no_database`, `no_copy`, `schema_newer`, `no_room`, `backup_unusable`. Then the
+ * newer database is in place.
+ */
+export async function rollBack(options: RollbackOptions): Promise<Rollback> {
+  const { dataFolder, dryRun = false, nowMs } = options
+  const place = storeOf(dataFolder)
+  requireReadable(dataFolder)
+  if (!place.exists())
+    throw new ServiceError({ kind: 'no_database', dataFolder }, `No Tollgate database in ${dataFolder}.`)
+  using cleanup = new DisposableStack()
+  cleanup.defer(takeLock(dataFolder))
+  const settled = settleSwap(dataFolder, 'rollback')
+  if (settled.kind === 'finished') return readReport(settled.replaced)
+  try {
+    const found = await findCopy(place, dataFolder)
+    await applyJournal(place, options)
+    cleanup.defer(() => cancelSwap(dataFolder, 'rollback'))
+    const report = await prepare(place, found, options)
+    return { ...report, replaced: dryRun ? null : swap(dataFolder, nowMs, 'rollback') }
+  } catch (error) {
+    throw isDiskFull(error) ? noRoom(dataFolder, statSync(mainOf(place, dataFolder)).size) : place.explain(error)
+  }
+}
+
+const mainOf = (place: StorePlace, dataFolder: string) => join(dataFolder, place.files.main)
+
+function readReport(replaced: string): Rollback {
+  const report = parseJson(readFileSync(join(replaced, REPORT), 'utf8')) as Report
+  return { ...report, replaced }
+}
+
+/** `undone`: migrations of the database that the copy lacks. */
+interface Found {
+  copy: MigrationCopy
+  undone: string[]
+}
+
+/** The newest copy from before a migration of the database. */
+async function findCopy(place: StorePlace, dataFolder: string): Promise<Found> {
+  const path = mainOf(place, dataFolder)
+  using newer = await place.openCopy(path, { readonly: true })
+  const none = (isMigrated: boolean, why: string) =>
+    new ServiceError({ kind: 'no_copy', isMigrated }, `Nothing to roll back: ${why}.`)
+  if (newer.missing().length > 0) throw none(false, "this version hasn't migrated the database")
+  const applied = newer.applied()
+  for (const copy of place.migrationCopies()) {
+    const undone = applied.filter((name) => !copy.migrations.includes(name))
+    const isBefore = undone.length > 0 && copy.migrations.every((name) => applied.includes(name))
+    if (isBefore) return { copy, undone }
+  }
+  throw none(true, 'backups/ has no copy from before a migration')
+}
+
+/** As a start would, so that the newer database is complete in one file. */
+async function applyJournal(place: StorePlace, { dataFolder, version, nowMs }: RollbackOptions): Promise<void> {
+  const served = await place.serve({ version, startedMs: nowMs, now: () => nowMs, log: SILENT })
+  try {
+    const checkpoint = async () => (await served.checkpoint()) !== 'nowhere'
+    const store = { ...served.writer, checkpoint }
+    await recover({ store, leases: served.leases, dataFolder, instance: INSTANCE, nowMs, log: SILENT })
+  } finally {
+    served.close()
+  }
+}
+
+const INSTANCE = 'rollback'
+
+/** Rejected records are in a file. */
+const SILENT: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
+
+type Report = Omit<Rollback, 'replaced'>
+
+async function prepare(place: StorePlace, { copy, undone }: Found, options: RollbackOptions): Promise<Report> {
+  const { dataFolder, nowMs, onStage } = options
+  const mounted = findMounted(dataFolder)
+  if (mounted !== null)
+    throw unusable(copy.path, `can't replace ${join(dataFolder, mounted)}, which is on another disk`)
+  const path = mainOf(place, dataFolder)
+  const bytes = statSync(copy.path).size
+  // Two copies, one of which grows by the requests since.
+  const needed = 2 * bytes + 2 * Math.max(0, statSync(path).size - bytes) + SPARED_BYTES
+  if (freeBytesOf(dataFolder) < needed) throw noRoom(dataFolder, needed)
+  const folder = beginSwap(dataFolder, 'rollback')
+  const main = join(folder, place.files.main)
+  onStage?.('copying', bytes)
+  putCopy(copy.path, main)
+  const kept = await keepEnded(place, copy.path, main, nowMs)
+  using newer = await place.openCopy(path, { readonly: true })
+  const carried = writeSegments(folder, copy, newer.closedSince(copy.path))
+  for (const file of readRejected(dataFolder)) putCopy(join(dataFolder, file), join(folder, 'journal', basename(file)))
+  syncPath(join(folder, 'journal'))
+  onStage?.('checking', statSync(main).size)
+  const { requests, rejected, content } = await tryUpdate(place, main, carried.segments, nowMs)
+  openMark(folder, requests).close()
+  syncPath(join(folder, 'ledger.mark'))
+  const { path: file, madeMs, version } = copy
+  const report: Report = {
+    copy: { path: file, madeMs, version },
+    undone,
+    requests: { carried: carried.requests, costNanoUsd: String(carried.costNanoUsd), rejected },
+    spend: toDifferences(newer.content(), content),
+    changes: await readChanges(newer, copy.madeMs),
+    kept,
+  }
+  writeFileSync(join(folder, REPORT), JSON.stringify(report, null, 2), { mode: 0o600 })
+  syncPath(join(folder, REPORT))
+  return report
+}
+
+/** Where the file system can, without copying the data. */
+function putCopy(from: string, to: string): void {
+  copyFileSync(from, to, constants.COPYFILE_FICLONE)
+  chmodSync(to, 0o600)
+  syncPath(to)
+}
+
+/** What was revoked since must stay so. */
+async function keepEnded(place: StorePlace, file: string, main: string, nowMs: number): Promise<KeptRevocations> {
+  using copy = await openWhole(place, file, main)
+  const kept = copy.keepRevocations(await place.readRevocations(BUSY_MS), nowMs)
+  copy.forgetSessions()
+  copy[Symbol.dispose]()
+  syncPath(main)
+  return kept
+}
+
+const BUSY_MS = 5_000
+
+async function openWhole(place: StorePlace, file: string, main: string): Promise<StoreCopy> {
+  try {
+    const copy = await place.openCopy(main)
+    const damage = copy.store.findDamage('all')
+    if (damage === null) return copy
+    copy[Symbol.dispose]()
+    throw new Error(damage)
+  } catch (error) {
+    throw unusable(file, `is damaged: ${messageOf(error)}`)
+  }
+}
+
+const unusable = (path: string, why: string) => new ServiceError({ kind: 'backup_unusable', path }, `${path} ${why}.`)
+
+/** A start reads each as a whole. */
+const SEGMENT_BYTES = 16 * 1024 * 1024
+
+interface Carried {
+  segments: string[]
+  requests: number
+  costNanoUsd: bigint
+}
+
+function writeSegments(
+  folder: string,
+  { migrations }: MigrationCopy,
+  slices: ReturnType<StoreCopy['closedSince']>,
+): Carried {
+  const journal = join(folder, 'journal')
+  mkdirSync(journal, { mode: 0o700 })
+  const carried: Carried = { segments: [], requests: 0, costNanoUsd: 0n }
+  const lines = new Lines()
+  const flush = () => {
+    if (lines.length === 0) return
+    const path = join(journal, `${INSTANCE}-${carried.segments.length + 1}.log`)
+    writeFileSync(path, toHead(migrations.at(-1) ?? ''), { mode: 0o600, flag: 'wx' })
+    writeFileSync(path, lines.bytes, { flag: 'a' })
+    syncPath(path)
+    carried.segments.push(path)
+    lines.clear()
+  }
+  for (const slice of slices)
+    for (const { row, calls } of slice) {
+      // Whole calls: older versions may not know what newer ones leave out.
+      lines.addJson(JSON.stringify({ kind: 'settle', row, ...(calls.length > 0 ? { calls } : {}) }))
+      carried.requests++
+      carried.costNanoUsd += BigInt(row.costNanoUsd)
+      if (lines.length > SEGMENT_BYTES) flush()
+    }
+  flush()
+  return carried
+}
+
+/** What this version makes of the copy and the segments: as much as the older one will have. */
+async function tryUpdate(place: StorePlace, main: string, segments: readonly string[], nowMs: number) {
+  const scratch = `${main}.try`
+  try {
+    putCopy(main, scratch)
+    using copy = await place.openCopy(scratch)
+    copy.update(nowMs)
+    const { rejected } = await completeCopy(copy, segments)
+    return { requests: copy.store.audit.count(), rejected, content: copy.content() }
+  } finally {
+    for (const ending of ['', '-journal', '-wal', '-shm'])
+      if (existsSync(`${scratch}${ending}`)) rmSync(`${scratch}${ending}`)
+  }
+}
+
+/** Without those of the ledger and of files, which stay, and what is kept ended. */
+const STAYS =
+  /^((ledger|backups|sessions|passkeys)\.|(database\.restore|keys\.revoke|keys\.end_overlap|tokens\.revoke|admins\.(code|password|close))$)/
+
+async function readChanges({ store: { config, identity } }: StoreCopy, sinceMs: number): Promise<Rollback['changes']> {
+  const people = [...(await identity.readAdmins()), ...(await identity.readTokens())]
+  const names = new Map(people.map(({ id, name }) => [id, name]))
+  const rows = await config.readAudit({ sinceMs })
+  return rows
+    .filter(({ action }) => !STAYS.test(action))
+    .map(({ atMs, actor, action, subject, detail }) => ({
+      ...{ atMs, actor: names.get(actor) ?? actor, action, subject },
+      name: typeof detail.name === 'string' ? detail.name : null,
+    }))
+}
+
+function toDifferences(newer: CopyContent, restored: CopyContent): Rollback['spend'] {
+  const [before, after] = [newer, restored].map(
+    (content) => new Map((content.get('spend of keys') ?? []).map((line) => line.split(' ') as [string, string])),
+  ) as [Map<string, string>, Map<string, string>]
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {
+    const [is, will] = [before.get(key) ?? '0', after.get(key) ?? '0']
+    return is === will ? [] : [{ key, newer: is, restored: will }]
+  })
+}
