@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-const binary = resolve(import.meta.dir, '../dist/tollgate')
+const binary = resolve(process.argv[2] ?? join(import.meta.dir, '../dist/tollgate'))
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-smoke-'))
 const data = join(folder, 'data')
 const options = { cwd: folder, env: { PATH: process.env.PATH ?? '' }, stderr: 'pipe' } as const

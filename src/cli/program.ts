@@ -120,6 +120,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./rollback.ts')).addRollback,
   },
   {
+    name: 'update',
+    summary: 'replace this executable with a newer signed release; keeps the old one',
+    load: async () => (await import('./update/update.ts')).addUpdate,
+  },
+  {
     name: 'ledger',
     summary: 'verify that the ledger is consistent',
     load: async () => (await import('./audit.ts')).addLedger,
@@ -189,9 +194,12 @@ export async function createProgram(io: Io, isWanted: (name: string) => boolean 
     .action(async (words: string[]) => io.stdout((await import('./completions.ts')).toCompletions(program, words)))
   program
     .command('version')
-    .description('print the version')
+    .description('print the version; with --json, also the commit, newest migration, target, and version of Bun')
     .addHelpText('after', toExamples('version', 'version --json'))
-    .action(() => (context.json ? printJson(io, { version: version() }) : io.stdout(`${version()}\n`)))
+    .action(async () => {
+      if (context.json) printJson(io, (await import('./update/build.ts')).thisBuild())
+      else io.stdout(`${version()}\n`)
+    })
   return program
 }
 

@@ -76,6 +76,13 @@ const CLI_PAGES = {
     title: 'Commands for models and upstreams',
     commands: ['models', 'upstreams', 'engines', 'catalog'],
   },
+  'cli-server.md': {
+    title: 'Commands for the server, its data, and its version',
+    commands: [
+      ...['serve', 'service', 'status', 'doctor', 'backup', 'restore', 'secret', 'ledger', 'compact'],
+      ...['upgrade', 'rollback', 'update', 'version'],
+    ],
+  },
 } as const
 
 const pageOf = (command: Command) =>
@@ -132,6 +139,7 @@ const VARIABLES = [
   ['OTEL_RESOURCE_ATTRIBUTES', 'Further attributes of this server in traces'],
   ['TOLLGATE_DATA', 'Data folder, for every command (default `./tollgate_data`)'],
   ['TOLLGATE_CATALOG', 'Catalog file, like `--catalog`'],
+  ['TOLLGATE_UPDATE_URL', 'URL of `latest.json` for `tollgate update`'],
   ['TOLLGATE_KEY', 'API key for `tollgate ask`'],
   ['TOLLGATE_FIRST_KEY', '`1` is `--first-key`'],
   ['TOLLGATE_SECRET', 'Encryption key for stored credentials, in place of the file in the data folder'],
@@ -187,6 +195,7 @@ export const WRITTEN = {
   'cli.md': toCliReference,
   'cli-keys.md': () => toCliPage('cli-keys.md'),
   'cli-models.md': () => toCliPage('cli-models.md'),
+  'cli-server.md': () => toCliPage('cli-server.md'),
   'config.md': async () => toConfigReference(),
   'metrics.md': async () => toMetricsReference(),
 } as const

@@ -1,0 +1,150 @@
+/** Replaces a program by one rename in its own folder, so that it is always whole: the old one, or the new one. */
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  createReadStream,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { createGunzip } from 'node:zlib'
+import { codeOf } from '../../domain/error.ts'
+import { type ReleaseFile, read, unusable } from './release-index.ts'
+
+const MAX_PROGRAM_BYTES = 2 ** 30
+const BLOCK = 512
+
+/** The new program, unpacked next to the old one; removed unless it replaces it. */
+export interface Candidate extends Disposable {
+  path: string
+  /** Keeps the old program as `PROGRAM.previous`, and returns that path. */
+  replace(): string
+}
+
+/** @throws `update_unusable`, or the system's error. */
+export async function fetchCandidate(
+  program: string,
+  file: ReleaseFile,
+  url: URL,
+  onBytes: (done: number, of: number) => void,
+): Promise<Candidate> {
+  removeLeftovers(program)
+  const path = `${program}.update-${process.pid}`
+  const archive = `${path}.gz`
+  const remove = () => {
+    rmSync(path, { force: true })
+    rmSync(archive, { force: true })
+  }
+  try {
+    await download(archive, file, url, onBytes)
+    await unpack(archive, path)
+    rmSync(archive)
+    const { mode, uid, gid } = statSync(program)
+    if (process.getuid?.() === 0) chownSync(path, uid, gid)
+    chmodSync(path, mode & 0o7777)
+  } catch (error) {
+    remove()
+    throw error
+  }
+  return { path, replace: () => replace(program, path), [Symbol.dispose]: remove }
+}
+
+async function download(
+  path: string,
+  { name, bytes, sha256 }: ReleaseFile,
+  url: URL,
+  onBytes: (done: number, of: number) => void,
+): Promise<void> {
+  const hash = createHash('sha256')
+  let done = 0
+  await write(path, async (put) => {
+    for await (const piece of read(url, bytes)) {
+      hash.update(piece)
+      put(piece)
+      done += piece.length
+      onBytes(done, bytes)
+    }
+  })
+  const found = hash.digest('hex')
+  if (done !== bytes || found !== sha256)
+    throw unusable(`Checksum mismatch for ${name}: its SHA-256 is ${found}, expected ${sha256}.`)
+}
+
+/** The program is the archive's first entry. */
+async function unpack(archive: string, path: string): Promise<void> {
+  let head = Buffer.alloc(0)
+  let left = -1
+  await write(path, async (put) => {
+    for await (const piece of createReadStream(archive).pipe(createGunzip())) {
+      let bytes: Buffer = piece
+      if (left === -1) {
+        head = Buffer.concat([head, bytes])
+        if (head.length < BLOCK) continue
+        left = Number.parseInt(head.toString('latin1', 124, 136), 8)
+        if (!/^tollgate(\.exe)?\0/.test(head.toString('latin1', 0, 100)) || !(left <= MAX_PROGRAM_BYTES)) break
+        bytes = head.subarray(BLOCK)
+      }
+      put(bytes.subarray(0, left))
+      left -= Math.min(left, bytes.length)
+      if (left === 0) break
+    }
+  })
+  if (left !== 0) throw unusable("The release's archive doesn't begin with a program.")
+}
+
+/** Whole on the disk once it returns. */
+async function write(path: string, work: (put: (bytes: Uint8Array) => void) => Promise<void>): Promise<void> {
+  const file = openSync(path, 'wx', 0o600)
+  try {
+    await work((bytes) => {
+      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+    })
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function replace(program: string, path: string): string {
+  const previous = `${program}.previous`
+  if (process.platform === 'win32') {
+    // A running program can be renamed there, but not replaced.
+    rmSync(previous, { force: true })
+    renameSync(program, previous)
+    renameSync(path, program)
+    return previous
+  }
+  const link = `${path}.previous`
+  rmSync(link, { force: true })
+  linkSync(program, link)
+  renameSync(link, previous)
+  renameSync(path, program)
+  const folder = openSync(dirname(program), 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+  return previous
+}
+
+/** Of updates that were killed. */
+function removeLeftovers(program: string): void {
+  const start = `${basename(program)}.update-`
+  for (const name of readdirSync(dirname(program)))
+    if (name.startsWith(start) && !isRunning(Number.parseInt(name.slice(start.length), 10)))
+      rmSync(join(dirname(program), name), { force: true })
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return pid !== process.pid && process.kill(pid, 0)
+  } catch (error) {
+    return codeOf(error) === 'EPERM'
+  }
+}
