@@ -159,7 +159,8 @@ const isDecided = (dataFolder: string, of: Swap) => existsSync(join(dataFolder, 
 
 /** Throws a ServiceError if old and new files may be mixed. */
 export function requireSettled(dataFolder: string): void {
-  const of = SWAPS.find((each) => isDecided(dataFolder, each))
+  // The database is moved last.
+  const of = SWAPS.find((each) => existsSync(join(dataFolder, each, filesOf(dataFolder).main)))
   if (of === undefined) return
   throw new ServiceError(
     { kind: `${of}_unfinished`, dataFolder },

@@ -51,7 +51,7 @@ test.each(MOVES.map((_, moved) => moved).concat(MOVES.length))('killed after %d 
   writeFileSync(join(data.path, 'restore.part/replaced'), TARGET)
   renameSync(join(data.path, 'restore.part'), join(data.path, 'restore'))
   for (const [from, to] of MOVES.slice(0, moved)) renameSync(join(data.path, from), join(data.path, to))
-  expect(() => requireSettled(data.path)).toThrow('is in progress, or was interrupted')
+  if (moved < MOVES.length) expect(() => requireSettled(data.path)).toThrow('is in progress, or was interrupted')
   expect(settleSwap(data.path)).toEqual({ kind: 'finished', replaced: join(data.path, TARGET) })
   expect(contents()).toEqual(SWAPPED)
   requireSettled(data.path)
@@ -113,7 +113,8 @@ describe('a rollback', () => {
         const take = from === 'tollgate.db' ? linkSync : renameSync
         take(join(data.path, from), join(data.path, to))
       }
-      for (const use of [requireSettled, settleSwap]) expect(() => use(data.path)).toThrow('A rollback of')
+      const uses = done < STEPS.length ? [requireSettled, settleSwap] : []
+      for (const use of uses) expect(() => use(data.path)).toThrow('A rollback of')
       expect(settleSwap(data.path, 'rollback')).toEqual({ kind: 'finished', replaced: join(data.path, TARGET) })
       expect(contents()).toEqual(ROLLED_BACK)
       requireSettled(data.path)
@@ -123,5 +124,14 @@ describe('a rollback', () => {
   test('killed before it was decided, it has changed nothing', () => {
     expect(settleSwap(data.path)).toEqual({ kind: 'undone' })
     expect(contents()).toEqual([...OLD, 'spool/s.log'].sort().map((name) => `${name} old`))
+  })
+
+  test('killed when all was moved, whoever comes next removes what is left', () => {
+    swap(data.path, NOW, 'rollback')
+    mkdirSync(join(data.path, 'rollback'))
+    writeFileSync(join(data.path, 'rollback/replaced'), TARGET)
+    requireSettled(data.path)
+    expect(settleSwap(data.path)).toEqual({ kind: 'none' })
+    expect(contents()).toEqual(ROLLED_BACK)
   })
 })

@@ -63,6 +63,8 @@ export interface CrashBench {
   received: Received[]
   /** Number of each status, or code in an error frame; without lost connections. */
   refusals: Map<string, number>
+  /** Another version from now on, by its command line; the built binary at first. */
+  use(...program: string[]): void
   random(): number
   between(low: number, high: number): number
   /** Resolves to its output if it ends instead of starting. */
@@ -94,6 +96,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
   const received: Received[] = []
   const refusals = new Map<string, number>()
   let child: Bun.Subprocess | null = null
+  let program = [BINARY]
   let key = ''
   let last = 0
 
@@ -120,7 +123,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
 
   const spawn = (...argv: string[]) => {
     const log = openSync(logFile, 'a')
-    return Bun.spawn([BINARY, ...argv], {
+    return Bun.spawn([...program, ...argv], {
       stdin: 'ignore',
       stdout: log,
       stderr: log,
@@ -133,6 +136,9 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
     upstream,
     received,
     refusals,
+    use: (...other) => {
+      program = other
+    },
     random,
     between: (low, high) => low + Math.floor(random() * (high - low)),
     async start() {
@@ -176,7 +182,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
       }
     },
     async run(...argv) {
-      const ran = Bun.spawn([BINARY, ...argv, '--data', data], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+      const ran = Bun.spawn([...program, ...argv, '--data', data], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
       const [stdout, stderr, code] = await Promise.all([ran.stdout.text(), ran.stderr.text(), ran.exited])
       return { code, stdout, stderr }
     },
