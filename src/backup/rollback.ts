@@ -81,7 +81,7 @@ export async function rollBack(options: RollbackOptions): Promise<Rollback> {
     const report = await prepare(place, found, options)
     return { ...report, replaced: dryRun ? null : swap(dataFolder, nowMs, 'rollback') }
   } catch (error) {
-    throw isDiskFull(error) ? noRoom(dataFolder, statSync(mainOf(place, dataFolder)).size) : place.explain(error)
+    throw isDiskFull(error) ? full(dataFolder) : place.explain(error)
   }
 }
 
@@ -140,8 +140,7 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
     throw unusable(copy.path, `can't replace ${join(dataFolder, mounted)}, which is on another disk`)
   const path = mainOf(place, dataFolder)
   const bytes = statSync(copy.path).size
-  // Two copies, one of which grows by the requests since.
-  const needed = 2 * bytes + 2 * Math.max(0, statSync(path).size - bytes) + SPARED_BYTES
+  const needed = bytesFor(bytes, statSync(path).size)
   if (freeBytesOf(dataFolder) < needed) throw noRoom(dataFolder, needed)
   const folder = beginSwap(dataFolder, 'rollback')
   const main = join(folder, place.files.main)
@@ -169,6 +168,12 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
   syncPath(join(folder, REPORT))
   return report
 }
+
+/** Two copies, one of which grows by the requests since. As journal lines, these take two to three times as much. */
+const bytesFor = (copy: number, newer: number) => 2 * copy + 4 * Math.max(0, newer - copy) + SPARED_BYTES
+
+const full = (folder: string) =>
+  new ServiceError({ kind: 'no_room', folder }, `The disk of ${folder} is full. Nothing was rolled back.`)
 
 /** Where the file system can, without copying the data. */
 function putCopy(from: string, to: string): void {

@@ -106,6 +106,8 @@ describe('after a migration', () => {
     const store = createConfigStore(database)
     const by = { actor: 'cli', nowMs: HOUR + 1 }
     await createKey(store, { name: 'new' }, by)
+    mkdirSync(join(folder.path, 'journal'))
+    writeFileSync(join(folder.path, 'journal', 'i.rejected'), 'a record')
     await revokeKey(store, 'ann', by)
     database.close()
     const done = await run()
@@ -113,6 +115,7 @@ describe('after a migration', () => {
       { atMs: HOUR + 1, actor: 'cli', action: 'keys.create', subject: expect.any(String), name: 'new' },
     ])
     expect(done.kept.revoked).toEqual(['ann'])
+    expect(readdirSync(join(folder.path, 'journal'))).toEqual(['i.rejected'])
     const { replaced, ...report } = done
     expect(JSON.parse(readFileSync(join(replaced ?? '', 'rollback.json'), 'utf8'))).toEqual(report)
     expect(statSync(join(replaced ?? '', 'rollback.json')).mode & 0o777).toBe(0o600)
