@@ -47,6 +47,8 @@ export function createInstance({
 }: InstanceOptions) {
   const app = new Elysia({
     aot: isCompiled,
+    // Bun's router is no faster, and creating its routes takes 2 ms of a start.
+    systemRouter: false,
     serve: {
       idleTimeout: idleSeconds,
       maxRequestBodySize: maxBodyBytes,
