@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import {
   type Change,
+  foldNames,
   foldRoutes,
   foldSame,
   toCountsText,
@@ -59,6 +60,11 @@ test('three or more entries that change alike are one line, and what takes somet
   const routes = named(['models.a: route u (a)', 'models.b: route u (b)'], off)
   const folded = foldSame(foldRoutes([...routes, ...named(['models.a', 'models.b', 'models.c'], price)]))
   expect(folded.map(toRowsName)).toEqual(['route u (a) of a', 'route u (b) of b', '3 models'])
+})
+
+test('routes of a named model are not named besides, those of another are', () => {
+  const names = ['models.a', 'models.a: route u (a)', 'models.ab: route u (ab)']
+  expect(foldNames(names).map(toEntryName)).toEqual(['model a', 'route u (ab) of ab'])
 })
 
 test('how much changed', () => {

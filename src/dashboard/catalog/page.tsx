@@ -13,7 +13,7 @@ import { Empty, FactsRoom, Overlay, Problem, tell, Unread } from '../ui/notice.t
 import { type Column, Table } from '../ui/table.tsx'
 import { applyYaml, planYaml, readCatalog, revert, undo, useUndo, useVersion, useVersions } from './data.ts'
 import { Plan, type Planned, PlannedForm } from './plan.tsx'
-import { toCountsText, toVersionText } from './words.ts'
+import { foldNames, toCountsText, toVersionText } from './words.ts'
 
 export function CatalogPage() {
   const { data: versions, problem, reload } = useVersions()
@@ -248,7 +248,7 @@ function useMissing(yaml: string): readonly string[] | null {
     let isCurrent = true
     const timer = setTimeout(() => {
       planYaml(yaml, { prune: false, discard_edits: false })
-        .then(({ kept }) => isCurrent && setMissing(kept))
+        .then(({ kept }) => isCurrent && setMissing(foldNames(kept)))
         // The preview shows what is wrong with the file.
         .catch(() => {})
     }, PAUSE_MS)

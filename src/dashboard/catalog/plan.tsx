@@ -16,6 +16,7 @@ import { Overlay, tell } from '../ui/notice.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
 import {
   type Change,
+  foldNames,
   foldRoutes,
   foldSame,
   type RowChange,
@@ -51,8 +52,9 @@ interface PlanProps {
   isPreview?: boolean
 }
 
-export const Plan = ({ of: { changes: all, overridden = [], kept = [] }, isPreview = false }: PlanProps) => {
+export const Plan = ({ of: { changes: all, overridden = [], kept: others = [] }, isPreview = false }: PlanProps) => {
   const rows = foldRoutes(all)
+  const kept = foldNames(others)
   const [changes, counts] = [foldSame(rows), toCounts(rows)]
   const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toEntryName(name)}: not in the file, kept`)]
   return (
@@ -157,14 +159,22 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
     try {
       await send(form.values.value, false, plan)
     } catch (error) {
+      if (toRefusal(error).kind !== 'revision_conflict') throw error
       // The preview no longer says what would change.
-      if (!editing || toRefusal(error).kind !== 'revision_conflict') throw error
+      if (!editing) {
+        setPlan(await send(form.values.value, true, null))
+        throw new Refusal(CHANGED, 'revision_conflict')
+      }
       form.conflict.value = await editing.renew(form.values.value)
       form.set(form.conflict.value.values as Partial<Values>)
       return setPlan(null)
     }
     onDone(form.values.value)
   })
+  const back = () => {
+    doing.problem.value = null
+    setPlan(null)
+  }
   const isUnsaved = Object.entries(opened).some(([name, value]) => form.values.value[name] !== value)
   const cancel = onCancel && <Button onClick={() => leave(onCancel)}>Cancel</Button>
   if (plan === null)
@@ -185,7 +195,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         submit={removes ? `${apply}: ${toPlanText(toCounts(foldRoutes(plan.changes)))}` : apply}
         kind={removes ? 'bad' : kind}
         isUnsaved={isUnsaved}
-        otherActions={<Button onClick={() => setPlan(null)}>Back</Button>}
+        otherActions={<Button onClick={back}>Back</Button>}
       >
         {null}
       </Form>
@@ -220,6 +230,9 @@ export function PlannedDialog<Values extends Record<string, string>>({
     </Overlay>
   )
 }
+
+const CHANGED =
+  'Nothing was done: the catalog has changed since the preview. Check this new preview, then confirm again.'
 
 const toDiffers = ({ differs, changes, overridden = [], kept = [] }: Planned & { differs?: boolean }) =>
   differs ?? changes.length + overridden.length + kept.length > 0

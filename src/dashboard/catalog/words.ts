@@ -123,6 +123,10 @@ export function foldRoutes(changes: readonly Change[]): RowChange[] {
     }))
 }
 
+/** Without the routes of models that are among them. */
+export const foldNames = (names: readonly string[]): string[] =>
+  foldRoutes(names.map((name) => ({ action: 'delete', name, before: {}, after: {} }))).map(({ name }) => name)
+
 const MIN_SAME = 3
 
 /** Several entries of one kind that change alike become one. */
