@@ -2,6 +2,7 @@
 import { render } from 'preact'
 import { followLinks } from './address/address.ts'
 import { App, loadFirst } from './shell/app.tsx'
+import { keepFocus } from './shell/focus.ts'
 import { listenToKeys } from './shell/keyboard.ts'
 // Shared by many pages. As scripts of their own they would be more requests than the six a browser makes at once.
 import '../domain/dialects.ts'
@@ -34,4 +35,5 @@ if (root) {
   render(<App />, root)
   followLinks()
   listenToKeys()
+  keepFocus()
 }

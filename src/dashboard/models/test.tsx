@@ -24,7 +24,6 @@ export function TestModel({ of: model, upstream = null }: { of: Tested; upstream
   if (!model.output_modalities.includes('text'))
     return upstream === null ? <p class="hint">The test is for chat models only.</p> : null
   const run = async () => {
-    if (result === TESTING) return
     setResult(TESTING)
     const answer = await askOnce(model.slug, upstream)
     setResult(answer)

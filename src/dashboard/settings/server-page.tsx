@@ -1,5 +1,5 @@
 /** Server health and backups. */
-
+import { useEffect, useRef } from 'preact/hooks'
 import { Button, Code } from '../ui/controls.tsx'
 import { Count, Fact, State, TimeFact, When } from '../ui/figure.tsx'
 import { announce, Empty, FactsRoom, RowsRoom, tell, Unread } from '../ui/notice.tsx'
@@ -140,13 +140,18 @@ const COLUMNS: readonly Column<Backup>[] = [
 export function BackupsPage() {
   const { data, problem, reload } = useBackups()
   const isMaking = data !== null && data.making !== null
+  const wasMaking = useRef(false)
+  useEffect(() => {
+    if (wasMaking.current && !isMaking) announce(data?.failed ? `Backup failed. ${data.failed}` : 'Backup created.')
+    wasMaking.current = isMaking
+  }, [isMaking])
   const make = () =>
     makeBackup().then(
       () => announce('Creating a backup.'),
       (error: Error) => tell(error.message, 'bad'),
     )
   const button = (
-    <Button kind="main" icon="plus" onClick={make} disabled={isMaking} data-new>
+    <Button kind="main" icon="plus" onClick={make} aria-disabled={isMaking} data-new>
       {isMaking ? 'Creating…' : 'Create backup'}
     </Button>
   )
@@ -177,8 +182,8 @@ export function BackupsPage() {
           <>
             <Table caption="Backups" columns={COLUMNS} rows={data.backups} idOf={({ name }) => name} />
             <p class="list-foot">
-              Click a file to download it. It contains key hashes and user names; store it securely. To restore it, run{' '}
-              <code>tollgate restore</code>.
+              Click a file to download it. It contains key hashes and user names; store it securely. To restore it, stop
+              the server and run <code>tollgate restore FILE</code>.
             </p>
           </>
         ))}

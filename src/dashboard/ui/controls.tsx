@@ -12,8 +12,12 @@ interface Looks {
 
 type ButtonProps = Looks & Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'icon' | 'children'>
 
-export const Button = ({ kind = 'plain', icon, children, type = 'button', ...others }: ButtonProps) => (
-  <button type={type} class={`button ${kind}`} {...others}>
+/** With `aria-disabled` it keeps the focus, but does nothing. */
+export const Button = ({ kind = 'plain', icon, children, type = 'button', onClick, ...others }: ButtonProps) => (
+  <button
+    {...{ type, class: `button ${kind}`, onClick: others['aria-disabled'] === true ? undefined : onClick }}
+    {...others}
+  >
     {icon && <Icon name={icon} />}
     {children}
   </button>

@@ -115,8 +115,10 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
     const address = location.pathname + withQuery(location.search, { edit: null })
     return () => {
       isOpen.current = false
+      // The inner ones first: while they are open, what opened this one can't get the focus.
+      for (const inner of dialog?.querySelectorAll('dialog') ?? []) inner.close()
       dialog?.close()
-      if (kind === 'drawer') requestAnimationFrame(() => focusRow(address))
+      requestAnimationFrame(() => focusRow(address))
     }
   }, [])
   return (
@@ -131,10 +133,16 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
         leave()
       }}
       onClose={(event) => {
-        // Some browsers close it anyway when Escape is pressed twice.
-        if (at.current === null || event.target !== at.current || !isOpen.current) return
-        if (!onClose || hasUnsaved()) at.current.showModal()
-        leave()
+        // Some browsers close it anyway when Escape is pressed twice, and those around it too.
+        const dialog = at.current
+        if (dialog === null || event.target !== dialog || !isOpen.current || dialog.open) return
+        const inner = [...dialog.querySelectorAll('dialog')]
+        if (!onClose || inner.length > 0 || hasUnsaved()) dialog.showModal()
+        for (const one of inner.filter(({ open }) => open)) {
+          one.close()
+          one.showModal()
+        }
+        if (inner.length === 0) leave()
       }}
       onClick={(event) => {
         if (event.target === at.current) leave()
@@ -165,7 +173,7 @@ export const AskToDiscard = ({ discard, keep }: { discard(): void; keep(): void 
   </Overlay>
 )
 
-/** Of a drawer that was opened by its address, or whose row was drawn again meanwhile. */
+/** Of one that was opened by its address, or whose row was drawn again meanwhile. */
 function focusRow(address: string): void {
   if (document.activeElement !== document.body && document.activeElement !== null) return
   document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)?.focus()

@@ -48,7 +48,6 @@ export function TestButton({ ids, label }: { ids: readonly string[]; label: stri
     }
   }
   const run = async () => {
-    if (isBusy) return
     setTold(ids.map((id) => ({ id, ...ASKING })))
     await Promise.all(
       ids.map(async (id) => {

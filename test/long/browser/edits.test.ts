@@ -9,6 +9,8 @@ import {
   type Visit,
 } from '../../browser/browsing.ts'
 
+const STATES = [{ state: 'visible' }, { state: 'detached' }] as const
+
 describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
   let ann: Visit
@@ -157,6 +159,33 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await press(ann, 'Discard')
     await drawer.waitFor({ state: 'detached' })
     expect((await readKey('dev')).concurrency).not.toBe(12)
+  })
+
+  test('by keyboard alone, the focus returns to what opened a form, whatever ended it', async () => {
+    const { page } = ann
+    const { keyboard } = page
+    const at = (name: string) => page.locator(':focus').getByText(name, { exact: true }).waitFor()
+    const start = async (name: string) => {
+      await page.getByRole('button', { name, exact: true }).focus()
+      await keyboard.press('Enter')
+    }
+    await openEdit(ann)
+    await start('Cancel')
+    await at('Edit')
+    await start('Revoke')
+    const field = page.getByLabel('Type dev to confirm')
+    await field.fill('d')
+    // The third closes every dialog at once, in some browsers.
+    for (let escapes = 0; escapes < 3; escapes++) {
+      await keyboard.press('Escape')
+      await page.getByRole('dialog', { name: 'Discard your changes?' }).waitFor(STATES[escapes % 2])
+    }
+    await press(ann, 'Keep editing')
+    await field.press('Escape')
+    await start('Discard')
+    await at('Revoke')
+    await keyboard.press('Escape')
+    await at('dev')
   })
 
   test('links, shortcuts, Sign out, Back, and a reload ask before they discard a changed form', async () => {

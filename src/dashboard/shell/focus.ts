@@ -1,0 +1,42 @@
+/**
+ * Keeps the keyboard's place: when the focused element is removed, the first control of what replaced it gets the focus,
+ * or else the heading. Browsers give it to the document.
+ */
+const CONTROLS = ':is(input, select, textarea, button, summary):not([disabled])'
+
+/** Called once. */
+export function keepFocus(): void {
+  let last: Element | null = null
+  let isByPointer = false
+  document.addEventListener('focusin', ({ target }) => {
+    last = target instanceof Element ? target : null
+  })
+  // A phone would open its keyboard.
+  for (const type of ['pointerdown', 'keydown'] as const)
+    document.addEventListener(type, () => {
+      isByPointer = type === 'pointerdown'
+    })
+  new MutationObserver((records) => {
+    if (last === null || last.isConnected) return
+    last = null
+    if (isByPointer) return
+    const added = records.flatMap((record) => [...record.addedNodes])
+    // After pages, forms, and drawers have focused what they want.
+    requestAnimationFrame(() => setTimeout(() => isLost() && takeFocus(added)))
+  }).observe(document.body, { childList: true, subtree: true })
+}
+
+const isLost = () => document.activeElement === null || document.activeElement === document.body
+
+function takeFocus(added: readonly Node[]): void {
+  const room = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.querySelector('main')
+  const control = [...(room?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])].find(
+    (one) => one.checkVisibility() && added.some((node) => node.contains(one)),
+  )
+  control?.focus()
+  if (control) return
+  const heading = room?.querySelector<HTMLElement>('h1, h2')
+  // Not before, or a dialog would open with the focus there.
+  heading?.setAttribute('tabindex', '-1')
+  heading?.focus({ preventScroll: true })
+}
