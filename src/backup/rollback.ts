@@ -23,7 +23,7 @@ import { openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
 import type { Log } from '../log.ts'
 import type { AuditRow } from '../store/config-store.ts'
-import { requireReadable, takeLock } from '../store/data-folder.ts'
+import { prepareDataFolder, requireReadable, takeLock } from '../store/data-folder.ts'
 import { freeBytesOf, noRoom, SPARED_BYTES, syncPath } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
@@ -70,6 +70,7 @@ export async function rollBack(options: RollbackOptions): Promise<Rollback> {
   requireReadable(dataFolder)
   if (!place.exists())
     throw new ServiceError({ kind: 'no_database', dataFolder }, `No Tollgate database in ${dataFolder}.`)
+  prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
   cleanup.defer(takeLock(dataFolder))
   const settled = settleSwap(dataFolder, 'rollback')
@@ -146,7 +147,7 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
   const main = join(folder, place.files.main)
   onStage?.('copying', bytes)
   putCopy(copy.path, main)
-  const kept = await keepEnded(place, copy.path, main, nowMs)
+  const kept = await completeOlder(place, { copy, undone }, main, nowMs)
   using newer = await place.openCopy(path, { readonly: true })
   const carried = writeSegments(folder, copy, newer.closedSince(copy.path))
   for (const file of readRejected(dataFolder)) putCopy(join(dataFolder, file), join(folder, 'journal', basename(file)))
@@ -182,11 +183,16 @@ function putCopy(from: string, to: string): void {
   syncPath(to)
 }
 
-/** What was revoked since must stay so. */
-async function keepEnded(place: StorePlace, file: string, main: string, nowMs: number): Promise<KeptRevocations> {
-  using copy = await openWhole(place, file, main)
+/** What was revoked since must stay so, and the audit log says why the rest is as it was. */
+async function completeOlder(place: StorePlace, found: Found, main: string, nowMs: number): Promise<KeptRevocations> {
+  const { path } = found.copy
+  using copy = await openWhole(place, path, main)
   const kept = copy.keepRevocations(await place.readRevocations(BUSY_MS), nowMs)
   copy.forgetSessions()
+  const after = { undone: found.undone, kept_revoked: kept.revoked }
+  const detail = { name: basename(path), before: {}, after }
+  const change = { action: 'database.restore', subject: 'database', detail, write: {} } as const
+  await copy.store.config.changeSettings({ actor: 'cli', nowMs }, () => ({ value: null, change }))
   copy[Symbol.dispose]()
   syncPath(main)
   return kept

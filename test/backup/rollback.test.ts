@@ -84,6 +84,11 @@ test.each(MIGRATIONS.slice(0, LAST).map(({ name }, at) => [name, at] as const))(
     const restored = open()
     expect(readSchemaState(restored).applied).toEqual(MIGRATIONS.slice(0, at + 1).map(({ name }) => name))
     expect(totalOf(restored)).toEqual({ requests: 4, cost: 7_000_000_005_000 })
+    const [noted] = await createConfigStore(restored).readAudit({ action: 'database' })
+    expect(noted?.detail).toMatchObject({
+      name: expect.stringMatching(/^before-migration-/),
+      after: { kept_revoked: [] },
+    })
     restored.close()
     expect(readdirSync(join(folder.path, 'journal'))).toEqual(['rollback-1.log'])
     expect(readdirSync(done.replaced ?? '')).toContain('tollgate.db')

@@ -78,9 +78,8 @@ export function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): s
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   removeParts(folder)
   const applied = readApplied(sqlite).join()
-  // Unreadable ones: older versions used the final name, and SQLite writes the header last.
   for (const { path, migrations } of listCopies(dataFolder))
-    if (migrations.length === 0 || migrations.join() === applied) removeCopy(path)
+    if (migrations.join() === applied || isCut(path)) removeCopy(path)
   const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
   const lack = findLack(readSpace(sqlite), folder, dataFolder)
   if (lack !== null) throw noRoom(folder, lack)
@@ -93,6 +92,15 @@ export function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): s
     throw isDiskFull(error) ? noRoom(folder, 'the disk is full') : error
   } finally {
     rmSync(part, { force: true })
+  }
+}
+
+/** Older versions used the final name, and SQLite writes the header last. */
+function isCut(path: string): boolean {
+  try {
+    return readHeader(path) === null
+  } catch {
+    return false
   }
 }
 
