@@ -8,6 +8,8 @@ import { version } from '../../package.json'
 import { toTarGz } from './archive.ts'
 import { type Component, listComponents, toLicenses, toSbom } from './components.ts'
 import { isCodeSigned, readExecutable } from './headers.ts'
+import { toImage } from './image.ts'
+import { toDeb, toFormula, toInstaller } from './packages.ts'
 import { BUN_VERSION, fetchRuntime, isTarget, must, TARGETS, type Target } from './runtimes.ts'
 import { type SigningKey, toSignature, toSigningKey } from './sign.ts'
 
@@ -117,10 +119,12 @@ async function check(target: Target, path: string): Promise<string> {
 
 const toHash = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
+const programs: Partial<Record<Target, string>> = {}
 const files: Record<string, { name: string; bytes: number; sha256: string }> = {}
 for (const target of targets) {
   const path = await build(target)
   const how = await check(target, path)
+  programs[target] = path
   const name = `tollgate-${version}-${target}.tar.gz`
   const program = {
     name: path.endsWith('.exe') ? 'tollgate.exe' : 'tollgate',
@@ -131,6 +135,30 @@ for (const target of targets) {
   files[target] = { name, bytes: statSync(join(out, name)).size, sha256: toHash(join(out, name)) }
   console.log(`${target}: checked ${how}, ${(files[target].bytes / 2 ** 20).toFixed(1)} MiB, ${files[target].sha256}`)
 }
+
+// On x64, for any CPU.
+const packaged = { amd64: programs['linux-x64-baseline'], arm64: programs['linux-arm64'] } as const
+for (const architecture of ['amd64', 'arm64'] as const) {
+  const path = packaged[architecture]
+  if (path === undefined) continue
+  const program = readFileSync(path)
+  put(`tollgate_${version}_${architecture}.deb`, toDeb({ version, architecture, program, licenses, seconds }))
+}
+const program = process.platform === 'linux' ? packaged[process.arch === 'x64' ? 'amd64' : 'arm64'] : undefined
+if (program === undefined || !Bun.which('dpkg-query'))
+  console.warn('No image: that needs Debian, and its target linux-x64-baseline or linux-arm64.')
+else put(`tollgate-${version}-oci-${process.arch}.tar`, await toImage({ program, version, commit, licenses, seconds }))
+put('Dockerfile', readFileSync(join(import.meta.dir, 'Dockerfile')))
+if (flags.url === '') console.warn('No Homebrew formula and no install.sh: they need --url.')
+else {
+  const published = { version, url: flags.url, files }
+  put('tollgate.rb', toFormula(published))
+  put(
+    'install.sh',
+    toInstaller(readFileSync(join(import.meta.dir, 'install.sh'), 'utf8'), published, key?.publicKey ?? ''),
+  )
+}
+rmSync(join(out, 'build'), { recursive: true })
 
 /** The changelog's part of this version, and the commits since the last tag. */
 async function toNotes(): Promise<string> {
@@ -157,5 +185,4 @@ if (key) {
     put(`${name}.minisig`, toSignature(readFileSync(join(out, name)), `tollgate ${version} ${name}`, key))
   put('tollgate.pub', `untrusted comment: minisign public key of Tollgate releases\n${key.publicKey}\n`)
 }
-rmSync(join(out, 'build'), { recursive: true })
 console.log(`${published.length} files in ${out}${key ? `, signed by ${key.publicKey}` : ', unsigned'}`)

@@ -7,6 +7,7 @@ import Ajv from 'ajv'
 import { toAr, toTar } from '../../.ci/release/archive.ts'
 import { type Component, listComponents, listLocked, toLicenses, toSbom } from '../../.ci/release/components.ts'
 import { isCodeSigned, readExecutable } from '../../.ci/release/headers.ts'
+import { toFormula } from '../../.ci/release/packages.ts'
 import { requireIntegrity } from '../../.ci/release/runtimes.ts'
 import { toSignature, toSigningKey } from '../../.ci/release/sign.ts'
 import { type PublicKey, toPublicKey, verifySignature } from '../../src/cli/update/minisign.ts'
@@ -108,6 +109,19 @@ test('tar and ar read our archives, with modes, owners, and times', () => {
   if (Bun.which('ar') === null) return
   expect(run('ar', 'p', 'a.ar', 'odd').text).toBe('abc')
   expect(run('ar', 'p', 'a.ar', 'b').text).toBe('d')
+})
+
+test('a Homebrew formula has what the release has', () => {
+  const file = (target: string) => ({ name: `tollgate-1.2.3-${target}.tar.gz`, sha256: `hash of ${target}` })
+  const files = Object.fromEntries(['darwin-arm64', 'linux-x64-baseline'].map((target) => [target, file(target)]))
+  const formula = toFormula({ version: '1.2.3', url: 'https://example.com/1.2.3/', files })
+  expect([...formula.matchAll(/on_\w+|(?<=url ").*(?=")|(?<=sha256 ").*(?=")/g)].map(String)).toEqual([
+    ...['on_macos', 'on_arm', 'https://example.com/1.2.3/tollgate-1.2.3-darwin-arm64.tar.gz', 'hash of darwin-arm64'],
+    ...['on_linux', 'on_intel', 'https://example.com/1.2.3/tollgate-1.2.3-linux-x64-baseline.tar.gz'],
+    'hash of linux-x64-baseline',
+  ])
+  writeFileSync(join(folder, 'tollgate.rb'), formula)
+  if (Bun.which('ruby')) expect(run('ruby', '-c', 'tollgate.rb').text).toBe('Syntax OK\n')
 })
 
 test('executables are recognized by their headers', () => {
