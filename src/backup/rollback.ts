@@ -37,6 +37,8 @@ export interface RollbackOptions {
   version: string
   /** Replaces nothing. */
   dryRun?: boolean
+  /** Also past a migration of an earlier version. */
+  force?: boolean
   nowMs: number
   onStage?(stage: RollbackStage, bytes: number): void
 }
@@ -61,14 +63,15 @@ export interface Rollback {
 }
 
 /**
- * Finishes an interrupted one first. Throws a ServiceError: `already_served`, `no_database`, `no_copy`, `schema_newer`, `no_room`, `backup_unusable`. Then the
+ * Finishes an interrupted one first. Throws a ServiceError: `already_served`, `no_database`, `no_copy`, `migrated_earlier`, `schema_newer`, `no_room`, `backup_unusable`. Then the
  * newer database is in place.
  */
 export async function rollBack(options: RollbackOptions): Promise<Rollback> {
   const { dataFolder, dryRun = false, nowMs } = options
   const place = storeOf(dataFolder)
   requireReadable(dataFolder)
-  if (!place.exists())
+  // Where there are no links, an interrupted one may be without.
+  if (!place.exists() && !existsSync(join(dataFolder, 'rollback')))
     throw new ServiceError({ kind: 'no_database', dataFolder }, `No Tollgate database in ${dataFolder}.`)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
@@ -76,7 +79,7 @@ export async function rollBack(options: RollbackOptions): Promise<Rollback> {
   const settled = settleSwap(dataFolder, 'rollback')
   if (settled.kind === 'finished') return readReport(settled.replaced)
   try {
-    const found = await findCopy(place, dataFolder)
+    const found = await findCopy(place, options)
     await applyJournal(place, options)
     cleanup.defer(() => cancelSwap(dataFolder, 'rollback'))
     const report = await prepare(place, found, options)
@@ -100,7 +103,7 @@ interface Found {
 }
 
 /** The newest copy from before a migration of the database. */
-async function findCopy(place: StorePlace, dataFolder: string): Promise<Found> {
+async function findCopy(place: StorePlace, { dataFolder, version, force = false }: RollbackOptions): Promise<Found> {
   const path = mainOf(place, dataFolder)
   using newer = await place.openCopy(path, { readonly: true })
   const none = (isMigrated: boolean, why: string) =>
@@ -110,7 +113,12 @@ async function findCopy(place: StorePlace, dataFolder: string): Promise<Found> {
   for (const copy of place.migrationCopies()) {
     const undone = applied.filter((name) => !copy.migrations.includes(name))
     const isBefore = undone.length > 0 && copy.migrations.every((name) => applied.includes(name))
-    if (isBefore) return { copy, undone }
+    if (!isBefore) continue
+    if (force || (copy.madeBy ?? version) === version) return { copy, undone }
+    throw new ServiceError(
+      { kind: 'migrated_earlier', version: copy.madeBy ?? '' },
+      `Version ${copy.madeBy} migrated this database, and this one (${version}) has changed nothing.`,
+    )
   }
   throw none(true, 'backups/ has no copy from before a migration')
 }
@@ -156,9 +164,9 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
   const { requests, rejected, content } = await tryUpdate(place, main, carried.segments, nowMs)
   openMark(folder, requests).close()
   syncPath(join(folder, 'ledger.mark'))
-  const { path: file, madeMs, version } = copy
+  const { migrations: _, ...named } = copy
   const report: Report = {
-    copy: { path: file, madeMs, version },
+    copy: named,
     undone,
     requests: { carried: carried.requests, costNanoUsd: String(carried.costNanoUsd), rejected },
     spend: toDifferences(newer.content(), content),
@@ -173,8 +181,7 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
 /** Two copies, one of which grows by the requests since. As journal lines, these take two to three times as much. */
 const bytesFor = (copy: number, newer: number) => 2 * copy + 4 * Math.max(0, newer - copy) + SPARED_BYTES
 
-const full = (folder: string) =>
-  new ServiceError({ kind: 'no_room', folder }, `The disk of ${folder} is full. Nothing was rolled back.`)
+const full = (folder: string) => new ServiceError({ kind: 'no_room', folder }, `The disk of ${folder} is full.`)
 
 /** Where the file system can, without copying the data. */
 function putCopy(from: string, to: string): void {

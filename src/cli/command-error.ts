@@ -154,6 +154,8 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   report_too_long: ' Narrow it with --since and --until, or to one key or model.',
   schema_outdated:
     ' Start this version of the server once (tollgate serve): it migrates the database and keeps a copy in backups/.',
+  migrated_earlier: ({ version }) =>
+    ` To use a version since then, start it: that needs no rollback. To go back to before ${version}, pass --force.`,
   schema_newer: ({ version }) =>
     ` Use that version. To go back to this one, run \`tollgate rollback\` with ${version ?? 'the newer one'}, or restore an older backup.`,
   no_copy: ({ isMigrated }) =>

@@ -10,18 +10,24 @@ import { toRounded } from './money.ts'
 export function addRollback(command: Command, context: Context): void {
   command
     .option('--dry-run', 'show what would be carried over and what would be lost')
+    .option('--force', 'even if an earlier version migrated the database, to go back to before that one')
     .addHelpText('after', toExamples('rollback --dry-run', 'rollback --data /var/lib/tollgate'))
-    .action(({ dryRun = false }: { dryRun?: boolean }) => rollback(dryRun, context))
+    .action((flags: Flags) => rollback(flags, context))
+}
+
+interface Flags {
+  dryRun?: boolean
+  force?: boolean
 }
 
 const STAGES: Record<RollbackStage, string> = { copying: 'Copying', checking: 'Checking' }
 
-async function rollback(dryRun: boolean, io: Context): Promise<void> {
+async function rollback({ dryRun = false, force = false }: Flags, io: Context): Promise<void> {
   const { dataFolder } = io
   // Files created here are private to this user.
   process.umask(0o077)
   const done = await rollBack({
-    ...{ dataFolder, dryRun, version: version(), nowMs: io.nowMs() },
+    ...{ dataFolder, dryRun, force, version: version(), nowMs: io.nowMs() },
     onStage(stage, bytes) {
       if (!io.json && io.isTerminal(2)) io.stderr(`${STAGES[stage]} ${toSizeText(bytes)} …\n`)
     },
@@ -84,7 +90,7 @@ function toNext(older: string): string {
 }
 
 const toDocument = ({ copy, undone, requests, spend, changes, kept, replaced }: Rollback) => ({
-  ...{ copy: copy.path, copied_ms: copy.madeMs, version: copy.version, migrations: undone },
+  ...{ copy: copy.path, copied_ms: copy.madeMs, copied_by: copy.madeBy, version: copy.version, migrations: undone },
   ...{ requests: requests.carried, cost_nano_usd: BigInt(requests.costNanoUsd), rejected: requests.rejected },
   spend: spend.map(({ key, newer, restored }) => ({
     ...{ key_id: key, newer_nano_usd: BigInt(newer), restored_nano_usd: BigInt(restored) },

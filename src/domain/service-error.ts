@@ -101,6 +101,8 @@ export type ServiceFailure =
   | { kind: 'schema_newer'; migrations: readonly string[]; version: string | null }
   /** For a rollback. `isMigrated`: by this version, so there should be one from before. */
   | { kind: 'no_copy'; isMigrated: boolean }
+  /** By an earlier version, so an upgrade since then needs no rollback. */
+  | { kind: 'migrated_earlier'; version: string }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }

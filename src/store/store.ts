@@ -39,6 +39,8 @@ export interface StorePlace {
 export interface MigrationCopy {
   path: string
   madeMs: number
+  /** The version that migrated the database; null if unknown. */
+  madeBy: string | null
   /** Of the Tollgate that served it last; null if unknown. */
   version: string | null
   /** Those that it has; empty if it can't be read. */

@@ -32,15 +32,15 @@ import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
 const folder = forEachTest(createTestFolder)
 const open = (path = folder.path) => openDatabase(databasePath(path), { busyMs: 0 })
-const run = (options: { dryRun?: boolean; dataFolder?: string } = {}) =>
+const run = (options: { dryRun?: boolean; force?: boolean; dataFolder?: string } = {}) =>
   rollBack({ dataFolder: folder.path, version: '1.2.3', nowMs: HOUR, ...options })
 
-/** A database with rows of the schema, migrated. @param at index of its last migration. */
-function upgrade(at: number, dataFolder = folder.path): Database {
+/** A database with rows of the schema, migrated by the version. @param at index of its last migration. */
+function upgrade(at: number, version = '1.2.3', dataFolder = folder.path): Database {
   const database = open(dataFolder)
   migrate(database, dataFolder, HOUR, MIGRATIONS.slice(0, at + 1))
   fillSchema(database, at)
-  migrate(database, dataFolder, HOUR + 1)
+  migrate(database, dataFolder, HOUR + 1, MIGRATIONS, version)
   return database
 }
 
@@ -186,6 +186,14 @@ describe('after a migration', () => {
     expect(readSchemaState(open()).missing).toEqual([])
   })
 
+  test('a version that migrated nothing goes back only past an earlier one that did, with --force', async () => {
+    upgrade(BEFORE, '1.2.2').close()
+    await expect(run()).rejects.toThrow(
+      'Version 1.2.2 migrated this database, and this one (1.2.3) has changed nothing.',
+    )
+    expect((await run({ force: true })).copy.madeBy).toBe('1.2.2')
+  })
+
   test('a second one has nothing to roll back', async () => {
     upgrade(BEFORE).close()
     await run()
@@ -196,7 +204,7 @@ describe('after a migration', () => {
     const disk = mountSmallDisk(join(folder.path, 'disk'), 70)
     if (typeof disk === 'string') throw new Error(disk)
     try {
-      upgrade(BEFORE, disk.folder).close()
+      upgrade(BEFORE, '1.2.3', disk.folder).close()
       writeFileSync(join(disk.folder, 'full'), Buffer.alloc(8 * 1024 ** 2))
       await expect(run({ dataFolder: disk.folder })).rejects.toThrow(/Not enough disk space in .*: 65 MiB needed/)
       expect(readdirSync(disk.folder)).not.toContain('rollback.part')

@@ -99,19 +99,23 @@ export function readSchemaState(sqlite: Database, known: readonly Migration[] = 
   }
 }
 
-/** @param dataFolder where a copy is kept; null for copies. */
+/**
+ * @param dataFolder where a copy is kept; null for copies.
+ * @param version of this Tollgate, named by the copy.
+ */
 export function migrate(
   sqlite: Database,
   dataFolder: string | null,
   nowMs: number,
   known: readonly Migration[] = MIGRATIONS,
+  version: string | null = null,
 ): void {
   const state = readSchemaState(sqlite, known)
   if (state.unknown.length > 0) throw newerSchema(sqlite, state.unknown)
   if (state.missing.length === 0) return
   const isNew = state.applied.length === 0
   if (isNew) requireEmpty(sqlite)
-  const copy = isNew || dataFolder === null ? null : keepCopy(sqlite, dataFolder, nowMs)
+  const copy = isNew || dataFolder === null ? null : keepCopy(sqlite, dataFolder, nowMs, version)
   sqlite.run('PRAGMA foreign_keys = OFF')
   try {
     sqlite

@@ -13,7 +13,8 @@ import type { MigrationCopy } from '../store.ts'
 import { readHeader } from './files.ts'
 import { readSpace } from './prune.ts'
 
-const COPY = /^before-migration-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z\.sqlite$/
+/** By time and version; earlier versions left theirs out. */
+const COPY = /^before-migration-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z(?:-([\w.+-]+))?\.sqlite$/
 
 /** Names of the applied migrations, in order. */
 export function readApplied(sqlite: Database): string[] {
@@ -54,10 +55,10 @@ const READ = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI
 
 /** null for other files. */
 function toCopy(folder: string, name: string): MigrationCopy | null {
-  const [, day, hours, minutes, seconds, ms] = COPY.exec(name) ?? []
+  const [, day, hours, minutes, seconds, ms, madeBy = null] = COPY.exec(name) ?? []
   if (day === undefined) return null
   const path = join(folder, name)
-  const copy = { path, madeMs: Date.parse(`${day}T${hours}:${minutes}:${seconds}.${ms}Z`) }
+  const copy = { path, madeMs: Date.parse(`${day}T${hours}:${minutes}:${seconds}.${ms}Z`), madeBy }
   try {
     // An empty file is an empty database.
     if (readHeader(path) === null) throw new Error('it is not a database')
@@ -71,16 +72,18 @@ function toCopy(folder: string, name: string): MigrationCopy | null {
 /**
  * An earlier copy stays until the migration has succeeded, unless a failed one made it. Throws a ServiceError if space is missing; then nothing has changed.
  *
+ * @param version null if unknown.
  * @returns its path.
  */
-export function keepCopy(sqlite: Database, dataFolder: string, nowMs: number): string {
+export function keepCopy(sqlite: Database, dataFolder: string, nowMs: number, version: string | null): string {
   const folder = join(dataFolder, BACKUPS)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   removeParts(folder)
   const applied = readApplied(sqlite).join()
   for (const { path, migrations } of listCopies(dataFolder))
     if (migrations.join() === applied || isCut(path)) removeCopy(path)
-  const file = join(folder, `before-migration-${new Date(nowMs).toISOString().replace(/[:.]/g, '-')}.sqlite`)
+  const time = new Date(nowMs).toISOString().replace(/[:.]/g, '-')
+  const file = join(folder, `before-migration-${time}${version === null ? '' : `-${version}`}.sqlite`)
   const lack = findLack(readSpace(sqlite), folder, dataFolder)
   if (lack !== null) throw noRoom(folder, lack)
   const part = beginPart(file)

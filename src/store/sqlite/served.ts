@@ -26,7 +26,7 @@ export function openServed(
     log.warn('database_updating', 'migrating the database; a million requests take up to half a minute', {
       migrations: missing.length,
     })
-  migrate(writer, dataFolder, startedMs)
+  migrate(writer, dataFolder, startedMs, MIGRATIONS, version)
   writeVersion(writer, version)
   const upkeep = createLedgerUpkeep(path, writer, now)
   opening.defer(upkeep.close)
