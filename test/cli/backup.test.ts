@@ -85,11 +85,14 @@ test('a backup of a ledger that does not add up is there, and the exit code says
   expect((await bench.run('restore', FILE, '--force')).code).toBe(0)
 })
 
-test('beside a restore that was broken off, commands say what to do', async () => {
-  mkdirSync(join(bench.folder, 'restore'))
-  writeFileSync(join(bench.folder, 'restore', 'replaced'), 'backups/replaced-1')
+test.each([
+  ['restore', 'start the server or run restore again.'],
+  ['rollback', 'run `tollgate rollback` again.'],
+])('beside a %s that was broken off, commands say what to do', async (what, advice) => {
+  mkdirSync(join(bench.folder, what))
+  for (const name of ['replaced', 'tollgate.db']) writeFileSync(join(bench.folder, what, name), 'backups/replaced-1')
   const { code, stderr } = await bench.run('keys', 'list')
   expect(code).toBe(1)
-  expect(stderr).toContain('is in progress, or was interrupted. To finish it, start the server or run restore again.')
-  expect((await bench.run('doctor')).stdout).toMatch(/problem +database +A restore of/)
+  expect(stderr).toContain(`A ${what} of ${bench.folder} is in progress, or was interrupted. To finish it, ${advice}`)
+  expect((await bench.run('doctor')).stdout).toMatch(new RegExp(`problem +database +A ${what} of`))
 })
