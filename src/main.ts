@@ -4,6 +4,7 @@
  */
 
 import { execPath } from 'node:process'
+import { createOutput, isTerminal } from './cli/terminal.ts'
 import { FETCHES, hasProxy } from './config.ts'
 
 const args = process.argv.slice(2)
@@ -25,37 +26,9 @@ const STDERR_MS = 1_000
 /** Niceness of background work. */
 const BEHIND = 10
 
-/** Tracks when all output is written; a closed pipe counts as written. */
-function createOutput(open: () => NodeJS.WriteStream) {
-  let left: Promise<unknown> = Promise.resolve()
-  let stream: NodeJS.WriteStream | null = null
-  let failure: NodeJS.ErrnoException | null = null
-  let isRead = true
-  return {
-    write(text: string): void {
-      stream ??= open().on('error', () => {})
-      const to = stream
-      // Bun calls back at once for an empty text even while writes are pending, so each write is awaited.
-      const written = new Promise<void>((resolve) => {
-        to.write(text, (error: NodeJS.ErrnoException | null | undefined) => {
-          if (error?.code === 'EPIPE') isRead = false
-          else if (error) failure ??= error
-          resolve()
-        })
-      })
-      left = Promise.all([left, written]).then(() => {})
-    },
-    drained: () => left,
-    /** False once the reader has closed the pipe. */
-    isRead: () => isRead,
-    /** The first write error, such as a full disk. */
-    failure: () => failure,
-  }
-}
-
-const stdout = createOutput(() => process.stdout)
-const stderr = createOutput(() => process.stderr)
-const [{ runProgram }, { isTerminal }] = await Promise.all([import('./cli/program.ts'), import('./cli/terminal.ts')])
+const stdout = createOutput(1)
+const stderr = createOutput(2)
+const { runProgram } = await import('./cli/program.ts')
 const code = await runProgram(args, {
   stdout: stdout.write,
   stderr: stderr.write,
@@ -86,6 +59,6 @@ const code = await runProgram(args, {
 })
 await stdout.drained()
 const lost = stdout.failure()
-if (lost) stderr.write(`error: Output may be lost: write failed: ${lost.message}.\n`)
+if (lost !== null) stderr.write(`error: Output may be lost: write failed: ${lost}.\n`)
 await Promise.race([stderr.drained(), Bun.sleep(STDERR_MS)])
-process.exit(code === 0 && lost ? 1 : code)
+process.exit(code === 0 && lost !== null ? 1 : code)

@@ -1,7 +1,30 @@
-/** Terminal detection, colors, and the progress bar. */
+/** Output, terminal detection, colors, and the progress bar. */
 import { fstatSync, statSync } from 'node:fs'
+import { codeOf, messageOf } from '../domain/error.ts'
 import type { Environment } from '../domain/snapshot.ts'
+import { writeAll } from '../log.ts'
 import type { Context } from './io.ts'
+
+/** Tracks when all output is written; a closed pipe counts as written. */
+export function createOutput(fd: 1 | 2) {
+  let left = Promise.resolve()
+  let failure: string | null = null
+  let isRead = true
+  const fail = (error: unknown) => {
+    if (codeOf(error) === 'EPIPE') isRead = false
+    else failure ??= messageOf(error)
+  }
+  return {
+    write(text: string): void {
+      left = left.then(() => writeAll(fd, Buffer.from(text))).catch(fail)
+    },
+    drained: () => left,
+    /** False once the reader has closed the pipe. */
+    isRead: () => isRead,
+    /** Message of the first write error, such as a full disk. */
+    failure: () => failure,
+  }
+}
 
 /** Loading `node:tty` takes a tenth of a server's start. */
 export function isTerminal(fd: number): boolean {
