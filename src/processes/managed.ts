@@ -1,6 +1,6 @@
 /** The fleet of a server: logs and measured memory in the data folder, and the backend of managed upstreams. */
 
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { DialectName } from '../domain/dialects.ts'
 import { endOfUnsent, UpstreamError } from '../domain/error.ts'
@@ -154,7 +154,9 @@ export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(data
 /** First kills processes that a killed server left. The caller holds `serve.lock`. */
 export async function createFleet({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Promise<Fleet> {
   const owner = toOwner(dataFolder)
-  const left = await killOrphans(OWNER_VARIABLE, owner)
+  const folder = logsFolder(dataFolder)
+  // Without it, none was ever started, and looking takes as long as there are processes.
+  const left = existsSync(folder) ? await killOrphans(OWNER_VARIABLE, owner) : 0
   if (left > 0)
     log.warn('process_orphaned', 'killed model server processes left by an earlier run', {
       count: left,
@@ -164,7 +166,7 @@ export async function createFleet({ dataFolder, environment, now, log, ...hooks 
     clock: systemClock,
     measured: readMeasured(join(dataFolder, 'run', 'memory.json'), log),
     engine: createEngine({
-      folder: logsFolder(dataFolder),
+      folder,
       owner,
       environment: withEngines(environment, dataFolder),
       now,

@@ -1,6 +1,6 @@
 /** What an earlier server on the same data has left. */
 import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFleet } from '../../src/processes/managed.ts'
@@ -9,6 +9,7 @@ test.if(process.platform === 'linux')(
   'processes of an earlier server on the same data end before others start',
   async () => {
     const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-fleet-'))
+    mkdirSync(join(dataFolder, 'logs'))
     const { dev, ino } = statSync(dataFolder, { bigint: true })
     const start = (owner: string) => Bun.spawn(['sleep', '1000'], { env: { TOLLGATE_SERVERS_OF: owner } })
     const [left, other] = [start(`${dev}:${ino}`), start(`${dev}:1`)]
