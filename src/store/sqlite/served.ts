@@ -23,9 +23,13 @@ export function openServed(
   opening.defer(() => writer.close())
   const { applied, missing } = readSchemaState(writer)
   if (applied.length > 0 && missing.length > 0)
-    log.warn('database_updating', 'migrating the database; a million requests take up to half a minute', {
-      migrations: missing.length,
-    })
+    log.warn(
+      'database_updating',
+      'copying the database to backups/ and migrating it; a million requests take up to half a minute',
+      {
+        migrations: missing.length,
+      },
+    )
   migrate(writer, dataFolder, startedMs, MIGRATIONS, version)
   writeVersion(writer, version)
   const upkeep = createLedgerUpkeep(path, writer, now)
