@@ -52,13 +52,3 @@ function readLoader(bytes: Buffer): string {
     }
   return ''
 }
-
-/** Load commands of Mach-O: whether it has a code signature, which Apple silicon demands. */
-export function isCodeSigned(bytes: Buffer): boolean {
-  let at = 32
-  for (let left = bytes.readUInt32LE(16); left > 0 && at + 8 <= bytes.length; left--) {
-    if (bytes.readUInt32LE(at) === 0x1d) return true
-    at += bytes.readUInt32LE(at + 4)
-  }
-  return false
-}

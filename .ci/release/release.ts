@@ -6,8 +6,9 @@ import { parseArgs } from 'node:util'
 import { entries as migrations } from '../../drizzle/meta/_journal.json'
 import { version } from '../../package.json'
 import { toTarGz } from './archive.ts'
+import { hasValidSignature, signAdHoc } from './codesign.ts'
 import { type Component, listComponents, toLicenses, toSbom } from './components.ts'
-import { isCodeSigned, readExecutable } from './headers.ts'
+import { readExecutable } from './headers.ts'
 import { toImage } from './image.ts'
 import { toDeb, toFormula, toInstaller } from './packages.ts'
 import { BUN_VERSION, fetchRuntime, isTarget, must, TARGETS, type Target } from './runtimes.ts'
@@ -90,6 +91,7 @@ async function build(target: Target): Promise<string> {
     ],
     ROOT,
   )
+  if (target === 'darwin-x64') writeFileSync(path, signAdHoc(readFileSync(path)))
   requireListed(Object.keys(JSON.parse(readFileSync(metafile, 'utf8')).inputs))
   return path
 }
@@ -107,7 +109,7 @@ async function check(target: Target, path: string): Promise<string> {
   const found = readExecutable(bytes)
   const name = found && `${found.os}-${found.arch}${found.loader.includes('musl') ? '-musl' : ''}`
   if (name !== target.replace('-baseline', '')) throw new Error(`${path} is a program for ${name}, not for ${target}.`)
-  if (found?.os === 'darwin' && !isCodeSigned(bytes)) throw new Error(`${path} has no code signature.`)
+  if (found?.os === 'darwin' && !hasValidSignature(bytes)) throw new Error(`${path} has no valid code signature.`)
   if (found?.os !== process.platform || found.arch !== process.arch || !existsSync(found.loader))
     return 'by its headers'
   const told = JSON.parse(await must([path, 'version', '--json']))

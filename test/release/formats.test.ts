@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Ajv from 'ajv'
 import { toAr, toTar } from '../../.ci/release/archive.ts'
+import { hasValidSignature, signAdHoc } from '../../.ci/release/codesign.ts'
 import { type Component, listComponents, listLocked, toLicenses, toSbom } from '../../.ci/release/components.ts'
-import { isCodeSigned, readExecutable } from '../../.ci/release/headers.ts'
+import { readExecutable } from '../../.ci/release/headers.ts'
 import { toFormula } from '../../.ci/release/packages.ts'
 import { requireIntegrity } from '../../.ci/release/runtimes.ts'
 import { toSignature, toSigningKey } from '../../.ci/release/sign.ts'
@@ -138,12 +139,6 @@ test('executables are recognized by their headers', () => {
   macho.writeUInt32LE(0xfeedfacf, 0)
   macho.writeUInt32LE(0x0100000c, 4)
   expect(readExecutable(macho)).toEqual({ os: 'darwin', arch: 'arm64', loader: '' })
-  expect(isCodeSigned(macho)).toBe(false)
-  macho.writeUInt32LE(2, 16)
-  macho.writeUInt32LE(0x19, 32)
-  macho.writeUInt32LE(16, 36)
-  macho.writeUInt32LE(0x1d, 48)
-  expect(isCodeSigned(macho)).toBe(true)
   const pe = Buffer.alloc(128)
   pe.write('MZ')
   pe.writeUInt32LE(64, 60)
@@ -153,6 +148,35 @@ test('executables are recognized by their headers', () => {
   pe.writeUInt32LE(4_000, 60)
   expect(readExecutable(pe)).toBeNull()
   expect(readExecutable(Buffer.from('#!/bin/sh\n'))).toBeNull()
+})
+
+test('a code signature for macOS covers every page', () => {
+  const program = Buffer.alloc(10_000, 'code')
+  program.writeUInt32LE(3, 16)
+  const commands = [
+    { command: 0x19, size: 72, name: '__TEXT', from: 0, bytes: 8_192 },
+    { command: 0x19, size: 72, name: '__LINKEDIT', from: 8_192, bytes: 1_808 },
+  ]
+  let at = 32
+  for (const { command, size, name, from, bytes } of commands) {
+    program.writeUInt32LE(command, at)
+    program.writeUInt32LE(size, at + 4)
+    program.write(name.padEnd(16, '\0'), at + 8)
+    program.writeBigUInt64LE(BigInt(from), at + 40)
+    program.writeBigUInt64LE(BigInt(bytes), at + 48)
+    at += size
+  }
+  for (const [index, word] of [0x1d, 16, 9_500, 500].entries()) program.writeUInt32LE(word, at + 4 * index)
+  expect(hasValidSignature(program)).toBe(false)
+  const signed = signAdHoc(program)
+  expect(hasValidSignature(signed)).toBe(true)
+  expect(signAdHoc(signed)).toEqual(signed)
+  expect(Number(signed.readBigUInt64LE(32 + 72 + 48))).toBe(signed.length - 8_192)
+  for (const place of [0, 4_095, 4_096, 9_499]) {
+    const changed = Buffer.from(signed)
+    changed.writeUInt8(changed.readUInt8(place) ^ 1, place)
+    expect(hasValidSignature(changed)).toBe(false)
+  }
 })
 
 test('a runtime that is not the pinned package is refused', () => {

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { toSignature } from '../../.ci/release/sign.ts'
 import { mountSmallDisk } from '../e2e/crash-trouble.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { makeKey } from './keys.ts'
@@ -176,6 +177,68 @@ test('killed in the middle of a download, it leaves the program, and the next on
   offer('1.1.0')
   await update(program, from())
   expect(readdirSync(folder.path).toSorted()).toEqual(['tollgate', 'tollgate.previous'])
+})
+
+test('killed at any moment, it leaves a whole program and no other', async () => {
+  for (const [name, content] of Object.entries(toRelease('1.1.0'))) writeFileSync(join(folder.path, name), content)
+  const words = [join(import.meta.dir, 'update-fixture.ts'), program, join(folder.path, 'latest.json'), key.publicKey]
+  const whole = [toProgram('1.0.0'), toProgram('1.1.0')]
+  const first = performance.now()
+  await Bun.spawn([process.execPath, ...words]).exited
+  const tookMs = performance.now() - first
+  const seen = new Set<string>()
+  for (let round = 0; round < 20; round++) {
+    install(folder.path)
+    const child = Bun.spawn([process.execPath, ...words])
+    await Bun.sleep((tookMs * round) / 20)
+    child.kill('SIGKILL')
+    await child.exited
+    const found = readFileSync(program, 'utf8')
+    expect(whole).toContain(found)
+    expect(statSync(program).mode & 0o777).toBe(0o751)
+    seen.add(found)
+  }
+  expect(seen).toContain(toProgram('1.0.0'))
+})
+
+test('takes a release by HTTPS, and follows no redirect to plain HTTP', async () => {
+  const { cert, key: secret } = makeCertificate('DNS:localhost,IP:127.0.0.1')
+  const certificate = join(folder.path, 'cert.pem')
+  writeFileSync(certificate, cert)
+  let location = `${server.url}/..`
+  using secure = Bun.serve({
+    ...{ port: 0, hostname: '127.0.0.1', development: false, tls: { cert, key: secret } },
+    fetch: ({ url }) => {
+      const name = new URL(url).pathname.slice(1)
+      if (name === 'new.tar.gz')
+        return new Response(null, { status: 302, headers: { location: `${location}/${name}` } })
+      const answer = server.answers[name.replace('moved/', '')]
+      return answer === undefined || typeof answer === 'function'
+        ? new Response(null, { status: 404 })
+        : new Response(answer)
+    },
+  })
+  offer('1.1.0')
+  const run = async () => {
+    const child = Bun.spawn(
+      [
+        process.execPath,
+        join(import.meta.dir, 'update-fixture.ts'),
+        program,
+        `${secure.url}latest.json`,
+        key.publicKey,
+      ],
+      { env: { ...process.env, NODE_EXTRA_CA_CERTS: certificate }, stderr: 'pipe' },
+    )
+    const text = await child.stderr.text()
+    await child.exited
+    return text
+  }
+  expect(await run()).toContain('redirects to an address without HTTPS')
+  expect(server.asked).toEqual([])
+  location = '/moved'
+  expect(await run()).toBe('')
+  expect(versionOf(program)).toBe('1.1.0')
 })
 
 test('a full disk changes nothing', async () => {
