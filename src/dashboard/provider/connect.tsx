@@ -1,4 +1,5 @@
 /** Name, address, and credential of a provider, checked against it before anything is saved. */
+import { useState } from 'preact/hooks'
 import type { ShownPreset } from '../../documents/upstream.ts'
 import { toHref } from '../address/address.ts'
 import { Button } from '../ui/controls.tsx'
@@ -22,9 +23,10 @@ export function Connect({ provider, of: preset, initial }: ConnectProps) {
     },
   }
   const { values, problem, isBusy } = form
-  // What is usually missing; Enter then checks.
-  const first =
-    initial.base_url === '' ? 'base_url' : initial.credential === 'variable' || preset?.local ? 'id' : 'api_key'
+  // What is usually missing; Enter then checks. As it was when the page was opened: what is typed must not move the focus.
+  const [first] = useState(
+    initial.base_url === '' ? 'base_url' : initial.credential === 'variable' || preset?.local ? 'id' : 'api_key',
+  )
   const isUnchecked = problem.value?.kind === 'list_failed'
   const hasVariable = initial.credential === 'variable' || typedFor(provider).credential !== undefined
   return (

@@ -47,8 +47,8 @@ function toFreeName(name: string, taken: ReadonlySet<string>): string {
 export function toUpstream(values: Connection, preset: ShownPreset | null) {
   const id = values.id.trim()
   const url = values.base_url.trim().replace(/\/+$/, '')
-  if (id === '') throw new Refusal('Enter a name, such as openai.', 'invalid', 'id')
   if (url === '') throw new Refusal(`Enter a URL, such as ${toUrlExample(preset)}.`, 'invalid', 'base_url')
+  if (id === '') throw new Refusal('Enter a name, such as openai.', 'invalid', 'id')
   const keys = values.api_key.trim().split(/\s+/).filter(Boolean)
   const isOwn = url !== preset?.base_url
   const usesVariable = values.credential === 'variable'

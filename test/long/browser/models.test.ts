@@ -43,8 +43,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.open('/upstreams', 'Upstreams')
     await page.getByRole('link', { name: 'Add provider' }).click()
     await page.getByRole('link', { name: /^Other/ }).click()
-    await page.getByLabel('Base URL').fill(`http://127.0.0.1:${upstream.port}/v1`)
-    await page.getByLabel('Name').fill('mine')
+    // Key by key: nothing takes the focus meanwhile.
+    await page.getByLabel('Base URL').pressSequentially(`http://127.0.0.1:${upstream.port}/v1`)
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('mine')
     await page.getByLabel('API key').fill(CREDENTIAL)
     await press(page, 'Check and list models')
     await page.getByText('Mark the upstream as local.').waitFor()
