@@ -10,6 +10,7 @@ import { Fact, State, TimeFact, When } from '../ui/figure.tsx'
 import { Form, SelectField, SwitchField, TextField, useForm } from '../ui/form.tsx'
 import { announce, Empty, Overlay, RowsRoom, tell, Unread } from '../ui/notice.tsx'
 import { type Column, Table } from '../ui/table.tsx'
+import type { Told } from '../upstreams/words.ts'
 import { addTarget, type Delivery, removeTarget, type Target, testTarget, useDeliveries, useTargets } from './data.ts'
 import { SettingsFrame } from './page.tsx'
 import { NEW_TARGET, toSummary } from './words.ts'
@@ -145,11 +146,7 @@ function TargetDialog({ of: target, onClose }: { of: Target; onClose(): void }) 
         <TimeFact name="Added" ms={target.created_ms} />
         {target.last?.error && <Fact name="Last error">{target.last.error}</Fact>}
       </dl>
-      {may('editor') && (
-        <p>
-          <TestButton of={target} />
-        </p>
-      )}
+      {may('editor') && <TestButton of={target} />}
       {may('owner') && (
         <Form of={form} submit="Remove target" kind="bad">
           <p class="dim">Nothing more is sent there, and its deliveries are removed.</p>
@@ -159,23 +156,32 @@ function TargetDialog({ of: target, onClose }: { of: Target; onClose(): void }) 
   )
 }
 
-function TestButton({ of: { id, name } }: { of: Pick<Target, 'id' | 'name'> }) {
-  const [isBusy, setBusy] = useState(false)
+const SENDING: Told = { kind: 'off', word: 'Sending…' }
+
+function TestButton({ of: { id } }: { of: Pick<Target, 'id'> }) {
+  const [result, setResult] = useState<Told | null>(null)
   const send = async () => {
-    setBusy(true)
-    try {
-      const { error } = await testTarget(id)
-      if (error === null) tell(`${name} received the test message.`)
-      else tell(`${name} did not receive the test message: ${error}`, 'bad')
-    } catch (error) {
-      tell((error as Error).message, 'bad')
-    }
-    setBusy(false)
+    setResult(SENDING)
+    const error = await testTarget(id).then(
+      (delivery) => delivery.error,
+      (refusal: Error) => refusal.message,
+    )
+    const told: Told =
+      error === null ? { kind: 'good', word: 'Delivered.' } : { kind: 'bad', word: `Not delivered: ${error}` }
+    setResult(told)
+    announce(told.word)
   }
   return (
-    <Button onClick={send} aria-disabled={isBusy}>
-      Send test message
-    </Button>
+    <div class="test">
+      <Button onClick={send} aria-disabled={result === SENDING}>
+        Send test message
+      </Button>
+      {result !== null && (
+        <span class="test-result">
+          <State kind={result.kind}>{result.word}</State>
+        </span>
+      )}
+    </div>
   )
 }
 
@@ -210,9 +216,7 @@ export function NewTargetPage() {
               </p>
             </>
           )}
-          <p>
-            <TestButton of={added} />
-          </p>
+          <TestButton of={added} />
         </div>
       </Page>
     )

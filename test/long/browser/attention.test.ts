@@ -71,4 +71,24 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     expect(await find(new RegExp(`Key ${key?.name} has spent`)).count()).toBe(0)
     await expectAccessible(page)
   })
+
+  test('an alert target says beside its test what the receiver answered, and is removed', async () => {
+    let status = 404
+    const receiver = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(null, { status }) })
+    await visit.open('/settings/alerts/new', 'New alert target')
+    await page.getByLabel('URL').fill(`http://127.0.0.1:${receiver.port}/hook`)
+    await page.getByLabel('Name').fill('chat')
+    await page.keyboard.press('Enter')
+    const send = page.getByRole('button', { name: 'Send test message' })
+    await send.click()
+    await page.getByText('Not delivered: status 404').waitFor()
+    status = 200
+    await send.click()
+    await page.getByText('Delivered.', { exact: true }).last().waitFor()
+    await page.getByRole('link', { name: 'Done' }).click()
+    await page.getByRole('link', { name: 'chat' }).click()
+    await page.getByRole('button', { name: 'Remove target' }).click()
+    await page.getByText('No alert targets yet').waitFor()
+    await receiver.stop(true)
+  })
 })
