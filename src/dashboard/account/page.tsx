@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { hasPasskeys, makePasskey, prepare } from '../api/authenticator.ts'
 import { api, ask } from '../api/client.ts'
 import { change, reloadAll, useLoaded } from '../api/loaded.ts'
+import { Refusal } from '../api/refusal.ts'
 import { session, ways } from '../api/session.ts'
 import { changePassword, useSessions } from '../people/data.ts'
 import { Sessions } from '../people/drawer.tsx'
@@ -52,7 +53,10 @@ const EMPTY = { old: '', password: '' }
 
 function Password() {
   const form = useForm(EMPTY, async (values) => {
-    await changePassword(values)
+    if (values.old === '') throw new Refusal('Enter your current password.', 'invalid', 'old')
+    await changePassword(values).catch((error: Refusal) => {
+      throw error.kind === 'sign_in_failed' ? new Refusal(error.message, error.kind, 'old') : error
+    })
     form.set(EMPTY)
     tell('Password changed. Your other sessions have ended.')
   })

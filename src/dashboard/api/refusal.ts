@@ -23,11 +23,15 @@ export const toFieldMessage = (message: string, field: string): string =>
 export function readRefusal(answer: unknown, status: number): Refusal {
   const { message, kind, code, field } = asObject(asObject(answer)?.error) ?? {}
   if (typeof message === 'string')
-    return new Refusal(message, String(kind ?? code), typeof field === 'string' ? field : null)
+    return new Refusal(message, String(kind ?? code), typeof field === 'string' ? field : toTakenField(String(kind)))
   // A proxy sends these while the server restarts; 0 means no response.
   if ([0, 502, 503, 504].includes(status)) return UNREACHABLE()
   return new Refusal(`A proxy in front of the server returned an error (${status}).`, 'failed')
 }
+
+/** The field of a name that is taken. */
+const toTakenField = (kind: string): string | null =>
+  kind.endsWith('_exists') ? (kind === 'upstream_exists' ? 'id' : 'name') : null
 
 /** Problems that the page itself reports, once, until they are over. */
 export const isPassing = ({ kind }: Refusal): boolean => kind === 'unreachable' || kind === 'signed_out'

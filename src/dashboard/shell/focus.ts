@@ -1,8 +1,8 @@
 /**
- * Keeps the keyboard's place: when the focused element is removed, the first control of what replaced it gets the focus,
- * or else the heading. Browsers give it to the document.
+ * Keeps the keyboard's place: when the focused element is removed, what replaced it gets the focus: the first field of
+ * a form, the main button, or else the first control or the heading. Browsers give it to the document.
  */
-const CONTROLS = ':is(input, select, textarea, button, summary):not([disabled])'
+const CONTROLS = ':is(input, select, textarea, button, summary, a.button):not([disabled])'
 
 /** Called once. */
 export function keepFocus(): void {
@@ -30,9 +30,10 @@ const isLost = () => document.activeElement === null || document.activeElement =
 
 function takeFocus(added: readonly Node[]): void {
   const room = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.querySelector('main')
-  const control = [...(room?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])].find(
+  const controls = [...(room?.querySelectorAll<HTMLElement>(CONTROLS) ?? [])].filter(
     (one) => one.checkVisibility() && added.some((node) => node.contains(one)),
   )
+  const control = controls.find((one) => one.matches('.main, form *')) ?? controls[0]
   control?.focus()
   if (control) return
   const heading = room?.querySelector<HTMLElement>('h1, h2')

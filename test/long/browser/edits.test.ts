@@ -186,6 +186,14 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await at('Revoke')
     await keyboard.press('Escape')
     await at('dev')
+    await ann.open('/keys/new', 'New key')
+    const name = page.getByLabel('Name', { exact: true })
+    await name.fill('dev')
+    await page.getByLabel('Concurrency').press('Enter')
+    await page.getByText("A key named 'dev' already exists").waitFor()
+    await name.and(page.locator(':focus')).fill('dev 2')
+    await keyboard.press('Enter')
+    await at('Copy key')
   })
 
   test('links, shortcuts, Sign out, Back, and a reload ask before they discard a changed form', async () => {
