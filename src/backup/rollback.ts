@@ -54,7 +54,7 @@ export interface Rollback {
   /** Since the copy. `rejected`: IDs of those that the older tables can't hold; they stay in the journal folder. */
   requests: { carried: number; costNanoUsd: string; rejected: string[] }
   /** Keys whose spend differs afterwards: retention deleted requests since, or some were rejected. In nano-dollars. */
-  spend: { key: string; newer: string; restored: string }[]
+  spend: { key: string; name: string | null; newer: string; restored: string }[]
   /** Changes since the copy, which it doesn't have. `name` of the subject, if it has one. */
   changes: (Pick<AuditRow, 'atMs' | 'actor' | 'action' | 'subject'> & { name: string | null })[]
   kept: KeptRevocations
@@ -169,7 +169,7 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
     copy: named,
     undone,
     requests: { carried: carried.requests, costNanoUsd: String(carried.costNanoUsd), rejected },
-    spend: toDifferences(newer.content(), content),
+    spend: await toDifferences(newer, content),
     changes: await readChanges(newer, copy.madeMs),
     kept,
   }
@@ -291,12 +291,14 @@ async function readChanges({ store: { config, identity } }: StoreCopy, sinceMs: 
     }))
 }
 
-function toDifferences(newer: CopyContent, restored: CopyContent): Rollback['spend'] {
-  const [before, after] = [newer, restored].map(
+async function toDifferences(newer: StoreCopy, restored: CopyContent): Promise<Rollback['spend']> {
+  const { keys } = await newer.store.config.readKeys()
+  const names = new Map(keys.map(({ id, name }) => [id, name]))
+  const [before, after] = [newer.content(), restored].map(
     (content) => new Map((content.get('spend of keys') ?? []).map((line) => line.split(' ') as [string, string])),
   ) as [Map<string, string>, Map<string, string>]
   return [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {
     const [is, will] = [before.get(key) ?? '0', after.get(key) ?? '0']
-    return is === will ? [] : [{ key, newer: is, restored: will }]
+    return is === will ? [] : [{ key, name: names.get(key) ?? null, newer: is, restored: will }]
   })
 }

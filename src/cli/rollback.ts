@@ -53,10 +53,12 @@ function toLines({ copy, requests, spend, changes, kept, undone, replaced }: Rol
     `${isDone ? 'Carried over' : 'Would carry over'} ${count(carried, 'request')} since then, ${toRounded(BigInt(costNanoUsd))}.`,
   ]
   if (rejected.length > 0)
-    lines.push(`The older tables can't hold ${count(rejected.length, 'request')}, which stay in journal/.`)
+    lines.push(
+      `The older tables can't hold ${count(rejected.length, 'request')} of these. The records stay in journal/.`,
+    )
   if (spend.length > 0) lines.push('Spend differs, since requests since then were deleted (--retention) or rejected:')
-  for (const { key, newer, restored } of spend.slice(0, MAX_SHOWN))
-    lines.push(`  key ${key}: ${toRounded(BigInt(newer))} before, ${toRounded(BigInt(restored))} now`)
+  for (const { key, name, newer, restored } of spend.slice(0, MAX_SHOWN))
+    lines.push(`  ${toShort(name ?? key)}: ${toRounded(BigInt(newer))} before, ${toRounded(BigInt(restored))} now`)
   if (spend.length > MAX_SHOWN) lines.push(`  and ${count(spend.length - MAX_SHOWN, 'more key')}`)
   lines.push(
     changes.length > 0
@@ -92,8 +94,8 @@ function toNext(older: string): string {
 const toDocument = ({ copy, undone, requests, spend, changes, kept, replaced }: Rollback) => ({
   ...{ copy: copy.path, copied_ms: copy.madeMs, copied_by: copy.madeBy, version: copy.version, migrations: undone },
   ...{ requests: requests.carried, cost_nano_usd: BigInt(requests.costNanoUsd), rejected: requests.rejected },
-  spend: spend.map(({ key, newer, restored }) => ({
-    ...{ key_id: key, newer_nano_usd: BigInt(newer), restored_nano_usd: BigInt(restored) },
+  spend: spend.map(({ key, name, newer, restored }) => ({
+    ...{ key_id: key, name, newer_nano_usd: BigInt(newer), restored_nano_usd: BigInt(restored) },
   })),
   changes: changes.map(({ atMs, ...change }) => ({ at_ms: atMs, ...change })),
   ...{ kept_revoked: kept.revoked, secrets_ended: kept.secretsEnded, without_secret: kept.withoutSecret },

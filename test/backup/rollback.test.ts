@@ -135,8 +135,27 @@ describe('after a migration', () => {
     database.close()
     expect(await run()).toMatchObject({
       requests: { carried: 2 },
-      spend: [{ key: 'key-a', newer: '6500', restored: '6000' }],
+      spend: [{ key: 'key-a', name: 'ann', newer: '6500', restored: '6000' }],
     })
+  })
+
+  test('a request that the older tables reject is named, and stays in the journal', async () => {
+    const database = open()
+    migrate(database, folder.path, HOUR, MIGRATIONS.slice(0, BEFORE + 1))
+    database.run(
+      `CREATE TRIGGER old BEFORE INSERT ON requests WHEN NEW.user = 'new' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    )
+    migrate(database, folder.path, HOUR)
+    database.run('DROP TRIGGER old')
+    const rows = ['new', 'usual'].map((user) => toSettled(toOpen({ user })))
+    createLedgerWriter(database).apply(rows.map((row) => settling(row)))
+    database.close()
+    const { requests, spend } = await run()
+    expect([requests.carried, requests.rejected]).toEqual([2, [rows[0]?.id ?? '']])
+    expect(spend).toEqual([{ key: 'key-a', name: null, newer: '1000', restored: '500' }])
+    using again = await start()
+    expect(totalOf(again)).toEqual({ requests: 1, cost: 500 })
+    expect(readdirSync(join(folder.path, 'journal'))).toEqual(['i.rejected'])
   })
 
   test('a request that was open then has its outcome afterwards, once', async () => {
