@@ -105,7 +105,7 @@ async function listFiles({ program, licenses }: ImageOptions): Promise<Entry[]> 
   ]
 }
 
-/** The loader and libraries that the program names: those of Debian's libc6, which may be passed on with its notice. */
+/** The loader and libraries that the program names: those of libc6, which may be passed on with its notice. */
 async function findLibraries(program: string): Promise<{ libraries: string[]; notice: string }> {
   const listed = await must(['ldd', program])
   const libraries = [...listed.matchAll(/(?:=> |^\s*)(\/\S+) \(/gm)].map(([, path = '']) => path)
@@ -113,6 +113,7 @@ async function findLibraries(program: string): Promise<{ libraries: string[]; no
   if (libraries.length === 0 || strangers.length > 0) throw new Error(`Not of libc6: ${strangers.join(', ')}`)
   const version = await must(['dpkg-query', '-W', `-f=\${source:Package} \${source:Version}`, 'libc6'])
   const copyright = readFileSync('/usr/share/doc/libc6/copyright', 'utf8')
-  const source = `The C library is Debian's libc6, unchanged. Its source: apt-get source ${version.replace(' ', '=')}\n\n`
+  const [, system = 'Debian'] = /^NAME="?([^"\n]+)/m.exec(readFileSync('/etc/os-release', 'utf8')) ?? []
+  const source = `The C library is the libc6 of ${system}, unchanged. Its source: apt-get source ${version.replace(' ', '=')}\n\n`
   return { libraries: libraries.toSorted(), notice: source + copyright }
 }

@@ -37,6 +37,8 @@ const targets = flags.targets.split(',').map((name): Target => {
 /** From RELEASE_KEY, the text of a minisign secret key, or RELEASE_KEY_FILE, its path. */
 function readKey(): SigningKey | null {
   const { RELEASE_KEY: text, RELEASE_KEY_FILE: path } = process.env
+  // No program of the build gets it.
+  delete process.env.RELEASE_KEY
   if (text) return toSigningKey(text)
   if (path) return toSigningKey(readFileSync(path, 'utf8'))
   if (flags.unsigned) return null

@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  copyFileSync,
   createReadStream,
   fsyncSync,
   linkSync,
@@ -124,7 +125,12 @@ function replace(program: string, path: string): string {
   }
   const link = `${path}.previous`
   rmSync(link, { force: true })
-  linkSync(program, link)
+  try {
+    linkSync(program, link)
+  } catch {
+    // Another user's file, or a file system without hard links.
+    copyFileSync(program, link)
+  }
   renameSync(link, previous)
   renameSync(path, program)
   const folder = openSync(dirname(program), 'r')

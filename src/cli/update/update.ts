@@ -129,8 +129,17 @@ async function requireRuns({ path }: Candidate, release: Release): Promise<void>
   })
   const text = await child.stdout.text()
   const code = await child.exited
-  const isRight = code === 0 && text.includes(`"version": "${release.version}"`)
-  if (!isRight) throw unusable(`Release ${release.version} doesn't run on this machine.`)
+  if (code !== 0 || readVersion(text) !== release.version)
+    throw unusable(`Release ${release.version} doesn't run on this machine.`)
+}
+
+/** Of `version --json`, which therefore keeps this field. */
+function readVersion(text: string): unknown {
+  try {
+    return Object(JSON.parse(text)).version
+  } catch {
+    return null
+  }
 }
 
 function done(release: Release, program: string, previous: string, io: Context, build: Build): void {
