@@ -2,7 +2,7 @@
 import type { Hour, Refused, Seen, Spender } from '../documents/findings.ts'
 import { toSettingDocument } from '../documents/server.ts'
 import type { FailuresDocument, RefusalsDocument } from '../documents/usage.ts'
-import { toErrorRow } from '../domain/error.ts'
+import { CLIENT_CLOSED } from '../domain/report-filters.ts'
 import { DAY_MS, dayOf, HOUR_MS, hourOf } from '../domain/time.ts'
 import { type ListedKey, listKeys, listTeams } from '../keys/service.ts'
 import type { AlertStore } from '../store/alert-store.ts'
@@ -123,8 +123,6 @@ export const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spen
   keys.filter(({ status }) => status === 'active').map((key) => toSpender('key', key, statusOf))
 
 const MAX_GROUPS = 20_000
-
-const CLIENT_CLOSED = toErrorRow('client_closed').code
 
 /** What can't be read now must not hide the rest. */
 const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)

@@ -1,6 +1,7 @@
 /** API errors, with status, type, and code as in OpenAI's error guide. Only `http/app.ts` writes them. */
 import { type EndReason, type EndSignal, endReasonOf, mayReadOn } from './end-signal.ts'
 import { keysOf } from './json.ts'
+import { CLIENT_CLOSED } from './report-filters.ts'
 
 interface Row {
   status: number
@@ -66,7 +67,7 @@ const TABLE = {
   /** Ends the stream, so that it does not look complete. */
   slow_reader: invalid(408, 'slow_reader'),
   /** Only for the log and the ledger. */
-  client_closed: invalid(499, 'client_closed_request'),
+  client_closed: invalid(499, CLIENT_CLOSED),
 } satisfies Record<string, Row>
 
 export type ErrorKind = keyof typeof TABLE

@@ -22,6 +22,9 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
 export const ERROR_STATUSES = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
+/** Error code of requests that their clients ended, such as by a Stop button. */
+export const CLIENT_CLOSED = 'client_closed_request'
+
 /** The key of what was taken from a provider's bill. */
 export const CORRECTION = 'correction'
 

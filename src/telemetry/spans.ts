@@ -6,6 +6,7 @@ import type { Call } from '../accounting/call.ts'
 import type { Finished } from '../accounting/settle.ts'
 import { type GatewayError, UpstreamError } from '../domain/error.ts'
 import { toRequestId } from '../domain/id.ts'
+import { CLIENT_CLOSED } from '../domain/report-filters.ts'
 import { ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
 import type { Trace } from '../domain/trace.ts'
 import { NANO_PER_USD } from '../domain/usage.ts'
@@ -38,7 +39,7 @@ export interface TraceClock {
 /** As text, so that nothing of the request stays in memory. */
 export function toRequestSpans(trace: Trace, { row, calls }: Finished, clock: TraceClock): string[] {
   const { status, httpStatus, errorCode, endpoint, costNanoUsd } = row
-  const isLeft = errorCode === 'client_closed_request'
+  const isLeft = errorCode === CLIENT_CLOSED
   const request = toServerSpan(trace, ENDPOINT_PATHS[endpoint], clock, {
     isFailed: status !== 'ok' && !isLeft && (status === 'cut' || httpStatus === null || httpStatus >= 500),
     attributes: {

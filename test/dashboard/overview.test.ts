@@ -21,6 +21,7 @@ import {
   toShade,
   toShares,
   toStack,
+  toStopped,
   toTimeDelta,
   UNKNOWN,
 } from '../../src/dashboard/overview/figures.ts'
@@ -256,6 +257,11 @@ describe('failures', () => {
       [UNKNOWN, 10],
     ])
     expect(series[0]?.values).toEqual([0, 4, 6, null, null, null, null])
+  })
+
+  test('those that clients stopped are counted, whatever their number', () => {
+    const rows = ['a', 'client_closed_request', 'client_closed_request'].map((code, at) => failure(code, at, 9 - at))
+    expect(toStopped(rows)).toBe(15)
   })
 
   test('beyond five codes are others', () => {

@@ -22,6 +22,7 @@ import {
   toMarks,
   toMarksQuery,
   toRefusals,
+  toStopped,
   toTotals,
 } from './figures.ts'
 import { type Range, toRange, toSpan, type Wanted } from './range.ts'
@@ -67,6 +68,7 @@ async function readOverview(wanted: Wanted, filters: OverviewFilters) {
     culprit: toCulprit('model', costs.usage, earlier.usage),
     costs: toCosts(costs.usage, range),
     failures: toFailures(failures, columns, range, knownFromMs),
+    stopped: toStopped(failures),
     upstreams: upstreams.filter(({ enabled }) => enabled),
   }
 }

@@ -1,5 +1,6 @@
 /** Turns usage and failure reports into chart series, lists, and marks, and forecasts budgets. */
 import { toFirstId } from '../../domain/id.ts'
+import { CLIENT_CLOSED } from '../../domain/report-filters.ts'
 import { DAY_MS, dayOf, HOUR_MS } from '../../domain/time.ts'
 import { toUsageFigures, type UsageFigureValues } from '../../domain/usage-figures.ts'
 import type { toForecast } from '../../keys/forecast.ts'
@@ -271,6 +272,10 @@ export function toFailures(
   }
   return [...named, ...[toRest(OTHERS, true), toRest(UNKNOWN, false)].filter(({ total }) => total > 0)]
 }
+
+/** Requests that their clients ended, such as by a Stop button; only those of the request history. */
+export const toStopped = (rows: readonly Failure[]): number =>
+  sum(rows.map(({ error_code: code, requests }) => (code === CLIENT_CLOSED ? requests : 0)))
 
 type Budgeted = Parameters<typeof toForecast>[0]
 

@@ -70,7 +70,16 @@ export function Headline({ of }: { of: Overview }) {
               ? null
               : toDelta(value, earlier ?? 0)
         return (
-          <Figure key={name} name={title} note={compare(delta)}>
+          <Figure
+            key={name}
+            name={title}
+            note={
+              <>
+                {compare(delta)}
+                {name === 'error_share' && of.stopped > 0 && <span>{toExactCount(of.stopped)} stopped by clients</span>}
+              </>
+            }
+          >
             {value === null ? (
               <None />
             ) : (
