@@ -9,10 +9,9 @@ import type { Log } from '../../log.ts'
 import type { Actor, AuditQuery, ConfigStore, Decided, Settings, SettingsWrite, Watch } from '../config-store.ts'
 import { readCatalog, readLayers, readSealed, readVersions, toHistory, writeCatalog } from './catalog.ts'
 import { toKeyReader, writeKeys } from './key-rows.ts'
-import * as schema from './schema.ts'
 import { audit, prices, settings } from './schema.ts'
 
-export const toTables = (sqlite: Database) => drizzle(sqlite, { schema })
+export const toTables = (sqlite: Database) => drizzle(sqlite)
 
 type Connection = ReturnType<typeof toTables>
 export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
