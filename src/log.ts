@@ -58,6 +58,8 @@ export type LogEvent =
   | 'counting_failed'
   // The server and its configuration
   | 'server_started'
+  | 'server_restarting'
+  | 'restart_failed'
   | 'server_stopping'
   | 'clock_skew'
   | 'certificate_applied'

@@ -2,7 +2,15 @@
 import { codeOf, messageOf } from '../domain/error.ts'
 import { asObject, asText } from '../domain/json.ts'
 import type { ServerStatus } from '../domain/model-server.ts'
-import { type FlushResult, type SetupLink, type Status, socketPath } from '../server/protocol.ts'
+import type { NeedsRestart } from '../server/owner-socket.ts'
+import {
+  type FlushResult,
+  type Restarted,
+  type RestartOptions,
+  type SetupLink,
+  type Status,
+  socketPath,
+} from '../server/protocol.ts'
 import { isServed } from '../store/data-folder.ts'
 import type { VaultState } from '../store/vault.ts'
 import { CommandError, toRefused, usageError } from './command-error.ts'
@@ -120,6 +128,16 @@ export function toRefusal(body: unknown): CommandError {
 }
 
 const POST = { method: 'POST' }
+
+/** Longer than a slow start; the previous restart may still finish. */
+const RESTART_MS = 20 * 60_000
+
+/** Resolves once the next server serves. */
+export const orderRestart = (dataFolder: string, how: RestartOptions) =>
+  order<Restarted>(dataFolder, '/restart', { ...POST, body: JSON.stringify(how) }, RESTART_MS)
+
+export const orderReload = (dataFolder: string) =>
+  order<{ needs_restart: NeedsRestart }>(dataFolder, '/reload', POST, STATUS_MS)
 
 /** `stop now` interrupts in-flight requests. */
 export type Drive = 'start' | 'stop' | 'stop now'

@@ -30,6 +30,16 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./service/service.ts')).addService,
   },
   {
+    name: 'restart',
+    summary: 'start a new server in place of the running one, without an interruption',
+    load: async () => (await import('./restart.ts')).addRestart,
+  },
+  {
+    name: 'reload',
+    summary: 'apply the catalog, credential files, and certificates again',
+    load: async () => (await import('./restart.ts')).addReload,
+  },
+  {
     name: 'ask',
     summary: 'send one prompt to a model; prints tokens, cost, and time to stderr',
     load: async () => (await import('./ask.ts')).addAsk,

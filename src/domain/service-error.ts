@@ -104,6 +104,7 @@ export type ServiceFailure =
   /** By an earlier version, so an upgrade since then needs no rollback. */
   | { kind: 'migrated_earlier'; version: string }
   | { kind: 'migration_failed'; migration: string; table: string }
+  | { kind: 'restart_failed' }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }

@@ -3,11 +3,14 @@ import { type Ip, type IpRange, isIn, toIp } from '../domain/ip.ts'
 import type { IpOf } from '../keys/token.ts'
 import type { Listener } from './instance.ts'
 
+/** Of requests that another server forwards, whose connections are its own. */
+export const peers = new WeakMap<Request, string>()
+
 /** @param listener has the connections; those of a Unix socket have no address. */
 export const createIpOf =
   (listener: Listener, trustedProxies: readonly IpRange[]): IpOf =>
   (request, headers) => {
-    const peer = toIp(listener.server?.requestIP(request)?.address ?? '')
+    const peer = toIp(peers.get(request) ?? listener.server?.requestIP(request)?.address ?? '')
     return peer && toClientIp(peer, headers['x-forwarded-for'], trustedProxies)
   }
 

@@ -20,7 +20,10 @@ export interface Applier {
   waitsMs(): number
   /** Applies all of the journal, for up to `patienceMs`. */
   flush(patienceMs: number): Promise<FlushResult>
-  /** Applies what it can, then closes the journal. */
+  /** From then on, leaves the store to another server. Resolves once the current batch is done. */
+  pause(): Promise<void>
+  resume(): void
+  /** Applies what it can, then closes the journal; while paused, the journal stays for the other server. */
   close(): Promise<void>
 }
 
@@ -52,9 +55,10 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   let checkpointMs = -CHECKPOINT_MS
   let releaseTimer: Timer | null = null
   let closed = false
+  let isPaused = false
 
   const schedule = (ms: number) => {
-    if (closed || (timer && (ms > 0 || isDue))) return
+    if (closed || isPaused || (timer && (ms > 0 || isDue))) return
     if (timer) clearTimeout(timer)
     isDue = ms === 0
     timer = setTimeout(start, ms)
@@ -79,7 +83,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   const run = async (): Promise<boolean> => {
     const startMs = performance.now()
     try {
-      for (let left = journal.waiting(); left > 0; ) {
+      for (let left = journal.waiting(); left > 0 && !isPaused; ) {
         const count = await applyBatch()
         if (count === 0) break
         left -= count
@@ -132,7 +136,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   /** Rate-limited: a reader of the database may block it, and each try costs work. */
   const scheduleRelease = () => {
     const waitMs = Math.max(0, checkpointMs + CHECKPOINT_MS - performance.now())
-    if (!closed && journal.hasApplied()) releaseTimer ??= setTimeout(release, waitMs).unref()
+    if (!closed && !isPaused && journal.hasApplied()) releaseTimer ??= setTimeout(release, waitMs).unref()
   }
 
   const release = () => {
@@ -158,7 +162,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   const flush = async (patienceMs: number): Promise<FlushResult> => {
     const before = applied
     const endMs = performance.now() + patienceMs
-    while (journal.waiting() > 0 && performance.now() < endMs) {
+    while (!isPaused && journal.waiting() > 0 && performance.now() < endMs) {
       if (!(await start())) await Bun.sleep(10)
     }
     return { applied: applied - before, waiting: journal.waiting() }
@@ -172,8 +176,22 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
     },
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
     flush,
+    async pause() {
+      isPaused = true
+      if (timer) clearTimeout(timer)
+      if (releaseTimer) clearTimeout(releaseTimer)
+      timer = null
+      releaseTimer = null
+      await running
+    },
+    resume() {
+      isPaused = false
+      if (journal.waiting() > 0) schedule(0)
+      scheduleRelease()
+    },
     async close() {
       await running
+      if (isPaused) return journal.close(false)
       await start()
       closed = true
       if (timer) clearTimeout(timer)

@@ -71,7 +71,7 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnH
   // Rows before the instance: one found alive afterward was alive when the rows were read.
   const open = audit.open()
   const living = audit.living()
-  for (const rows of open) if (rows.instance !== living) found.findings.push({ kind: 'open', ...rows })
+  for (const rows of open) if (!living.includes(rows.instance)) found.findings.push({ kind: 'open', ...rows })
   for (const segment of readWaiting(audit, dataFolder, living)) found.findings.push({ kind: 'journal', ...segment })
   for (const file of readRejected(dataFolder)) found.findings.push({ kind: 'rejected', file })
   return found
@@ -99,11 +99,11 @@ export interface WaitingSegment {
 /**
  * Unapplied records in the journal, or in `spool/` of older versions.
  *
- * @param living its segments are skipped: it applies them itself.
+ * @param living their segments are skipped: the server applies them itself.
  */
-export function readWaiting(audit: LedgerAudit, dataFolder: string, living: string | null): WaitingSegment[] {
+export function readWaiting(audit: LedgerAudit, dataFolder: string, living: readonly string[]): WaitingSegment[] {
   return listFiles(dataFolder, SEGMENT).flatMap((file) => {
-    if (living !== null && file.includes(`/${living}-`)) return []
+    if (living.some((instance) => file.includes(`/${instance}-`))) return []
     const records = audit.missing(recordsOf(join(dataFolder, file)))
     return records > 0 ? [{ file, records }] : []
   })
@@ -115,8 +115,8 @@ export interface Behind {
 }
 
 export const readBehind = (audit: LedgerAudit, dataFolder: string): Behind => ({
-  waiting: readWaiting(audit, dataFolder, null).reduce((sum, { records }) => sum + records, 0),
-  isServed: audit.living() !== null,
+  waiting: readWaiting(audit, dataFolder, []).reduce((sum, { records }) => sum + records, 0),
+  isServed: audit.living().length > 0,
 })
 
 const listFiles = (dataFolder: string, ending: string) =>

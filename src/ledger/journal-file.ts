@@ -4,7 +4,7 @@
  */
 
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Log } from '../log.ts'
 import { filesIn } from '../store/files.ts'
 import { type LedgerRecord, type SettledCall, type SettledRow, toCurrentRecord } from '../store/ledger-rows.ts'
@@ -125,6 +125,9 @@ export const JOURNALS = ['journal', 'spool'] as const
 
 export const listJournal = (dataFolder: string): string[] =>
   JOURNALS.flatMap((name) => listSegments(join(dataFolder, name)))
+
+/** Whether a segment was written by the instance. */
+export const isOf = (path: string, instance: string): boolean => basename(path).startsWith(`${instance}-`)
 
 /** Skips torn or damaged lines, and the zeros at the end. */
 export function readSegment(path: string): LedgerRecord[] {

@@ -24,6 +24,8 @@ const BEHIND_MS = 10_000
 const FLUSH_MS = 2_000
 /** How long a shutdown waits for a store that refuses. */
 const CLOSE_MS = 1_000
+/** How long a handover waits for the store: the other server applies the rest. */
+const HAND_OVER_MS = 500
 /** Outcomes that did not fit into the journal, kept in memory until there is space. */
 const MAX_STRANDED = 20_000
 const STRANDED_MS = 200
@@ -60,6 +62,13 @@ export interface Ledger {
   close(): Promise<void>
 }
 
+export interface OwnLedger extends Ledger {
+  /** Resolves once all records are in the journal, which another server applies from then on, also what follows. */
+  handOver(): Promise<void>
+  /** Applies the journal here again. */
+  takeBack(): void
+}
+
 /** `behind`: the oldest record has waited for 10 s; `unavailable`: no new requests fit. */
 type LedgerState = 'ok' | 'behind' | 'unavailable'
 
@@ -86,7 +95,7 @@ interface PendingRecord {
   reject(error: unknown): void
 }
 
-export function createLedger(deps: LedgerDeps): Ledger {
+export function createLedger(deps: LedgerDeps): OwnLedger {
   const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit, onTimed = () => {} } = deps
   const onApplied = (ms: number) => onTimed('apply', ms)
   const applier = createApplier({ journal, store, log, onCommit, onApplied })
@@ -177,6 +186,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   }
 
   const placed = async () => {
+    flush()
     while (pending.length > 0 || held > 0 || syncing) await Bun.sleep(1)
   }
 
@@ -210,6 +220,12 @@ export function createLedger(deps: LedgerDeps): Ledger {
       flush()
       return toUnapplied(journal.unapplied(), reader.counted, spender, span, underWay)
     },
+    async handOver() {
+      await placed()
+      await applier.flush(HAND_OVER_MS)
+      await applier.pause()
+    },
+    takeBack: applier.resume,
     async close() {
       await placed()
       // Applying may free journal space for the remaining ones.

@@ -1,12 +1,13 @@
 /**
  * Before listening, a start applies all segments that earlier runs left (also in `spool/` of older versions) and abandons their open requests. Throws if the
- * store refuses: a server must not start with half a ledger.
+ * store refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep theirs; see `predecessors.ts`.
  */
-import { unlinkSync } from 'node:fs'
+import { rmSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 import type { Leases, LedgerStore } from '../store/ledger-store.ts'
-import { listJournal, readSegment, setAside } from './journal-file.ts'
+import { isOf, listJournal, readSegment, setAside } from './journal-file.ts'
 
 const SLICE = 1_000
 
@@ -21,34 +22,63 @@ export interface RecoverDeps {
   store: LedgerStore
   leases: Leases
   dataFolder: string
-  /** The only instance on the data folder. */
+  /** The only instance on the data folder, besides `living`. */
   instance: string
+  /** Servers that finish their requests: what they wrote is applied, and stays theirs. */
+  living?: readonly string[]
   nowMs: number
   log: Log
 }
 
-export async function recover({ store, leases, dataFolder, instance, nowMs, log }: RecoverDeps): Promise<Recovered> {
+export async function recover(deps: RecoverDeps): Promise<Recovered> {
+  const { store, leases, dataFolder, instance, living = [], nowMs } = deps
   // On a full disk, frees space for the replay: in the WAL, and in unused segments.
   await store.checkpoint()
-  const segments = listJournal(dataFolder).filter((path) => {
-    const isUsed = readSegment(path).length > 0
-    if (!isUsed) unlinkSync(path)
-    return isUsed
-  })
+  const segments: string[] = []
   let replayed = 0
-  for (const path of segments) {
-    const records = readSegment(path)
-    for (let at = 0; at < records.length; at += SLICE) {
-      const rejected = await store.apply(records.slice(at, at + SLICE))
-      for (const each of rejected) setAside(join(dataFolder, 'journal'), instance, each, log)
-    }
-    replayed += records.length
+  for (const path of listJournal(dataFolder)) {
+    const isLiving = living.some((one) => isOf(path, one))
+    const records = await applySegment(deps, path)
+    replayed += isLiving ? 0 : records
+    if (isLiving) continue
+    if (records > 0) segments.push(path)
+    else rmSync(path, { force: true })
   }
   // Its lock, not a lease time, shows that it is alive.
-  leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, true)
+  leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, living)
   const abandoned = await store.abandonGone(nowMs)
   // Segments are removed only once the database file has their records.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }
   for (const path of segments) unlinkSync(path)
   return { replayed, abandoned, kept: [] }
+}
+
+/** Returns its number of records. Throws a StoreRefusal. */
+export async function applySegment(
+  {
+    store,
+    dataFolder,
+    instance,
+    log,
+  }: Pick<RecoverDeps, 'dataFolder' | 'instance' | 'log'> & {
+    store: Pick<LedgerStore, 'apply'>
+  },
+  path: string,
+): Promise<number> {
+  const records = readIfThere(path)
+  for (let at = 0; at < records.length; at += SLICE) {
+    const rejected = await store.apply(records.slice(at, at + SLICE))
+    for (const each of rejected) setAside(join(dataFolder, 'journal'), instance, each, log)
+  }
+  return records.length
+}
+
+/** A server deletes what it has applied. */
+function readIfThere(path: string) {
+  try {
+    return readSegment(path)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
 }

@@ -108,6 +108,12 @@ interface PastRequest {
   agoMs: number
 }
 
+interface HeldElsewhere {
+  keyId: string
+  teamId: string | null
+  upstream: string
+}
+
 export type Limiter = ReturnType<typeof createLimiter>
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}) {
@@ -143,6 +149,19 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       budgets.renew(allKeys, allTeams, spent, wallMs),
     /** For a request that `spent` counted as in flight; ignores others. */
     ended: (request: Ended): void => budgets.ended(request),
+
+    /**
+     * Holds the concurrency slots of a request that another server admitted and finishes; its rates are in the ledger.
+     * Returns what frees them.
+     */
+    hold({ keyId, teamId, upstream }: HeldElsewhere, monotonicMs: number): () => void {
+      const held = [keys.of(keyId, monotonicMs), upstreams.of(upstream, monotonicMs)]
+      if (teamId !== null) held.push(teams.of(teamId, monotonicMs))
+      for (const one of held) one.inFlight++
+      return () => {
+        for (const one of held) one.inFlight--
+      }
+    },
 
     budgetUses: (kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> => budgets.uses(kind, wallMs),
 

@@ -145,6 +145,8 @@ interface FleetOptions extends Pick<FleetDeps, 'onReady'> {
   environment: Environment
   now(): number
   log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** False while an earlier server of the folder finishes requests, with its own model servers. */
+  isAlone?: boolean
 }
 
 const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
@@ -152,11 +154,18 @@ const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
 export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
 /** First kills processes that a killed server left. The caller holds `serve.lock`. */
-export async function createFleet({ dataFolder, environment, now, log, ...hooks }: FleetOptions): Promise<Fleet> {
+export async function createFleet({
+  dataFolder,
+  environment,
+  now,
+  log,
+  isAlone = true,
+  ...hooks
+}: FleetOptions): Promise<Fleet> {
   const owner = toOwner(dataFolder)
   const folder = logsFolder(dataFolder)
   // Without it, none was ever started, and looking takes as long as there are processes.
-  const left = existsSync(folder) ? await killOrphans(OWNER_VARIABLE, owner) : 0
+  const left = isAlone && existsSync(folder) ? await killOrphans(OWNER_VARIABLE, owner) : 0
   if (left > 0)
     log.warn('process_orphaned', 'killed model server processes left by an earlier run', {
       count: left,

@@ -6,6 +6,7 @@ import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Predecessors } from '../ledger/predecessors.ts'
 import type { SpentOf } from '../limits/budget.ts'
 import { createLimiter } from '../limits/limiter.ts'
 import { MAX_STEP_MS } from '../limits/period.ts'
@@ -36,6 +37,8 @@ export interface LiveDeps {
   loadProcesses(): Promise<ProcessSpecs>
   fleet: Pick<Fleet, 'renew'>
   served: ServedFacts
+  /** Servers that finish their requests. */
+  predecessors?: Pick<Predecessors, 'open' | 'isAny' | 'follow'>
 }
 
 const MINUTE_MS = 60_000
@@ -113,8 +116,15 @@ export async function createLive(deps: LiveDeps) {
     health.renew(next)
     fleet.renew(next, processes.specs)
   }
-  // Nothing is in flight yet, and asking for ten thousand budgets would double the start time.
-  renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
+  const { predecessors } = deps
+  // Otherwise nothing is in flight yet, and asking for ten thousand budgets would double the start time.
+  if (predecessors?.isAny()) renew(first, spent)
+  else renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
+  const held = new Map((predecessors?.open() ?? []).map((one) => [one.id, limiter.hold(one, monotonicMs())]))
+  predecessors?.follow((request) => {
+    held.get(request.id)?.()
+    limiter.ended(request)
+  })
 
   /** As configured, without reported facts. */
   let configured = first

@@ -10,20 +10,16 @@ import { Load, OverloadState, stopping } from '../gateway/admission.ts'
 import { Uploads } from '../gateway/read.ts'
 import { pathOf } from '../http/instance.ts'
 import type { Log } from '../log.ts'
-import type { Listener } from './listener.ts'
+import { CAN_SHARE, type Listener, type ListenPlace, reserve } from './listener.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
-interface Place {
-  hostname: string
-  port: number
-}
-
 /** @param open listens there. Throws a ServiceError with the reason. */
-export async function listenAt<T>({ hostname, port }: Place, open: (place: Place) => T): Promise<T> {
+export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace) => T): Promise<T> {
+  const { hostname, port } = place
   // For a name that doesn't resolve, Bun reports some other error, possibly that the port is in use.
   if (!isAddress(hostname) && !(await isKnown(hostname))) throw toNotListening(hostname, port)
   try {
-    return open({ hostname, port })
+    return open(place)
   } catch (error) {
     throw toListenError(error, hostname, port)
   }
@@ -35,14 +31,21 @@ interface MetricsPages {
 }
 
 /** Returns what stops it. Throws a ServiceError with the reason. */
-export async function listenForMetrics({ host, port }: ListenAddress, pages: MetricsPages) {
+export async function listenForMetrics({ host, port }: ListenAddress, isShared: boolean, pages: MetricsPages) {
   const hostname = host ?? '127.0.0.1'
   const serve = isLoopback(isAddress(hostname) && hostname.includes(':') ? `[${hostname}]` : hostname)
     ? pages.own
     : pages.api
-  const server = await listenAt({ hostname, port }, (place) =>
+  const server = await listenAt({ hostname, port, isShared }, (place) =>
     Bun.serve({
-      ...{ ...place, development: false, idleTimeout: 60, maxRequestBodySize: 1 },
+      ...{
+        hostname,
+        port: reserve(place),
+        reusePort: CAN_SHARE,
+        development: false,
+        idleTimeout: 60,
+        maxRequestBodySize: 1,
+      },
       fetch: (request) =>
         request.method === 'GET' && pathOf(request) === '/metrics'
           ? serve(request)

@@ -18,7 +18,15 @@ import type { Fleet } from '../processes/fleet.ts'
 import { onlyAt } from '../routing/access.ts'
 import type { VaultState } from '../store/vault.ts'
 import { END_MS } from './admin-view/live-requests.ts'
-import { type FlushResult, type SetupLink, type Status, socketPath } from './protocol.ts'
+import {
+  type FlushResult,
+  type Restarted,
+  type RestartOptions,
+  type SetupLink,
+  type Status,
+  socketPath,
+  toRestartOptions,
+} from './protocol.ts'
 
 export interface NeedsRestart {
   settings: string[]
@@ -32,6 +40,8 @@ export interface ControlRoutesDeps {
   servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
   /** Applies the catalog again. Throws a ServiceError if it is invalid; then nothing changes. */
   reload(): Promise<NeedsRestart>
+  /** Resolves once a new process serves. Throws a ServiceError if it doesn't; then nothing changes. */
+  restart?(how: RestartOptions): Promise<Restarted>
   /** Writes the journal's records to the database, for at most 2 s. */
   flush(): Promise<FlushResult>
   /** Whether stored credentials can be decrypted here, and with which secret. */
@@ -54,6 +64,7 @@ export function createControlRoutes({
   status,
   servers,
   reload,
+  restart,
   flush,
   inspectVault,
   setupCode,
@@ -89,6 +100,17 @@ export function createControlRoutes({
     .post('/reload', async () => {
       return { reloaded: true, needs_restart: await reload() }
     })
+    .post(
+      '/restart',
+      async ({ request }) => {
+        routes.server?.timeout(request, 0)
+        return (
+          restart?.(toRestartOptions(await request.json())) ??
+          refuse(409, 'restart_failed', "This server can't restart.")
+        )
+      },
+      { parse: 'none' },
+    )
     .post('/ledger/flush', () => flush())
     .get('/secret', () => inspectVault())
     .post('/admin/code', async () => {

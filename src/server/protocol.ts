@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { StatusDocument } from '../documents/server.ts'
 import type { UpstreamStatus } from '../documents/upstream.ts'
+import { asObject } from '../domain/json.ts'
 
 /** May exceed the system's limit of 107 bytes, which Bun works around. */
 export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock')
@@ -38,4 +39,30 @@ export interface SetupLink {
 export interface FlushResult {
   applied: number
   waiting: number
+}
+
+/** Of `POST /restart`. */
+export interface RestartOptions {
+  /** Flags of `serve`; null for those of the running server. */
+  flags: readonly string[] | null
+  /** Null for that of the running server. */
+  environment: Readonly<Record<string, string>> | null
+}
+
+/** From the owner's own command. */
+export function toRestartOptions(body: unknown): RestartOptions {
+  const { flags, environment } = asObject(body) ?? {}
+  return {
+    flags: Array.isArray(flags) ? flags.map(String) : null,
+    environment:
+      asObject(environment) &&
+      Object.fromEntries(Object.entries(environment ?? {}).map(([name, value]) => [name, String(value)])),
+  }
+}
+
+/** The process that serves from now on. */
+export interface Restarted {
+  pid: number
+  url: string
+  version: string
 }

@@ -8,6 +8,7 @@ import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
 import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
+import { stopping } from '../gateway/admission.ts'
 import { createChecker } from '../gateway/structured-checker.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/endpoints.ts'
@@ -24,6 +25,7 @@ import { createServing, type RunFacts, toReadiness, toStatus, type WatchedParts 
 import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
+import { answerForwarded, createHandover, type Handed, type Handover } from './handover.ts'
 import { createListener } from './listener.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
@@ -52,7 +54,9 @@ export interface ServerOptions {
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
   loadProcesses?(): Promise<ProcessSpecs>
   /** Provided by the process that runs the server, for the control socket and scheduled backups. */
-  commands: Pick<ControlDeps, 'reload' | 'drain'> & { makeBackup: MakeBackup }
+  commands: Pick<ControlDeps, 'reload' | 'drain' | 'restart'> & { makeBackup: MakeBackup }
+  /** Resolves once an earlier server has handed over the data folder; null without one. */
+  succeed?: (() => Promise<Handed>) | null
 }
 
 export interface Server {
@@ -67,6 +71,9 @@ export interface Server {
   /** Changes the configuration on the server's own connection, then reloads. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
   flush: Ledger['flush']
+  handover: Handover
+  /** Ends what only a successor needs: its earlier server has ended. */
+  endSuccession(): Promise<void>
   /** Drains first. True if nothing was interrupted. */
   stop(): Promise<boolean>
 }
@@ -83,10 +90,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Closed in reverse order, at the stop or on failure.
   await using opened = new AsyncDisposableStack()
 
-  const { dataFolder } = options
+  const { dataFolder, succeed = null } = options
+  // After the handover, `leave` ends this earlier than the rest.
+  const background = new AsyncDisposableStack()
+  let hasLeft = false
   const metrics = createMetrics()
   opened.defer(() => metrics.stop())
   const { onTimed } = metrics
+  const handed = (await succeed?.()) ?? { port: null, ports: [] }
+  const isShared = (port: number) => handed.ports.includes(port)
   const storage = await openStorage(
     { version, dataFolder, instance, startedMs, now, monotonicMs, log, onTimed },
     opened,
@@ -97,21 +109,27 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
   const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
+  // After a failed start; otherwise it ends first.
+  opened.use(background)
+  background.defer(() => tls?.stop())
   const oidcSettings = toOidcSettings(config)
   const ways = toSignInMethods(config, oidcSettings)
   await options.prepare(store, settings)
 
-  const { ledger, refusals, reader, files: dataFiles, disk } = storage.openLedger(config)
+  const folder = storage.openLedger(config)
+  const { ledger, refusals, reader, files: dataFiles, disk, predecessors } = folder
+  background.defer(() => folder.retention.stop())
   const vault = createVault(dataFolder, environment)
   const served = new ServedFacts({ log, monotonicMs })
   const speeds = new Speeds()
   const onReady = served.started.bind(served)
-  const fleet = await createFleet({ dataFolder, environment, now, log, onReady })
+  const fleet = await createFleet({ dataFolder, environment, now, log, isAlone: !predecessors.isAny(), onReady })
   opened.defer(() => fleet.close())
   const backends = withFleet(createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes }), fleet)
   const { probeMs } = config
   const live = await createLive({
     ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served },
+    predecessors,
     loadProcesses: options.loadProcesses ?? (async () => NO_PROCESSES),
   })
   const { limiter, health, prober } = live
@@ -139,7 +157,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...{ dataFolder, store, everyMs: config.backupMs, keep: config.backupKeep, now, log },
     make: options.commands.makeBackup,
   })
-  opened.defer(() => shelf.stop())
+  background.defer(() => shelf.stop())
   const serving = createServing({
     ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now },
     settings: options.settingTexts?.(settings) ?? [],
@@ -172,6 +190,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     trustedProxies: config.trustedProxies,
   })
   opened.defer(() => admin.close())
+  background.defer(admin.stopAlerts)
   const concurrency = new AdaptiveConcurrency(monotonicMs)
   const { max_in_flight: maxInFlight } = files
   const metricsPages = metrics.createPages({
@@ -236,41 +255,69 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
-  const place = { hostname: config.host, port: config.port }
+  const port = config.port || (handed.port ?? 0)
+  const place = { hostname: config.host, port, isShared: isShared(port) }
   const listener = await listenAt(place, (place) => createListener(app, place, tls?.served() ?? null))
   opened.defer(() => listener.stop(true))
-  const baseUrl = `${(await tls?.start({ listener, publicUrls })) ?? listener.origin}/v1`
-  if (config.metrics) opened.defer(await listenForMetrics(config.metrics, metricsPages))
+  const forwarded = succeed === null ? null : answerForwarded(dataFolder, app, tls !== null)
+  opened.defer(() => forwarded?.())
+  const baseUrl = `${(await tls?.start({ listener, publicUrls, isShared })) ?? listener.origin}/v1`
+  if (config.metrics)
+    background.defer(await listenForMetrics(config.metrics, isShared(config.metrics.port), metricsPages))
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
   logNotReady(live.snapshot, log)
   admin.listensOn(app)
   await admin.startAlerts()
   prober.start()
-  opened.defer(() => prober.stop())
-  const control = createControl({
-    dataFolder,
-    log,
-    status: () => toStatus(watched, live.snapshot, run()),
-    servers: fleet,
-    reload: options.commands.reload,
-    flush: ledger.flush,
-    inspectVault: () => inspectVault(store, dataFolder, environment),
-    endTails: liveRequests.endCommands,
-    admin: admin.handleOperator,
-    async setupCode() {
-      requirePasswords(ways)
-      const code = await admin.setupCode()
-      return code === null ? null : { code, url: dashboardUrl && `${dashboardUrl}/setup#${code}` }
+  background.defer(() => prober.stop())
+  const openControl = () =>
+    createControl({
+      dataFolder,
+      log,
+      status: () => toStatus(watched, live.snapshot, run()),
+      servers: fleet,
+      reload: options.commands.reload,
+      ...(options.commands.restart && { restart: options.commands.restart }),
+      flush: ledger.flush,
+      inspectVault: () => inspectVault(store, dataFolder, environment),
+      endTails: liveRequests.endCommands,
+      admin: admin.handleOperator,
+      async setupCode() {
+        requirePasswords(ways)
+        const code = await admin.setupCode()
+        return code === null ? null : { code, url: dashboardUrl && `${dashboardUrl}/setup#${code}` }
+      },
+      requests: () => parts,
+      drain() {
+        // A second signal would end the process at once.
+        if (!load.isDraining) options.commands.drain()
+      },
+    })
+  let control = openControl()
+  // Its path is then the successor's, and Bun would remove that.
+  opened.defer(() => (hasLeft ? undefined : control.stop()))
+  const handover = createHandover({
+    ...{ dataFolder, listener, app, load },
+    otherPorts: [
+      config.metrics?.port ?? [],
+      config.httpRedirect?.port ?? [],
+      config.tlsDomains.length > 0 ? 80 : [],
+    ].flat(),
+    endUploads: () => uploads.end(stopping),
+    giveFolder: folder.handOver,
+    async takeFolderBack() {
+      await folder.takeBack()
+      control = openControl()
     },
-    requests: () => parts,
-    drain() {
-      // A second signal would end the process at once.
-      if (!load.isDraining) options.commands.drain()
+    async stopBackground() {
+      hasLeft = true
+      await background.disposeAsync()
     },
   })
-  opened.defer(() => control.stop())
 
+  // Before what it uses.
+  opened.use(background)
   const everything = opened.move()
   return {
     baseUrl,
@@ -284,10 +331,17 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await tls?.reread()
     },
     flush: ledger.flush,
+    handover,
+    endSuccession: async () => forwarded?.(),
     async stop() {
-      capacity.drain()
-      fleet.drain()
+      // Requests that the other server must not see interrupted go on.
+      if (hasLeft) load.drain()
+      else {
+        capacity.drain()
+        fleet.drain()
+      }
       await liveRequests.end()
+      if (hasLeft) await listener.grace()
       const clean = await drain(listener, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])

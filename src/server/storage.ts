@@ -9,13 +9,21 @@ import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
 import { createLedger, type OnTimed } from '../ledger/ledger.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
+import { createPredecessors } from '../ledger/predecessors.ts'
 import { recover } from '../ledger/recover.ts'
 import { createRefusals } from '../ledger/refusals.ts'
 import { createRetention } from '../ledger/retention.ts'
 import type { Log } from '../log.ts'
-import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import {
+  listDraining,
+  prepareDataFolder,
+  removeDrainingLocks,
+  takeDrainingLock,
+  takeLock,
+} from '../store/data-folder.ts'
 import { BACKUPS, removeParts } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
+import { StoreRefusal } from '../store/refusal.ts'
 import { watchDisk } from './disk.ts'
 
 type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
@@ -37,7 +45,12 @@ interface StorageOptions {
 export async function openStorage(options: StorageOptions, cleanup: AsyncDisposableStack) {
   const { version, dataFolder, instance, startedMs, now, monotonicMs, log, onTimed = () => {} } = options
   prepareDataFolder(dataFolder)
-  cleanup.defer(takeLock(dataFolder))
+  let unlock: (() => void) | null = takeLock(dataFolder)
+  cleanup.defer(() => unlock?.())
+  const living = listDraining(dataFolder)
+  // Released last: until then another server leaves this one's journal alone.
+  let endDraining = () => {}
+  cleanup.defer(() => endDraining())
   settleRestore(dataFolder, log)
   removeParts(join(dataFolder, BACKUPS))
   const lost = findLost(dataFolder)
@@ -47,7 +60,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const { alerts, config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }
   const { replayed, abandoned, kept } = await recover({
-    ...{ store: atStart, leases, dataFolder, instance, nowMs: now(), log },
+    ...{ store: atStart, leases, dataFolder, instance, living, nowMs: now(), log },
   })
   if (replayed > 0 || abandoned > 0) log.warn('ledger_recovered', 'recovered the ledger', { replayed, abandoned })
 
@@ -89,6 +102,12 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         onTimed,
       })
       cleanup.defer(() => ledger.close())
+      const predecessors = createPredecessors({
+        ...{ dataFolder, instance, living, leases, reader, now, log },
+        store: { ...writer, checkpoint },
+        onCommit: store.noteCommit,
+      })
+      cleanup.defer(() => predecessors.stop())
       const refusals = createRefusals({ writer: store.refusals, onCommit: store.noteCommit, log })
       cleanup.defer(() => refusals.close())
       // Prepares the first segment during the start, so that the first request needn't wait for it.
@@ -97,7 +116,10 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         keepMs,
         auditMs,
         upkeep,
-        journal,
+        journal: {
+          release: journal.release,
+          oldestMs: () => (predecessors.isAny() ? 0 : journal.oldestMs()),
+        },
         checkpoint: async () => (await reach()) === 'file',
         latestMs: reader.latestHour(LATEST_MS),
         now,
@@ -109,7 +131,25 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       retention.start()
       const disk = watchDisk({ dataFolder, budgetBytes: diskBytes, space: upkeep.space, monotonicMs, log })
       cleanup.defer(() => disk.stop())
-      return { ledger, refusals, reader, files, disk, retention }
+      const handOver = async (): Promise<void> => {
+        await refusals.flush()
+        await ledger.handOver()
+        const isHeld = takeDrainingLock(dataFolder, instance)
+        if (isHeld === null) throw new Error('the lock of a draining server is taken')
+        endDraining = isHeld
+        unlock?.()
+        unlock = null
+      }
+      /** Throws a ServiceError if another server has the folder. */
+      const takeBack = async (): Promise<void> => {
+        unlock ??= takeLock(dataFolder)
+        const span = { fromMs: now(), untilMs: Number.MAX_SAFE_INTEGER }
+        await untilAccepted(() => leases.begin(instance, span, listDraining(dataFolder)))
+        endDraining()
+        removeDrainingLocks(dataFolder)
+        ledger.takeBack()
+      }
+      return { ledger, refusals, reader, files, disk, retention, predecessors, handOver, takeBack }
     },
   }
 }
@@ -120,6 +160,21 @@ function settleRestore(dataFolder: string, log: Log): void {
     log.warn('restore_recovered', 'removed an interrupted restore that had not changed anything')
   if (settled.kind === 'finished')
     log.warn('restore_recovered', 'finished an interrupted restore', { replaced: settled.replaced })
+}
+
+const AGAIN_MS = 20
+const TRIES = 50
+
+/** Another process, such as a command, may be writing. Throws its last refusal. */
+async function untilAccepted<T>(work: () => T): Promise<T> {
+  for (let left = TRIES; ; left--) {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof StoreRefusal) || left === 0) throw error
+    }
+    await Bun.sleep(AGAIN_MS)
+  }
 }
 
 const LOOK_MS = 250

@@ -6,6 +6,8 @@ export interface Supervisor {
   /** From here on, also reports regularly that the event loop runs, if systemd asked for that. */
   ready(): void
   stopping(): void
+  /** Another process of the service is its main one from here on. */
+  hasSuccessor(pid: number): void
 }
 
 /** Of socket(2), unix(7), and send(2); the same on x64 and arm64. */
@@ -30,11 +32,16 @@ export async function connectSupervisor(environment: Environment): Promise<Super
     sendto(file, ptr(text), text.length, MSG_NOSIGNAL, ptr(address), address.length)
   }
   const watchMs = pid === undefined || Number(pid) === process.pid ? Number(usec) / 1_000 : 0
+  let timer: Timer | null = null
   return {
     ready() {
       send('READY=1')
-      if (watchMs > 0) setInterval(send, watchMs / 2, 'WATCHDOG=1').unref()
+      if (watchMs > 0) timer = setInterval(send, watchMs / 2, 'WATCHDOG=1').unref()
     },
     stopping: () => send('STOPPING=1'),
+    hasSuccessor(pid) {
+      if (timer !== null) clearInterval(timer)
+      send(`MAINPID=${pid}`)
+    },
   }
 }

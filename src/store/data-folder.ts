@@ -1,8 +1,9 @@
 /** The data folder, and the lock that prevents a second server on it, whatever its port. */
-import { accessSync, chmodSync, constants, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, lchownSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { filesIn } from './files.ts'
 import { isLocked, lockFile } from './sqlite/lock-file.ts'
 
 /** Creates it for its owner only, or checks that it is writable. Throws a ServiceError. */
@@ -56,6 +57,33 @@ export function takeLock(dataFolder: string): () => void {
   const unlock = lockIn(dataFolder, LOCK)
   if (unlock !== null) return unlock
   throw new ServiceError({ kind: 'already_served', dataFolder }, `Another Tollgate server is using ${dataFolder}.`)
+}
+
+const JOURNAL = 'journal'
+const DRAINING = '.draining'
+const drainingFile = (dataFolder: string, instance: string) => join(dataFolder, JOURNAL, `${instance}${DRAINING}`)
+
+/** Held by a server that has handed over, while it finishes its requests. Returns the release function. */
+export function takeDrainingLock(dataFolder: string, instance: string): (() => void) | null {
+  mkdirSync(join(dataFolder, JOURNAL), { recursive: true, mode: 0o700 })
+  return lockFile(drainingFile(dataFolder, instance))
+}
+
+/** Instances that have handed over and still run. */
+export const listDraining = (dataFolder: string): string[] =>
+  filesIn(join(dataFolder, JOURNAL))
+    .filter((name) => name.endsWith(DRAINING) && isLocked(join(dataFolder, JOURNAL, name)))
+    .map((name) => name.slice(0, -DRAINING.length))
+
+export const isDraining = (dataFolder: string, instance: string): boolean =>
+  existsSync(drainingFile(dataFolder, instance)) && isLocked(drainingFile(dataFolder, instance))
+
+/** Of instances that have ended. */
+export function removeDrainingLocks(dataFolder: string): void {
+  const living = new Set(listDraining(dataFolder))
+  for (const name of filesIn(join(dataFolder, JOURNAL)))
+    if (name.endsWith(DRAINING) && !living.has(name.slice(0, -DRAINING.length)))
+      rmSync(join(dataFolder, JOURNAL, name), { force: true })
 }
 
 /** Gives files created by root to the folder's owner, who could not use them. Follows no links: the owner may have planted them. */

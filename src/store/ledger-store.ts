@@ -50,10 +50,10 @@ export interface LedgerStore extends LedgerWriter {
 export interface Leases {
   /**
    * Throws a StoreRefusal.
-   * @param isAlone holds the data's lock: all earlier leases end.
+   * @param living servers that finish their requests: their leases go on; all other earlier ones end. Null if other servers share the data.
    * @returns the run's epoch, higher than all before.
    */
-  begin(instance: string, span: Span, isAlone: boolean): number
+  begin(instance: string, span: Span, living: readonly string[] | null): number
   /** False if expired: its open requests may have been abandoned. Throws a StoreRefusal. */
   renew(instance: string, untilMs: number): boolean
 }
@@ -89,8 +89,12 @@ export interface LedgerReader {
    */
   recent(sinceMs: number): RecentRequest[]
   count(): number
+  /** Open requests of these servers. */
+  openOf(instances: readonly string[]): OpenRequest[]
   counted(requestId: string): CountedRequest | null
 }
+
+export type OpenRequest = Pick<OpenRow, 'id' | 'instance' | 'keyId' | 'teamId' | 'upstream'>
 
 /** Its cost, or all that it and its calls reserved. */
 export type CountedRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
@@ -116,8 +120,8 @@ export interface LedgerAudit {
   dayProblems(dayMs: number): DayProblem[]
   callProblems(hourMs: number): CallProblem[]
   open(): OpenRows[]
-  /** The running instance, whose open rows and journal are no findings. */
-  living(): string | null
+  /** The running instances, whose open rows and journals are no findings: the server, and those that finish their requests. */
+  living(): readonly string[]
   lastInstance(): string | null
   missing(records: readonly LedgerRecord[]): number
   count(): number

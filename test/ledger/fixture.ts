@@ -63,7 +63,7 @@ export function createFolder(): Folder {
 
 /** Gives up what all runs but this one have left open, as its start does. Tells how many requests. */
 export function abandonOthers(database: Database, instance: string): number {
-  createLeases(database).begin(instance, { fromMs: HOUR, untilMs: HOUR + 1 }, true)
+  createLeases(database).begin(instance, { fromMs: HOUR, untilMs: HOUR + 1 }, [])
   return createLedgerWriter(database).abandonGone(HOUR)
 }
 

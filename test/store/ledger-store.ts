@@ -37,7 +37,7 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
     const commit = async (...records: LedgerRecord[]) => expect(await parts.writer.apply(records)).toEqual([])
     /** As a start does that is alone. */
     const abandonOthers = async () => {
-      parts.leases.begin('here', { fromMs: HOUR, untilMs: HOUR + 1 }, true)
+      parts.leases.begin('here', { fromMs: HOUR, untilMs: HOUR + 1 }, [])
       return await parts.writer.abandonGone(HOUR)
     }
     const spending = (kind: 'key' | 'team', id?: string) => Object.fromEntries(reader.spending(kind, SPANS, id))
@@ -49,8 +49,8 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
 
       test('keeps what its run has open for as long as it is renewed', async () => {
         const { leases, writer } = parts
-        leases.begin('one', { fromMs: HOUR, untilMs: HOUR + 10 }, true)
-        leases.begin('two', { fromMs: HOUR, untilMs: HOUR + 10 }, false)
+        leases.begin('one', { fromMs: HOUR, untilMs: HOUR + 10 }, [])
+        leases.begin('two', { fromMs: HOUR, untilMs: HOUR + 10 }, null)
         await commit(openBy('one'), openBy('two'), openBy('nobody'))
         expect([await writer.abandonGone(HOUR + 9), living()]).toEqual([1, ['one', 'two']])
         expect(leases.renew('two', HOUR + 20)).toBe(true)
@@ -61,9 +61,9 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
 
       test('is over at once where a later run is alone, whose epoch is later', async () => {
         const { leases, writer } = parts
-        const first = leases.begin('one', { fromMs: HOUR, untilMs: HOUR + HOUR_MS }, true)
+        const first = leases.begin('one', { fromMs: HOUR, untilMs: HOUR + HOUR_MS }, [])
         await commit(openBy('one'))
-        expect(leases.begin('two', { fromMs: HOUR + 1, untilMs: HOUR + HOUR_MS }, true)).toBeGreaterThan(first)
+        expect(leases.begin('two', { fromMs: HOUR + 1, untilMs: HOUR + HOUR_MS }, [])).toBeGreaterThan(first)
         expect([await writer.abandonGone(HOUR + 1), living()]).toEqual([1, []])
         expect(reader.spent({ kind: 'key', id: 'key-a' }, since(HOUR))).toBe(9_000)
       })

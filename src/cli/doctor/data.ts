@@ -11,6 +11,7 @@ import { toAge } from '../../domain/time.ts'
 import { readRejected, readWaiting } from '../../ledger/audit.ts'
 import { JOURNALS } from '../../ledger/journal-file.ts'
 import { findLost, sizeOf } from '../../ledger/mark.ts'
+import { listDraining } from '../../store/data-folder.ts'
 import { filesIn } from '../../store/files.ts'
 import type { LedgerAudit, Space } from '../../store/ledger-store.ts'
 import { storeOf } from '../../store/open.ts'
@@ -109,7 +110,9 @@ export function checkJournal(
   const checks = readRejected(dataFolder).map((file) =>
     problem('journal', `${file} holds ledger rows that the database rejected. Inspect them, then move the file away.`),
   )
-  for (const { file, records } of audit ? readWaiting(audit, dataFolder, living ?? null) : []) {
+  for (const { file, records } of audit
+    ? readWaiting(audit, dataFolder, [...listDraining(dataFolder), ...(living ? [living] : [])])
+    : []) {
     const whose =
       living === undefined
         ? 'of the running server or an earlier one.'

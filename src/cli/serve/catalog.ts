@@ -13,11 +13,13 @@ import type { Server } from '../../server/server.ts'
 import type { ConfigStore, Settings } from '../../store/config-store.ts'
 import { type Context, version } from '../io.ts'
 
-interface ServedCatalog {
+export interface ServedCatalog {
   /** Its path, or `built-in catalog.yaml`. */
   label: string
   /** After `prepare`: whether no catalog was applied before. */
   isFirst(): boolean
+  /** Throws a ServiceError that names all problems, unless it was applied last. */
+  check(settings: Settings): Promise<void>
   /** Applies it unless it was applied last. Throws a ServiceError that names all problems. */
   prepare(store: ConfigStore, settings: Settings): Promise<void>
   loadProcesses(): Promise<ProcessSpecs>
@@ -67,6 +69,10 @@ export async function createServedCatalog(io: Context, { file, fromRows, log }: 
   return {
     label: toLabel(source),
     isFirst: () => atStart[APPLIED_DIGEST] === undefined,
+    async check(settings) {
+      if (isApplied(settings, toDigest(source, version()))) return
+      await (await import('../../catalog/file.ts')).parseSource(source, io.environment)
+    },
     async prepare(store, settings) {
       atStart = settings
       // Parsing takes as long as the rest of the start.

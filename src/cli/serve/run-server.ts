@@ -2,16 +2,21 @@
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/backup-list.ts'
-import { type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
+import { type ServeConfig, type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
+import { ServiceError } from '../../domain/service-error.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'
 import { createFirstKey } from '../../keys/service.ts'
 import { createLog, type Log, traceOf } from '../../log.ts'
+import { listenAt } from '../../server/network.ts'
 import { findLocalServers } from '../../server/outward/questions.ts'
 import { type Server, startServer } from '../../server/server.ts'
+import type { Settings } from '../../store/config-store.ts'
 import { storeOf } from '../../store/open.ts'
+import { toCommandError } from '../command-error.ts'
 import { type Context, printJson, version } from '../io.ts'
-import { createServedCatalog } from './catalog.ts'
+import { createServedCatalog, type ServedCatalog } from './catalog.ts'
+import { createRestarter, findEarlierServer, type Restarter } from './successor.ts'
 import { type Started, toSelf, toWelcome } from './welcome.ts'
 
 interface RunOptions {
@@ -54,7 +59,21 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     .map(({ name }) => name)
   const served = await createServedCatalog(io, { file: options.catalogFile, fromRows, log })
 
+  const earlier = findEarlierServer(environment)
+  if (earlier)
+    await checkSuccession(io, { configure, served }).catch(async (error) => {
+      await earlier.failed(toCommandError(error))
+      throw error
+    })
+  const restarter = createRestarter({
+    ...{ environment, cwd: io.cwd, log, earlier },
+    handover: () => server.handover,
+    supervisor: () => supervisor,
+    onLeft: () => leave(),
+  })
+  let leave = () => {}
   const commands = {
+    restart: restarter.restart,
     reload: () => served.reload(server),
     // Through the signal, so there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
@@ -69,19 +88,32 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     configure,
     settingTexts: (settings) => toSettingTexts({ flags: options.flags, environment, settings }),
     commands,
+    succeed: earlier?.succeed ?? null,
     prepare: served.prepare,
     loadProcesses: served.loadProcesses,
-  }).catch(async (error) => {
+  }).catch(async (cause) => {
     await log.flush()
-    throw storeOf(dataFolder).explain(error)
+    const error = storeOf(dataFolder).explain(cause)
+    await earlier?.failed(toCommandError(error))
+    throw error
   })
   const supervisor = environment.NOTIFY_SOCKET
     ? await (await import('../../server/supervisor.ts')).connectSupervisor(environment)
     : null
-  const stopped = untilStopped(server, log, () => {
-    supervisor?.stopping()
-    if (isWatched && isQuiet) io.stderr(STOPPING)
-  })
+  await earlier?.serving(server.baseUrl, version())
+  void earlier?.gone.then(server.endSuccession)
+  const stopped = untilStopped(
+    server,
+    log,
+    restarter,
+    (left) => {
+      leave = left
+    },
+    () => {
+      supervisor?.stopping()
+      if (isWatched && isQuiet) io.stderr(STOPPING)
+    },
+  )
   using _ = isCatalogWatched ? served.watch(server) : null
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   supervisor?.ready()
@@ -104,6 +136,32 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   if (isDiscovering && served.isFirst() && !hasOwnUpstreams(server)) void addLocalServers(io, log)
 
   await stopped
+}
+
+/** What can be checked while the earlier server serves. Throws a ServiceError. */
+async function checkSuccession(
+  { dataFolder }: Context,
+  { configure, served }: { configure(settings: Settings): ServeConfig; served: ServedCatalog },
+): Promise<void> {
+  const store = storeOf(dataFolder).open({ readonly: true })
+  try {
+    const settings = await store.config.readSettings()
+    const { host: hostname, port } = configure(settings)
+    await served.check(settings)
+    // New connections stay with the earlier server.
+    await listenAt({ hostname, port }, () =>
+      Bun.serve({ hostname, port, reusePort: true, fetch: () => new Response() }).stop(true),
+    )
+  } catch (error) {
+    if (error instanceof ServiceError && error.failure.kind === 'schema_outdated')
+      throw new ServiceError(
+        { kind: 'restart_failed' },
+        'This version must migrate the database, which the running server uses. Stop the server, then start it.',
+      )
+    throw error
+  } finally {
+    store.close()
+  }
 }
 
 /** The admin API loads only if needed. */
@@ -129,17 +187,28 @@ function installCrashHandlers(log: Log): void {
 const SAME_PRESS_MS = 200
 
 /** The first SIGTERM or SIGINT drains; the second ends the process. */
-function untilStopped(server: Server, log: Log, onStop: () => void): Promise<void> {
+function untilStopped(
+  server: Server,
+  log: Log,
+  restarter: Restarter,
+  onLeave: (leave: () => void) => void,
+  onStop: () => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     let stoppedMs: number | null = null
+    const end = () => void server.stop().then(() => resolve(), reject)
+    onLeave(end)
     const stop = (signal: string) => {
       const nowMs = performance.now()
       if (signal === 'SIGINT' && stoppedMs !== null && nowMs - stoppedMs < SAME_PRESS_MS) return
       if (stoppedMs !== null) process.exit(1)
       stoppedMs = nowMs
       log.info('server_stopping', 'stopping', { signal })
+      // Its requests are already being finished.
+      if (restarter.hasLeft()) return
+      restarter.cancel()
       onStop()
-      server.stop().then(() => resolve(), reject)
+      end()
     }
     process.on('SIGTERM', stop)
     process.on('SIGINT', stop)

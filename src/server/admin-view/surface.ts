@@ -169,6 +169,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       catalogFiles.close()
     },
     startAlerts: () => watch.renew(),
+    stopAlerts: () => watch.close(),
     /** Creates the setup code for the first owner; null if there is one, or passwords are disabled. */
     async setupCode(): Promise<string | null> {
       if (!deps.ways.includes('password') || isSetUp(await identity.readAdmins(), deps.ways)) return null

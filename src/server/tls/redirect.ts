@@ -4,11 +4,14 @@ import { mintId, toRequestId } from '../../domain/id.ts'
 import { errorFormatOf } from '../../http/endpoints.ts'
 import { toErrorResponse } from '../../http/error-response.ts'
 import { hasHost, pathOf } from '../../http/instance.ts'
+import { CAN_SHARE, reserve } from '../listener.ts'
 import { toOrigin } from './certificates.ts'
 
 interface RedirectDeps {
   hostname: string
   port: number
+  /** See `ListenPlace`. */
+  isShared?: boolean
   /** Of HTTPS. */
   securePort: number
   publicUrls: readonly string[]
@@ -23,9 +26,10 @@ const MAX_BODY_BYTES = 64 * 1024
 const IDLE_SECONDS = 10
 
 /** Returns how to stop it. Throws what Bun does. */
-export function startRedirect({ hostname, port, securePort, publicUrls, challengeOf, now }: RedirectDeps) {
+export function startRedirect({ securePort, publicUrls, challengeOf, now, ...place }: RedirectDeps) {
+  const { hostname, port } = place
   const server = Bun.serve({
-    ...{ hostname, port, reusePort: false, development: false },
+    ...{ hostname, port: reserve(place), reusePort: CAN_SHARE, development: false },
     ...{ idleTimeout: IDLE_SECONDS, maxRequestBodySize: MAX_BODY_BYTES },
     fetch(request) {
       const path = pathOf(request)

@@ -62,6 +62,8 @@ export interface Tls {
 
 interface Started {
   listener: Pick<Listener, 'port' | 'origin' | 'replace'>
+  /** See `ListenPlace`. */
+  isShared?(port: number): boolean
   /** Those of the configuration; gets the certificates' names if there are none, and this machine's. */
   publicUrls: string[]
 }
@@ -166,7 +168,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
   return {
     served: () => toServed(all()),
     states,
-    async start({ listener, publicUrls }) {
+    async start({ listener, publicUrls, isShared = () => false }) {
       // Where the authority looks for its challenges.
       const at = config.httpRedirect ?? (issuer && { host: null, port: 80 })
       const nameUrls = () => {
@@ -178,7 +180,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
       const origin = nameUrls()
       const redirect =
         at &&
-        (await listenAt({ hostname: at.host ?? config.host, port: at.port }, (place) =>
+        (await listenAt({ hostname: at.host ?? config.host, port: at.port, isShared: isShared(at.port) }, (place) =>
           startRedirect({ ...place, securePort: listener.port, publicUrls, now, challengeOf: issuer?.challengeOf }),
         ))
       apply = (certificates) => listener.replace(toServed(certificates))

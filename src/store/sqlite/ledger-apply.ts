@@ -217,7 +217,9 @@ export function createLedgerWriter(sqlite: Database) {
 }
 
 export function createLeases(sqlite: Database): Leases {
-  const endAll = sqlite.query('UPDATE instances SET lease_ends_ms = MIN(lease_ends_ms, ?)')
+  const endOthers = sqlite.query(
+    'UPDATE instances SET lease_ends_ms = MIN(lease_ends_ms, ?1) WHERE id NOT IN (SELECT value FROM json_each(?2))',
+  )
   const insert = sqlite.query<{ epoch: number }, [string, number, number]>(
     `INSERT INTO instances (id, epoch, started_ms, lease_ends_ms)
      VALUES (?1, (SELECT COALESCE(MAX(epoch), 0) + 1 FROM instances), ?2, ?3)
@@ -232,10 +234,10 @@ export function createLeases(sqlite: Database): Leases {
     }
   }
   return {
-    begin: (instance, { fromMs, untilMs }, isAlone) =>
+    begin: (instance, { fromMs, untilMs }, living) =>
       refusing(
         sqlite.transaction(() => {
-          if (isAlone) endAll.run(fromMs)
+          if (living !== null) endOthers.run(fromMs, JSON.stringify(living))
           return insert.get(instance, fromMs, untilMs)?.epoch ?? 0
         }).immediate,
       ),

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
-import { isServed } from '../data-folder.ts'
+import { isServed, listDraining } from '../data-folder.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
@@ -156,7 +156,10 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     callProblems: (hourMs) =>
       checkCalls.all(toFirstId(hourMs), toIdAfter(hourMs + HOUR_MS)).filter(({ requests }) => requests > 0),
     open: () => sqlite.query<OpenRows, []>(OPEN_ROWS).all(),
-    living: () => (isServed(dataFolder) ? lastInstance() : null),
+    living() {
+      const server = isServed(dataFolder) ? lastInstance() : null
+      return [...listDraining(dataFolder), ...(server === null ? [] : [server])]
+    },
     lastInstance,
     missing: (records) => records.filter(isMissing).length,
     count: () => countRequests(sqlite),

@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { PERIODS, type Period } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
-import type { CountedRequest, LedgerReader, RecentRequest, Span, Spending } from '../ledger-store.ts'
+import type { CountedRequest, LedgerReader, OpenRequest, RecentRequest, Span, Spending } from '../ledger-store.ts'
 import { readRefused } from './refusals.ts'
 
 /** Over an open request's calls after the first. */
@@ -97,6 +97,10 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
   const latest = sqlite.query<{ ms: number | null }, [number]>(
     'SELECT MAX(hour_ms) AS ms FROM usage_hourly WHERE hour_ms < ?',
   )
+  const openOf = sqlite.query<OpenRequest, [string]>(
+    `SELECT id, instance, key_id AS keyId, team_id AS teamId, upstream FROM requests
+     WHERE status = 'open' AND instance IN (SELECT value FROM json_each(?))`,
+  )
   const counted = sqlite.query<Omit<CountedRequest, 'isOpen'> & { isOpen: number }, [string]>(COUNTED_REQUEST)
 
   return {
@@ -114,6 +118,7 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
       ]
     },
     count: () => countRequests(sqlite),
+    openOf: (instances) => (instances.length === 0 ? [] : openOf.all(JSON.stringify(instances))),
     counted(requestId) {
       const found = counted.get(requestId)
       return found && { ...found, isOpen: found.isOpen === 1 }

@@ -1,0 +1,188 @@
+/** Both ends of `tollgate restart`: a server starts the next one as a child process, and they agree by messages. See `server/handover.ts`. */
+import { type } from 'node:os'
+import { messageOf } from '../../domain/error.ts'
+import { asObject, asText } from '../../domain/json.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { Environment } from '../../domain/snapshot.ts'
+import type { Log } from '../../log.ts'
+import type { Handed, Handover } from '../../server/handover.ts'
+import type { Restarted, RestartOptions } from '../../server/protocol.ts'
+import type { Supervisor } from '../../server/supervisor.ts'
+import { toSelf } from './welcome.ts'
+
+/** Set for a server that succeeds another, which is its parent. */
+const VARIABLE = 'TOLLGATE_SUCCEEDS'
+/** From the service manager: a command started by hand has other values, or none. */
+const OF_MANAGER = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'INVOCATION_ID', 'JOURNAL_STREAM']
+/** Names the process that it is meant for. */
+const OF_PROCESS = 'WATCHDOG_PID'
+
+/** In this order; the earlier server sends `yours` and `left`. A later version must still understand these. */
+type Message =
+  | { step: 'ready' }
+  | ({ step: 'yours' } & Handed)
+  | { step: 'serving'; url: string; version: string }
+  | { step: 'left' }
+  | { step: 'failed'; message: string }
+
+const STEPS: ReadonlySet<string> = new Set(['ready', 'yours', 'serving', 'left', 'failed'] satisfies Message['step'][])
+
+const toMessage = (value: unknown): Message | null =>
+  STEPS.has(asText(asObject(value)?.step)) ? (value as Message) : null
+
+export interface EarlierServer {
+  /** Resolves once the data folder is this process's: handed over, or its server is gone. */
+  succeed(): Promise<Handed>
+  /** Resolves once the earlier server forwards its requests, or is gone. */
+  serving(url: string, version: string): Promise<void>
+  failed(error: unknown): Promise<void>
+  gone: Promise<void>
+}
+
+/** Null if this process succeeds no other. */
+export function findEarlierServer(environment: Environment): EarlierServer | null {
+  if (!environment[VARIABLE] || process.send === undefined) return null
+  const gone = Promise.withResolvers<void>()
+  const yours = Promise.withResolvers<Handed>()
+  const left = Promise.withResolvers<void>()
+  process.on('disconnect', gone.resolve)
+  process.on('message', (value) => {
+    const message = toMessage(value)
+    if (message?.step === 'yours') yours.resolve(message)
+    if (message?.step === 'left') left.resolve()
+  })
+  const say = (message: Message) =>
+    new Promise<void>((resolve) => process.send?.(message, undefined, undefined, () => resolve()))
+  return {
+    gone: gone.promise,
+    succeed() {
+      void say({ step: 'ready' })
+      return Promise.race([yours.promise, gone.promise.then(() => ({ port: null, ports: [] }))])
+    },
+    async serving(url, version) {
+      void say({ step: 'serving', url, version })
+      await Promise.race([left.promise, gone.promise])
+    },
+    failed: async (error) =>
+      void (await Promise.race([say({ step: 'failed', message: messageOf(error) }), Bun.sleep(500)])),
+  }
+}
+
+interface RestarterDeps {
+  environment: Environment
+  cwd: string
+  log: Log
+  handover(): Handover
+  supervisor(): Supervisor | null
+  /** Null if there was no earlier server. */
+  earlier: EarlierServer | null
+  /** The next server serves: finish requests, and exit. */
+  onLeft(): void
+}
+
+export interface Restarter {
+  /** Resolves once the next server serves. Throws a ServiceError, and then nothing has changed. */
+  restart(how: RestartOptions): Promise<Restarted>
+  /** Ends a next server that doesn't serve yet. */
+  cancel(): void
+  hasLeft(): boolean
+}
+
+const failed = (message: string) => new ServiceError({ kind: 'restart_failed' }, message)
+
+export function createRestarter(deps: RestarterDeps): Restarter {
+  const { environment, cwd, log, handover, supervisor, earlier, onLeft } = deps
+  let child: Bun.Subprocess | null = null
+  let hasLeft = false
+
+  const toEnvironment = (given: RestartOptions['environment']) => {
+    const kept = Object.fromEntries(OF_MANAGER.map((name) => [name, environment[name]]))
+    return { ...(given ?? environment), ...kept, [OF_PROCESS]: undefined, [VARIABLE]: String(process.pid) }
+  }
+
+  const start = async ({ flags, environment: given }: RestartOptions): Promise<Restarted> => {
+    // At most two servers may listen on the port.
+    await earlier?.gone
+    await handover().begin()
+    const done = Promise.withResolvers<Restarted>()
+    let isHanded = false
+    const take = async (next: Bun.Subprocess, message: Message) => {
+      if (message.step === 'failed') done.reject(failed(message.message))
+      if (message.step === 'ready') {
+        isHanded = true
+        next.send({ step: 'yours', ...(await handover().giveFolder()) } satisfies Message)
+      }
+      if (message.step === 'serving') {
+        hasLeft = true
+        supervisor()?.hasSuccessor(next.pid)
+        await handover().leave()
+        next.send({ step: 'left' } satisfies Message)
+        done.resolve({ pid: next.pid, url: message.url, version: message.version })
+      }
+    }
+    const words = flags === null ? process.argv.slice(2) : toWords(flags)
+    const next = Bun.spawn([...toSelf(), ...words], {
+      cwd,
+      env: toEnvironment(given),
+      stdio: ['ignore', 'inherit', 'inherit'],
+      ipc(value, next) {
+        const message = toMessage(value)
+        if (message) take(next, message).catch(done.reject)
+      },
+    })
+    child = next
+    const ended = next.exited.then(() => {
+      const how = next.signalCode === null ? `exited with ${next.exitCode}` : `was killed by ${next.signalCode}`
+      if (!hasLeft) done.reject(failed(`The new server ${how} before it was ready. See its log.`))
+    })
+    try {
+      return await done.promise
+    } catch (error) {
+      // Both at once would be two servers of one folder.
+      next.kill('SIGKILL')
+      await ended
+      if (isHanded) await handover().resume()
+      throw error
+    }
+  }
+
+  return {
+    async restart(how) {
+      const obstacle = explainObstacle(hasLeft, child !== null)
+      if (obstacle !== null) throw failed(obstacle)
+      log.info('server_restarting', 'starting the next server', {})
+      try {
+        const next = await start(how)
+        log.info('server_stopping', 'the next server has taken over; finishing requests', { pid: next.pid })
+        onLeft()
+        return next
+      } catch (error) {
+        log.error('restart_failed', 'the next server did not start; this one goes on', { error: messageOf(error) })
+        throw error instanceof ServiceError ? error : failed(messageOf(error))
+      } finally {
+        child = null
+      }
+    },
+    cancel() {
+      if (!hasLeft) child?.kill('SIGKILL')
+    },
+    hasLeft: () => hasLeft,
+  }
+}
+
+/** Null if there is none. */
+function explainObstacle(hasLeft: boolean, isRestarting: boolean): string | null {
+  if (process.platform !== 'linux')
+    return `On ${type()}, two servers can't share a port. Stop the server and start it again.`
+  if (process.pid === 1)
+    return 'The server is process 1 of its container, which would end with it. Restart the container instead.'
+  return hasLeft || isRestarting ? 'Another restart is in progress. Wait for it to finish.' : null
+}
+
+/** Of the running server's command line: the data folder stays. */
+function toWords(flags: readonly string[]): string[] {
+  const words = process.argv.slice(2)
+  const at = words.indexOf('--data')
+  const data = at === -1 ? words.filter((word) => word.startsWith('--data=')) : words.slice(at, at + 2)
+  return ['serve', ...data, ...flags]
+}
