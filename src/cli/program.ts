@@ -254,6 +254,7 @@ export async function runProgram(words: readonly string[], io: Io): Promise<numb
     // Commander has already printed the help.
     if (cause instanceof CommanderError && cause.code === 'commander.help') return 2
     const { kind, message, exitCode, hasLines } = toCommandError(cause, nameCommand(program, argv))
+    if (process.send) await (await import('./serve/successor.ts')).tellFailure(message)
     const paint = toPaint(io.isTerminal(2), io.environment)
     io.stderr(
       argv.includes('--json')

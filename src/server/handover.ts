@@ -34,6 +34,9 @@ export interface Handover {
   giveFolder(): Promise<Handed>
   resume(): Promise<void>
   leave(): Promise<void>
+  /** After `leave`: the later one has ended, so its successor needs the port. */
+  end(): void
+  readonly ended: Promise<void>
 }
 
 export interface HandoverDeps {
@@ -64,7 +67,10 @@ export function createHandover(deps: HandoverDeps): Handover {
     if (where === 'here') return app.fetch(request)
     return forward(request, app.server?.requestIP(request)?.address ?? '', pathIn(dataFolder))
   }
+  const ended = Promise.withResolvers<void>()
   return {
+    ended: ended.promise,
+    end: ended.resolve,
     async begin() {
       if (!(await listener.keepConnections())) throw new Error('this system has no SO_ATTACH_REUSEPORT_CBPF')
     },

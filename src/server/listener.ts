@@ -21,8 +21,8 @@ export interface Listener {
   giveConnections(): Promise<void>
   /** Has new requests answered by this, also on connections that exist; null: by the app again. */
   divert(answer: Answer | null): void
-  /** Resolves once clients had time to notice that new connections go elsewhere. */
-  grace(): Promise<void>
+  /** Resolves once clients had time to notice that new connections go elsewhere, or no one is there. */
+  grace(gone: Promise<void>): Promise<void>
   /** Resolves once all connections have ended. @param isForced ends them now. */
   stop(isForced: boolean): Promise<void>
 }
@@ -97,7 +97,7 @@ export function createListener(app: App, where: ListenPlace, certificates: Serve
     },
     giveConnections: async () => void (await preferListener(port, 1)),
     divert: (answer) => divert(server, answer ?? (async (request) => app.fetch(request))),
-    grace: () => Bun.sleep(GRACE_MS),
+    grace: (gone) => Promise.race([Bun.sleep(GRACE_MS), gone]),
     async stop(isForced) {
       isStopping = true
       end()

@@ -341,7 +341,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         fleet.drain()
       }
       await liveRequests.end()
-      if (hasLeft) await listener.grace()
+      if (hasLeft) await listener.grace(handover.ended)
       const clean = await drain(listener, load, config.drainMs, closeThreads)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])

@@ -2,7 +2,7 @@
  * Kills the built binary at random moments under load on every endpoint, and records what clients received and the
  * upstream saw. Seeded; `crash-verdict.ts` judges the ledger.
  */
-import { openSync, readFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { hear } from '../support/door-clients.ts'
@@ -70,6 +70,8 @@ export interface CrashBench {
   /** Resolves to its output if it ends instead of starting. */
   start(): Promise<string | null>
   kill(): Promise<void>
+  /** Process IDs of all servers of the folder, oldest first: several during a restart. */
+  servers(): number[]
   /** Ends it gracefully; returns the exit code. */
   drain(): Promise<number>
   load(clients: number): () => Promise<void>
@@ -131,6 +133,12 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
     })
   }
 
+  const servers = () =>
+    readdirSync('/proc')
+      .map(Number)
+      .filter((pid) => pid > 0 && isServing(pid, data))
+      .sort((a, b) => a - b)
+
   return {
     data,
     upstream,
@@ -160,11 +168,13 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
       return null
     },
     async kill() {
-      child?.kill('SIGKILL')
+      for (const pid of servers()) process.kill(pid, 'SIGKILL')
       await child?.exited
     },
+    servers,
     async drain() {
-      child?.kill('SIGTERM')
+      for (const pid of servers()) process.kill(pid, 'SIGTERM')
+      while (servers().length > 0) await Bun.sleep(20)
       return (await child?.exited) ?? -1
     },
     load(clients) {
@@ -187,10 +197,19 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
       return { code, stdout, stderr }
     },
     async stop() {
-      child?.kill('SIGKILL')
+      for (const pid of servers()) process.kill(pid, 'SIGKILL')
       await child?.exited
       await upstream.stop()
     },
+  }
+}
+
+function isServing(pid: number, data: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return words.includes('serve') && words.includes(data)
+  } catch {
+    return false
   }
 }
 

@@ -48,6 +48,33 @@ export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
   })
 }
 
+/** Longer than a restart takes. */
+const RESTART_MS = 700
+
+/** Restarts, in which the earlier or the later server is killed at any moment, and one that goes on to its end. */
+export function killWhileRestarting(seed: number, rounds: number): Promise<Told & { restarted: number }> {
+  let restarted = 0
+  const told = play(seed, async (bench) => {
+    for (let round = 0; round < rounds; round++) {
+      await Bun.sleep(bench.between(20, 200))
+      const restart = bench.run('restart')
+      await Bun.sleep(bench.between(0, RESTART_MS))
+      const [earlier = 0, later] = bench.servers()
+      process.kill(later !== undefined && bench.random() < 0.5 ? later : earlier, 'SIGKILL')
+      if ((await restart).code === 0) restarted++
+      // The later server may be about to see that the earlier one is gone.
+      await Bun.sleep(RESTART_MS)
+      const isServed = (await bench.run('status')).code === 0
+      // A server that has handed over may go on to finish its requests beside the next one.
+      if (!isServed && bench.random() < 0.5) await bench.kill()
+      if (!isServed) expect(await bench.start()).toBeNull()
+    }
+    expect(await bench.run('restart')).toMatchObject({ code: 0, stderr: '' })
+    while (bench.servers().length > 1) await Bun.sleep(100)
+  })
+  return told.then((all) => ({ ...all, restarted }))
+}
+
 /** Stretches of a locked database: one it lives through, one that it is killed in, one that it starts in. */
 export async function killWhileLocked(seed: number, rounds: number): Promise<Told & { answersWhileLocked: number }> {
   let answersWhileLocked = 0

@@ -126,6 +126,8 @@ export interface Workplace {
   write(name: string, text: string): Promise<string>
   serve(args?: string[], options?: RunOptions): Promise<RunningBinary>
   run(...args: string[]): Promise<Ran>
+  /** `tollgate restart`; also returns the new server's process ID, 0 if there is none. */
+  restart(...args: string[]): Promise<Ran & { pid: number }>
   close(): Promise<void>
 }
 
@@ -134,6 +136,7 @@ export function createWorkplace(): Workplace {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-e2e-'))
   const data = join(folder, 'data')
   const started: RunningBinary[] = []
+  const successors: number[] = []
   return {
     folder,
     async write(name, text) {
@@ -146,7 +149,14 @@ export function createWorkplace(): Workplace {
       return server
     },
     run: (...args) => runBinary([...args, '--data', data], { cwd: folder }),
+    async restart(...args) {
+      const ran = await runBinary(['restart', '--data', data, ...args], { cwd: folder })
+      const pid = Number(/as process (\d+)/.exec(ran.stdout)?.[1] ?? 0)
+      if (pid > 0) successors.push(pid)
+      return { ...ran, pid }
+    },
     async close() {
+      for (const pid of successors) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL')
       for (const server of started) {
         server.signal('SIGKILL')
         await server.exited

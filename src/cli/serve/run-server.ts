@@ -13,7 +13,6 @@ import { findLocalServers } from '../../server/outward/questions.ts'
 import { type Server, startServer } from '../../server/server.ts'
 import type { Settings } from '../../store/config-store.ts'
 import { storeOf } from '../../store/open.ts'
-import { toCommandError } from '../command-error.ts'
 import { type Context, printJson, version } from '../io.ts'
 import { createServedCatalog, type ServedCatalog } from './catalog.ts'
 import { createRestarter, findEarlierServer, type Restarter } from './successor.ts'
@@ -60,18 +59,12 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const served = await createServedCatalog(io, { file: options.catalogFile, fromRows, log })
 
   const earlier = findEarlierServer(environment)
-  if (earlier)
-    await checkSuccession(io, { configure, served }).catch(async (error) => {
-      await earlier.failed(toCommandError(error))
-      throw error
-    })
+  if (earlier) await checkSuccession(io, { configure, served })
   const restarter = createRestarter({
     ...{ environment, cwd: io.cwd, log, earlier },
     handover: () => server.handover,
     supervisor: () => supervisor,
-    onLeft: () => leave(),
   })
-  let leave = () => {}
   const commands = {
     restart: restarter.restart,
     reload: () => served.reload(server),
@@ -91,29 +84,19 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     succeed: earlier?.succeed ?? null,
     prepare: served.prepare,
     loadProcesses: served.loadProcesses,
-  }).catch(async (cause) => {
+  }).catch(async (error) => {
     await log.flush()
-    const error = storeOf(dataFolder).explain(cause)
-    await earlier?.failed(toCommandError(error))
-    throw error
+    throw storeOf(dataFolder).explain(error)
   })
   const supervisor = environment.NOTIFY_SOCKET
     ? await (await import('../../server/supervisor.ts')).connectSupervisor(environment)
     : null
   await earlier?.serving(server.baseUrl, version())
   void earlier?.gone.then(server.endSuccession)
-  const stopped = untilStopped(
-    server,
-    log,
-    restarter,
-    (left) => {
-      leave = left
-    },
-    () => {
-      supervisor?.stopping()
-      if (isWatched && isQuiet) io.stderr(STOPPING)
-    },
-  )
+  const stopped = untilStopped(server, log, restarter, () => {
+    supervisor?.stopping()
+    if (isWatched && isQuiet) io.stderr(STOPPING)
+  })
   using _ = isCatalogWatched ? served.watch(server) : null
   process.on('SIGHUP', () => void commands.reload().catch(() => {}))
   supervisor?.ready()
@@ -187,17 +170,11 @@ function installCrashHandlers(log: Log): void {
 const SAME_PRESS_MS = 200
 
 /** The first SIGTERM or SIGINT drains; the second ends the process. */
-function untilStopped(
-  server: Server,
-  log: Log,
-  restarter: Restarter,
-  onLeave: (leave: () => void) => void,
-  onStop: () => void,
-): Promise<void> {
+function untilStopped(server: Server, log: Log, restarter: Restarter, onStop: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     let stoppedMs: number | null = null
     const end = () => void server.stop().then(() => resolve(), reject)
-    onLeave(end)
+    void restarter.left.then(end)
     const stop = (signal: string) => {
       const nowMs = performance.now()
       if (signal === 'SIGINT' && stoppedMs !== null && nowMs - stoppedMs < SAME_PRESS_MS) return

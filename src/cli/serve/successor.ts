@@ -11,7 +11,7 @@ import type { Supervisor } from '../../server/supervisor.ts'
 import { toSelf } from './welcome.ts'
 
 /** Set for a server that succeeds another, which is its parent. */
-const VARIABLE = 'TOLLGATE_SUCCEEDS'
+const SUCCEEDS = 'TOLLGATE_SUCCEEDS'
 /** From the service manager: a command started by hand has other values, or none. */
 const OF_MANAGER = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'INVOCATION_ID', 'JOURNAL_STREAM']
 /** Names the process that it is meant for. */
@@ -30,18 +30,24 @@ const STEPS: ReadonlySet<string> = new Set(['ready', 'yours', 'serving', 'left',
 const toMessage = (value: unknown): Message | null =>
   STEPS.has(asText(asObject(value)?.step)) ? (value as Message) : null
 
+const TELL_MS = 500
+
+const say = (message: Message) =>
+  new Promise<void>((resolve) => process.send?.(message, undefined, undefined, () => resolve()))
+
 export interface EarlierServer {
   /** Resolves once the data folder is this process's: handed over, or its server is gone. */
   succeed(): Promise<Handed>
   /** Resolves once the earlier server forwards its requests, or is gone. */
   serving(url: string, version: string): Promise<void>
-  failed(error: unknown): Promise<void>
   gone: Promise<void>
 }
 
 /** Null if this process succeeds no other. */
 export function findEarlierServer(environment: Environment): EarlierServer | null {
-  if (!environment[VARIABLE] || process.send === undefined) return null
+  if (!environment[SUCCEEDS] || process.send === undefined) return null
+  // Not for the commands that this server starts.
+  delete process.env[SUCCEEDS]
   const gone = Promise.withResolvers<void>()
   const yours = Promise.withResolvers<Handed>()
   const left = Promise.withResolvers<void>()
@@ -51,8 +57,6 @@ export function findEarlierServer(environment: Environment): EarlierServer | nul
     if (message?.step === 'yours') yours.resolve(message)
     if (message?.step === 'left') left.resolve()
   })
-  const say = (message: Message) =>
-    new Promise<void>((resolve) => process.send?.(message, undefined, undefined, () => resolve()))
   return {
     gone: gone.promise,
     succeed() {
@@ -63,10 +67,12 @@ export function findEarlierServer(environment: Environment): EarlierServer | nul
       void say({ step: 'serving', url, version })
       await Promise.race([left.promise, gone.promise])
     },
-    failed: async (error) =>
-      void (await Promise.race([say({ step: 'failed', message: messageOf(error) }), Bun.sleep(500)])),
   }
 }
+
+/** Of a start that failed, for who asked the earlier server to restart. */
+export const tellFailure = (message: string): Promise<void> =>
+  Promise.race([say({ step: 'failed', message }), Bun.sleep(TELL_MS)])
 
 interface RestarterDeps {
   environment: Environment
@@ -76,8 +82,6 @@ interface RestarterDeps {
   supervisor(): Supervisor | null
   /** Null if there was no earlier server. */
   earlier: EarlierServer | null
-  /** The next server serves: finish requests, and exit. */
-  onLeft(): void
 }
 
 export interface Restarter {
@@ -86,18 +90,21 @@ export interface Restarter {
   /** Ends a next server that doesn't serve yet. */
   cancel(): void
   hasLeft(): boolean
+  /** Resolves once the next server serves: what is left is to finish requests, and to exit. */
+  left: Promise<void>
 }
 
 const failed = (message: string) => new ServiceError({ kind: 'restart_failed' }, message)
 
 export function createRestarter(deps: RestarterDeps): Restarter {
-  const { environment, cwd, log, handover, supervisor, earlier, onLeft } = deps
+  const { environment, cwd, log, handover, supervisor, earlier } = deps
   let child: Bun.Subprocess | null = null
   let hasLeft = false
+  const left = Promise.withResolvers<void>()
 
   const toEnvironment = (given: RestartOptions['environment']) => {
     const kept = Object.fromEntries(OF_MANAGER.map((name) => [name, environment[name]]))
-    return { ...(given ?? environment), ...kept, [OF_PROCESS]: undefined, [VARIABLE]: String(process.pid) }
+    return { ...(given ?? environment), ...kept, [OF_PROCESS]: undefined, [SUCCEEDS]: String(process.pid) }
   }
 
   const start = async ({ flags, environment: given }: RestartOptions): Promise<Restarted> => {
@@ -133,7 +140,8 @@ export function createRestarter(deps: RestarterDeps): Restarter {
     child = next
     const ended = next.exited.then(() => {
       const how = next.signalCode === null ? `exited with ${next.exitCode}` : `was killed by ${next.signalCode}`
-      if (!hasLeft) done.reject(failed(`The new server ${how} before it was ready. See its log.`))
+      if (hasLeft) handover().end()
+      else done.reject(failed(`The new server ${how} before it was ready. See its log.`))
     })
     try {
       return await done.promise
@@ -154,7 +162,7 @@ export function createRestarter(deps: RestarterDeps): Restarter {
       try {
         const next = await start(how)
         log.info('server_stopping', 'the next server has taken over; finishing requests', { pid: next.pid })
-        onLeft()
+        left.resolve()
         return next
       } catch (error) {
         log.error('restart_failed', 'the next server did not start; this one goes on', { error: messageOf(error) })
@@ -167,6 +175,7 @@ export function createRestarter(deps: RestarterDeps): Restarter {
       if (!hasLeft) child?.kill('SIGKILL')
     },
     hasLeft: () => hasLeft,
+    left: left.promise,
   }
 }
 

@@ -23,7 +23,7 @@ const DATA = '/var/lib/tollgate'
 const PROGRAM = '/usr/local/bin/tollgate'
 const USER_DATA = '/usr/local/var/tollgate'
 
-const EMPTY_ENVIRONMENT = `# Variables of the service, such as OPENAI_API_KEY=sk-… Apply changes: systemctl restart tollgate\n`
+const EMPTY_ENVIRONMENT = `# Variables of the service, such as OPENAI_API_KEY=sk-… Apply changes: systemctl reload tollgate\n`
 
 export interface Machine {
   platform: string
@@ -136,7 +136,7 @@ async function install(flags: string[], options: InstallFlags, io: Context, mach
   io.stdout(
     `The service runs as user ${user}, with its data in ${DATA}.\n` +
       `Create a key:       sudo -u ${user} ${service.program} keys create --name NAME --data ${DATA}\n` +
-      `Set provider keys:  ${ENVIRONMENT}, then: systemctl restart ${NAME}\n`,
+      `Set provider keys:  ${ENVIRONMENT}, then: systemctl reload ${NAME}\n`,
   )
 }
 

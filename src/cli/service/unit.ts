@@ -1,5 +1,7 @@
 /** Texts of a service: a systemd unit, and a launchd property list. */
 
+import { FETCHES } from '../../config.ts'
+
 export interface ServiceOptions {
   /** Full path. */
   program: string
@@ -33,7 +35,7 @@ Type=notify
 NotifyAccess=main
 WatchdogSec=60
 ExecStart=${[program, 'serve', '--data', dataFolder, ...flags].map(toWord).join(' ')}
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=${[program, 'restart', '--environment', '--data', dataFolder, '--', ...flags].map(toWord).join(' ')}
 Restart=on-failure
 RestartSec=2
 TimeoutStartSec=15min
@@ -44,6 +46,7 @@ StateDirectoryMode=0700
 WorkingDirectory=${dataFolder}
 EnvironmentFile=-${environmentFile}
 LimitNOFILE=65536
+Environment=${FETCHES.variable}=${FETCHES.raised}
 UMask=0077
 
 # Ports below 1024

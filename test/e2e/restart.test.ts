@@ -1,0 +1,128 @@
+/** `tollgate restart` and `reload`, by the binary: who serves afterwards, and what clients and the ledger see. */
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createWorkplace, type RunningBinary } from '../support/binary.ts'
+import { toFrames } from '../support/frames.ts'
+import { HELLO, toCatalogue } from '../support/gateway.ts'
+import { forEachTest } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+import { startUpstream } from '../support/upstream.ts'
+import { streamAnswer } from '../support/upstream-answers.ts'
+
+const place = forEachTest(createWorkplace)
+const upstream = forEachTest(startUpstream)
+const onLinux = test.skipIf(process.platform !== 'linux')
+
+async function serve(...args: string[]): Promise<RunningBinary> {
+  const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
+  return place.serve(['--first-key', '--catalog', catalog, ...args], { environment: { UPSTREAM_KEY: 'x' } })
+}
+
+const ask = (server: RunningBinary, body: object = HELLO) =>
+  fetch(`${server.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+async function status(): Promise<{ pid: number; in_flight: number }> {
+  const response = await fetch('http://localhost/status', { unix: join(place.folder, 'data/control.sock') })
+  return (await response.json()) as { pid: number; in_flight: number }
+}
+
+onLinux('a stream that runs through a restart ends whole, and the new server knows its cost', async () => {
+  const gate = Promise.withResolvers<void>()
+  let isOpen = false
+  void gate.promise.then(() => {
+    isOpen = true
+  })
+  const [role, word, ...rest] = streamAnswer().steps
+  upstream.script(({ json }) => ({
+    kind: 'stream',
+    steps: (function* () {
+      if (role !== undefined && word !== undefined) yield* [role, word]
+      while (json?.user === 'slow' && !isOpen) yield { waitMs: 10 }
+      yield* rest
+    })(),
+  }))
+  const server = await serve()
+  const running = await ask(server, { ...HELLO, stream: true, user: 'slow' })
+  const restarted = await place.restart()
+  expect({ code: restarted.code, stderr: restarted.stderr }).toEqual({ code: 0, stderr: '' })
+  expect((await status()).pid).toBe(restarted.pid)
+  expect(restarted.pid).not.toBe(server.pid)
+  const after = await ask(server, { ...HELLO, stream: true })
+  expect({ status: after.status, done: toFrames(await after.text()).done }).toEqual({ status: 200, done: true })
+  // Open, but no finding: its server finishes it.
+  expect((await place.run('ledger', 'verify')).code).toBe(0)
+  gate.resolve()
+  expect(toFrames(await running.text()).done).toBe(true)
+  const listed = async () => JSON.parse((await place.run('requests', 'list', '--json')).stdout).requests
+  await until('both are settled', async () => (await listed()).length === 2)
+  expect((await listed()).map((row: { status: string }) => row.status)).toEqual(['ok', 'ok'])
+})
+
+onLinux('a new server that cannot start leaves the old one as it is, and the command says why', async () => {
+  const server = await serve()
+  const wrong = await place.restart('--', '--retries', 'many')
+  expect(wrong).toMatchObject({ code: 1, pid: 0, stderr: expect.stringContaining('retries') })
+  await place.write('catalog.yaml', 'version: 1\nnonsense: 5\n')
+  const broken = await place.restart()
+  expect(broken).toMatchObject({ code: 1, pid: 0, stderr: expect.stringContaining('nonsense') })
+  const { port } = new URL(upstream.url)
+  const taken = await place.restart(
+    '--',
+    '--port',
+    port,
+    '--catalog',
+    await place.write('good.yaml', toCatalogue({ url: upstream.url })),
+  )
+  expect(taken).toMatchObject({ code: 1, pid: 0, stderr: expect.stringContaining(`${port} is already in use`) })
+  expect((await place.restart('--', '--no-such-flag')).stderr).toContain('--no-such-flag')
+  expect((await ask(server)).status).toBe(200)
+  expect((await status()).pid).toBe(server.pid)
+})
+
+onLinux('the new server has other flags, and what this command has in its environment', async () => {
+  const server = await serve()
+  const catalog = join(place.folder, 'catalog.yaml')
+  const { code } = await place.restart('--environment', '--', '--catalog', catalog, '--max-in-flight', '7')
+  expect(code).toBe(0)
+  const { files } = JSON.parse(
+    await (await fetch('http://localhost/status', { unix: join(place.folder, 'data/control.sock') })).text(),
+  )
+  expect(files.wanted_in_flight).toBe(7)
+  // Its upstream's credential was in the old environment only.
+  expect((await ask(server)).status).toBe(503)
+})
+
+onLinux(
+  'a killed old server leaves its open requests to the new one, which charges what they had reserved',
+  async () => {
+    upstream.script({ kind: 'silent' })
+    const server = await serve()
+    const lost = ask(server).catch(() => null)
+    await upstream.waitFor((seen) => seen.length === 1, 'the request')
+    expect((await place.restart()).code).toBe(0)
+    server.signal('SIGKILL')
+    await lost
+    const abandoned = async () => (await place.run('requests', 'list', '--json')).stdout.includes('"abandoned"')
+    await until('it is abandoned', abandoned)
+    expect((await place.run('ledger', 'verify')).code).toBe(0)
+    await until(
+      'its lock is gone',
+      () => !readdirSync(join(place.folder, 'data/journal')).some((name) => name.endsWith('.draining')),
+    )
+  },
+)
+
+test('reload applies the catalog, and names what needs a restart', async () => {
+  await serve()
+  await place.write('catalog.yaml', toCatalogue({ url: upstream.url }).replace('UPSTREAM_KEY', 'NEW_KEY'))
+  const { code, stdout } = await place.run('reload')
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/need a restart: NEW_KEY, .*Run: tollgate restart/),
+  })
+})
