@@ -134,10 +134,11 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(yaml).not.toContain(CREDENTIAL)
     await press(page, 'Close')
     await press(page, 'Apply file')
-    await page.getByLabel('Or paste its content').fill('models: { a/b: {}, c/d: {} }')
+    await page.getByLabel('Or paste its content').fill(`models: { a/${'b'.repeat(150)}: {}, c/d: {} }`)
     await press(page, 'Preview changes')
     // biome-ignore lint/performance/useDomNodeTextContent: a line per problem is what is drawn
     expect((await page.getByText('The catalog has').innerText()).split('\n').length).toBeGreaterThan(2)
+    expect(await page.getByText('The catalog has').evaluate((p) => p.scrollWidth - p.clientWidth)).toBe(0)
     await page.getByLabel('Or paste its content').fill(`${yaml}\naliases: { quick: tollgate/demo }\n`)
     await page.getByText('None: the file has them all.').waitFor()
     await page.getByRole('switch', { name: 'Discard manual changes' }).check()
