@@ -79,7 +79,19 @@ const CLI_PAGES = {
   'cli-server.md': {
     title: 'Commands for the server, its data, and its version',
     commands: [
-      ...['serve', 'service', 'status', 'doctor', 'backup', 'restore', 'secret', 'ledger', 'compact'],
+      ...[
+        'serve',
+        'service',
+        'restart',
+        'reload',
+        'status',
+        'doctor',
+        'backup',
+        'restore',
+        'secret',
+        'ledger',
+        'compact',
+      ],
       ...['upgrade', 'rollback', 'update', 'version'],
     ],
   },

@@ -49,11 +49,12 @@ test('replaces the program with a newer release, and keeps the old one and its m
   const out = await update(program, from())
   expect(out).toStartWith(`Updated ${program} from 1.0.0 to 1.1.0. The old version is ${program}.previous.\n`)
   expect(out).toContain('It migrates the database')
+  expect(out).toEndWith('A running server stays on 1.0.0. To switch, stop it and start it.\n')
   expect([versionOf(program), versionOf(`${program}.previous`)]).toEqual(['1.1.0', '1.0.0'])
   expect([statSync(program).mode & 0o777, statSync(`${program}.previous`).mode & 0o777]).toEqual([0o751, 0o751])
   expect(readdirSync(folder.path).toSorted()).toEqual(['tollgate', 'tollgate.previous'])
   offer('1.2.0', { schema: '0001_one' })
-  expect(await update(program, from())).not.toContain('migrates')
+  expect(await update(program, from())).toMatch(/\.previous\.\nA running server .*: tollgate restart\n$/)
   expect([versionOf(program), versionOf(`${program}.previous`)]).toEqual(['1.2.0', '1.1.0'])
 })
 

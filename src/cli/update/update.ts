@@ -70,16 +70,14 @@ async function update(flags: Flags, io: Context, self: Self): Promise<void> {
 function toIndexUrl({ from }: Flags, io: Context, { publisher }: Self): URL {
   const given = from ?? io.environment.TOLLGATE_UPDATE_URL ?? publisher.url
   if (!given)
-    throw usageError('This build names no place for updates. Pass the URL or path of latest.json with --from.')
+    throw usageError('This build has no address for updates. Pass the URL or path of latest.json with --from.')
   return toSourceUrl(given, io.cwd)
 }
 
 function toKeys({ key }: Flags, { publisher }: Self): PublicKey[] {
   const texts = key === undefined ? publisher.keys : [key]
   if (texts.length === 0)
-    throw usageError(
-      "This build knows no key of a publisher, so it can't verify updates. Pass the publisher's public key with --key.",
-    )
+    throw usageError("This build has no public key to verify updates with. Pass the publisher's with --key.")
   return texts.map((text) => {
     const found = toPublicKey(text)
     if (found === null) throw usageError(`--key must be a minisign public key: 56 characters (got '${text}').`)
@@ -149,7 +147,7 @@ function done(release: Release, program: string, previous: string, io: Context, 
   else
     io.stdout(
       `Updated ${toPrintable(program)} from ${build.version} to ${version}. The old version is ${toPrintable(previous)}.\n` +
-        `${toSchemaText(schema, build)}A running server stays on ${build.version} until it restarts.\n`,
+        `${toSchemaText(schema, build)}A running server stays on ${build.version}. ${migrates ? 'To switch, stop it and start it.' : 'To switch without an interruption: tollgate restart'}\n`,
     )
 }
 
