@@ -54,13 +54,18 @@ interface PlanProps {
 
 export const Plan = ({ of: { changes: all, overridden = [], kept: others = [] }, isPreview = false }: PlanProps) => {
   const rows = foldRoutes(all)
+  const routes = all.length - rows.length
   const kept = foldNames(others)
   const [changes, counts] = [foldSame(rows), toCounts(rows)]
   const staying = [...overridden.map(toStaying), ...kept.map((name) => `${toEntryName(name)}: not in the file, kept`)]
   return (
     <div class="plan">
       <p>
-        <strong>{isPreview ? `${capitalize(toPlanText(counts))}.` : toCountsText(counts)}</strong>
+        <strong>
+          {isPreview ? capitalize(toPlanText(counts)) : toCountsText(counts)}
+          {routes > 0 && `, with ${count(routes, 'route')}`}
+          {isPreview && '.'}
+        </strong>
         {kept.length > 0 && ` Keeps ${kept.length} that ${kept.length === 1 ? "isn't" : "aren't"} in the file.`}
       </p>
       {changes.length > 0 && (
