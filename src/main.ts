@@ -4,7 +4,7 @@
  */
 
 import { execPath } from 'node:process'
-import { createOutput, isTerminal } from './cli/terminal.ts'
+import { createOutputs, isTerminal } from './cli/terminal.ts'
 import { FETCHES, hasProxy } from './config.ts'
 
 const args = process.argv.slice(2)
@@ -26,8 +26,8 @@ const STDERR_MS = 1_000
 /** Niceness of background work. */
 const BEHIND = 10
 
-const stdout = createOutput(1)
-const stderr = createOutput(2)
+const { stdout, stderr } = createOutputs()
+const drained = () => Promise.all([stdout.drained(), stderr.drained()])
 const { runProgram } = await import('./cli/program.ts')
 const code = await runProgram(args, {
   stdout: stdout.write,
@@ -39,10 +39,13 @@ const code = await runProgram(args, {
   // `node:tty` takes as long to load as all the rest of a command.
   stdin: async () => ((await import('node:tty')).isatty(0) ? null : Bun.stdin.text()),
   ask: async (question, isSecret) => {
-    await stdout.drained()
+    await drained()
     return (await import('./cli/prompt.ts')).askTerminal(question, isSecret)
   },
-  run: async (...program) => (await import('./cli/launch.ts')).runProgramAs(...program),
+  run: async (...program) => {
+    await drained()
+    return (await import('./cli/launch.ts')).runProgramAs(...program)
+  },
   isTerminal,
   columns: () => process.stdout.columns || 80,
   giveWay: async () => {

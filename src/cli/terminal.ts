@@ -5,8 +5,26 @@ import type { Environment } from '../domain/snapshot.ts'
 import { writeAll } from '../log.ts'
 import type { Context } from './io.ts'
 
+type Output = ReturnType<typeof createOutput>
+
+/** Standard output and error. If both go to one file, they're one output, so that texts keep their order. */
+export function createOutputs(): { stdout: Output; stderr: Output } {
+  const stdout = createOutput(1)
+  return { stdout, stderr: isOneFile(1, 2) ? stdout : createOutput(2) }
+}
+
+function isOneFile(one: number, other: number): boolean {
+  try {
+    const [a, b] = [fstatSync(one), fstatSync(other)]
+    return a.ino !== 0 && a.ino === b.ino && a.dev === b.dev
+  } catch {
+    // A descriptor is closed.
+    return false
+  }
+}
+
 /** Tracks when all output is written; a closed pipe counts as written. */
-export function createOutput(fd: 1 | 2) {
+function createOutput(fd: 1 | 2) {
   let left = Promise.resolve()
   let failure: string | null = null
   let isRead = true

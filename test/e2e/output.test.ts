@@ -67,3 +67,12 @@ test('a command ends with its code though nobody reads its standard error', asyn
     closeSync(unread)
   }
 })
+
+test.each(['2>&1 | cat', '> both 2>&1; cat both'])('a note and what it is about keep their order: %s', async (to) => {
+  const script = `cd "$TOLLGATE_DATA" && "$0" "$1" admin token create ci ${to}`
+  const child = Bun.spawn(['sh', '-c', script, process.execPath, MAIN], {
+    env: { ...process.env, TOLLGATE_DATA: bench.folder },
+    timeout: 20_000,
+  })
+  expect(await child.stdout.text()).toMatch(/^Created token .*:\n\S+\n$/)
+})
