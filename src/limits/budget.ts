@@ -109,7 +109,7 @@ interface BudgetCharge {
   readonly usage: PeriodUsage
 }
 
-const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
+export const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
 
 /** A reservation this much smaller than the budget isn't counted: that would hardly free anything. */
 const SMALL = 1_000
@@ -268,6 +268,20 @@ export interface Ended {
   costNanoUsd: number
 }
 
+/** Undefined if this server still enforces the budgets, or the other can't be asked. */
+export type AskSuccessor = (raise: HeldRaise) => Promise<BudgetRefusal | null | undefined>
+
+/** A further amount for a request that counts as in flight: one that another server finishes. */
+export interface HeldRaise {
+  id: string
+  keyId: string
+  teamId: string | null
+  /** The budgets must have this much left. */
+  likelyNanoUsd: number
+  /** Held until the cost is known. */
+  nanoUsd: number
+}
+
 export interface BudgetUse {
   id: string
   name: string
@@ -283,6 +297,8 @@ export class Budgets {
   #states: BudgetStates = { key: new Map(), team: new Map() }
   /** The latest time the clock has shown; periods go by it. */
   #latestMs: number
+  /** Once another server enforces the budgets: asks it. Null for none. */
+  successor: AskSuccessor | null = null
 
   /** @param latestMs the latest time known to the ledger. */
   constructor(onWarning: (warning: BudgetWarning) => void, latestMs: number) {
@@ -341,6 +357,26 @@ export class Budgets {
   ended({ id, keyId, teamId, costNanoUsd }: Ended): void {
     this.#correct(this.#states.key.get(keyId), id, costNanoUsd)
     if (teamId !== null) this.#correct(this.#states.team.get(teamId), id, costNanoUsd)
+  }
+
+  /** Raises it on all budgets that count it, or returns the first that can't cover it. */
+  raiseInFlight({ id, keyId, teamId, likelyNanoUsd, nanoUsd }: HeldRaise): BudgetRefusal | null {
+    const { key, team } = this.#states
+    const all = [key.get(keyId), teamId === null ? undefined : team.get(teamId)]
+    const raised = all.flatMap((state) => {
+      const counted = state?.usage.inFlight.get(id)
+      return state === undefined || counted === undefined || counted >= nanoUsd ? [] : [{ state, counted }]
+    })
+    for (const { state, counted } of raised) {
+      const refusal = findFull([{ state, usage: state.usage }], likelyNanoUsd, counted)
+      if (refusal !== null) return refusal
+    }
+    for (const { state, counted } of raised) {
+      state.usage.inFlight.set(id, nanoUsd)
+      state.usage.spentNanoUsd += nanoUsd - counted
+      this.warn(state)
+    }
+    return null
   }
 
   #correct(state: BudgetState | undefined, requestId: string, costNanoUsd: number): void {

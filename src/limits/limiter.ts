@@ -6,6 +6,7 @@ import type { Decision, ErrorKind, GatewayError, UpstreamError } from '../domain
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
 import type { Key, Spender, Team, Upstream } from '../domain/snapshot.ts'
 import {
+  type AskSuccessor,
   type BudgetRefusal,
   BudgetReservation,
   Budgets,
@@ -14,7 +15,9 @@ import {
   type Cost,
   type Counting,
   type Ended,
+  type HeldRaise,
   type SpentOf,
+  toHeld,
 } from './budget.ts'
 import { addRateHeaders, type Headers, toBudgetError, toOwnLimitError, toRateError } from './messages.ts'
 import { hasLimits, type RateLimiter, RateLimiters, type RateRefusal, type Slot } from './rates.ts'
@@ -28,6 +31,8 @@ export interface Ask extends Amount {
   /** How to count the prompt if the budget can't cover the worst case; without it, the worst case decides. */
   counting?: Counting
   isMore?: boolean
+  /** Of a raise. */
+  requestId?: string
 }
 
 export interface Moment {
@@ -163,6 +168,13 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       }
     },
 
+    /** From now on, asks another server before a request may cost more. */
+    askSuccessor(ask: AskSuccessor): void {
+      budgets.successor = ask
+    },
+    /** For a request that another server finishes. */
+    raiseHeld: (raise: HeldRaise): BudgetRefusal | null => budgets.raiseInFlight(raise),
+
     budgetUses: (kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> => budgets.uses(kind, wallMs),
 
     /** Counts requests of the last minute, oldest first. */
@@ -293,6 +305,28 @@ class LimitedRequest implements EnteredRequest, Reservation {
   }
 
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
+    const { successor } = this.budgets
+    if (successor !== null && this.hasBudget && !this.#isOver) return this.#raiseThere(ask, successor)
+    return this.#raiseHere(ask)
+  }
+
+  /** The other server knows what has been spent since it took over. */
+  async #raiseThere(ask: Ask, successor: AskSuccessor): Promise<GatewayError | null> {
+    const { requestId: id = '', tokens, nanoUsd, counting, isMore = false } = ask
+    const request = { id, keyId: this.key.id, teamId: this.team?.id ?? null }
+    let refusal = await successor({ ...request, likelyNanoUsd: nanoUsd, nanoUsd })
+    if (refusal === undefined) return this.#raiseHere(ask)
+    const counted = refusal === null || !counting ? null : await counting.count()
+    if (counted)
+      refusal =
+        (await successor({ ...request, likelyNanoUsd: counted.likelyNanoUsd, nanoUsd: toHeld(counted) })) ?? null
+    if (refusal !== null) return toBudgetError(refusal, this.headers, isMore)
+    this.#keySlot?.raise(tokens)
+    this.#teamSlot?.raise(tokens)
+    return null
+  }
+
+  #raiseHere(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
     const { tokens, counting = null } = ask
     const decided = this.#raise(tokens, toWorst(ask), counting)
     if (decided === null) return null

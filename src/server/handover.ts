@@ -14,7 +14,10 @@ import { join } from 'node:path'
 import type { Load } from '../gateway/admission.ts'
 import type { App } from '../http/app.ts'
 import { peers } from '../http/client-ip.ts'
+import type { BudgetRefusal, HeldRaise } from '../limits/budget.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import { type Listener, toLast } from './listener.ts'
+import { socketPath } from './protocol.ts'
 
 const pathIn = (dataFolder: string) => join(dataFolder, 'handover.sock')
 
@@ -46,6 +49,7 @@ export interface HandoverDeps {
   /** Of the metrics and redirects. */
   otherPorts: readonly number[]
   load: Pick<Load, 'inFlight' | 'admitted'>
+  limiter: Pick<Limiter, 'askSuccessor'>
   /** Rejects requests whose bodies are still being received. */
   endUploads(): void
   giveFolder(): Promise<void>
@@ -76,6 +80,10 @@ export function createHandover(deps: HandoverDeps): Handover {
     },
     async giveFolder() {
       decided = Promise.withResolvers()
+      const { promise } = decided
+      deps.limiter.askSuccessor(async (raise) =>
+        (await promise) === 'there' ? askThere(dataFolder, raise) : undefined,
+      )
       listener.divert(answer)
       // Requests of this turn are entered after it.
       await new Promise(setImmediate)
@@ -96,6 +104,21 @@ export function createHandover(deps: HandoverDeps): Handover {
       decided.resolve('there')
       await deps.stopBackground()
     },
+  }
+}
+
+const ASK_MS = 2_000
+
+/** Undefined if the later server can't be asked. */
+async function askThere(dataFolder: string, raise: HeldRaise): Promise<BudgetRefusal | null | undefined> {
+  try {
+    const response = await fetch('http://localhost/budget/raise', {
+      ...{ method: 'POST', body: JSON.stringify(raise), unix: socketPath(dataFolder) },
+      signal: AbortSignal.timeout(ASK_MS),
+    })
+    return response.ok ? ((await response.json()) as { refusal: BudgetRefusal | null }).refusal : undefined
+  } catch {
+    return undefined
   }
 }
 

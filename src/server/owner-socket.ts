@@ -13,6 +13,7 @@ import { endpointController, handleOwned } from '../http/endpoints.ts'
 import { toErrorResponse } from '../http/error-response.ts'
 import { createInstance, type InstanceOptions, type Listener, NoRoute, pathOf } from '../http/instance.ts'
 import { listModels, type ModelsDeps, modelsController } from '../http/models.ts'
+import type { BudgetRefusal, HeldRaise } from '../limits/budget.ts'
 import { type Log, redact, traceOf } from '../log.ts'
 import type { Fleet } from '../processes/fleet.ts'
 import { onlyAt } from '../routing/access.ts'
@@ -42,6 +43,8 @@ export interface ControlRoutesDeps {
   reload(): Promise<NeedsRestart>
   /** Resolves once a new process serves. Throws a ServiceError if it doesn't; then nothing changes. */
   restart?(how: RestartOptions): Promise<Restarted>
+  /** For a request that an earlier server finishes. */
+  raiseHeld?(raise: HeldRaise): BudgetRefusal | null
   /** Writes the journal's records to the database, for at most 2 s. */
   flush(): Promise<FlushResult>
   /** Whether stored credentials can be decrypted here, and with which secret. */
@@ -65,6 +68,7 @@ export function createControlRoutes({
   servers,
   reload,
   restart,
+  raiseHeld,
   flush,
   inspectVault,
   setupCode,
@@ -109,6 +113,11 @@ export function createControlRoutes({
           refuse(409, 'restart_failed', "This server can't restart.")
         )
       },
+      { parse: 'none' },
+    )
+    .post(
+      '/budget/raise',
+      async ({ request }) => ({ refusal: raiseHeld?.((await request.json()) as HeldRaise) ?? null }),
       { parse: 'none' },
     )
     .post('/ledger/flush', () => flush())

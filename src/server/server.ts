@@ -279,6 +279,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       servers: fleet,
       reload: options.commands.reload,
       ...(options.commands.restart && { restart: options.commands.restart }),
+      raiseHeld: limiter.raiseHeld,
       flush: ledger.flush,
       inspectVault: () => inspectVault(store, dataFolder, environment),
       endTails: liveRequests.endCommands,
@@ -298,7 +299,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Its path is then the successor's, and Bun would remove that.
   opened.defer(() => (hasLeft ? undefined : control.stop()))
   const handover = createHandover({
-    ...{ dataFolder, listener, app, load },
+    ...{ dataFolder, listener, app, load, limiter },
     otherPorts: [
       config.metrics?.port ?? [],
       config.httpRedirect?.port ?? [],

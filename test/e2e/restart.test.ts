@@ -19,11 +19,12 @@ async function serve(...args: string[]): Promise<RunningBinary> {
   return place.serve(['--first-key', '--catalog', catalog, ...args], { environment: { UPSTREAM_KEY: 'x' } })
 }
 
-const ask = (server: RunningBinary, body: object = HELLO) =>
+const ask = (server: RunningBinary, body: object = HELLO, signal?: AbortSignal) =>
   fetch(`${server.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
+    ...(signal && { signal }),
   })
 
 async function status(): Promise<{ pid: number; in_flight: number }> {
@@ -116,6 +117,45 @@ onLinux(
     )
   },
 )
+
+onLinux('an old stream grows within what the budget has left at the new server', async () => {
+  let isOpen = false
+  upstream.script(({ json }) =>
+    json?.stream === true
+      ? {
+          kind: 'stream',
+          steps: (function* () {
+            const [role, word, ...rest] = streamAnswer({ tokens: 4_500 }).steps
+            if (role !== undefined && word !== undefined) yield* [role, word]
+            while (!isOpen) yield { waitMs: 10 }
+            yield* rest
+          })(),
+        }
+      : { kind: 'silent' },
+  )
+  const catalog = await place.write(
+    'catalog.yaml',
+    toCatalogue({ url: upstream.url })
+      .replaceAll('max_output_length: 1000', 'max_output_length: 100000')
+      .replaceAll('context_length: 8192', 'context_length: 200000'),
+  )
+  const server = await place.serve(['--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+  const { key } = JSON.parse(
+    (await place.run('keys', 'create', '--name', 'ann', '--budget', '0.02/day', '--json')).stdout,
+  )
+  const running = await ask({ ...server, key }, { ...HELLO, stream: true })
+  expect(running.status).toBe(200)
+  expect((await place.restart()).code).toBe(0)
+  const waiting = new AbortController()
+  const silent = ask({ ...server, key }, { ...HELLO, max_tokens: 3_000 }, waiting.signal).catch(() => null)
+  await upstream.waitFor((seen) => seen.length === 2, 'a request of the new server')
+  isOpen = true
+  const { error } = toFrames(await running.text())
+  // What the request at the new server holds.
+  expect(error).toMatchObject({ code: 'insufficient_quota', message: expect.stringContaining('$0.006') })
+  waiting.abort()
+  await silent
+})
 
 test('reload applies the catalog, and names what needs a restart', async () => {
   await serve()
