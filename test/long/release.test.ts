@@ -146,7 +146,7 @@ exit 1`
     },
   )
 
-  test('updates an earlier one, and only with its publisher’s signature', () => {
+  test('updates an earlier one, and its running server, and only with its publisher’s signature', async () => {
     const path = join(folder, 'one')
     const file = join(path, 'package.json')
     const { version: before } = tell()
@@ -159,9 +159,23 @@ exit 1`
     expect(() => run([installed, 'update', '--from', index])).toThrow("doesn't match")
     expect(tell().version).toBe(before)
     writeFileSync(`${index}.minisig`, signature)
+    const data = ['--data', join(folder, 'data')]
+    const server = Bun.spawn([installed, 'serve', '--port', '0', '--first-key', '--json', ...data], {
+      stderr: 'ignore',
+    })
+    await server.stdout.getReader().read()
     run([installed, 'update', '--from', index])
     expect(tell().version).toBe('99.0.0')
     expect(run([`${installed}.previous`, '--version'])).toBe(`${before}\n`)
+    const status = () => JSON.parse(run([installed, 'status', '--json', ...data])).status.version
+    expect(status()).toBe(before)
+    const { pid } = JSON.parse(run([installed, 'restart', '--json', ...data]))
+    try {
+      expect(status()).toBe('99.0.0')
+      expect(await server.exited).toBe(0)
+    } finally {
+      process.kill(pid, 'SIGTERM')
+    }
   }, 900_000)
 })
 
