@@ -109,6 +109,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
   // A layout effect's cleanup runs while the dialog is still in the page, so that focus returns to its opener.
   useLayoutEffect(() => {
     const dialog = at.current
+    const opener = document.activeElement
     isOpen.current = true
     dialog?.showModal()
     raise(document.getElementById('notices'))
@@ -118,7 +119,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
       // The inner ones first: while they are open, what opened this one can't get the focus.
       for (const inner of dialog?.querySelectorAll('dialog') ?? []) inner.close()
       dialog?.close()
-      requestAnimationFrame(() => focusRow(address))
+      requestAnimationFrame(() => giveBack(opener, address))
     }
   }, [])
   return (
@@ -173,10 +174,12 @@ export const AskToDiscard = ({ discard, keep }: { discard(): void; keep(): void 
   </Overlay>
 )
 
-/** Of one that was opened by its address, or whose row was drawn again meanwhile. */
-function focusRow(address: string): void {
+/** What browsers don't: after it was shown again, opened by its address, or its row was drawn again meanwhile. */
+function giveBack(opener: Element | null, address: string): void {
   if (document.activeElement !== document.body && document.activeElement !== null) return
-  document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)?.focus()
+  const row = document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)
+  const isThere = opener instanceof HTMLElement && opener.isConnected && opener !== document.body
+  ;(isThere ? opener : row)?.focus()
 }
 
 interface UnreadProps {
