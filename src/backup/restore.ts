@@ -10,7 +10,7 @@ import type { OnHour } from '../ledger/audit.ts'
 import { listJournal } from '../ledger/journal-file.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
 import type { ConfigStore } from '../store/config-store.ts'
-import { isServed, prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import { isServed, prepareDataFolder, takeWholeFolder } from '../store/data-folder.ts'
 import { freeBytesOf, noRoom, syncPath } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { refusalOf } from '../store/refusal.ts'
@@ -57,7 +57,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   requireBackup(file, dataFolder, replacedStore)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
-  cleanup.defer(takeLock(dataFolder))
+  cleanup.defer(takeWholeFolder(dataFolder))
   settleSwap(dataFolder)
   const mounted = findMounted(dataFolder)
   if (mounted !== null)

@@ -23,7 +23,7 @@ import { openMark } from '../ledger/mark.ts'
 import { recover } from '../ledger/recover.ts'
 import type { Log } from '../log.ts'
 import type { AuditRow } from '../store/config-store.ts'
-import { prepareDataFolder, requireReadable, takeLock } from '../store/data-folder.ts'
+import { prepareDataFolder, requireReadable, takeWholeFolder } from '../store/data-folder.ts'
 import { freeBytesOf, noRoom, SPARED_BYTES, syncPath } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
@@ -75,7 +75,7 @@ export async function rollBack(options: RollbackOptions): Promise<Rollback> {
     throw new ServiceError({ kind: 'no_database', dataFolder }, `No Tollgate database in ${dataFolder}.`)
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
-  cleanup.defer(takeLock(dataFolder))
+  cleanup.defer(takeWholeFolder(dataFolder))
   const settled = settleSwap(dataFolder, 'rollback')
   if (settled.kind === 'finished') return readReport(settled.replaced)
   try {

@@ -86,6 +86,17 @@ export function removeDrainingLocks(dataFolder: string): void {
       rmSync(join(dataFolder, JOURNAL, name), { force: true })
 }
 
+/** To replace the database: no server may write to the journal either. Returns the release function. Throws a ServiceError if taken. */
+export function takeWholeFolder(dataFolder: string): () => void {
+  const unlock = takeLock(dataFolder)
+  if (listDraining(dataFolder).length === 0) return unlock
+  unlock()
+  throw new ServiceError(
+    { kind: 'already_served', dataFolder },
+    `The server from before the last restart still finishes its requests in ${dataFolder}.`,
+  )
+}
+
 /** Gives files created by root to the folder's owner, who could not use them. Follows no links: the owner may have planted them. */
 export function giveToOwner(folder: string, paths: readonly string[]): void {
   if (process.getuid?.() !== 0) return

@@ -18,7 +18,7 @@ import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { openMark, readMark } from '../../src/ledger/mark.ts'
-import { takeLock } from '../../src/store/data-folder.ts'
+import { takeDrainingLock, takeLock } from '../../src/store/data-folder.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
@@ -226,6 +226,9 @@ describe('all stays as it was', () => {
     await expect(run()).rejects.toMatchObject({ failure: { kind: 'already_served' } })
     release()
     expect(contents()).toEqual(before)
+    const endDraining = takeDrainingLock(data(), 'i')
+    await expect(run()).rejects.toThrow('from before the last restart still finishes its requests')
+    endDraining?.()
   })
 })
 

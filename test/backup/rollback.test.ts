@@ -8,7 +8,7 @@ import { sumOfCounts } from '../../src/domain/call-counts.ts'
 import { createKey, revokeKey } from '../../src/keys/service.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { recover } from '../../src/ledger/recover.ts'
-import { takeLock } from '../../src/store/data-folder.ts'
+import { takeDrainingLock, takeLock } from '../../src/store/data-folder.ts'
 import { storeOf } from '../../src/store/open.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
@@ -191,6 +191,9 @@ describe('after a migration', () => {
     const unlock = takeLock(folder.path)
     await expect(run()).rejects.toThrow('Another Tollgate server is using')
     unlock()
+    const endDraining = takeDrainingLock(folder.path, 'i')
+    await expect(run({ dryRun: true })).rejects.toThrow('from before the last restart still finishes its requests')
+    endDraining?.()
     const [copy = ''] = readdirSync(join(folder.path, 'backups'))
     const path = join(folder.path, 'backups', copy)
     expect(statSync(path).mode & 0o777).toBe(0o600)
