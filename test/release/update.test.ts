@@ -152,6 +152,30 @@ test('a checkout, and what a package manager installed, is not replaced', async 
   await expect(update(join(cellar, 'tollgate'), from())).rejects.toThrow('brew upgrade tollgate')
 })
 
+test('of two updates at once, the later one changes nothing, and the old program is kept', async () => {
+  const { 'new.tar.gz': archive, ...rest } = toRelease('1.1.0')
+  const [started, both] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  server.answers = {
+    ...rest,
+    'new.tar.gz': () => {
+      started.resolve()
+      return new Response(
+        new ReadableStream({ pull: (to) => both.promise.then(() => (to.enqueue(archive), to.close())) }),
+      )
+    },
+  }
+  const late = update(program, from())
+  await started.promise
+  // This process has one process ID.
+  const other = Bun.spawn([process.execPath, join(import.meta.dir, 'update-fixture.ts'), program, server.url, key.publicKey])
+  offer('1.2.0')
+  expect(await other.exited).toBe(0)
+  both.resolve()
+  await expect(late).rejects.toThrow('Another update has replaced')
+  expect([versionOf(program), versionOf(`${program}.previous`)]).toEqual(['1.2.0', '1.0.0'])
+  expect(readdirSync(folder.path).toSorted()).toEqual(['tollgate', 'tollgate.previous'])
+})
+
 test('killed in the middle of a download, it leaves the program, and the next one cleans up', async () => {
   const { 'new.tar.gz': archive, ...rest } = toRelease('1.1.0')
   let sent = false

@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { createGunzip } from 'node:zlib'
 import { codeOf } from '../../domain/error.ts'
+import { CommandError } from '../command-error.ts'
 import { type ReleaseFile, read, unusable } from './release-index.ts'
 
 const MAX_PROGRAM_BYTES = 2 ** 30
@@ -37,25 +38,24 @@ export async function fetchCandidate(
   url: URL,
   onBytes: (done: number, of: number) => void,
 ): Promise<Candidate> {
+  const { mode, uid, gid, ino } = statSync(program)
   removeLeftovers(program)
   const path = `${program}.update-${process.pid}`
   const archive = `${path}.gz`
   const remove = () => {
-    rmSync(path, { force: true })
-    rmSync(archive, { force: true })
+    for (const ending of ['', '.gz', '.previous']) rmSync(`${path}${ending}`, { force: true })
   }
   try {
     await download(archive, file, url, onBytes)
     await unpack(archive, path)
     rmSync(archive)
-    const { mode, uid, gid } = statSync(program)
     if (process.getuid?.() === 0) chownSync(path, uid, gid)
     chmodSync(path, mode & 0o7777)
   } catch (error) {
     remove()
     throw error
   }
-  return { path, replace: () => replace(program, path), [Symbol.dispose]: remove }
+  return { path, replace: () => replace(program, path, ino), [Symbol.dispose]: remove }
 }
 
 async function download(
@@ -114,23 +114,30 @@ async function write(path: string, work: (put: (bytes: Uint8Array) => void) => P
   }
 }
 
-function replace(program: string, path: string): string {
+/** @param ino of the program that the update began with. */
+function replace(program: string, path: string, ino: number): string {
   const previous = `${program}.previous`
+  const requireSame = () => {
+    if (statSync(program).ino !== ino)
+      throw new CommandError('update_failed', `Another update has replaced ${program} in the meantime.`)
+  }
   if (process.platform === 'win32') {
     // A running program can be renamed there, but not replaced.
+    requireSame()
     rmSync(previous, { force: true })
     renameSync(program, previous)
     renameSync(path, program)
     return previous
   }
   const link = `${path}.previous`
-  rmSync(link, { force: true })
   try {
     linkSync(program, link)
   } catch {
     // Another user's file, or a file system without hard links.
     copyFileSync(program, link)
   }
+  // What was kept is the old program only if that was still in place afterwards.
+  requireSame()
   renameSync(link, previous)
   renameSync(path, program)
   const folder = openSync(dirname(program), 'r')
