@@ -9,6 +9,10 @@ version='@VERSION@'
 url="${TOLLGATE_URL:-@URL@}"
 key="${TOLLGATE_KEY:-@KEY@}"
 bin="${TOLLGATE_BIN:-/usr/local/bin}"
+case "$bin" in
+/*) ;;
+*) bin="$PWD/$bin" ;;
+esac
 
 fail() {
   echo "error: $1 Nothing was installed." >&2

@@ -78,7 +78,7 @@ describe.skipIf(!hasGit || process.platform !== 'linux')('a release', () => {
       copyFileSync(join(out, name), join(copy, name))
     const bin = join(folder, 'bin')
     const install = () =>
-      run(['sh', join(out, 'install.sh')], folder, { TOLLGATE_URL: `file://${copy}`, TOLLGATE_BIN: bin })
+      run(['sh', join(out, 'install.sh')], folder, { TOLLGATE_URL: `file://${copy}`, TOLLGATE_BIN: 'bin' })
     expect(install()).toContain('Installed Tollgate')
     expect(JSON.parse(run([join(bin, 'tollgate'), 'version', '--json'])).commit).toBe(tell().commit)
     rmSync(bin, { recursive: true })
