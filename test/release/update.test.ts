@@ -159,15 +159,24 @@ test('of two updates at once, the later one changes nothing, and the old program
     ...rest,
     'new.tar.gz': () => {
       started.resolve()
-      return new Response(
-        new ReadableStream({ pull: (to) => both.promise.then(() => (to.enqueue(archive), to.close())) }),
-      )
+      const pull = async (to: ReadableStreamDefaultController) => {
+        await both.promise
+        to.enqueue(archive)
+        to.close()
+      }
+      return new Response(new ReadableStream({ pull }))
     },
   }
   const late = update(program, from())
   await started.promise
   // This process has one process ID.
-  const other = Bun.spawn([process.execPath, join(import.meta.dir, 'update-fixture.ts'), program, server.url, key.publicKey])
+  const other = Bun.spawn([
+    process.execPath,
+    join(import.meta.dir, 'update-fixture.ts'),
+    program,
+    server.url,
+    key.publicKey,
+  ])
   offer('1.2.0')
   expect(await other.exited).toBe(0)
   both.resolve()
