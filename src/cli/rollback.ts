@@ -83,12 +83,23 @@ function toLines({ copy, requests, spend, changes, kept, undone, replaced }: Rol
   ]
 }
 
-/** `tollgate update` leaves the former executable next to the new one. */
 function toNext(older: string): string {
   const previous = `${execPath}.previous`
-  return existsSync(previous)
-    ? `put the older version back (mv ${previous} ${execPath}), and start it.`
+  return readVersionOf(previous) === older
+    ? `put ${older} back (mv ${previous} ${execPath}), and start it.`
     : `put ${older} back in place of ${execPath}, and start it. Don't start this version.`
+}
+
+const START_MS = 10_000
+
+/** `tollgate update` leaves the former executable next to the new one: it may be a later one than the copy's. Null if there is none. */
+function readVersionOf(program: string): string | null {
+  if (!existsSync(program)) return null
+  try {
+    return Bun.spawnSync([program, '--version'], { timeout: START_MS }).stdout.toString().trim()
+  } catch {
+    return null
+  }
 }
 
 const toDocument = ({ copy, undone, requests, spend, changes, kept, replaced }: Rollback) => ({

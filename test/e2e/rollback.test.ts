@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MIGRATIONS, migrate, readSchemaState } from '../../src/store/sqlite/migrate.ts'
+import { writeVersion } from '../../src/store/sqlite/migration-copies.ts'
 import { BINARY, createWorkplace } from '../support/binary.ts'
 import { forEachTest } from '../support/lifetime.ts'
 
@@ -15,6 +16,7 @@ test('a rollback needs a stopped server, carries requests over, and can be undon
   mkdirSync(data, { mode: 0o700 })
   using database = new Database(join(data, 'tollgate.db'), { create: true, readwrite: true })
   migrate(database, null, Date.now(), older)
+  writeVersion(database, '0.1.9')
   database.close()
 
   const server = await place.serve(['--first-key'])
@@ -31,14 +33,15 @@ test('a rollback needs a stopped server, carries requests over, and can be undon
   // As `tollgate update` leaves the executables.
   const program = join(place.folder, 'tollgate')
   copyFileSync(BINARY, program)
-  writeFileSync(`${program}.previous`, '')
+  const previous = `${program}.previous`
+  writeFileSync(previous, '#!/bin/sh\necho 0.1.9\n', { mode: 0o755 })
   const ran = Bun.spawn([program, 'rollback', '--data', data], { stdout: 'pipe', stderr: 'pipe' })
   const [stdout, stderr, code] = await Promise.all([ran.stdout.text(), ran.stderr.text(), ran.exited])
   expect([code, stderr]).toEqual([0, ''])
   expect(stdout).toMatch(/^Restored the database from before the migration of .* UTC, without 00\d\d_\w+\.$/m)
   expect(stdout).toContain('Carried over 1 request since then, $0.00.\n')
   expect(stdout).toMatch(/keys\.create {2}first key {2}by /)
-  expect(stdout).toContain(`Next: put the older version back (mv ${program}.previous ${program}), and start it.\n`)
+  expect(stdout).toContain(`Next: put 0.1.9 back (mv ${previous} ${program}), and start it.\n`)
   using restored = new Database(join(data, 'tollgate.db'), { readonly: true })
   expect(readSchemaState(restored).applied).toEqual(older.map(({ name }) => name))
   restored.close()

@@ -68,7 +68,7 @@ async function update(flags: Flags, io: Context, self: Self): Promise<void> {
 }
 
 function toIndexUrl({ from }: Flags, io: Context, { publisher }: Self): URL {
-  const given = from ?? io.environment.TOLLGATE_UPDATE_URL ?? publisher.url
+  const given = from || io.environment.TOLLGATE_UPDATE_URL || publisher.url
   if (!given)
     throw usageError('This build has no address for updates. Pass the URL or path of latest.json with --from.')
   return toSourceUrl(given, io.cwd)
