@@ -35,6 +35,7 @@ export interface Handed {
 export interface Handover {
   begin(): Promise<void>
   giveFolder(): Promise<Handed>
+  /** Throws if another server has the folder; then this one has left. */
   resume(): Promise<void>
   leave(): Promise<void>
   /** After `leave`: the later one has ended, so its successor needs the port. */
@@ -95,7 +96,13 @@ export function createHandover(deps: HandoverDeps): Handover {
       return { port: listener.port, ports: [listener.port, ...deps.otherPorts] }
     },
     async resume() {
-      await deps.takeFolderBack()
+      try {
+        await deps.takeFolderBack()
+      } catch (error) {
+        decided.resolve('there')
+        await deps.stopBackground()
+        throw error
+      }
       listener.divert(null)
       decided.resolve('here')
     },

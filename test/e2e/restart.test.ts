@@ -1,6 +1,7 @@
 /** `tollgate restart` and `reload`, by the binary: who serves afterwards, and what clients and the ledger see. */
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { toFrames } from '../support/frames.ts'
@@ -117,6 +118,28 @@ onLinux(
     )
   },
 )
+
+onLinux('a connection from before answers one more request, by the new server, which knows its address', async () => {
+  const server = await serve()
+  const options = ['--name', 'ann', '--allow-ip', '127.0.0.1', '--json']
+  const { key } = JSON.parse((await place.run('keys', 'create', ...options)).stdout)
+  const socket = connect(Number(new URL(server.baseUrl).port), '127.0.0.1')
+  let text = ''
+  socket.on('data', (bytes) => {
+    text += bytes.toString()
+  })
+  const send = () => socket.write(`GET /v1/models HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\n\r\n`)
+  const answers = () => text.match(/HTTP\/1\.1 200/g)?.length ?? 0
+  send()
+  await until('the old server answers', () => answers() === 1)
+  expect((await place.restart()).code).toBe(0)
+  text = ''
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  send()
+  await closed
+  expect(answers()).toBe(1)
+  expect(text.toLowerCase()).toContain('connection: close')
+})
 
 onLinux('an old stream grows within what the budget has left at the new server', async () => {
   let isOpen = false

@@ -4,7 +4,7 @@ import { messageOf } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Environment } from '../../domain/snapshot.ts'
-import type { Log } from '../../log.ts'
+import { type Log, traceOf } from '../../log.ts'
 import type { Handed, Handover } from '../../server/handover.ts'
 import type { Restarted, RestartOptions } from '../../server/protocol.ts'
 import type { Supervisor } from '../../server/supervisor.ts'
@@ -112,23 +112,23 @@ export function createRestarter(deps: RestarterDeps): Restarter {
     await earlier?.gone
     await handover().begin()
     const done = Promise.withResolvers<Restarted>()
-    let isHanded = false
+    let giving = null as Promise<Handed> | null
     const take = async (next: Bun.Subprocess, message: Message) => {
       if (message.step === 'failed') done.reject(failed(message.message))
       if (message.step === 'ready') {
-        isHanded = true
-        next.send({ step: 'yours', ...(await handover().giveFolder()) } satisfies Message)
+        giving = handover().giveFolder()
+        next.send({ step: 'yours', ...(await giving) } satisfies Message)
       }
       if (message.step === 'serving') {
         hasLeft = true
         supervisor()?.hasSuccessor(next.pid)
-        await handover().leave()
+        await handover().leave().catch(noteError)
         next.send({ step: 'left' } satisfies Message)
         done.resolve({ pid: next.pid, url: message.url, version: message.version })
       }
     }
     const words = flags === null ? process.argv.slice(2) : toWords(flags)
-    const next = Bun.spawn([...toSelf(), ...words], {
+    const next = spawnServer([...toSelf(), ...words], {
       cwd,
       env: toEnvironment(given),
       stdio: ['ignore', 'inherit', 'inherit'],
@@ -149,8 +149,24 @@ export function createRestarter(deps: RestarterDeps): Restarter {
       // Both at once would be two servers of one folder.
       next.kill('SIGKILL')
       await ended
-      if (isHanded) await handover().resume()
+      await giving?.catch(noteError)
+      if (giving) await resume()
       throw error
+    }
+  }
+
+  const noteError = (error: unknown) =>
+    log.error('internal_error', 'unexpected error in a restart; please report it', { error: traceOf(error) })
+
+  /** If another server has taken the folder, this one only finishes its requests. */
+  const resume = async () => {
+    try {
+      await handover().resume()
+    } catch (error) {
+      noteError(error)
+      hasLeft = true
+      handover().end()
+      left.resolve()
     }
   }
 
@@ -176,6 +192,15 @@ export function createRestarter(deps: RestarterDeps): Restarter {
     },
     hasLeft: () => hasLeft,
     left: left.promise,
+  }
+}
+
+/** Throws a ServiceError. */
+function spawnServer(words: string[], options: Bun.SpawnOptions.OptionsObject<'ignore', 'inherit', 'inherit'>) {
+  try {
+    return Bun.spawn(words, options)
+  } catch (error) {
+    throw failed(`Can't run ${words[0]}: ${messageOf(error)}.`)
   }
 }
 
