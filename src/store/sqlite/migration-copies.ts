@@ -6,7 +6,8 @@ import { constants, Database } from 'bun:sqlite'
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ServiceError } from '../../domain/service-error.ts'
+import { codeOf, messageOf } from '../../domain/error.ts'
+import { ServiceError, type ServiceFailure } from '../../domain/service-error.ts'
 import { BACKUPS, beginPart, filesIn, findLack, finishPart, removeParts } from '../files.ts'
 import { isDiskFull } from '../refusal.ts'
 import type { MigrationCopy } from '../store.ts'
@@ -77,7 +78,12 @@ function toCopy(folder: string, name: string): MigrationCopy | null {
  */
 export function keepCopy(sqlite: Database, dataFolder: string, nowMs: number, version: string | null): string {
   const folder = join(dataFolder, BACKUPS)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const why = codeOf(error) === 'EEXIST' ? `${folder} is a file, or links to a missing folder` : messageOf(error)
+    throw noCopy({ kind: 'data_unwritable', dataFolder }, why)
+  }
   removeParts(folder)
   const applied = readApplied(sqlite).join()
   for (const { path, migrations } of listCopies(dataFolder))
@@ -121,8 +127,7 @@ const pathsIn = (folder: string): string[] =>
     .filter((name) => COPY.test(name))
     .map((name) => join(folder, name))
 
-const noRoom = (folder: string, why: string) =>
-  new ServiceError(
-    { kind: 'no_room', folder },
-    `Can't back up the database before migrating it: ${why}. Nothing was changed.`,
-  )
+const noCopy = (failure: ServiceFailure, why: string) =>
+  new ServiceError(failure, `Can't back up the database before migrating it: ${why}. Nothing was changed.`)
+
+const noRoom = (folder: string, why: string) => noCopy({ kind: 'no_room', folder }, why)

@@ -2,7 +2,7 @@
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from 'drizzle-kit/api'
 import { revertCatalog } from '../../../src/catalog/apply.ts'
@@ -446,6 +446,13 @@ describe('an existing database', () => {
     expect(backups().sort()).toEqual([toName(15), toName(16), 'mine.sqlite'])
     migrate(database, folder.path, NOW + 4 * HOUR_MS, second('DROP TABLE next'))
     expect(backups().sort()).toEqual([toName(16), 'mine.sqlite'])
+  })
+
+  test('is not changed while backups/ links to a missing folder', () => {
+    migrate(database, folder.path, NOW)
+    symlinkSync(join(folder.path, 'unmounted'), join(folder.path, 'backups'))
+    expect(() => migrate(database, folder.path, NOW, next('DROP TABLE keys'))).toThrow('links to a missing folder')
+    expect(readSchemaState(database).missing).toEqual([])
   })
 
   test.skipIf(whyNoSmallDisk() !== null)(
