@@ -29,7 +29,7 @@ import { storeOf } from '../store/open.ts'
 import { isDiskFull } from '../store/refusal.ts'
 import type { CopyContent, KeptRevocations, MigrationCopy, StoreCopy, StorePlace } from '../store/store.ts'
 import { completeCopy } from './create.ts'
-import { beginSwap, cancelSwap, findMounted, REPORT, settleSwap, swap } from './replace-database.ts'
+import { beginSwap, cancelSwap, findMounted, REPORT, requireSettled, settleSwap, swap } from './replace-database.ts'
 
 export interface RollbackOptions {
   dataFolder: string
@@ -63,7 +63,7 @@ export interface Rollback {
 }
 
 /**
- * Finishes an interrupted one first. Throws a ServiceError: `already_served`, `no_database`, `no_copy`, `migrated_earlier`, `schema_newer`, `no_room`, `backup_unusable`. Then the
+ * Finishes an interrupted one first, unless it's a dry run. Throws a ServiceError: `already_served`, `rollback_unfinished`, `no_database`, `no_copy`, `migrated_earlier`, `schema_newer`, `no_room`, `backup_unusable`. Then the
  * newer database is in place.
  */
 export async function rollBack(options: RollbackOptions): Promise<Rollback> {
@@ -76,6 +76,7 @@ export async function rollBack(options: RollbackOptions): Promise<Rollback> {
   prepareDataFolder(dataFolder)
   using cleanup = new DisposableStack()
   cleanup.defer(takeWholeFolder(dataFolder))
+  if (dryRun) requireSettled(dataFolder)
   const settled = settleSwap(dataFolder, 'rollback')
   if (settled.kind === 'finished') return readReport(settled.replaced)
   try {

@@ -1,7 +1,16 @@
 /** A rollback puts back the database from before the last migration, with the requests since; or it changes nothing. */
 import type { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { rollBack } from '../../src/backup/rollback.ts'
 import { sumOfCounts } from '../../src/domain/call-counts.ts'
@@ -183,6 +192,16 @@ describe('after a migration', () => {
     expect(await run({ dryRun: true })).toEqual(planned)
     expect(contents()).toEqual(before)
     expect(await run()).toEqual({ ...planned, replaced: expect.any(String) })
+  })
+
+  test('a dry run does not finish an interrupted one', async () => {
+    upgrade(BEFORE).close()
+    const [copy = ''] = readdirSync(join(folder.path, 'backups'))
+    mkdirSync(join(folder.path, 'rollback'))
+    copyFileSync(join(folder.path, 'backups', copy), databasePath(join(folder.path, 'rollback')))
+    writeFileSync(join(folder.path, 'rollback', 'replaced'), 'backups/replaced-now')
+    await expect(run({ dryRun: true })).rejects.toMatchObject({ failure: { kind: 'rollback_unfinished' } })
+    expect(existsSync(databasePath(join(folder.path, 'rollback')))).toBe(true)
   })
 
   test('a running server, a damaged copy, and no copy are refused', async () => {
