@@ -107,6 +107,7 @@ test.each<[what: string, answers: Record<string, Answer>, says: RegExp]>([
   ['another archive', { ...whole, 'new.tar.gz': toArchive(toProgram('6.6.6')) }, /Checksum mismatch|too much/],
   ['a redirect without HTTPS', { ...whole, 'new.tar.gz': redirect('http://example.com/x') }, /without HTTPS/],
   ['a redirect to a file', { ...whole, 'new.tar.gz': redirect('file:///bin/sh') }, /without HTTPS/],
+  ['a redirect to nowhere', { ...whole, 'new.tar.gz': () => new Response(null, { status: 302 }) }, /returned 302/],
   ['endless redirects', { ...whole, 'new.tar.gz': redirect('/new.tar.gz') }, /redirects more than/],
   ['a broken connection', { ...whole, 'new.tar.gz': cut }, /Can't read|Checksum mismatch/],
   ['signed text that is no index', toRelease('new'), /not a list/],

@@ -120,8 +120,9 @@ async function open(from: URL, signal: AbortSignal): Promise<AsyncIterable<Uint8
     const { status, body, headers } = response
     if (status === 200 && body !== null) return body
     await body?.cancel()
-    if (status < 300 || status > 399) throw unusable(`${url.href} returned ${status}.`)
-    const next = URL.parse(headers.get('location') ?? '', url.href)
+    const location = headers.get('location')
+    if (status < 300 || status > 399 || location === null) throw unusable(`${url.href} returned ${status}.`)
+    const next = URL.parse(location, url.href)
     const isKept = next?.protocol === 'https:' || (next?.protocol === url.protocol && next.host === url.host)
     if (next === null || !isKept) throw unusable(`${url.href} redirects to an address without HTTPS.`)
     url = next
