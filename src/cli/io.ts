@@ -39,6 +39,9 @@ declare const TOLLGATE_VERSION: string | undefined
 /** The build inlines it (`--define`); a checkout reads its package.json. */
 export const version = () => (typeof TOLLGATE_VERSION === 'string' ? TOLLGATE_VERSION : checkout)
 
+/** False in a checkout. @param main path of the script. */
+export const isCompiled = (main = Bun.main) => /^(\/\$bunfs\/|B:\/~BUN\/)/.test(main)
+
 /** Opens an existing database for the work, then closes it. To change configuration use `withAdmin` instead. */
 export async function withStore<T>(
   io: Context,

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import manifest from '../../../package.json' with { type: 'json' }
 import { isReady } from '../../catalog/public.ts'
 import type { Environment, Snapshot } from '../../domain/snapshot.ts'
-import { version } from '../io.ts'
+import { isCompiled, version } from '../io.ts'
 
 interface Served {
   /** Ends in `/v1`. */
@@ -84,10 +84,8 @@ export interface Started {
   which(name: string): string | null
 }
 
-const isCompiled = (main: string) => main.startsWith('/$bunfs/')
-
 /** The command that runs this program again. */
-export const toSelf = (): string[] => (isCompiled(Bun.main) ? [process.execPath] : [process.execPath, Bun.main])
+export const toSelf = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */
 export function toInvocation(started: Started): string {

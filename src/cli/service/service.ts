@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { AgentEnded, CommandError, usageError } from '../command-error.ts'
-import { type Context, printJson, toExamples } from '../io.ts'
+import { type Context, isCompiled, printJson, toExamples } from '../io.ts'
 import { MARK, type ServiceOptions, toPropertyList, toUnit } from './unit.ts'
 
 const NAME = 'tollgate'
@@ -37,7 +37,7 @@ export interface Machine {
 const thisMachine = (): Machine => ({
   platform: process.platform,
   isRoot: process.getuid?.() === 0,
-  executable: Bun.main.startsWith('/$bunfs/') ? process.execPath : null,
+  executable: isCompiled() ? process.execPath : null,
   root: '/',
 })
 

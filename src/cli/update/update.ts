@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { codeOf, messageOf } from '../../domain/error.ts'
 import { toSizeText } from '../../domain/text.ts'
 import { CommandError, usageError } from '../command-error.ts'
-import { type Context, printJson, toExamples, toPrintable } from '../io.ts'
+import { type Context, isCompiled, printJson, toExamples, toPrintable } from '../io.ts'
 import { createBar } from '../terminal.ts'
 import { type Build, type Publisher, thisBuild, thisPublisher } from './build.ts'
 import { type PublicKey, toPublicKey } from './minisign.ts'
@@ -20,7 +20,7 @@ export interface Self {
 }
 
 const thisProgram = (): Self => ({
-  executable: Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/') ? process.execPath : null,
+  executable: isCompiled() ? process.execPath : null,
   build: thisBuild(),
   publisher: thisPublisher(),
 })
