@@ -209,9 +209,10 @@ test('killed in the middle of a download, it leaves the program, and the next on
   await child.exited
   expect(readFileSync(program, 'utf8')).toBe(toProgram('1.0.0'))
   expect(readdirSync(folder.path)).toHaveLength(2)
+  writeFileSync(join(folder.path, 'tollgate.update-notes'), '')
   offer('1.1.0')
   await update(program, from())
-  expect(readdirSync(folder.path).toSorted()).toEqual(['tollgate', 'tollgate.previous'])
+  expect(readdirSync(folder.path).toSorted()).toEqual(['tollgate', 'tollgate.previous', 'tollgate.update-notes'])
 })
 
 test('killed at any moment, it leaves a whole program and no other', async () => {

@@ -146,12 +146,16 @@ function replace(program: string, path: string, ino: number): string {
   return previous
 }
 
+/** Of an update: the ID of its process. */
+const LEFTOVER = /^\.update-(\d+)(?:\.gz|\.previous)?$/
+
 /** Of updates that were killed. */
 function removeLeftovers(program: string): void {
-  const start = `${basename(program)}.update-`
-  for (const name of readdirSync(dirname(program)))
-    if (name.startsWith(start) && !isRunning(Number.parseInt(name.slice(start.length), 10)))
-      rmSync(join(dirname(program), name), { force: true })
+  const own = basename(program)
+  for (const name of readdirSync(dirname(program))) {
+    const [, pid] = (name.startsWith(own) && LEFTOVER.exec(name.slice(own.length))) || []
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(dirname(program), name), { force: true })
+  }
 }
 
 function isRunning(pid: number): boolean {
