@@ -34,6 +34,7 @@ import { watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
 import { createPages } from './pages.ts'
+import { returnMemory } from './rest.ts'
 import { ServedFacts } from './served.ts'
 import { openStorage } from './storage.ts'
 
@@ -266,6 +267,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     background.defer(await listenForMetrics(config.metrics, isShared(config.metrics.port), metricsPages))
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
+  opened.defer(returnMemory(load))
   logNotReady(live.snapshot, log)
   admin.listensOn(app)
   await admin.startAlerts()
