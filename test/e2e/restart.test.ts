@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { createWorkplace, type RunningBinary } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, startBinary } from '../support/binary.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { forEachTest } from '../support/lifetime.ts'
@@ -118,6 +118,39 @@ onLinux(
     )
   },
 )
+
+onLinux('one restart waits for the earlier server to exit; others are refused, and a stop ends it', async () => {
+  upstream.script({ kind: 'silent' })
+  const server = await serve()
+  const { pid } = await place.restart()
+  const running = ask(server).catch(() => null)
+  await upstream.waitFor((seen) => seen.length === 1, 'a request that keeps the stopping server alive')
+  const [one, other] = [place.restart(), place.restart()]
+  const refused = await Promise.race([one, other])
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Another restart is in progress') })
+  process.kill(pid, 'SIGTERM')
+  await until('it is stopping', () => server.stderr().includes('"signal":"SIGTERM"'))
+  server.signal('SIGKILL')
+  for (const { code, stderr } of await Promise.all([one, other])) expect({ code, stderr }).toMatchObject({ code: 1 })
+  expect((await place.restart()).stderr).toContain('is stopping')
+  process.kill(pid, 'SIGKILL')
+  await running
+})
+
+onLinux('the data folder stays, wherever the old server has it from, also behind a proxy', async () => {
+  const data = join(place.folder, 'data')
+  const server = await startBinary([], { cwd: place.folder, environment: { TOLLGATE_DATA: data } })
+  expect((await place.restart('--', '--data', 'other')).stderr).toContain('keeps the data folder')
+  const response = await fetch('http://localhost/restart', {
+    ...{ method: 'POST', unix: join(data, 'control.sock') },
+    body: JSON.stringify({ flags: null, environment: { HTTP_PROXY: 'http://127.0.0.1:9' } }),
+  })
+  const { pid, error } = (await response.json()) as { pid: number; error?: object }
+  server.signal('SIGKILL')
+  expect(error).toBeUndefined()
+  expect((await status()).pid).toBe(pid)
+  process.kill(pid, 'SIGKILL')
+})
 
 onLinux('a connection from before answers one more request, by the new server, which knows its address', async () => {
   const server = await serve()

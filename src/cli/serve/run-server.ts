@@ -61,7 +61,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const earlier = findEarlierServer(environment)
   if (earlier) await checkSuccession(io, { configure, served })
   const restarter = createRestarter({
-    ...{ environment, cwd: io.cwd, log, earlier },
+    ...{ dataFolder, environment, cwd: io.cwd, log, earlier },
     handover: () => server.handover,
     supervisor: () => supervisor,
   })

@@ -1,5 +1,6 @@
 /** Both ends of `tollgate restart`: a server starts the next one as a child process, and they agree by messages. See `server/handover.ts`. */
 import { type } from 'node:os'
+import { FETCHES } from '../../config.ts'
 import { messageOf } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import { ServiceError } from '../../domain/service-error.ts'
@@ -75,6 +76,7 @@ export const tellFailure = (message: string): Promise<void> =>
   Promise.race([say({ step: 'failed', message }), Bun.sleep(TELL_MS)])
 
 interface RestarterDeps {
+  dataFolder: string
   environment: Environment
   cwd: string
   log: Log
@@ -87,7 +89,7 @@ interface RestarterDeps {
 export interface Restarter {
   /** Resolves once the next server serves. Throws a ServiceError, and then nothing has changed. */
   restart(how: RestartOptions): Promise<Restarted>
-  /** Ends a next server that doesn't serve yet. */
+  /** This server stops: ends a next one that doesn't serve yet, and starts no other. */
   cancel(): void
   hasLeft(): boolean
   /** Resolves once the next server serves: what is left is to finish requests, and to exit. */
@@ -97,20 +99,25 @@ export interface Restarter {
 const failed = (message: string) => new ServiceError({ kind: 'restart_failed' }, message)
 
 export function createRestarter(deps: RestarterDeps): Restarter {
-  const { environment, cwd, log, handover, supervisor, earlier } = deps
+  const { dataFolder, environment, cwd, log, handover, supervisor, earlier } = deps
   let child: Bun.Subprocess | null = null
+  let isRestarting = false
+  let isStopping = false
   let hasLeft = false
   const left = Promise.withResolvers<void>()
 
   const toEnvironment = (given: RestartOptions['environment']) => {
     const kept = Object.fromEntries(OF_MANAGER.map((name) => [name, environment[name]]))
-    return { ...(given ?? environment), ...kept, [OF_PROCESS]: undefined, [SUCCEEDS]: String(process.pid) }
+    const own = { TOLLGATE_DATA: dataFolder, [OF_PROCESS]: undefined, [SUCCEEDS]: String(process.pid) }
+    // Without it, `main.ts` may execute itself again, which ends the channel. It also bounds what a restart forwards.
+    return { [FETCHES.variable]: String(FETCHES.raised), ...(given ?? environment), ...kept, ...own }
   }
 
   const start = async ({ flags, environment: given }: RestartOptions): Promise<Restarted> => {
     // At most two servers may listen on the port.
     await earlier?.gone
     await handover().begin()
+    if (isStopping) throw failed(STOPPING)
     const done = Promise.withResolvers<Restarted>()
     let giving = null as Promise<Handed> | null
     const take = async (next: Bun.Subprocess, message: Message) => {
@@ -127,7 +134,7 @@ export function createRestarter(deps: RestarterDeps): Restarter {
         done.resolve({ pid: next.pid, url: message.url, version: message.version })
       }
     }
-    const words = flags === null ? process.argv.slice(2) : toWords(flags)
+    const words = flags === null ? process.argv.slice(2) : ['serve', ...flags]
     const next = spawnServer([...toSelf(), ...words], {
       cwd,
       env: toEnvironment(given),
@@ -172,8 +179,9 @@ export function createRestarter(deps: RestarterDeps): Restarter {
 
   return {
     async restart(how) {
-      const obstacle = explainObstacle(hasLeft, child !== null)
+      const obstacle = isStopping ? STOPPING : explainObstacle(hasLeft || isRestarting, how)
       if (obstacle !== null) throw failed(obstacle)
+      isRestarting = true
       log.info('server_restarting', 'starting the next server', {})
       try {
         const next = await start(how)
@@ -185,9 +193,11 @@ export function createRestarter(deps: RestarterDeps): Restarter {
         throw error instanceof ServiceError ? error : failed(messageOf(error))
       } finally {
         child = null
+        isRestarting = false
       }
     },
     cancel() {
+      isStopping = true
       if (!hasLeft) child?.kill('SIGKILL')
     },
     hasLeft: () => hasLeft,
@@ -204,19 +214,15 @@ function spawnServer(words: string[], options: Bun.SpawnOptions.OptionsObject<'i
   }
 }
 
+const STOPPING = 'The server is stopping. Start it again instead.'
+
 /** Null if there is none. */
-function explainObstacle(hasLeft: boolean, isRestarting: boolean): string | null {
+function explainObstacle(isRestarting: boolean, { flags }: RestartOptions): string | null {
   if (process.platform !== 'linux')
     return `On ${type()}, two servers can't share a port. Stop the server and start it again.`
   if (process.pid === 1)
     return 'The server is process 1 of its container, which would end with it. Restart the container instead.'
-  return hasLeft || isRestarting ? 'Another restart is in progress. Wait for it to finish.' : null
-}
-
-/** Of the running server's command line: the data folder stays. */
-function toWords(flags: readonly string[]): string[] {
-  const words = process.argv.slice(2)
-  const at = words.indexOf('--data')
-  const data = at === -1 ? words.filter((word) => word.startsWith('--data=')) : words.slice(at, at + 2)
-  return ['serve', ...data, ...flags]
+  if (flags?.some((word) => /^--data(=|$)/.test(word)))
+    return 'A restart keeps the data folder. Leave out --data after `--`.'
+  return isRestarting ? 'Another restart is in progress. Wait for it to finish.' : null
 }
