@@ -199,6 +199,8 @@ export interface ControlDeps extends ControlRoutesDeps {
 export interface Control {
   /** Null if it could not be created; the log has the reason. */
   path: string | null
+  /** False once another server has taken its path. */
+  isThere(): boolean
   /** Followers get an end event; other running requests are interrupted. */
   stop(): Promise<void>
 }
@@ -214,12 +216,13 @@ export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
   try {
     removeStale(path)
     listen(routes, path)
-    return { path, stop }
+    const { ino } = lstatSync(path)
+    return { path, isThere: () => lstatSync(path, { throwIfNoEntry: false })?.ino === ino, stop }
   } catch (error) {
     void routes.server?.stop(true)
     const message = "control socket unavailable; CLI commands can't reach this server"
     deps.log.warn('control_unavailable', message, { path, error: String(error) })
-    return { path: null, stop: async () => {} }
+    return { path: null, isThere: () => false, stop: async () => {} }
   }
 }
 

@@ -311,7 +311,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     giveFolder: folder.handOver,
     async takeFolderBack() {
       await folder.takeBack()
-      control = openControl()
+      if (!control.isThere()) control = openControl()
     },
     async stopBackground() {
       hasLeft = true

@@ -86,6 +86,17 @@ onLinux('a new server that cannot start leaves the old one as it is, and the com
   expect((await status()).pid).toBe(server.pid)
 })
 
+onLinux('an old server that gets its folder back answers on, with the control socket that it had', async () => {
+  const server = await serve()
+  const { port } = new URL(upstream.url)
+  const late = await place.restart('--', '--metrics', port)
+  expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining(`${port} is already in use`) })
+  expect((await ask(server)).status).toBe(200)
+  expect((await status()).pid).toBe(server.pid)
+  const open = await Bun.file('/proc/net/unix').text()
+  expect(open.match(new RegExp(`00010000 .*${place.folder}/data/control.sock`, 'g'))).toHaveLength(1)
+})
+
 onLinux('the new server has other flags, and what this command has in its environment', async () => {
   const server = await serve()
   const catalog = join(place.folder, 'catalog.yaml')
