@@ -48,6 +48,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   let unlock: (() => void) | null = takeLock(dataFolder)
   cleanup.defer(() => unlock?.())
   const living = listDraining(dataFolder)
+  removeDrainingLocks(dataFolder)
   // Released last: until then another server leaves this one's journal alone.
   let endDraining = () => {}
   cleanup.defer(() => endDraining())

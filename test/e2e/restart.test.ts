@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { isServed } from '../../src/store/data-folder.ts'
 import { createWorkplace, type RunningBinary, startBinary } from '../support/binary.ts'
 import { toFrames } from '../support/frames.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
@@ -129,6 +130,19 @@ onLinux(
     )
   },
 )
+
+onLinux('a start removes the locks of servers that were killed', async () => {
+  const server = await serve()
+  const { pid } = await place.restart()
+  for (const each of [pid, server.pid]) process.kill(each, 'SIGKILL')
+  await server.exited
+  const data = join(place.folder, 'data')
+  await until('both are gone', () => !isServed(data))
+  const locks = () => readdirSync(join(data, 'journal')).filter((name) => name.endsWith('.draining'))
+  expect(locks()).toHaveLength(1)
+  await serve()
+  expect(locks()).toEqual([])
+})
 
 onLinux('one restart waits for the earlier server to exit; others are refused, and a stop ends it', async () => {
   upstream.script({ kind: 'silent' })

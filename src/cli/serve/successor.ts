@@ -189,8 +189,9 @@ export function createRestarter(deps: RestarterDeps): Restarter {
         left.resolve()
         return next
       } catch (error) {
-        log.error('restart_failed', 'the next server did not start; this one goes on', { error: messageOf(error) })
-        throw error instanceof ServiceError ? error : failed(messageOf(error))
+        const why = isStopping ? STOPPING : messageOf(error)
+        log.error('restart_failed', 'the next server did not start; this one goes on', { error: why })
+        throw failed(why)
       } finally {
         child = null
         isRestarting = false
