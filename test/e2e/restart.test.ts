@@ -206,7 +206,7 @@ onLinux('an old stream grows within what the budget has left at the new server',
       ? {
           kind: 'stream',
           steps: (function* () {
-            const [role, word, ...rest] = streamAnswer({ tokens: 4_500 }).steps
+            const [role, word, ...rest] = streamAnswer({ tokens: 20_000 }).steps
             if (role !== undefined && word !== undefined) yield* [role, word]
             while (!isOpen) yield { waitMs: 10 }
             yield* rest
