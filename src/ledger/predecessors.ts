@@ -34,7 +34,10 @@ export interface Predecessors {
   isAny(): boolean
   /** @param onEnded is called once for each request of `open()`. */
   follow(onEnded: (request: EndedRequest) => void): void
+  /** Before the folder changes hands: the next holder of `serve.lock` follows them. */
   stop(): Promise<void>
+  /** After `stop`. */
+  resume(): void
 }
 
 export interface PredecessorsDeps {
@@ -143,6 +146,7 @@ export function createPredecessors(deps: PredecessorsDeps): Predecessors {
       onEnded = listener
       schedule()
     },
+    resume: schedule,
     async stop() {
       if (timer !== null) clearTimeout(timer)
       timer = null

@@ -2,7 +2,7 @@
  * Before listening, a start applies all segments that earlier runs left (also in `spool/` of older versions) and abandons their open requests. Throws if the
  * store refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep theirs; see `predecessors.ts`.
  */
-import { rmSync, unlinkSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import type { Log } from '../log.ts'
@@ -49,7 +49,7 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
   const abandoned = await store.abandonGone(nowMs)
   // Segments are removed only once the database file has their records.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }
-  for (const path of segments) unlinkSync(path)
+  for (const path of segments) rmSync(path, { force: true })
   return { replayed, abandoned, kept: [] }
 }
 

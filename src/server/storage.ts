@@ -133,6 +133,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       const disk = watchDisk({ dataFolder, budgetBytes: diskBytes, space: upkeep.space, monotonicMs, log })
       cleanup.defer(() => disk.stop())
       const handOver = async (): Promise<void> => {
+        await predecessors.stop()
         await refusals.flush()
         await ledger.handOver()
         const isHeld = takeDrainingLock(dataFolder, instance)
@@ -149,6 +150,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         endDraining()
         removeDrainingLocks(dataFolder)
         ledger.takeBack()
+        predecessors.resume()
       }
       return { ledger, refusals, reader, files, disk, retention, predecessors, handOver, takeBack }
     },
