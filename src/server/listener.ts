@@ -127,6 +127,10 @@ const SO_ATTACH_REUSEPORT_CBPF = 51
 /** BPF_RET | BPF_K. The program `return N`: the listener N of a port takes new connections; if there is no such, any. */
 const RETURN = 0x06
 
+/** Never freed: the system reads the first through a pointer in the second, which the garbage collector doesn't know. */
+const instruction = new DataView(new ArrayBuffer(8))
+const program = new DataView(new ArrayBuffer(16))
+
 /**
  * Chooses which of two listeners takes all new connections, the earlier (0) or the later (1), so that none is waiting at the other when that ends: without it,
  * about one in 2,000 was reset. False if the system can't.
@@ -136,12 +140,6 @@ async function preferListener(port: number, index: 0 | 1): Promise<boolean> {
   if (libc === null) return false
   const { readdir } = await import('node:fs/promises')
   const { getsockopt, getsockname, setsockopt, ptr } = libc
-  const instruction = new DataView(new ArrayBuffer(8))
-  instruction.setUint16(0, RETURN, true)
-  instruction.setUint32(4, index, true)
-  const program = new DataView(new ArrayBuffer(16))
-  program.setUint16(0, 1, true)
-  program.setBigUint64(8, BigInt(ptr(instruction)), true)
   const value = new Int32Array(1)
   const address = new DataView(new ArrayBuffer(128))
   const length = new Uint32Array(1)
@@ -151,6 +149,10 @@ async function preferListener(port: number, index: 0 | 1): Promise<boolean> {
     if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, ptr(value), ptr(length)) !== 0 || value[0] !== 1) continue
     length[0] = address.byteLength
     if (getsockname(file, ptr(address), ptr(length)) !== 0 || address.getUint16(2) !== port) continue
+    instruction.setUint16(0, RETURN, true)
+    instruction.setUint32(4, index, true)
+    program.setUint16(0, 1, true)
+    program.setBigUint64(8, BigInt(ptr(instruction)), true)
     return setsockopt(file, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(program), program.byteLength) === 0
   }
   return false
