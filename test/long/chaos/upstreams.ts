@@ -70,7 +70,10 @@ export async function startUpstreams(seed: number, planOf: (number: number) => R
     if (!open || stopped) return
     const closure = { upstream, fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY }
     closures.push(closure)
-    for (const call of calls) if (call.upstream === upstream && call.seen.answeredAtMs === null) call.dropped = true
+    for (const call of calls) {
+      const isOver = call.seen.answeredAtMs !== null || call.seen.abortedAtMs !== null
+      if (call.upstream === upstream && !isOver) call.dropped = true
+    }
     running.delete(upstream)
     await open.stop()
     await Bun.sleep(forMs)
