@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { codeOf } from '../../domain/error.ts'
+import { isAlive, syncPath } from '../../store/files.ts'
 import { CommandError } from '../command-error.ts'
 import { type ReleaseFile, read, unusable } from './release-index.ts'
 
@@ -140,9 +140,7 @@ function replace(program: string, path: string, ino: number): string {
   requireSame()
   renameSync(link, previous)
   renameSync(path, program)
-  const folder = openSync(dirname(program), 'r')
-  fsyncSync(folder)
-  closeSync(folder)
+  syncPath(dirname(program))
   return previous
 }
 
@@ -154,14 +152,7 @@ function removeLeftovers(program: string): void {
   const own = basename(program)
   for (const name of readdirSync(dirname(program))) {
     const [, pid] = (name.startsWith(own) && LEFTOVER.exec(name.slice(own.length))) || []
-    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(dirname(program), name), { force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return pid !== process.pid && process.kill(pid, 0)
-  } catch (error) {
-    return codeOf(error) === 'EPERM'
+    if (pid === undefined) continue
+    if (Number(pid) === process.pid || !isAlive(Number(pid))) rmSync(join(dirname(program), name), { force: true })
   }
 }

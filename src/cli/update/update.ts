@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../../domain/error.ts'
+import { asObject, tryJson } from '../../domain/json.ts'
 import { toSizeText } from '../../domain/text.ts'
 import { CommandError, usageError } from '../command-error.ts'
 import { type Context, isCompiled, printJson, toExamples, toPrintable } from '../io.ts'
@@ -127,17 +128,9 @@ async function requireRuns({ path }: Candidate, release: Release): Promise<void>
   })
   const text = await child.stdout.text()
   const code = await child.exited
-  if (code !== 0 || readVersion(text) !== release.version)
+  // Later versions must keep this field.
+  if (code !== 0 || asObject(tryJson(text))?.version !== release.version)
     throw unusable(`Release ${release.version} doesn't run on this machine.`)
-}
-
-/** Of `version --json`, which therefore keeps this field. */
-function readVersion(text: string): unknown {
-  try {
-    return Object(JSON.parse(text)).version
-  } catch {
-    return null
-  }
 }
 
 function done(release: Release, program: string, previous: string, io: Context, build: Build): void {
