@@ -10,7 +10,7 @@ import type {
   LedgerAudit,
   OpenRows,
 } from '../store/ledger-store.ts'
-import { JOURNALS, REJECTED, readSegment, SEGMENT } from './journal-file.ts'
+import { isOf, JOURNALS, REJECTED, readSegment, SEGMENT } from './journal-file.ts'
 import { readMark } from './mark.ts'
 
 export type Finding =
@@ -103,7 +103,7 @@ export interface WaitingSegment {
  */
 export function readWaiting(audit: LedgerAudit, dataFolder: string, living: readonly string[]): WaitingSegment[] {
   return listFiles(dataFolder, SEGMENT).flatMap((file) => {
-    if (living.some((instance) => file.includes(`/${instance}-`))) return []
+    if (living.some((instance) => isOf(file, instance))) return []
     const records = audit.missing(recordsOf(join(dataFolder, file)))
     return records > 0 ? [{ file, records }] : []
   })

@@ -15,7 +15,7 @@ export interface Listener {
   origin: string
   /** New connections get these certificates; earlier ones end after their current request. Throws if they can't be used. */
   replace(certificates: ServedCertificates): Promise<void>
-  /** Keeps new connections from listeners that other processes open on the port. Null if the system can't. */
+  /** Keeps new connections from listeners that other processes open on the port. False if the system can't. */
   keepConnections(): Promise<boolean>
   /** The newest listener on the port, which may be another process's, takes all new connections. */
   giveConnections(): Promise<void>

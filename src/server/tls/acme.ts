@@ -4,13 +4,14 @@
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { messageOf } from '../../domain/error.ts'
 import { asObject, asText } from '../../domain/json.ts'
 import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
 import type { Log } from '../../log.ts'
 import { putFile } from '../../store/files.ts'
 import { isNearEnd } from '../findings.ts'
 import { type AcmeDeps, AcmeError, orderCertificate } from './acme-client.ts'
-import { BadCertificate, type Certificate, toCertificate, toMessage, toState } from './certificates.ts'
+import { BadCertificate, type Certificate, toCertificate, toState } from './certificates.ts'
 import { makeKey, toSelfSigned } from './der.ts'
 
 export interface IssuerDeps {
@@ -142,7 +143,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     const waitMs = Math.max(waitOf(failures), Math.min(wantedMs, DAY_MS))
     attempts.set(name, { directory, failures, lastMs: nowMs })
     nextMs.set(name, nowMs + waitMs)
-    const why = toMessage(error)
+    const why = messageOf(error)
     const next = `Next try at ${new Date(nowMs + waitMs).toISOString().slice(0, 16).replace('T', ' ')} UTC.`
     if (temporary.has(certificate)) one.problem = `${name} has no certificate yet. ${why} ${next} ${UNTRUSTED}`
     else if (isNearEnd(toState(certificate, null), nowMs))

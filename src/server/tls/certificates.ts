@@ -110,8 +110,6 @@ export const toOrigins = (certificates: readonly Certificate[], port: number): s
 export const toOrigin = (host: string, port: number) =>
   new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`).origin
 
-export const toMessage = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 export const toState = ({ names, fromMs, expiresMs }: Certificate, problem: string | null): CertificateState => ({
   names: [...names],
   valid_from_ms: fromMs,

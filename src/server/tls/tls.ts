@@ -1,6 +1,7 @@
 /** The certificates in use: read at the start, and again when their files change. */
 import type { ServeConfig } from '../../config.ts'
 import type { CertificateState } from '../../documents/server.ts'
+import { messageOf } from '../../domain/error.ts'
 import { toBadConfig } from '../../domain/service-error.ts'
 import { DAY_MS, toDay } from '../../domain/time.ts'
 import type { Log } from '../../log.ts'
@@ -13,7 +14,6 @@ import {
   type Pair,
   readPair,
   toCertificate,
-  toMessage,
   toOrigin,
   toOrigins,
   toServed,
@@ -79,7 +79,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
       const certificate = toCertificate(await readPair(pair), pair, now())
       sources.push({ pair, certificate, problem: null, found: null, tried: null })
     } catch (error) {
-      problems.push(toMessage(error))
+      problems.push(messageOf(error))
     }
   }
   if (problems.length > 0) throw toBadConfig(problems)
@@ -96,7 +96,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
   /** The pair's new certificate, if it may be used; notes why it may not. */
   const findNew = async (source: Source, isForced: boolean): Promise<Certificate | null> => {
     const { pair, certificate } = source
-    const text = await readPair(pair).catch(toMessage)
+    const text = await readPair(pair).catch(messageOf)
     const found = typeof text === 'string' ? text : text.cert + text.key
     if (found === certificate.cert + certificate.key) {
       source.found = source.tried = source.problem = null
@@ -116,9 +116,9 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
     }
   }
   const reject = (source: Source, error: unknown) => {
-    source.problem = `${toMessage(error)} The previous certificate stays in use.`
+    source.problem = `${messageOf(error)} The previous certificate stays in use.`
     log.error('certificate_rejected', 'changed certificate is not used; the previous one stays', {
-      ...{ file: source.pair.certFile, error: toMessage(error) },
+      ...{ file: source.pair.certFile, error: messageOf(error) },
     })
   }
 
