@@ -28,7 +28,7 @@ import { storeOf } from '../store/open.ts'
 export type Swap = 'restore' | 'rollback'
 
 /** Other files that it may bring, in this order. */
-const BESIDE: Record<Swap, readonly string[]> = {
+const BROUGHT: Record<Swap, readonly string[]> = {
   restore: ['ledger.mark', 'secret'],
   rollback: ['journal', 'ledger.mark'],
 }
@@ -52,8 +52,8 @@ export function beginSwap(dataFolder: string, of: Swap = 'restore'): string {
 /** A file on another disk, which cannot be renamed; null if there is none. */
 export function findMounted(dataFolder: string): string | null {
   const { dev } = statSync(dataFolder)
-  const { main, beside } = filesOf(dataFolder)
-  const names = [main, ...beside, ...JOURNALS, ...BESIDE.restore]
+  const { main, sidecars } = filesOf(dataFolder)
+  const names = [main, ...sidecars, ...JOURNALS, ...BROUGHT.restore]
   return (
     names.find((name) => (lstatSync(join(dataFolder, name), { throwIfNoEntry: false })?.dev ?? dev) !== dev) ?? null
   )
@@ -102,10 +102,10 @@ function finish(dataFolder: string, of: Swap): string {
     clear(name)
     renameSync(join(work, name), join(dataFolder, name))
   }
-  const { main, beside } = filesOf(dataFolder)
-  const brought = BESIDE[of]
+  const { main, sidecars } = filesOf(dataFolder)
+  const brought = BROUGHT[of]
   const others = JOURNALS.filter((name) => !brought.includes(name))
-  if (existsSync(join(work, main))) for (const name of [...beside, ...others]) moveOut(name)
+  if (existsSync(join(work, main))) for (const name of [...sidecars, ...others]) moveOut(name)
   for (const name of brought) moveIn(name)
   if (existsSync(join(work, REPORT))) renameSync(join(work, REPORT), join(target, REPORT))
   // The old log must be gone, or the new database would use it.

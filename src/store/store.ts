@@ -52,7 +52,7 @@ export interface StoreFiles {
   main: string
   log: string
   /** Meaningless without the main file, including the log. */
-  beside: readonly string[]
+  sidecars: readonly string[]
 }
 
 export interface StoreOptions {

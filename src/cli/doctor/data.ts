@@ -65,8 +65,8 @@ const OURS =
   /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|rollback|logs|run|models\.d|engines)$/
 
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
-  const { main, beside } = storeOf(dataFolder).files
-  const ours = filesIn(dataFolder).filter((name) => [main, ...beside].includes(name) || OURS.test(name))
+  const { main, sidecars } = storeOf(dataFolder).files
+  const ours = filesIn(dataFolder).filter((name) => [main, ...sidecars].includes(name) || OURS.test(name))
   const inside = ours.flatMap((name) => [name, ...filesIn(join(dataFolder, name)).map((file) => join(name, file))])
   const open = (mode & FOREIGN) === 0 ? [] : ['the folder']
   const foreign: string[] = []

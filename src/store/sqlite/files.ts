@@ -5,7 +5,7 @@ import type { StoreFiles } from '../store.ts'
 
 const MAIN = 'tollgate.db'
 
-export const FILES: StoreFiles = { main: MAIN, log: `${MAIN}-wal`, beside: [`${MAIN}-wal`, `${MAIN}-shm`] }
+export const FILES: StoreFiles = { main: MAIN, log: `${MAIN}-wal`, sidecars: [`${MAIN}-wal`, `${MAIN}-shm`] }
 
 export const databasePath = (dataFolder: string) => join(dataFolder, MAIN)
 
