@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
+import { until } from '../support/until.ts'
 import { type Colors, createEngine, type TextSize } from './engine.ts'
 
 export { hasNoBrowser, isFirefox } from './engine.ts'
@@ -164,6 +165,12 @@ export async function expectAccessible(page: Pick<Page, 'evaluate'>): Promise<vo
 
 const MISFITS = readFileSync(new URL('misfits.js', import.meta.url), 'utf8')
 const SIDEWAYS = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+
+/** Waits, since the focus moves in a frame after the change. @param read expression about the focused element. */
+export async function expectFocus(page: Page, read: string, expected: unknown): Promise<void> {
+  await until('the focus', async () => Bun.deepEquals(await page.evaluate(read), expected)).catch(() => {})
+  expect(await page.evaluate(read)).toEqual(expected)
+}
 
 /** Throws what of the page is cut, lies over something else, or is beside the screen, once it has settled. */
 export async function expectWhole(page: Page): Promise<void> {

@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { APIError } from 'openai'
 import type { Page } from 'playwright-core'
-import { type Browsing, expectAccessible, expectWhole, hasNoBrowser, startBrowsing, type Visit } from './browsing.ts'
+import {
+  type Browsing,
+  expectAccessible,
+  expectFocus,
+  expectWhole,
+  hasNoBrowser,
+  startBrowsing,
+  type Visit,
+} from './browsing.ts'
 
 const ask = (baseURL: string, apiKey: string) =>
   new OpenAI({ baseURL, apiKey, maxRetries: 0 }).chat.completions.create({
@@ -107,7 +115,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByLabel('Requests per minute').fill('many')
     await press(page, 'Save')
     await page.getByText('Enter a whole number').waitFor()
-    expect(await page.evaluate('document.activeElement.name')).toBe('rpm')
+    await expectFocus(page, 'document.activeElement.name', 'rpm')
     await page.getByLabel('Requests per minute').fill('1')
     await press(page, 'Save')
     await page.getByText('1 request per minute').waitFor()
@@ -160,7 +168,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await confirm.isDisabled()).toBe(true)
     await page.keyboard.press('Escape')
     await confirm.waitFor({ state: 'detached' })
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Revoke')
+    await expectFocus(page, 'document.activeElement.textContent', 'Revoke')
     await press(page, 'Revoke')
     await page.getByLabel('Type dev to confirm').fill('dev')
     await expectAccessible(page)
@@ -184,7 +192,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByLabel('Requests per minute').fill('7')
     await press(page, 'Create key')
     await press(page, 'Create another')
-    expect(await page.evaluate('[document.activeElement.name, document.activeElement.value]')).toEqual(['name', ''])
+    await expectFocus(page, '[document.activeElement.name, document.activeElement.value]', ['name', ''])
     await page.keyboard.type('second')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Key second' }).waitFor()

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
   expectAccessible,
+  expectFocus,
   hasNoBrowser,
   PASSWORD,
   startBrowsing,
@@ -133,7 +134,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1')
+    await expectFocus(page, 'document.activeElement.tagName', 'H1')
     await page.keyboard.press('n')
     await page.getByRole('heading', { level: 1, name: 'New key' }).waitFor()
     await page.locator('[name=name]:focus').waitFor()
@@ -141,7 +142,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByLabel('Budget', { exact: true }).fill('lots')
     await page.keyboard.press('Enter')
     await page.getByRole('alert').getByText('Enter an amount in dollars, such as 20 or 0.50.').waitFor()
-    expect(await page.evaluate(DESCRIBED)).toBe('Enter an amount in dollars, such as 20 or 0.50.')
+    await expectFocus(page, DESCRIBED, 'Enter an amount in dollars, such as 20 or 0.50.')
     await page.keyboard.press('Control+a')
     await page.keyboard.press('Delete')
     await page.keyboard.press('Enter')

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
   expectAccessible,
+  expectFocus,
   hasNoBrowser,
   PASSWORD,
   startBrowsing,
@@ -213,7 +214,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await question.waitFor()
     await press(ann, 'Keep editing')
     await page.getByRole('link', { name: 'Skip to content' }).press('Enter')
-    expect(await page.evaluate('document.activeElement.id')).toBe('page')
+    await expectFocus(page, 'document.activeElement.id', 'page')
     await page.goBack()
     await question.waitFor()
     await press(ann, 'Keep editing')

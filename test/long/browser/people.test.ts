@@ -1,6 +1,13 @@
 /** Teams, people and what they may, tokens, settings and the record of all that, as an owner and a member go through them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
+import {
+  type Browsing,
+  expectAccessible,
+  expectFocus,
+  hasNoBrowser,
+  startBrowsing,
+  type Visit,
+} from '../../browser/browsing.ts'
 
 const OWN_PASSWORD = 'another way to the sea'
 
@@ -112,7 +119,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.keyboard.press('/')
     gate.resolve()
     await page.getByRole('link', { name: 'research' }).waitFor()
-    expect(await page.evaluate('document.activeElement.type')).toBe('search')
+    await expectFocus(page, 'document.activeElement.type', 'search')
     await page.unroute(list)
     await page.keyboard.type('nobody')
     await page.getByText('0 of 1').waitFor()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import {
   type Browsing,
   expectAccessible,
+  expectFocus,
   hasNoBrowser,
   PASSWORD,
   startBrowsing,
@@ -48,7 +49,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 2, name: 'PATCH /admin/api/keys/{id}' }).waitFor()
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('PATCH /admin/api/keys/{id}')
+    await expectFocus(page, 'document.activeElement.textContent', 'PATCH /admin/api/keys/{id}')
     expect(page.url()).toContain('route=patchAdminApiKeysById')
     await page.getByText('Fields of secrets').click()
     await page.getByText('Error format').click()
