@@ -1,7 +1,7 @@
 /** Forms that show an API error at the field it names; fields are named like the API's. */
 import { type Signal, useSignal, useSignalEffect } from '@preact/signals'
 import { type ComponentChildren, createContext, type InputHTMLAttributes } from 'preact'
-import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { leave, named } from '../address/address.ts'
 import { toRefusal } from '../api/loaded.ts'
 import { Refusal, toFieldMessage } from '../api/refusal.ts'
@@ -305,7 +305,8 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       ((value) =>
         type === 'password' ? 'a new one' : value === '' ? (placeholder ?? '') : `${props.before ?? ''}${value}`),
   })
-  useEffect(() => {
+  // Before the page is drawn: later, what is typed at once elsewhere would land here.
+  useLayoutEffect(() => {
     // Outside dialogs, browsers honor the attribute only once per page load.
     if (autoFocus) document.getElementById(id)?.focus()
   }, [autoFocus, id])
