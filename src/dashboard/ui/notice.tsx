@@ -176,11 +176,16 @@ export const AskToDiscard = ({ discard, keep }: { discard(): void; keep(): void 
 
 /** What browsers don't: after it was shown again, opened by its address, or its row was drawn again meanwhile. */
 function giveBack(opener: Element | null, address: string): void {
-  if (document.activeElement !== document.body && document.activeElement !== null) return
+  if (!isUnused(document.activeElement)) return
   const row = document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)
-  const isThere = opener instanceof HTMLElement && opener.isConnected && opener !== document.body
-  ;(isThere ? opener : row)?.focus()
+  const wanted = isUnused(opener) ? [row, opener] : [opener, row]
+  wanted
+    .find((one): one is HTMLElement => one instanceof HTMLElement && one.isConnected && one !== document.body)
+    ?.focus()
 }
+
+/** A page's heading has the focus until something is used. */
+const isUnused = (one: Element | null) => one === null || one === document.body || one.matches('h1')
 
 interface UnreadProps {
   /** Null until the first response. */
