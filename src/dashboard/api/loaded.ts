@@ -85,8 +85,9 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, { everyMs }: 
   const entry = entryOf(name)
   const latest = useRef(load)
   latest.current = load
+  // Before the effect: an event of the page may reload it earlier.
+  entry.load = () => latest.current()
   useEffect(() => {
-    entry.load = () => latest.current()
     entry.shown++
     const refresh = () => {
       if (!isConnected.value || hasEnded.value) return
