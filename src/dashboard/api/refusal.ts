@@ -15,6 +15,9 @@ export class Refusal extends Error {
 export const UNREACHABLE = () =>
   new Refusal("Can't reach the server. This page reconnects when it is back.", 'unreachable')
 
+/** Browsers don't load a part again that failed to load. */
+export const NOT_LOADED = new Refusal("Can't load this page from the server. Reload it.", 'unreachable')
+
 /** At its field, a message doesn't repeat the field's name: `Invalid rpm: must be a number.` is `Must be a number.` */
 export const toFieldMessage = (message: string, field: string): string =>
   message.replace(new RegExp(`^Invalid ${field}: (.)`), (_, first: string) => first.toUpperCase())

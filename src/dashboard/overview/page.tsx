@@ -5,6 +5,7 @@ import { USAGE_FIGURE_NAMES } from '../../domain/usage-figures.ts'
 import { query, toHrefWith } from '../address/address.ts'
 import { readNow } from '../api/clock.ts'
 import { useLoaded, useNewest } from '../api/loaded.ts'
+import { NOT_LOADED } from '../api/refusal.ts'
 import { useModels } from '../keys/data.ts'
 import { toFilters } from '../reports/filters.ts'
 import { Narrow } from '../reports/narrow.tsx'
@@ -46,7 +47,8 @@ function StartUnlessUsed({ children }: { children: ComponentChildren }) {
 }
 
 /** Most servers have requests, and their pages don't load this. */
-const useStart = () => useLoaded('start page', () => import('../start/page.tsx'))
+const useStart = () =>
+  useLoaded('start page', () => import('../start/page.tsx').catch(() => Promise.reject(NOT_LOADED)))
 
 interface ShownProps {
   wanted: Wanted

@@ -7,7 +7,7 @@ import { matchPath } from '../../domain/path-pattern.ts'
 import { address, leave, leaving, toHref } from '../address/address.ts'
 import { isConnected, isOutdated, lookForUpdate, returns } from '../api/connection.ts'
 import { toRefusal } from '../api/loaded.ts'
-import { Refusal } from '../api/refusal.ts'
+import { NOT_LOADED, type Refusal } from '../api/refusal.ts'
 import { mayTry, session } from '../api/session.ts'
 import { Auth, loadSession, SignInAgain, signOut } from '../auth/auth.tsx'
 import { Button, Icon, IconButton, Mark } from '../ui/controls.tsx'
@@ -132,9 +132,6 @@ export function loadFirst(): void {
   // `Loading` shows the error.
   if (page) load(page).catch(() => {})
 }
-
-/** Browsers don't load a part again that failed to load. */
-const NOT_LOADED = new Refusal("Can't load this page from the server. Reload it.", 'unreachable')
 
 function Loading({ page, params }: PageProps & { page: PageEntry }) {
   const [problem, setProblem] = useState<Refusal | null>(null)
