@@ -23,7 +23,7 @@ class SocketLink implements Link {
   readonly #socket: Socket<SocketLink>
   readonly #handlers = new Map<string, Handle>()
   /** Messages of topics without a handler so far. */
-  readonly #kept = new Map<string, [body: unknown, question?: number][]>()
+  readonly #kept = new Map<string, [body: unknown, question: number | undefined][]>()
   readonly #questions = new Map<number, Question>()
   #lastQuestion = 0
   /** Of this turn, without the closing bracket. */
@@ -97,9 +97,8 @@ class SocketLink implements Link {
     if (this.#batch === '') return
     const line = `${this.#batch}]\n`
     this.#batch = ''
-    if (this.#unwritten.length > 0) return this.#keep(Buffer.from(line))
-    const written = this.#socket.write(line)
-    // A line of Latin letters has as many bytes, and most have no others.
+    const written = this.#unwritten.length > 0 ? 0 : this.#socket.write(line)
+    // Most lines are ASCII.
     if (written === line.length && Buffer.byteLength(line) === written) return
     const bytes = Buffer.from(line)
     // Negative if it is closed.
@@ -170,9 +169,9 @@ class SocketLink implements Link {
 
   #asked(about: string, body: unknown, question: number | undefined): void {
     const handle = this.#handlers.get(about)
-    if (handle) return this.#handle(handle, body, question)
     const kept = this.#kept.get(about)
-    if (kept) kept.push([body, question])
+    if (handle) this.#handle(handle, body, question)
+    else if (kept) kept.push([body, question])
     else this.#kept.set(about, [[body, question]])
   }
 
