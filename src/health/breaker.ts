@@ -202,6 +202,22 @@ export class Breaker {
     for (const circuit of this.probedBy(request)) circuit.halfOpen()
   }
 
+  isProbedBy(request: CallingRequest): boolean {
+    return this.probedBy(request).length > 0
+  }
+
+  /** Whether a success of the key would reset anything. */
+  hasFailed(keyId: string): boolean {
+    return this.everyone.failures > 0 || this.everyone.isOpen() || this.keys.has(keyId)
+  }
+
+  /** As in another process. */
+  restore(reason: string, nowMs: number): void {
+    this.everyone.failures = FAILURES_TO_OPEN
+    this.everyone.reason = reason
+    this.openForEveryone(nowMs)
+  }
+
   /** The cause is gone: half-open at once. */
   allowProbe(): void {
     this.failedKeys.clear()

@@ -6,11 +6,12 @@
 import type { UpstreamError } from '../domain/error.ts'
 import type { Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import type { UpstreamStateName } from '../domain/upstream-state.ts'
-import { redact } from '../log.ts'
 import type { Readiness } from '../upstreams/backend.ts'
-import { toCredentialFailure, toRefusal, toRefusalReason, toRefusedByProbe } from '../upstreams/failure.ts'
-import { isOurShortage } from '../upstreams/shortage.ts'
-import { Breaker, type CallingRequest } from './breaker.ts'
+import { toUpstreamError } from '../upstreams/error-json.ts'
+import { toCredentialFailure, toRefusal, toRefusedByProbe } from '../upstreams/failure.ts'
+import type { CallingRequest } from './breaker.ts'
+import { isFailure, isOfUpstream, isUnreached, toMessage, toWords } from './errors.ts'
+import { type HealthNews, type Known, TakenRequests, Teller, toConfigHash, toNumbered } from './news.ts'
 import { type HealthDeps, PENALTY_MS, type TargetState, UpstreamState } from './state.ts'
 
 export interface UpstreamHealth {
@@ -98,21 +99,33 @@ const PROVEN_MS = 60_000
 /** How long a busy upstream is deprioritized if it doesn't say. */
 const BUSY_MS = 1_000
 
+function takeNews(state: TargetState, request: CallingRequest, news: CallNews, used: Upstream | null): void {
+  const { owner, breaker, deps } = state
+  if (used !== null && news === 'ok') owner.credentialWorked(used)
+  if (used !== null && typeof news === 'object' && owner.credentialFailed(used, toCredentialFailure(news)))
+    breaker?.abortProbe(request)
+  else if (news === 'begun') {
+    owner.reached()
+    breaker?.halfOpenSuccess(request)
+  } else if (news === 'ok') {
+    owner.worked()
+    state.refusedKeys.forget(request.keyId)
+    breaker?.recordSuccess(request, deps.nowMs())
+  } else if (news === 'aborted') breaker?.abortProbe(request)
+  else takeFailure(state, request, news)
+}
+
 function takeFailure(target: TargetState, request: CallingRequest, error: UpstreamError): void {
   const { owner, deps } = target
   const { status, retryAfterMs } = error
   const refusal = toRefusal(error)
-  const counts = refusal === null && isFailure(error)
-  // An error about the request itself isn't the upstream's error.
-  if (counts || status === 429 || error.isSpoiled || toRefusalReason(error) !== null)
-    owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
-  if (counts) {
+  if (isOfUpstream(error)) owner.lastError = { message: toMessage(error), at_ms: deps.wallMs() }
+  if (isFailure(error)) {
     if (!owner.unreached && isUnreached(error) && owner.upstream.baseUrl !== null) {
       owner.unreached = true
       deps.onUnreached?.(owner.upstream)
     }
-    target.breaker ??= new Breaker(target.about, deps.log)
-    target.breaker.recordFailure(request, toWords(error), owner.probeFailed, deps.nowMs())
+    target.toBreaker().recordFailure(request, toWords(error), owner.probeFailed, deps.nowMs())
     return
   }
   // Any 4xx proves that it responds.
@@ -168,25 +181,6 @@ const isHeld = (
   { each, credentialNumber }: Upstream,
 ) => isWrong && !(each && credentials.isProven(credentialNumber))
 
-/** Whether the breaker counts it: the target failed to do its work. 4xx and 429 don't count. */
-function isFailure({ kind, status, cause, isBusy, isSpoiled }: UpstreamError): boolean {
-  if (isBusy || isSpoiled) return false
-  if (kind === 'status') return status === null || status >= 500
-  return kind !== 'aborted' && !isOurShortage(cause)
-}
-
-const isUnreached = ({ kind, deadline }: UpstreamError): boolean =>
-  kind === 'connection' || (kind === 'deadline' && (deadline === 'headers' || deadline === 'total_whole'))
-
-/** Short, and without the upstream's own text, since clients may read it. */
-const toWords = ({ kind, status, message }: UpstreamError): string =>
-  kind === 'status' ? `status ${status ?? 'unknown'}` : message.slice(0, 100)
-
-function toMessage(error: UpstreamError): string {
-  const words = error.kind === 'status' ? `${toWords(error)}: ${error.message}` : error.message
-  return redact(words).slice(0, 300)
-}
-
 export type Health = ReturnType<typeof createHealth>
 
 export function createHealth(deps: HealthDeps) {
@@ -203,9 +197,48 @@ export function createHealth(deps: HealthDeps) {
   const toTargetState = ({ upstream, upstreamModel }: Target) => stateOf(upstream).target(upstreamModel)
   const targetOf = (target: Target) => found.get(target) ?? found.getOrInsertComputed(target, toTargetState)
 
+  let teller: Teller | null = null
+  const taken = new TakenRequests()
+  const sharedOf = ({ upstream, config }: Pick<Known, 'upstream' | 'config'>): UpstreamState | null => {
+    const state = states.get(upstream)
+    return state && toConfigHash(state.upstream) === config ? state : null
+  }
+
   return {
-    forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf),
-    probed: (upstream: Upstream, found: Readiness) => takeProbe(stateOf(upstream), found, upstream),
+    forRequest: ({ id, teamId }: Pick<Key, 'id' | 'teamId'>) => new RequestHealth(id, teamId, targetOf, teller),
+    probed(upstream: Upstream, found: Readiness): void {
+      const state = stateOf(upstream)
+      teller?.probed(upstream, state.upstream, found)
+      takeProbe(state, found, upstream)
+    },
+    /** From now on, other processes of this server are told what calls and checks find. */
+    share(tell: (news: HealthNews) => void): void {
+      teller = new Teller(tell, deps.nowMs)
+    },
+    /** Takes what another process has found. */
+    take(news: HealthNews): void {
+      const state = sharedOf(news)
+      if (state === null) return
+      const used = state.upstream.each?.find(({ credentialNumber }) => credentialNumber === news.credential) ?? null
+      if (news.kind === 'probed') {
+        takeProbe(state, news.found, used ?? state.upstream)
+        return
+      }
+      const target = state.targets.get(news.model)
+      if (target === undefined) return
+      const request = taken.of(news)
+      // Its own breaker there may have let it in as the half-open probe.
+      target.breaker?.enter(request, deps.nowMs())
+      takeNews(target, request, typeof news.news === 'object' ? toUpstreamError(news.news) : news.news, used)
+    },
+    /** What is known, for a process that has just started. */
+    known: (): Known[] =>
+      [...states].map(([upstream, state]) => ({
+        ...{ upstream, config: toConfigHash(state.upstream), state: state.toKept() },
+      })),
+    restore(known: readonly Known[]): void {
+      for (const one of known) sharedOf(one)?.restore(one.state)
+    },
     /** Upstreams with a route and everything a call needs. */
     inUse: () => [...states.values()].filter(({ routes, upstream }) => routes.length > 0 && upstream.notReady === null),
     /** Applies a new configuration; resets upstreams with a new URL or credential. */
@@ -229,10 +262,6 @@ const isSame = (a: Upstream, b: Upstream): boolean =>
     Bun.deepEquals(toNumbered(a), toNumbered(b)) &&
     Bun.deepEquals(a.options, b.options))
 
-/** Credential state is kept by number, so numbers must match. */
-const toNumbered = (upstream: Upstream) =>
-  (upstream.each ?? [upstream]).map(({ credentialNumber, credential }) => [credentialNumber, credential])
-
 /**
  * `degraded` = tried after all healthy ones (rejected, failed check, paused, or probe running); `unavailable` = not
  * called (down, or breaker open).
@@ -252,6 +281,7 @@ export class RequestHealth implements CallingRequest {
     readonly keyId: string,
     readonly teamId: string | null,
     private readonly stateOf: (target: Target) => TargetState,
+    private readonly teller: Teller | null = null,
   ) {}
 
   availability(target: Target): Availability {
@@ -283,19 +313,8 @@ export class RequestHealth implements CallingRequest {
   /** @param used the upstream with the credential of the call, if it has several. */
   report(target: Target, news: CallNews, used: Upstream | null = null): void {
     const state = this.stateOf(target)
-    const { owner, breaker, deps } = state
-    if (used !== null && news === 'ok') owner.credentialWorked(used)
-    if (used !== null && typeof news === 'object' && owner.credentialFailed(used, toCredentialFailure(news)))
-      breaker?.abortProbe(this)
-    else if (news === 'begun') {
-      owner.reached()
-      breaker?.halfOpenSuccess(this)
-    } else if (news === 'ok') {
-      owner.worked()
-      state.refusedKeys.forget(this.keyId)
-      breaker?.recordSuccess(this, deps.nowMs())
-    } else if (news === 'aborted') breaker?.abortProbe(this)
-    else takeFailure(state, this, news)
+    this.teller?.called(this, state, news, used)
+    takeNews(state, this, news, used)
   }
 
   /** In words for clients, with a retry delay; null if it is available. */

@@ -2,7 +2,7 @@
 import type { CatalogModel, Upstream } from '../domain/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { CredentialFailure } from '../upstreams/failure.ts'
-import { type Breaker, MarkedKeys } from './breaker.ts'
+import { Breaker, MarkedKeys } from './breaker.ts'
 
 interface Suspension extends CredentialFailure {
   untilMs: number
@@ -81,6 +81,14 @@ class Credentials {
       .sort((a, b) => a.number - b.number)
   }
 
+  isSuspended(number: number): boolean {
+    return this.#out.has(number)
+  }
+
+  restore({ number, state, reason, retryInMs }: SuspendedCredential, nowMs: number): void {
+    this.#out.set(number, { state, reason, forMs: retryInMs, untilMs: nowMs + retryInMs })
+  }
+
   #isOut(number: number, nowMs: number): boolean {
     return nowMs < (this.#out.get(number)?.untilMs ?? Number.NEGATIVE_INFINITY)
   }
@@ -147,6 +155,17 @@ abstract class Penalizable {
   }
 }
 
+/** JSON. Times are relative to now, ms, since each process has its own clock. */
+export interface KeptState {
+  penalty: (Pick<Penalty, 'kind' | 'reason' | 'isOfCall'> & { forMs: number }) | null
+  flags: Pick<UpstreamState, 'unreached' | 'timeouts' | 'probeFailed' | 'probeRefused' | 'answers' | 'lastError'>
+  /** Null if no call has succeeded. */
+  workedAgoMs: number | null
+  suspended: SuspendedCredential[]
+  /** Targets whose breaker is open for everyone. */
+  open: { model: string; reason: string }[]
+}
+
 export class UpstreamState extends Penalizable {
   /** Could not be connected to, or was silent, at the last call or check. */
   unreached = false
@@ -160,6 +179,8 @@ export class UpstreamState extends Penalizable {
   answers = false
   workedMs = Number.NEGATIVE_INFINITY
   lastError: { message: string; at_ms: number } | null = null
+  /** When other processes were last told of a success. */
+  toldMs = Number.NEGATIVE_INFINITY
   readonly credentials = new Credentials()
   routes: { model: string; target: TargetState }[] = []
   targets = new Map<string, TargetState>()
@@ -189,6 +210,37 @@ export class UpstreamState extends Penalizable {
   toProbe(): Upstream {
     const { each } = this.upstream
     return (each && this.credentials.toProbe(each, this.upstream.id, this.deps.nowMs())) ?? this.upstream
+  }
+
+  toKept(): KeptState {
+    const { penalty, unreached, timeouts, probeFailed, probeRefused, answers, lastError, workedMs } = this
+    const nowMs = this.deps.nowMs()
+    return {
+      penalty: penalty && {
+        kind: penalty.kind,
+        reason: penalty.reason,
+        isOfCall: penalty.isOfCall,
+        forMs: penalty.untilMs - nowMs,
+      },
+      flags: { unreached, timeouts, probeFailed, probeRefused, answers, lastError },
+      workedAgoMs: Number.isFinite(workedMs) ? nowMs - workedMs : null,
+      suspended: this.credentials.suspended(nowMs),
+      open: [...this.targets.values()].flatMap(({ upstreamModel, breaker }) =>
+        breaker?.everyone.isOpen() ? { model: upstreamModel, reason: breaker.everyone.reason } : [],
+      ),
+    }
+  }
+
+  restore({ penalty, flags, workedAgoMs, suspended, open }: KeptState): void {
+    const nowMs = this.deps.nowMs()
+    if (penalty !== null) this.hold(penalty.kind, penalty.reason, penalty.forMs, penalty.isOfCall)
+    Object.assign(this, flags)
+    if (workedAgoMs !== null) this.workedMs = nowMs - workedAgoMs
+    for (const one of suspended) this.credentials.restore(one, nowMs)
+    for (const { model, reason } of open) {
+      const target = this.targets.get(model)
+      if (target) target.toBreaker().restore(reason, nowMs)
+    }
   }
 
   /** Returns whether other credentials are left. */
@@ -269,6 +321,11 @@ export class TargetState extends Penalizable {
     readonly upstreamModel: string,
   ) {
     super(owner.deps, { ...owner.about, model: upstreamModel })
+  }
+
+  toBreaker(): Breaker {
+    this.breaker ??= new Breaker(this.about, this.deps.log)
+    return this.breaker
   }
 
   refuse(keyId: string, reason: string): void {
