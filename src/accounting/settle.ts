@@ -182,10 +182,14 @@ export class Speeds {
   note(calls: readonly Pick<Call, 'target' | 'meter'>[]): void {
     for (const { target, meter } of calls) {
       const speed = target.upstream.local ? meter.tokensPerSecond : null
-      if (speed === null) continue
-      const name = toName(target.upstream.id, target.upstreamModel)
-      this.#known.set(name, (this.#known.get(name) ?? speed) * KEPT + speed * (1 - KEPT))
+      if (speed !== null) this.take(target.upstream.id, target.upstreamModel, speed)
     }
+  }
+
+  /** @param speed tokens per second of a call. */
+  take(upstream: string, upstreamModel: string, speed: number): void {
+    const name = toName(upstream, upstreamModel)
+    this.#known.set(name, (this.#known.get(name) ?? speed) * KEPT + speed * (1 - KEPT))
   }
 
   /** Tokens per second, to a tenth; null if never measured. */

@@ -35,6 +35,11 @@ export interface ProcessSpecs {
   memory: MemoryBudgets
 }
 
+/** All that a process needs that doesn't run them. */
+export interface ProcessHashes {
+  byUpstream: ReadonlyMap<string, Pick<ProcessSpec, 'hash'>>
+}
+
 export const NO_PROCESSES: ProcessSpecs = { byUpstream: new Map(), memory: new Map() }
 
 /** `sleeping`: has unloaded its model. `failed`: not restarted for now. */

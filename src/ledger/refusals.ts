@@ -20,6 +20,8 @@ const MAX_COUNTS = 50_000
 export interface Refusals {
   /** Cheap: only adds to a number. */
   note(kind: ErrorKind, key: RejectedKey | undefined, nowMs: number): void
+  /** Of another process. */
+  add(counts: readonly RefusalCount[]): void
   /** Adds all to the store, unless that accepts nothing for now. */
   flush(): Promise<void>
   /** Retries while the store is busy, up to a second. */
@@ -30,9 +32,11 @@ export interface RefusalsDeps {
   writer: RefusalWriter
   onCommit(): void
   log: Log
+  /** 3 s by default. */
+  intervalMs?: number
 }
 
-export function createRefusals({ writer, onCommit, log }: RefusalsDeps): Refusals {
+export function createRefusals({ writer, onCommit, log, intervalMs = INTERVAL_MS }: RefusalsDeps): Refusals {
   let counts = new Map<string, RefusalCount>()
   let timer: Timer | null = null
   let running: Promise<void> = Promise.resolve()
@@ -40,7 +44,7 @@ export function createRefusals({ writer, onCommit, log }: RefusalsDeps): Refusal
   let isClosed = false
 
   const schedule = () => {
-    if (!isClosed) timer ??= setTimeout(flush, INTERVAL_MS).unref()
+    if (!isClosed) timer ??= setTimeout(flush, intervalMs).unref()
   }
 
   const add = (count: RefusalCount) => {
@@ -89,6 +93,10 @@ export function createRefusals({ writer, onCommit, log }: RefusalsDeps): Refusal
       const place = { hourMs: hourOf(nowMs), keyId: key?.id ?? '', teamId: key?.teamId ?? '', code: kind }
       add({ ...place, refused: 1, lastMs: nowMs })
       schedule()
+    },
+    add(counts) {
+      for (const count of counts) add(count)
+      if (counts.length > 0) schedule()
     },
     flush,
     async close() {

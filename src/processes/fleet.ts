@@ -48,6 +48,8 @@ export interface Ask {
 const LOOK_MS = 50
 
 export class Fleet {
+  /** States of servers may have changed. */
+  onStates: () => void = () => {}
   readonly #deps: FleetDeps
   readonly #arrangement: Arrangement
 
@@ -86,6 +88,7 @@ export class Fleet {
       model.refuseAll(toGone())
     }
     this.#arrangement.changed()
+    this.onStates()
   }
 
   /** Doesn't start the server. */
@@ -99,7 +102,8 @@ export class Fleet {
       launch: () => engine.launch(id, models.get(id)?.slug ?? id, spec),
       look: (server) => engine.look(server, spec),
       runStopCommand: (server) => engine.runStopCommand(id, server, spec),
-      onChange() {
+      onChange: () => {
+        this.onStates()
         const model = models.get(id)
         const { phase, server, loadMs } = supervisor
         if (phase === 'stopped' || phase === 'failed') model?.forget()
@@ -193,6 +197,7 @@ export class Fleet {
     const look = await this.#deps.engine.look(server, spec)
     if (supervisor.server !== server) return { state: 'unknown' }
     supervisor.isSleeping = look.state === 'sleeping'
+    this.onStates()
     if (look.state !== 'loading' && look.state !== 'foreign') {
       model.silence.end()
       return { state: 'ready' }
@@ -217,6 +222,9 @@ export class Fleet {
       memory_bytes: this.#arrangement.needOf(model),
     }
   }
+
+  states = (): [id: string, ServerState][] =>
+    [...this.#arrangement.models].map(([id, { supervisor }]) => [id, supervisor.state])
 
   /** Null for upstreams without a managed server. */
   stateOf = (id: string): ServerState | null => this.#arrangement.models.get(id)?.supervisor.state ?? null

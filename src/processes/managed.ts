@@ -191,7 +191,10 @@ function toOwner(dataFolder: string): string {
 }
 
 /** Adds managed upstreams. */
-export function withFleet(backends: Record<DialectName, Backend>, fleet: Fleet): Record<DialectName, Backend> {
+export function withFleet(
+  backends: Record<DialectName, Backend>,
+  fleet: Pick<Fleet, 'lease' | 'probe'>,
+): Record<DialectName, Backend> {
   const managed = Object.entries(backends).map(([name, backend]): [string, Backend] => [
     name,
     createManagedBackend(backend, fleet),

@@ -139,6 +139,7 @@ export async function createLive(deps: LiveDeps) {
       configured = next
       live.snapshot = served.over(next)
       prober.trigger()
+      await live.onRenewed(forced)
     },
     { monotonicMs, sleep: Bun.sleep },
   )
@@ -147,6 +148,10 @@ export async function createLive(deps: LiveDeps) {
     health,
     prober,
     snapshot: served.over(first),
+    /** Of `snapshot`. */
+    processes: () => processes.specs,
+    /** Awaited before a refresh counts as done. */
+    onRenewed: async (_isForced: boolean): Promise<void> => {},
     /** Rereads and applies the configuration, unless this revision is current. Concurrent calls share a read. */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return

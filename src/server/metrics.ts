@@ -48,6 +48,7 @@ export function createMetrics() {
     finished: countFinished.bind(null, registry),
     rejected: (kind: ErrorKind) => countRejected(registry, kind),
     onTimed,
+    measureLag,
     stop(): void {
       if (timer) clearInterval(timer)
     },

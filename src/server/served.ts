@@ -19,6 +19,13 @@ const AGAIN_MS = 120_000
 
 const NO_MODELS: ReadonlyMap<string, ListedModel> = new Map()
 
+/** Of one upstream, as JSON for another process of this server. */
+export interface ServedEntry {
+  upstream: string
+  place: string
+  models: ListedModel[]
+}
+
 interface Entry {
   place: string
   /** By the upstream's own model names. */
@@ -63,6 +70,19 @@ export class ServedFacts {
     if (state !== 'ready') entry.isDue ||= state !== 'unknown' && state !== 'not_made'
     else if (entry.reading === null && (entry.isDue || this.#deps.monotonicMs() - entry.readMs >= AGAIN_MS))
       void this.#read(upstream, entry)
+  }
+
+  known = (): ServedEntry[] =>
+    [...this.#entries].map(([upstream, { place, models }]) => ({ upstream, place, models: [...models.values()] }))
+
+  /** Takes what another process has read. */
+  take(known: readonly ServedEntry[]): void {
+    this.#entries.clear()
+    for (const { upstream, place, models } of known) {
+      const named = new Map(models.map((one) => [one.id, one]))
+      this.#entries.set(upstream, { place, models: named, isDue: false, readMs: 0, reading: null })
+    }
+    this.onChange()
   }
 
   /** When it comes back, it may serve another model. */

@@ -1,7 +1,7 @@
 /** Builds the snapshot that requests read from a store's rows. */
 
 import { isBuiltIn } from '../domain/dialects.ts'
-import type { ProcessSpecs } from '../domain/model-server.ts'
+import type { ProcessHashes } from '../domain/model-server.ts'
 import type {
   CatalogModel,
   Environment,
@@ -28,7 +28,7 @@ export function toSnapshot(
   rows: Configuration,
   environment: Environment,
   opened: OpenedCredentials = NOTHING_OPENED,
-  processes?: ProcessSpecs,
+  processes?: ProcessHashes,
 ): Snapshot {
   return {
     revision: rows.revision,
@@ -43,7 +43,7 @@ export function toCatalog(
   rows: CatalogRows,
   environment: Environment,
   opened: OpenedCredentials = NOTHING_OPENED,
-  processes?: ProcessSpecs,
+  processes?: ProcessHashes,
 ): Pick<Snapshot, 'models' | 'aliases' | 'upstreams'> {
   const prices = toPrices(rows)
   const upstreams = new Map(
@@ -87,7 +87,7 @@ function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<s
 }
 
 /** For administrators. */
-function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessSpecs): string | null {
+function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessHashes): string | null {
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
   return spec

@@ -1,4 +1,5 @@
 /** What is counted, in arrays of numbers that are created once per owner, so that counting builds no text and no objects. */
+import { keysOf } from '../domain/json.ts'
 import { COUNTED, type Counted, type CountedName, OTHER } from './definitions.ts'
 
 /** Cells of a histogram beyond those of its bounds: larger values, and the sum. */
@@ -8,6 +9,12 @@ export interface Exemplar {
   traceId: string
   value: number
   atMs: number
+}
+
+/** What a series has counted, by owner: cells that aren't zero, each followed by its value. JSON. */
+export interface Counts {
+  cells: [owner: string, counted: number[]][]
+  exemplars: [owner: string, cell: number, Exemplar][]
 }
 
 export class Series {
@@ -54,6 +61,34 @@ export class Series {
     exemplars.set(from + bucket, { traceId, value, atMs: Date.now() })
   }
 
+  /** What has been counted since the last time, and forgets it. Null if nothing. */
+  take(): Counts | null {
+    const counts: Counts = { cells: [], exemplars: [] }
+    for (const [owner, cells] of this.#owners) {
+      const counted: number[] = []
+      for (const [at, value] of cells.entries()) if (value !== 0) counted.push(at, value)
+      if (counted.length === 0) continue
+      cells.fill(0)
+      counts.cells.push([owner, counted])
+      for (const [cell, exemplar] of this.exemplars.get(cells) ?? []) counts.exemplars.push([owner, cell, exemplar])
+    }
+    this.exemplars.clear()
+    return counts.cells.length === 0 ? null : counts
+  }
+
+  /** Adds what another process has counted. */
+  merge({ cells: counted, exemplars }: Counts): void {
+    for (const [owner, pairs] of counted) {
+      const cells = this.#of(owner)
+      for (let at = 0; at < pairs.length; at += 2) {
+        const cell = pairs[at] ?? 0
+        cells[cell] = (cells[cell] ?? 0) + (pairs[at + 1] ?? 0)
+      }
+    }
+    for (const [owner, cell, exemplar] of exemplars)
+      this.exemplars.getOrInsertComputed(this.#of(owner), () => new Map()).set(cell, exemplar)
+  }
+
   /** Cells by owner; with no owner, one entry from the start. */
   get owners(): ReadonlyMap<string, Float64Array> {
     return this.#owners
@@ -85,6 +120,22 @@ export class Series {
 }
 
 export type Registry = Readonly<Record<CountedName, Series>>
+
+export type AllCounts = Partial<Record<CountedName, Counts>>
+
+/** Null if nothing has been counted since the last time. */
+export function takeCounts(registry: Registry): AllCounts | null {
+  const all: AllCounts = {}
+  for (const name of keysOf(COUNTED)) {
+    const counts = registry[name].take()
+    if (counts !== null) all[name] = counts
+  }
+  return Object.keys(all).length === 0 ? null : all
+}
+
+export function mergeCounts(registry: Registry, all: AllCounts): void {
+  for (const name of keysOf(COUNTED)) if (all[name]) registry[name].merge(all[name])
+}
 
 export const createRegistry = (): Registry =>
   Object.fromEntries(Object.entries(COUNTED).map(([name, definition]) => [name, new Series(definition)])) as Registry

@@ -54,6 +54,11 @@ class Tail {
     readonly form: Form,
   ) {}
 
+  dropped(count: number): void {
+    this.#dropped += count
+    this.#wake()
+  }
+
   push(line: LazyText): void {
     if (this.#waiting.length >= this.form.mostWaiting) {
       this.#waiting.shift()
@@ -111,11 +116,25 @@ class Tails {
   readonly #tails = new Map<Tail, Promise<void>>()
   readonly #form: Form
   readonly #toText: (row: SettledRow, reason: string | null) => string
+  readonly #onChange: () => void | Promise<void>
   #isOver = false
 
-  constructor(form: Form, toText: (row: SettledRow, reason: string | null) => string) {
+  constructor(
+    form: Form,
+    toText: (row: SettledRow, reason: string | null) => string,
+    onChange: () => void | Promise<void>,
+  ) {
     this.#form = form
     this.#toText = toText
+    this.#onChange = onChange
+  }
+
+  get size(): number {
+    return this.#tails.size
+  }
+
+  dropped(count: number): void {
+    for (const tail of this.#tails.keys()) tail.dropped(count)
   }
 
   finished({ row, reason }: Pick<Finished, 'row' | 'reason'>): void {
@@ -137,11 +156,15 @@ class Tails {
     const tail = new Tail(filter, this.#form)
     const { promise, resolve } = Promise.withResolvers<void>()
     const leave = () => {
-      if (this.#tails.delete(tail)) onLeft()
+      if (this.#tails.delete(tail)) {
+        onLeft()
+        void this.#onChange()
+      }
       tail.end()
       resolve()
     }
     this.#tails.set(tail, promise)
+    const ready = this.#onChange()
     signal.addEventListener('abort', leave, { once: true })
     // An aborted signal fires no event.
     if (signal.aborted) leave()
@@ -149,6 +172,7 @@ class Tails {
       type: 'direct',
       async pull(controller) {
         try {
+          await ready
           await tail.pump(controller)
           controller.close()
         } catch {
@@ -183,8 +207,12 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
   // Requests use the default event name; others are named.
   const toText = (row: SettledRow, reason: string | null) =>
     `data: ${JSON.stringify(toFinishedDocument(row, reason, namesOf(snapshot())))}\n\n`
-  const pages = new Tails(PAGES, toText)
-  const commands = new Tails(COMMANDS, toText)
+  /** With an observer, a follower's first byte says that other processes know of it. */
+  let observe: (isFollowed: boolean) => void | Promise<void> = () => {}
+  const isFollowed = () => pages.size + commands.size > 0
+  const onChange = () => observe(isFollowed())
+  const pages = new Tails(PAGES, toText, onChange)
+  const commands = new Tails(COMMANDS, toText, onChange)
   const counts = new Map<string, number>()
   let members = 0
 
@@ -192,6 +220,16 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
     finished(finished: Pick<Finished, 'row' | 'reason'>): void {
       pages.finished(finished)
       commands.finished(finished)
+    },
+    /** Requests of other processes that never came here. */
+    dropped(count: number): void {
+      pages.dropped(count)
+      commands.dropped(count)
+    },
+    isFollowed,
+    /** Called whenever someone begins or stops to follow. */
+    observe(by: (isFollowed: boolean) => void | Promise<void>): void {
+      observe = by
     },
     followByCommand: (filter: RequestFilter, signal: AbortSignal): Response | null => commands.follow(filter, signal),
     /**
