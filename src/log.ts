@@ -78,6 +78,7 @@ export type LogEvent =
   | 'telemetry_recovered'
   | 'file_descriptors_low'
   | 'server_overloaded'
+  | 'worker_behind'
   | 'server_recovered'
   | 'config_applied'
   | 'config_rejected'

@@ -10,6 +10,7 @@ import type { BudgetUse } from '../../limits/budget.ts'
 import type { Limiter } from '../../limits/limiter.ts'
 import { HEALTH_STATES, MOST_BUDGETS } from '../../telemetry/definitions.ts'
 import type { Point, Readings } from '../../telemetry/exposition.ts'
+import type { Workers } from '../workers/shared.ts'
 import { toReadiness, type WatchedParts } from './admin-view.ts'
 
 export interface ReadingsDeps {
@@ -19,13 +20,17 @@ export interface ReadingsDeps {
   watched: WatchedParts & { ledger: Pick<Ledger, 'backlog'> }
   concurrency: Pick<AdaptiveConcurrency, 'waiting'>
   maxInFlight: number
+  /** Processes that answer requests for this one; null if it answers all itself. */
+  workers?: Pick<Workers, 'gather' | 'usage'> | null
   shelf: { list(): Promise<ListedBackup[]>; scheduledFailed(): string | null }
   /** Wall clock, ms. */
   now(): number
 }
 
 export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
-  const { version, startedMs, live, watched, concurrency, maxInFlight, shelf, now } = deps
+  const { version, startedMs, live, watched, concurrency, maxInFlight, workers, shelf, now } = deps
+  await workers?.gather()
+  const ofWorkers = workers?.usage() ?? { cpuSeconds: 0, rssBytes: 0 }
   const { snapshot, limiter } = live
   const { load, ledger, health, fleet, disk, tls } = watched
   const newest = (await shelf.list().catch(() => [])).at(-1)
@@ -62,9 +67,9 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       certificate: () => toExpiries(tls?.states() ?? []),
       cpu: () => {
         const { user, system } = process.cpuUsage()
-        return one((user + system) / 1_000_000)
+        return one((user + system) / 1_000_000 + ofWorkers.cpuSeconds)
       },
-      rss: () => one(process.memoryUsage.rss()),
+      rss: () => one(process.memoryUsage.rss() + ofWorkers.rssBytes),
       started: () => one(startedMs / 1_000),
     },
   }
