@@ -139,7 +139,6 @@ export async function createLive(deps: LiveDeps) {
       configured = next
       live.snapshot = served.over(next)
       prober.trigger()
-      await live.onRenewed(forced)
     },
     { monotonicMs, sleep: Bun.sleep },
   )
@@ -150,13 +149,14 @@ export async function createLive(deps: LiveDeps) {
     snapshot: served.over(first),
     /** Of `snapshot`. */
     processes: () => processes.specs,
-    /** Awaited before a refresh counts as done. */
+    /** A refresh waits for it. @param isForced whether files may have changed without a change of rows. */
     onRenewed: async (_isForced: boolean): Promise<void> => {},
     /** Rereads and applies the configuration, unless this revision is current. Concurrent calls share a read. */
     async refresh(revision?: number): Promise<void> {
       if (revision === live.snapshot.revision) return
       isForced ||= revision === undefined
       await rebuild()
+      await live.onRenewed(revision === undefined)
     },
   }
   served.onChange = () => {

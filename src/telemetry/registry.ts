@@ -66,7 +66,10 @@ export class Series {
     const counts: Counts = { cells: [], exemplars: [] }
     for (const [owner, cells] of this.#owners) {
       const counted: number[] = []
-      for (const [at, value] of cells.entries()) if (value !== 0) counted.push(at, value)
+      for (let at = 0; at < cells.length; at++) {
+        const value = cells[at] ?? 0
+        if (value !== 0) counted.push(at, value)
+      }
       if (counted.length === 0) continue
       cells.fill(0)
       counts.cells.push([owner, counted])

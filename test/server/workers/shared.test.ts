@@ -5,27 +5,27 @@ import { Speeds } from '../../../src/accounting/settle.ts'
 import { applyCatalog } from '../../../src/catalog/apply.ts'
 import { parseCatalog } from '../../../src/catalog/file.ts'
 import { UpstreamError } from '../../../src/domain/error.ts'
-import { type Link, topic } from '../../../src/domain/link.ts'
-import { NO_PROCESSES, type ServerState } from '../../../src/domain/model-server.ts'
+import type { Link } from '../../../src/domain/link.ts'
 import type { Target } from '../../../src/domain/snapshot.ts'
 import { createKey, revokeKey } from '../../../src/keys/service.ts'
 import { hashToken } from '../../../src/keys/token.ts'
 import { createRefusals } from '../../../src/ledger/refusals.ts'
 import type { Log } from '../../../src/log.ts'
-import type { Ask } from '../../../src/processes/fleet.ts'
-import type { Lease } from '../../../src/processes/model.ts'
+import { type Ask, Fleet } from '../../../src/processes/fleet.ts'
+import { systemClock } from '../../../src/processes/supervisor.ts'
 import { createLiveRequests } from '../../../src/server/admin-view/live-requests.ts'
 import { createLive } from '../../../src/server/live.ts'
 import { createMetrics } from '../../../src/server/metrics.ts'
 import { ServedFacts } from '../../../src/server/served.ts'
 import { connectLink, listenForLinks } from '../../../src/server/workers/link.ts'
-import { shareAsKeeper, type Workers } from '../../../src/server/workers/shared.ts'
+import { FINISHED, type FinishedRows, shareAsKeeper, type Workers } from '../../../src/server/workers/shared.ts'
 import { shareAsWorker } from '../../../src/server/workers/shared-worker.ts'
 import type { ConfigStore } from '../../../src/store/config-store.ts'
 import type { RefusalCount } from '../../../src/store/ledger-store.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import type { Readiness } from '../../../src/upstreams/backend.ts'
 import { createFolder, toOpen, toSettled } from '../../ledger/fixture.ts'
+import { createServer, toSpec } from '../../processes/servers.ts'
 import { onEvery } from '../../support/backends.ts'
 import { forEachTest } from '../../support/lifetime.ts'
 import { until } from '../../support/until.ts'
@@ -38,9 +38,11 @@ version: 1
 upstreams:
   paid: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', api_key: ['\${ONE}', '\${TWO}'] }
   own: { dialect: openai, base_url: 'http://127.0.0.1:2/v1', local: true }
+  run: { dialect: openai, process: [server, '{port}'], concurrency: 1 }
 models:
   acme/large: { ${FACTS}, pricing: [{ prompt: '0.000001', completion: '0.000001' }], routes: [{ upstream: paid, model: large }] }
   acme/small: { ${FACTS}, routes: [{ upstream: own, model: small }] }
+  acme/run: { ${FACTS}, routes: [{ upstream: run, model: run }] }
 `
 const environment = { ONE: 'sk-one', TWO: 'sk-two' }
 const vault = { open: async () => new Map() }
@@ -51,38 +53,20 @@ const DOWN: Readiness = { state: 'down', reason: 'is unreachable' }
 
 const status = (code: number) => new UpstreamError('status', 'their words', { status: code })
 
-/** What a fleet lends, by the test. */
-class TestFleet {
-  onStates = () => {}
-  asked: Ask[] = []
-  outcomes: string[] = []
-  waiting: ((lease: Lease) => void)[] = []
-  current: [string, ServerState][] = []
-  renew() {}
-  states = () => this.current
-  lease(ask: Ask): Promise<Lease> {
-    this.asked.push(ask)
-    const { promise, resolve, reject } = Promise.withResolvers<Lease>()
-    this.waiting.push(resolve)
-    ask.onWaiting?.(() => 'waiting, 1st of 1')
-    ask.signal.addEventListener('abort', () => {
-      if (!this.waiting.includes(resolve)) return
-      this.outcomes.push('left')
-      reject(new UpstreamError('aborted', 'left'))
-    })
-    return promise
-  }
-  /** Lends its server to the call that waits. */
-  lend() {
-    const { upstream } = this.asked.at(-1) ?? {}
-    if (upstream === undefined) throw new Error('nobody asked')
-    const leased = { ...upstream, baseUrl: 'http://127.0.0.1:9', credential: 'key of the server' }
-    this.waiting.shift()?.({
-      upstream: leased,
-      heard: () => void this.outcomes.push('heard'),
-      over: (outcome) => void this.outcomes.push(outcome),
-    })
-  }
+/** A real fleet of one server, which is ready when the test says so. */
+function createTestFleet() {
+  const server = createServer(9)
+  const fleet = new Fleet({
+    clock: systemClock,
+    log: NO_LOG,
+    measured: { get: () => null, note() {} },
+    engine: {
+      launch: async () => server,
+      look: async () => ({ state: server.look }),
+      async runStopCommand() {},
+    },
+  })
+  return { fleet, server }
 }
 
 const folder = forEachTest(createFolder)
@@ -91,7 +75,8 @@ async function startKeeper() {
   const store = createConfigStore(folder.database)
   const { catalog } = await parseCatalog(CATALOG, { name: 'c.yaml', environment })
   await applyCatalog(store, catalog, { ...BY, origin: 'file', subject: 'c.yaml', digest: 'd' })
-  const fleet = new TestFleet()
+  const { fleet, server } = createTestFleet()
+  const stored = (await store.readCatalog()).upstreams.find(({ id }) => id === 'run')?.options.process ?? ''
   const served = new ServedFacts({ log: NO_LOG, monotonicMs })
   const unreached: string[] = []
   const live = await createLive({
@@ -105,7 +90,7 @@ async function startKeeper() {
         return DOWN
       },
     }),
-    loadProcesses: async () => NO_PROCESSES,
+    loadProcesses: async () => ({ byUpstream: new Map([['run', toSpec({ hash: stored })]]), memory: new Map() }),
   })
   const written: RefusalCount[] = []
   const refusals = createRefusals({
@@ -123,7 +108,7 @@ async function startKeeper() {
     concurrency: { waiting: () => [['own', 1]] },
     log: { ...NO_LOG, warn: (event) => void warnings.push(event) },
   })
-  return { store, live, fleet, served, speeds, liveRequests, registry, written, workers, unreached, warnings }
+  return { store, live, fleet, server, served, speeds, liveRequests, registry, written, workers, unreached, warnings }
 }
 
 let links: Link[] = []
@@ -180,6 +165,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const link of links) link.close()
   keeper?.live.prober.stop()
+  await keeper?.fleet.close()
 })
 
 const request = ({ shared }: TestWorker, id: string) => shared.health.forRequest({ id, teamId: null })
@@ -399,8 +385,7 @@ describe('the live list', () => {
       text += new TextDecoder().decode((await reader?.read())?.value)
     expect(text).not.toContain('acme/before')
     let sent = 0
-    const SENT = topic<unknown, null>('finished')
-    links[0]?.on(SENT, () => {
+    links[0]?.on(FINISHED, () => {
       sent++
       return null
     })
@@ -411,69 +396,105 @@ describe('the live list', () => {
     await one.shared.close()
     expect(sent).toBe(0)
   })
+
+  test('says how many are left out, for a keeper that is too busy to take them', async () => {
+    const gone = new AbortController()
+    const reader = keeper.liveRequests.followByCommand({}, gone.signal)?.body?.getReader()
+    await reader?.read()
+    const gate = Promise.withResolvers<void>()
+    const taken: FinishedRows[] = []
+    links[0]?.on(FINISHED, async (finished) => {
+      taken.push(finished)
+      await gate.promise
+      return null
+    })
+    finish(one, 'acme/first')
+    await until('the first', () => taken.length === 1)
+    for (let each = 0; each < 5_000; each++) finish(one, 'acme/more')
+    gate.resolve()
+    await one.shared.close()
+    expect(taken.map(({ rows, dropped }) => [rows.length, dropped])).toEqual([
+      [1, 0],
+      [1_000, 4_000],
+    ])
+    gone.abort()
+  })
 })
 
 describe('model servers', () => {
   const ask = (worker: TestWorker, more: Partial<Ask> = {}) => {
-    const { upstream } = worker.target('acme/small')
+    const { upstream } = worker.target('acme/run')
     return worker.shared.fleet.lease({
-      ...{ upstream, owner: 'k1', patienceMs: 1_000, signal: new AbortController().signal, ...more },
+      ...{ upstream, owner: 'k1', patienceMs: 10_000, signal: new AbortController().signal, ...more },
     })
   }
-  const asked = () => until('a question', () => keeper.fleet.waiting.length > 0)
+  const isAt = (answering: number, queued: number) =>
+    until(`${answering} answering and ${queued} queued`, () => {
+      const now = keeper.fleet.status('run')
+      return now?.answering === answering && now.queued === queued
+    })
 
-  test('are lent by the keeper, which is told of the outcome', async () => {
-    const asking = ask(one)
-    await asked()
-    keeper.fleet.lend()
-    const lease = await asking
-    expect(lease.upstream).toMatchObject({ id: 'own', baseUrl: 'http://127.0.0.1:9', credential: 'key of the server' })
-    expect(lease.upstream.secrets).toEqual(['key of the server'])
-    lease.heard()
-    lease.heard()
-    lease.over('lost')
-    lease.over('ok')
-    await until('the outcome', () => keeper.fleet.outcomes.length > 1)
-    expect(keeper.fleet.outcomes).toEqual(['heard', 'lost'])
+  test('are lent by the keeper to one worker after the other', async () => {
+    keeper.server.look = 'ready'
+    const first = await ask(one)
+    expect(first.upstream).toMatchObject({ id: 'run', baseUrl: 'http://127.0.0.1:9/v1', secrets: ['key 9'] })
+    const second = ask(other)
+    await isAt(1, 1)
+    first.heard()
+    first.over('ok')
+    first.over('failed')
+    expect((await second).upstream.credential).toBe('key 9')
+    await isAt(1, 0)
   })
 
   test('have one queue: its place is told, and a client that leaves gives it up', async () => {
     const gone = new AbortController()
-    let note = ''
+    let note: string | null = ''
     const asking = ask(one, {
       signal: gone.signal,
       onWaiting: (text) => {
-        note = text?.() ?? 'no more'
+        note = text?.() ?? null
       },
     })
-    await until('its place', () => note === 'waiting, 1st of 1')
+    await until('its place', () => note === 'waiting, 1st of 1, loading')
+    await isAt(0, 1)
     gone.abort('disconnected')
-    await expect(asking).rejects.toMatchObject({ kind: 'aborted', end: 'disconnected' })
-    expect(note).toBe('no more')
-    await until('the keeper', () => keeper.fleet.outcomes.includes('left'))
+    await expect(asking).rejects.toMatchObject({ kind: 'aborted', end: 'disconnected', isOwnLimit: true })
+    expect(note).toBeNull()
+    await isAt(0, 0)
+  })
+
+  test('that are not available are refused as by the keeper', async () => {
+    await expect(ask(one, { patienceMs: 20 })).rejects.toMatchObject({ kind: 'deadline', deadline: 'queue' })
+    await keeper.fleet.close()
+    await expect(ask(one)).rejects.toThrow('is no longer loaded, because the server is shutting down')
   })
 
   test('of a worker that ends are returned, those that it uses and those that it waits for', async () => {
-    const using = ask(one)
-    await asked()
-    keeper.fleet.lend()
-    await using
+    keeper.server.look = 'ready'
+    await ask(one)
     const waiting = ask(one).catch((error: unknown) => error)
-    await asked()
+    await isAt(1, 1)
     one.link.close()
     expect(await waiting).toBeInstanceOf(UpstreamError)
-    await until('both', () => keeper.fleet.outcomes.length === 2)
-    expect(keeper.fleet.outcomes.sort()).toEqual(['left', 'none'])
+    await isAt(0, 0)
   })
 
   test('have states that all workers know, and speeds', async () => {
-    keeper.fleet.current = [['own', 'loading']]
-    keeper.fleet.onStates()
-    await until('the state', () => other.shared.fleet.stateOf('own') === 'loading')
-    keeper.speeds.take('own', 'small', 1)
-    const target = one.target('acme/small')
-    const meter = { tokensPerSecond: 40 }
-    one.shared.finished({ row: toSettled(toOpen({}), {}), reason: null, calls: [{ target, meter }] })
-    await until('the speed', () => other.speeds.of(target) === 40 && keeper.speeds.of(target) !== 1)
+    expect(one.target('acme/run').upstream.notReady).toBeNull()
+    expect(other.shared.fleet.stateOf('run')).toBe('stopped')
+    const asking = ask(one)
+    await until('loading', () => other.shared.fleet.stateOf('run') === 'loading')
+    keeper.server.look = 'ready'
+    const { over } = await asking
+    await until('ready', () => other.shared.fleet.stateOf('run') === 'ready')
+    over('ok')
+    const target = one.target('acme/run')
+    one.shared.finished({
+      row: toSettled(toOpen({}), {}),
+      reason: null,
+      calls: [{ target, meter: { tokensPerSecond: 40 } }],
+    })
+    await until('the speed', () => other.speeds.of(target) === 40 && keeper.speeds.of(target) === 40)
   })
 })
