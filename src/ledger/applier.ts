@@ -1,21 +1,15 @@
 /** Applies the journal to the store in small batches, since the store may be on this thread. What the store rejects is retried while the journal grows. */
 import type { Log } from '../log.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
-import { StoreRefusal } from '../store/refusal.ts'
+import { BATCH, Batches, Releases } from './applying.ts'
 import type { Journal } from './journal.ts'
 
 const INTERVAL_MS = 200
-const BATCH = 500
-/** Event loop time per batch; slower stores get smaller batches. */
-const SLICE_MS = 5
-const MIN_BATCH = 20
-/** Shorter refusals are not logged: they only mean another writer. */
-const REFUSED_MS = 1_000
-/** Pause after a checkpoint that covered or freed too little. */
-const CHECKPOINT_MS = 1_000
 
 export interface Applier {
   note(): void
+  /** Records that are not applied yet. */
+  waiting(): number
   /** Age of the oldest waiting record, ms; 0 if none. */
   waitsMs(): number
   /** Applies all of the journal, for up to `patienceMs`. */
@@ -45,15 +39,11 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   let running: Promise<boolean> | null = null
   let isDue = false
   let isIdle = true
-  let limit = BATCH
+  const batches = new Batches({ store, setAside: journal.setAside, log, onCommit, onApplied })
+  const releases = new Releases(journal, store.checkpoint, log)
   let applied = 0
   /** No waiting record is older. */
   let oldestMs = performance.now()
-  let refusedMs: number | null = null
-  let isRefusalLogged = false
-  let isKeptTold = false
-  let checkpointMs = -CHECKPOINT_MS
-  let releaseTimer: Timer | null = null
   let closed = false
   let isPaused = false
 
@@ -65,7 +55,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   }
 
   /** Full batches don't wait, unless refused. */
-  const toPauseMs = () => (refusedMs === null && journal.waiting() >= BATCH ? 0 : INTERVAL_MS)
+  const toPauseMs = () => (!batches.isRefused && journal.waiting() >= BATCH ? 0 : INTERVAL_MS)
 
   const start = (): Promise<boolean> => {
     if (timer) clearTimeout(timer)
@@ -90,73 +80,22 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
         if (left > 0) await new Promise(setImmediate)
       }
     } catch (error) {
-      onRefusal(error)
+      batches.refused(error)
       return false
     }
     oldestMs = startMs
-    if (isRefusalLogged) log.info('ledger_caught_up', 'database accepting ledger rows again', {})
-    isRefusalLogged = false
-    refusedMs = null
-    scheduleRelease()
+    batches.caughtUp()
+    releases.schedule()
     return true
   }
 
   const applyBatch = async (): Promise<number> => {
-    const batch = journal.take(limit)
+    const batch = journal.take(batches.limit)
     if (!batch) return 0
-    const startMs = performance.now()
-    const rejected = await store.apply(batch.records)
-    const tookMs = performance.now() - startMs
-    onApplied(tookMs)
-    for (const each of rejected) journal.setAside(each)
+    await batches.apply(batch.records)
     batch.done()
-    const count = batch.records.length
-    applied += count
-    if (count === limit || tookMs > SLICE_MS) {
-      limit = Math.round(Math.min(BATCH, Math.max(MIN_BATCH, (count * SLICE_MS) / tookMs)))
-    }
-    onCommit()
-    return count
-  }
-
-  const onRefusal = (error: unknown) => {
-    const nowMs = performance.now()
-    refusedMs ??= nowMs
-    // On a full disk, a checkpoint frees space in the WAL.
-    if (error instanceof StoreRefusal && error.reason === 'full' && nowMs - checkpointMs >= CHECKPOINT_MS) {
-      checkpointMs = nowMs
-      store.checkpoint().catch(() => {})
-    }
-    const isUnexpected = !(error instanceof StoreRefusal)
-    if (isRefusalLogged || (!isUnexpected && nowMs - refusedMs < REFUSED_MS)) return
-    isRefusalLogged = true
-    log.warn('ledger_behind', 'database not accepting ledger rows; queued in the journal', { error: String(error) })
-  }
-
-  /** Rate-limited: a reader of the database may block it, and each try costs work. */
-  const scheduleRelease = () => {
-    const waitMs = Math.max(0, checkpointMs + CHECKPOINT_MS - performance.now())
-    if (!closed && !isPaused && journal.hasApplied()) releaseTimer ??= setTimeout(release, waitMs).unref()
-  }
-
-  const release = () => {
-    checkpointMs = performance.now()
-    journal
-      .release(store.checkpoint)
-      .then(
-        () => {
-          isKeptTold = false
-        },
-        (error) => {
-          if (!isKeptTold)
-            log.warn('journal_retained', 'applied journal segments are retained for now', { error: String(error) })
-          isKeptTold = true
-        },
-      )
-      .finally(() => {
-        releaseTimer = null
-        scheduleRelease()
-      })
+    applied += batch.records.length
+    return batch.records.length
   }
 
   const flush = async (patienceMs: number): Promise<FlushResult> => {
@@ -174,20 +113,20 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
       isIdle = false
       if (running === null) schedule(toPauseMs())
     },
+    waiting: journal.waiting,
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
     flush,
     async pause() {
       isPaused = true
       if (timer) clearTimeout(timer)
-      if (releaseTimer) clearTimeout(releaseTimer)
       timer = null
-      releaseTimer = null
+      releases.stop()
       await running
     },
     resume() {
       isPaused = false
       if (journal.waiting() > 0) schedule(0)
-      scheduleRelease()
+      releases.resume()
     },
     async close() {
       await running
@@ -195,7 +134,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
       await start()
       closed = true
       if (timer) clearTimeout(timer)
-      if (releaseTimer) clearTimeout(releaseTimer)
+      releases.stop()
       const waiting = journal.waiting()
       if (waiting > 0)
         log.warn(

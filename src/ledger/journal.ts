@@ -3,9 +3,11 @@
  * in memory; others are read back from the file.
  */
 import { rmSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { Rejected } from '../store/ledger-store.ts'
+import type { Cursor } from './cursor.ts'
 import { Lines, setAside, toHead } from './journal-file.ts'
 import { appendLines, createSpare, isThere, readRecords, removeSegment, type Segment, timeOfRecord } from './segment.ts'
 
@@ -57,10 +59,17 @@ export interface JournalOptions {
   maxInMemory?: number
   /** Segments of earlier runs, already applied: removed at the next checkpoint. */
   inherited?: readonly string[]
+  /** Of consumers besides `take`. */
+  cursors?: readonly Cursor[]
+  /** Whether records wait for `take`; otherwise only the cursors count. */
+  isTaken?: boolean
+  /** Gets the names of segments that are removed or emptied. */
+  onRemoved?(segment: string): void
 }
 
 export function createJournal(options: JournalOptions): Journal {
   const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
+  const { cursors = [], isTaken = true, onRemoved } = options
   const head = Buffer.from(toHead(options.schema))
   /** One write. */
   const lines = new Lines()
@@ -83,9 +92,11 @@ export function createJournal(options: JournalOptions): Journal {
   const takesNew = (bytes: number) => bytes <= free() - (spare.segment ? 0 : (active()?.bytes ?? 0) / 4)
   const hasRoom = ({ kind }: LedgerRecord, bytes: number) => (kind === 'settle' ? bytes <= free() : takesNew(bytes))
   const isStuck = () => spare.isMissing && !takesNew(MAX_ROW_BYTES)
+  const isApplied = ({ path, waiting }: Segment) =>
+    waiting === 0 && cursors.every((cursor) => cursor.hasPassed(basename(path)))
   /** Includes the current one only if nothing else frees space. */
   const applied = (beforeMs = 0) =>
-    segments.filter((each) => each.waiting === 0 && (each !== active() || each.oldestMs < beforeMs || isStuck()))
+    segments.filter((each) => isApplied(each) && (each !== active() || each.oldestMs < beforeMs || isStuck()))
 
   const write = (segment: Segment, bytes: Uint8Array, records: readonly LedgerRecord[]): boolean => {
     const at = segment.used
@@ -95,15 +106,20 @@ export function createJournal(options: JournalOptions): Journal {
       log.error('journal_failed', 'cannot write to the journal', { error: String(error) })
       return false
     }
-    segment.waiting += records.length
     for (const record of records) segment.oldestMs = Math.min(segment.oldestMs, timeOfRecord(record))
     unsynced.add(segment)
-    const isTooMuch = sumOf(({ inMemory }) => inMemory.length) + records.length > maxInMemory
-    if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
-    else for (const record of records) segment.inMemory.push(record)
+    for (const cursor of cursors) cursor.wrote(basename(segment.path), segment.used, records.length, performance.now())
+    if (isTaken) remember(segment, at, records)
     // Prepares the next segment early: on a full disk only the last quarter remains.
     if (segment.used > segment.bytes / 2) void spare.grow()
     return true
+  }
+
+  const remember = (segment: Segment, at: number, records: readonly LedgerRecord[]) => {
+    segment.waiting += records.length
+    const isTooMuch = sumOf(({ inMemory }) => inMemory.length) + records.length > maxInMemory
+    if (segment.readFrom !== null || isTooMuch) segment.readFrom ??= at
+    else for (const record of records) segment.inMemory.push(record)
   }
 
   /** Throws the system's error, and keeps the rest. */
@@ -130,6 +146,8 @@ export function createJournal(options: JournalOptions): Journal {
       if (spare.isMissing && !isSmall) await spare.reuse(segment)
       else await removeSegment(segment)
       leaving.delete(segment)
+      for (const cursor of cursors) cursor.removed(basename(segment.path))
+      onRemoved?.(basename(segment.path))
     }
   }
 
@@ -225,7 +243,7 @@ export function createJournal(options: JournalOptions): Journal {
       // From here on `isThere` has no files to miss.
       const all = segments.splice(0).concat(spare.take() ?? [])
       for (const segment of all) {
-        if (segment.used === head.length || (isCovered && segment.waiting === 0)) await removeSegment(segment)
+        if (segment.used === head.length || (isCovered && isApplied(segment))) await removeSegment(segment)
         else await segment.handle.close()
       }
     },

@@ -14,12 +14,13 @@ import {
   type SettledRow,
   toRefused,
 } from '../store/ledger-rows.ts'
-import type { CountedRequest, LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
-import { createApplier, type FlushResult } from './applier.ts'
+import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
+import { type Applier, createApplier, type FlushResult } from './applier.ts'
 import type { Journal } from './journal.ts'
+import { isGrowth, toUnapplied } from './unapplied.ts'
 
 /** After this, `/readyz` reports that the database is behind. */
-const BEHIND_MS = 10_000
+export const BEHIND_MS = 10_000
 /** How long reports next to the server wait for a flush. */
 const FLUSH_MS = 2_000
 /** How long a shutdown waits for a store that refuses. */
@@ -52,17 +53,17 @@ export interface Ledger {
   backlog(): { records: number; ms: number }
   /** Applies the journal now, for up to 2 s. */
   flush(): Promise<FlushResult>
+  /** Resolves once all records are written and, if possible, applied. Closes the journal. */
+  close(): Promise<void>
+}
+
+export interface OwnLedger extends Ledger {
   /**
    * Nano-dollars spent within `span` by records that the store does not have yet.
    *
    * @param underWay open requests and their amounts according to the store; updated to the actual ones.
    */
   unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
-  /** Resolves once all records are written and, if possible, applied. Closes the journal. */
-  close(): Promise<void>
-}
-
-export interface OwnLedger extends Ledger {
   /** Resolves once all records are in the journal, which another server applies from then on, also what follows. */
   handOver(): Promise<void>
   /** Applies the journal here again. */
@@ -72,9 +73,14 @@ export interface OwnLedger extends Ledger {
 /** `behind`: the oldest record has waited for 10 s; `unavailable`: no new requests fit. */
 type LedgerState = 'ok' | 'behind' | 'unavailable'
 
-export interface LedgerDeps {
-  journal: Journal
+export interface LedgerDeps extends Omit<LedgerParts, 'applier'> {
   store: LedgerStore
+  onCommit(): void
+}
+
+export interface LedgerParts {
+  journal: Journal
+  applier: Applier
   reader: Pick<LedgerReader, 'counted'>
   /** Durable once synced (`power`), or once written (`process`). */
   durability: 'process' | 'power'
@@ -82,7 +88,6 @@ export interface LedgerDeps {
   files?: { readonly lost: 'database' | 'journal' | null }
   mark?: { add(requests: number): void }
   log: Log
-  onCommit(): void
   onTimed?: OnTimed
 }
 
@@ -95,10 +100,15 @@ interface PendingRecord {
   reject(error: unknown): void
 }
 
-export function createLedger(deps: LedgerDeps): OwnLedger {
-  const { journal, store, reader, durability, files = NOTHING_LOST, mark, log, onCommit, onTimed = () => {} } = deps
-  const onApplied = (ms: number) => onTimed('apply', ms)
-  const applier = createApplier({ journal, store, log, onCommit, onApplied })
+export function createLedger({ store, onCommit, ...parts }: LedgerDeps): OwnLedger {
+  const { journal, log, onTimed } = parts
+  const onApplied = (ms: number) => onTimed?.('apply', ms)
+  return createLedgerOver({ ...parts, applier: createApplier({ journal, store, log, onCommit, onApplied }) })
+}
+
+/** With an applier of its own. */
+export function createLedgerOver(parts: LedgerParts): OwnLedger {
+  const { journal, applier, reader, durability, files = NOTHING_LOST, mark, log, onTimed = () => {} } = parts
   let pending: PendingRecord[] = []
   let scheduled = false
   let syncing = false
@@ -210,7 +220,7 @@ export function createLedger(deps: LedgerDeps): OwnLedger {
       }
       return applier.waitsMs() >= BEHIND_MS ? 'behind' : 'ok'
     },
-    backlog: () => ({ records: journal.waiting(), ms: applier.waitsMs() }),
+    backlog: () => ({ records: applier.waiting(), ms: applier.waitsMs() }),
     flush() {
       flush()
       return applier.flush(FLUSH_MS)
@@ -225,7 +235,7 @@ export function createLedger(deps: LedgerDeps): OwnLedger {
       await applier.flush(HAND_OVER_MS)
       await applier.pause()
     },
-    takeBack: applier.resume,
+    takeBack: () => applier.resume(),
     async close() {
       await placed()
       // Applying may free journal space for the remaining ones.
@@ -256,48 +266,4 @@ export function toWithheld(row: SettledRow): SettledRow {
   if (row.status !== 'ok') return row
   const end = row.stream ? ({ status: 'cut' } as const) : ({ status: 'failed', httpStatus: 503 } as const)
   return { ...row, ...end, errorCode: 'ledger_unavailable' }
-}
-
-const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd' in record
-
-/**
- * Nano-dollars that unapplied records add to what the store counts for the span.
- *
- * @param underWay see `Ledger.unapplied`.
- */
-function toUnapplied(
-  records: Iterable<LedgerRecord>,
-  storedOf: (requestId: string) => CountedRequest | null,
-  spender: Spender,
-  { fromMs, untilMs }: Span,
-  underWay = new Map<string, number>(),
-): number {
-  const isOf = (row: Pick<CountedRequest, 'keyId' | 'teamId'>) =>
-    row[spender.kind === 'key' ? 'keyId' : 'teamId'] === spender.id
-  const requests = new Map<string, { open?: OpenRow; settled?: SettledRow; reservedNanoUsd: number }>()
-  for (const record of records) {
-    const requestId = record.kind === 'call' ? record.call.requestId : record.row.id
-    const request = requests.get(requestId) ?? { reservedNanoUsd: 0 }
-    requests.set(requestId, request)
-    const heldNanoUsd = isGrowth(record) ? record.heldNanoUsd : 0
-    if (record.kind === 'settle') request.settled = record.row
-    else if (record.kind === 'call') request.reservedNanoUsd += record.call.reservedNanoUsd - heldNanoUsd
-    else if (isGrowth(record)) request.reservedNanoUsd += record.row.reservedNanoUsd - heldNanoUsd
-    else request.open = record.row
-  }
-  let sum = 0
-  for (const [requestId, { open, settled, reservedNanoUsd }] of requests) {
-    const row = settled ?? open
-    if (row && !isOf(row)) continue
-    const stored = storedOf(requestId)
-    const owner = row ?? stored
-    if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs || stored?.isOpen === false)
-      continue
-    const counted = stored?.nanoUsd ?? 0
-    const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
-    if (settled) underWay.delete(requestId)
-    else underWay.set(requestId, reserved)
-    sum += (settled?.costNanoUsd ?? reserved) - counted
-  }
-  return sum
 }

@@ -1,6 +1,6 @@
 /**
  * Before listening, a start applies all segments that earlier runs left (also in `spool/` of older versions) and abandons their open requests. Throws if the
- * store refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep theirs; see `predecessors.ts`.
+ * store refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep theirs; see `other-journals.ts`.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,6 +46,8 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
   }
   // Its lock, not a lease time, shows that it is alive.
   leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, living)
+  // A worker's server may have been killed before it did this.
+  for (const one of living) leases.join(one, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER })
   const abandoned = await store.abandonGone(nowMs)
   // Segments are removed only once the database file has their records.
   if (segments.length === 0 || !(await store.checkpoint())) return { replayed, abandoned, kept: segments }

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   open,
   readSync,
+  renameSync,
   rmSync,
   statSync,
   write,
@@ -25,21 +26,23 @@ export const timeOfRecord = (record: LedgerRecord): number =>
 
 const CHUNK_BYTES = 256 * 1024
 
-/** Reads up to `limit` records, and returns where the next one starts. */
+/** Reads up to `limit` records. Returns where the next one starts, and how many lines before it are no records, such as the first one. */
 export function readRecords(fd: number, from: number, end: number, limit: number) {
   const records: LedgerRecord[] = []
   for (let size = CHUNK_BYTES; ; size *= 2) {
     const bytes = Buffer.alloc(Math.min(size, end - from))
     const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from))
     let at = 0
+    let skipped = 0
     for (let stop = read.indexOf(10); stop !== -1 && records.length < limit; stop = read.indexOf(10, at)) {
       const record = fromLine(read.toString('utf8', at, stop))
       if (record) records.push(record)
+      else skipped++
       at = stop + 1
     }
-    if (at > 0) return { records, next: from + at }
+    if (at > 0) return { records, skipped, next: from + at }
     // Lines may be longer than a chunk; an unterminated line is no record.
-    if (read.length < size) return { records, next: end }
+    if (read.length < size) return { records, skipped, next: end }
   }
 }
 
@@ -103,6 +106,17 @@ async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): 
     await removeSegment({ path, handle })
     throw error
   }
+}
+
+/** Under another name, so that none is ever of two segments. Throws the system's error, and then the file is removed. */
+async function emptySegment(segment: Segment, path: string, head: Buffer): Promise<Segment> {
+  try {
+    renameSync(segment.path, path)
+  } catch (error) {
+    await removeSegment(segment)
+    throw error
+  }
+  return beginSegment({ ...segment, path }, head)
 }
 
 export async function removeSegment({ path, handle }: Pick<Segment, 'path' | 'handle'>): Promise<void> {
@@ -223,6 +237,7 @@ export function createSpare(options: SpareOptions): Spare {
     return preparing
   }
 
+  const nextPath = () => join(folder, `${instance}-${++number}.log`)
   const isAtLimit = () => usedBytes() + segmentBytes > maxBytes
 
   return {
@@ -248,9 +263,9 @@ export function createSpare(options: SpareOptions): Spare {
         return null
       }
       const bytes = usedBytes() === 0 ? Math.min(FIRST_SEGMENT_BYTES, segmentBytes) : segmentBytes
-      return prepare(createSegment(join(folder, `${instance}-${++number}.log`), bytes, head))
+      return prepare(createSegment(nextPath(), bytes, head))
     },
-    reuse: (segment) => prepare(beginSegment(segment, head)),
+    reuse: (segment) => prepare(emptySegment(segment, nextPath(), head)),
     take() {
       const taken = spare
       spare = null

@@ -3,7 +3,7 @@
  *
  * 1. `begin`: it keeps all new connections from the later one, which it then starts.
  * 2. `giveFolder`, once the later one has checked its settings: new requests are held. Once each earlier one is recorded, rejected, or answered, the data
- *    folder changes hands (`ledger/predecessors.ts`).
+ *    folder changes hands (`ledger/other-journals.ts`).
  * 3. `leave`, once the later one listens: held requests, and new ones on connections that exist, are forwarded to it over `handover.sock`, each as the last of
  *    its connection. New connections go to the later one.
  *

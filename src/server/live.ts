@@ -5,8 +5,8 @@ import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot, Upstream } from '../domain/snapshot.ts'
 import { createHealth } from '../health/health.ts'
 import { createProber, type Prober } from '../health/prober.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import type { Predecessors } from '../ledger/predecessors.ts'
+import type { OwnLedger } from '../ledger/ledger.ts'
+import type { OtherJournals } from '../ledger/other-journals.ts'
 import type { SpentOf } from '../limits/budget.ts'
 import { createLimiter } from '../limits/limiter.ts'
 import { MAX_STEP_MS } from '../limits/period.ts'
@@ -25,7 +25,7 @@ export interface LiveDeps {
   vault: Pick<Vault, 'open'>
   environment: Environment
   reader: Pick<LedgerReader, 'spent' | 'underWay' | 'recent' | 'latestHour'>
-  ledger: Pick<Ledger, 'unapplied'>
+  ledger: Pick<OwnLedger, 'unapplied'>
   backends: Readonly<Record<DialectName, Backend>>
   /** Health check interval of upstreams, ms; 0 = only those that could not be reached. */
   probeMs: number
@@ -37,8 +37,8 @@ export interface LiveDeps {
   loadProcesses(): Promise<ProcessSpecs>
   fleet: Pick<Fleet, 'renew'>
   served: ServedFacts
-  /** Servers that finish their requests. */
-  predecessors?: Pick<Predecessors, 'open' | 'isAny' | 'follow'>
+  /** Servers that finish their requests, and workers. */
+  others?: Pick<OtherJournals, 'open' | 'hasPredecessors' | 'follow'>
 }
 
 const MINUTE_MS = 60_000
@@ -116,13 +116,14 @@ export async function createLive(deps: LiveDeps) {
     health.renew(next)
     fleet.renew(next, processes.specs)
   }
-  const { predecessors } = deps
+  const { others } = deps
   // Otherwise nothing is in flight yet, and asking for ten thousand budgets would double the start time.
-  if (predecessors?.isAny()) renew(first, spent)
+  if (others?.hasPredecessors()) renew(first, spent)
   else renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
-  const held = new Map((predecessors?.open() ?? []).map((one) => [one.id, limiter.hold(one, monotonicMs())]))
-  predecessors?.follow((request) => {
+  const held = new Map((others?.open() ?? []).map((one) => [one.id, limiter.hold(one, monotonicMs())]))
+  others?.follow((request) => {
     held.get(request.id)?.()
+    held.delete(request.id)
     limiter.ended(request)
   })
 

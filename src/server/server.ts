@@ -118,19 +118,19 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await options.prepare(store, settings)
 
   const folder = storage.openLedger(config)
-  const { ledger, refusals, reader, files: dataFiles, disk, predecessors } = folder
+  const { ledger, refusals, reader, files: dataFiles, disk, others } = folder
   background.defer(() => folder.retention.stop())
   const vault = createVault(dataFolder, environment)
   const served = new ServedFacts({ log, monotonicMs })
   const speeds = new Speeds()
   const onReady = served.started.bind(served)
-  const fleet = await createFleet({ dataFolder, environment, now, log, isAlone: !predecessors.isAny(), onReady })
+  const fleet = await createFleet({ dataFolder, environment, now, log, isAlone: !others.hasPredecessors(), onReady })
   opened.defer(() => fleet.close())
   const backends = withFleet(createAllBackends({ environment, now, maxEventBytes: config.maxEventBytes }), fleet)
   const { probeMs } = config
   const live = await createLive({
     ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served },
-    predecessors,
+    others,
     loadProcesses: options.loadProcesses ?? (async () => NO_PROCESSES),
   })
   const { limiter, health, prober } = live

@@ -7,9 +7,9 @@ import type { ServeConfig } from '../config.ts'
 import { LATEST_MS } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { createJournal } from '../ledger/journal.ts'
-import { createLedger, type OnTimed } from '../ledger/ledger.ts'
+import { BEHIND_MS, createLedger, type OnTimed, type OwnLedger } from '../ledger/ledger.ts'
 import { findLost, openMark } from '../ledger/mark.ts'
-import { createPredecessors } from '../ledger/predecessors.ts'
+import { createOtherJournals, type OtherJournals } from '../ledger/other-journals.ts'
 import { recover } from '../ledger/recover.ts'
 import { createRefusals } from '../ledger/refusals.ts'
 import { createRetention } from '../ledger/retention.ts'
@@ -91,7 +91,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       }
       // A checkpoint in the database's log suffices to discard journal records: it survives a crash of the machine.
       const checkpoint = async () => (await reach()) !== 'nowhere'
-      const ledger = createLedger({
+      const own = createLedger({
         journal,
         store: { ...writer, checkpoint },
         reader,
@@ -102,13 +102,15 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         onCommit: store.noteCommit,
         onTimed,
       })
-      cleanup.defer(() => ledger.close())
-      const predecessors = createPredecessors({
-        ...{ dataFolder, instance, living, leases, reader, now, log },
+      cleanup.defer(() => own.close())
+      const others = createOtherJournals({
+        ...{ dataFolder, instance, living, leases, reader, mark, now, log },
         store: { ...writer, checkpoint },
         onCommit: store.noteCommit,
+        onApplied: (ms) => onTimed('apply', ms),
       })
-      cleanup.defer(() => predecessors.stop())
+      cleanup.defer(() => others.stop())
+      const ledger = withOthers(own, others)
       const refusals = createRefusals({ writer: store.refusals, onCommit: store.noteCommit, log })
       cleanup.defer(() => refusals.close())
       // Prepares the first segment during the start, so that the first request needn't wait for it.
@@ -118,8 +120,10 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         auditMs,
         upkeep,
         journal: {
-          release: journal.release,
-          oldestMs: () => (predecessors.isAny() ? 0 : journal.oldestMs()),
+          release: async (checkpoint, beforeMs = 0) => {
+            await Promise.all([journal.release(checkpoint, beforeMs), others.release(beforeMs)])
+          },
+          oldestMs: () => Math.min(journal.oldestMs(), others.oldestMs()),
         },
         checkpoint: async () => (await reach()) === 'file',
         latestMs: reader.latestHour(LATEST_MS),
@@ -133,7 +137,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
       const disk = watchDisk({ dataFolder, budgetBytes: diskBytes, space: upkeep.space, monotonicMs, log })
       cleanup.defer(() => disk.stop())
       const handOver = async (): Promise<void> => {
-        await predecessors.stop()
+        await others.stop()
         await refusals.flush()
         await ledger.handOver()
         const isHeld = takeDrainingLock(dataFolder, instance)
@@ -150,12 +154,31 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         endDraining()
         removeDrainingLocks(dataFolder)
         ledger.takeBack()
-        predecessors.resume()
+        others.resume()
       }
-      return { ledger, refusals, reader, files, disk, retention, predecessors, handOver, takeBack }
+      return { ledger, refusals, reader, files, disk, retention, others, handOver, takeBack }
     },
   }
 }
+
+/** What a server with workers has of the ledger. */
+const withOthers = (own: OwnLedger, others: OtherJournals): OwnLedger => ({
+  ...own,
+  state() {
+    const state = own.state()
+    return state === 'ok' && others.backlog().ms >= BEHIND_MS ? 'behind' : state
+  },
+  backlog() {
+    const [here, there] = [own.backlog(), others.backlog()]
+    return { records: here.records + there.records, ms: Math.max(here.ms, there.ms) }
+  },
+  async flush() {
+    const [here, there] = await Promise.all([own.flush(), others.flush()])
+    return { applied: here.applied + there.applied, waiting: here.waiting + there.waiting }
+  },
+  unapplied: (spender, span, underWay) =>
+    own.unapplied(spender, span, underWay) + others.unapplied(spender, span, underWay),
+})
 
 function settleRestore(dataFolder: string, log: Log): void {
   const settled = settleSwap(dataFolder)
@@ -182,7 +205,7 @@ async function untilAccepted<T>(work: () => T): Promise<T> {
 
 const LOOK_MS = 250
 
-interface DataFiles {
+export interface DataFiles {
   /**
    * What is missing since the last check; null if nothing is. Without the journal, outcomes can't be recorded either.
    */

@@ -63,13 +63,21 @@ const JOURNAL = 'journal'
 const DRAINING = '.draining'
 const drainingFile = (dataFolder: string, instance: string) => join(dataFolder, JOURNAL, `${instance}${DRAINING}`)
 
-/** Held by a server that has handed over, while it finishes its requests. Returns the release function. */
+/**
+ * Held by a process that writes its journal only: a server that has handed over, while it finishes its requests, or a
+ * worker. Returns the release function; null if another process has it.
+ */
 export function takeDrainingLock(dataFolder: string, instance: string): (() => void) | null {
   mkdirSync(join(dataFolder, JOURNAL), { recursive: true, mode: 0o700 })
-  return lockFile(drainingFile(dataFolder, instance))
+  const file = drainingFile(dataFolder, instance)
+  const unlock = lockFile(file)
+  if (unlock === null || existsSync(file)) return unlock
+  // Removed before it was locked, as one without a process.
+  unlock()
+  return lockFile(file)
 }
 
-/** Instances that have handed over and still run. */
+/** Instances that write their journal only, and still run. */
 export const listDraining = (dataFolder: string): string[] =>
   filesIn(join(dataFolder, JOURNAL))
     .filter((name) => name.endsWith(DRAINING) && isLocked(join(dataFolder, JOURNAL, name)))
@@ -77,6 +85,9 @@ export const listDraining = (dataFolder: string): string[] =>
 
 export const isDraining = (dataFolder: string, instance: string): boolean =>
   existsSync(drainingFile(dataFolder, instance)) && isLocked(drainingFile(dataFolder, instance))
+
+export const removeDrainingLock = (dataFolder: string, instance: string): void =>
+  rmSync(drainingFile(dataFolder, instance), { force: true })
 
 /** Of instances that have ended. */
 export function removeDrainingLocks(dataFolder: string): void {

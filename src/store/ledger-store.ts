@@ -54,6 +54,8 @@ export interface Leases {
    * @returns the run's epoch, higher than all before.
    */
   begin(instance: string, span: Span, living: readonly string[] | null): number
+  /** For a process of the running server, whose epoch stays the highest. Throws a StoreRefusal. */
+  join(instance: string, span: Span): void
   /** False if expired: its open requests may have been abandoned. Throws a StoreRefusal. */
   renew(instance: string, untilMs: number): boolean
 }

@@ -74,6 +74,8 @@ export interface Store {
   readonly failures: FailureReader
   readonly refusals: RefusalReader
   readonly audit: LedgerAudit
+  /** Newest migration, recorded in journals. */
+  readonly schema: string
   /** Differs for a store that has replaced it. */
   identify(): string
   space(): Space

@@ -43,7 +43,6 @@ const LEDGER: Ledger = {
   state: () => 'ok',
   backlog: () => ({ records: 0, ms: 0 }),
   flush: async () => ({ applied: 0, waiting: 0 }),
-  unapplied: () => 0,
   close: fine,
 }
 

@@ -55,7 +55,6 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     state: () => 'ok',
     backlog: () => ({ records: 0, ms: 0 }),
     flush: async () => ({ applied: 0, waiting: 0 }),
-    unapplied: () => 0,
     close: fine,
   }
   const secrets = new Map([[hashToken(token), { key: toKey(), lastFour: '0000', expiresMs: null }]])

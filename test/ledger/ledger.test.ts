@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
 import { listSegments, readSegment } from '../../src/ledger/journal-file.ts'
-import { createLedger, type Ledger, type LedgerDeps } from '../../src/ledger/ledger.ts'
+import { createLedger, type LedgerDeps, type OwnLedger } from '../../src/ledger/ledger.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerReader } from '../../src/store/sqlite/ledger-reader.ts'
@@ -44,7 +44,7 @@ afterEach(async () => {
 })
 
 interface Opened {
-  ledger: Ledger
+  ledger: OwnLedger
   journal: Journal
   /** The records of each write. */
   writes: number[]

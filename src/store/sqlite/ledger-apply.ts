@@ -225,6 +225,11 @@ export function createLeases(sqlite: Database): Leases {
      VALUES (?1, (SELECT COALESCE(MAX(epoch), 0) + 1 FROM instances), ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, lease_ends_ms = excluded.lease_ends_ms RETURNING epoch`,
   )
+  const insertBelow = sqlite.query(
+    `INSERT INTO instances (id, epoch, started_ms, lease_ends_ms)
+     VALUES (?1, (SELECT MIN(0, COALESCE(MIN(epoch), 0)) - 1 FROM instances), ?2, ?3)
+     ON CONFLICT (id) DO UPDATE SET lease_ends_ms = excluded.lease_ends_ms`,
+  )
   const renew = sqlite.query('UPDATE instances SET lease_ends_ms = ? WHERE id = ?')
   const refusing = <T>(work: () => T): T => {
     try {
@@ -241,6 +246,7 @@ export function createLeases(sqlite: Database): Leases {
           return insert.get(instance, fromMs, untilMs)?.epoch ?? 0
         }).immediate,
       ),
+    join: (instance, { fromMs, untilMs }) => void refusing(() => insertBelow.run(instance, fromMs, untilMs)),
     renew: (instance, untilMs) => refusing(() => renew.run(untilMs, instance).changes > 0),
   }
 }

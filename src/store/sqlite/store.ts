@@ -12,7 +12,7 @@ import { databasePath, FILES, readHeader } from './files.ts'
 import { createIdentityStore } from './identity-store.ts'
 import { createLedgerAudit } from './ledger-audit.ts'
 import { createLedgerReader } from './ledger-reader.ts'
-import { requireCurrentSchema } from './migrate.ts'
+import { MIGRATIONS, requireCurrentSchema } from './migrate.ts'
 import { listCopies } from './migration-copies.ts'
 import { openForCommand, openForLook, openUntouched } from './open.ts'
 import { readSpace } from './prune.ts'
@@ -75,6 +75,7 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
     get audit() {
       return createLedgerAudit(sqlite, dataFolder)
     },
+    schema: MIGRATIONS.at(-1)?.name ?? '',
     identify: () => `${statSync(databasePath(dataFolder)).ino} ${dataFolder}`,
     space: () => readSpace(sqlite),
     findDamage: (how) => findDamage(sqlite, how),

@@ -1,0 +1,220 @@
+/** A journal of another process, as the process that applies it reads it. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { codeOf } from '../domain/error.ts'
+import type { Link } from '../domain/link.ts'
+import type { Log } from '../log.ts'
+import type { LedgerRecord } from '../store/ledger-rows.ts'
+import type { Written } from './cursor.ts'
+import { isOf, listSegments } from './journal-file.ts'
+import { readRecords, timeOfRecord } from './segment.ts'
+import type { Places } from './worker-applier.ts'
+
+/**
+ * What of a journal is read. `told`: what its process says is written. `written`: all complete lines, without what is
+ * still being written. `all`: of a process that has ended, also past a line that never was completed.
+ */
+export type Extent = 'told' | 'written' | 'all'
+
+/** What is read and not applied yet. */
+export interface Part {
+  records: LedgerRecord[]
+  /** Once they are applied. */
+  done(): void
+}
+
+class FollowedSegment {
+  readonly path: string
+  #fd: number | null = null
+  /** Where the next record starts. */
+  at = 0
+  /** What its process has told: complete, and not taken back. */
+  told: Written = { bytes: 0, records: 0 }
+  taken = 0
+  /** Before the first line that was unreadable while its process ran, and may have been in the middle of a write. */
+  skippedAt: number | null = null
+  /** When it had records first that are not applied, by the monotonic clock, ms. */
+  sinceMs: number | null = null
+  /** No record taken from it is of an older request, ms. */
+  oldestMs = Number.POSITIVE_INFINITY
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** Stays open, so that a file that is deleted by somebody still gives its records. Throws the system's error. */
+  get fd(): number {
+    this.#fd ??= openSync(this.path, 'r')
+    return this.#fd
+  }
+
+  get waiting(): number {
+    return this.at < this.told.bytes ? Math.max(0, this.told.records - this.taken) : 0
+  }
+
+  /** Up to a position, or up to the zeros at the end of the file. */
+  read(limit: number, untilBytes?: number) {
+    if (this.at >= (untilBytes ?? Number.POSITIVE_INFINITY)) return null
+    const { fd } = this
+    const first = new Uint8Array(1)
+    if (readSync(fd, first, 0, 1, this.at) === 0 || first[0] === 0) return null
+    const end = untilBytes ?? fstatSync(fd).size
+    return { ...readRecords(fd, this.at, end, limit), end }
+  }
+
+  close(): void {
+    if (this.#fd !== null) closeSync(this.#fd)
+    this.#fd = null
+  }
+}
+
+export class FollowedJournal {
+  readonly instance: string
+  /** Null for one that tells nothing: its segments are read as far as they go. */
+  readonly link: Link | null
+  readonly #folder: string
+  readonly #log: Log
+  readonly #segments = new Map<string, FollowedSegment>()
+  /** Whether its open requests are safe from being abandoned. */
+  isLeased = false
+  /** Only then a worker may have ended. */
+  isLinkLost = false
+  /** All records are applied, and what was open is abandoned. */
+  isFinal = false
+  #hasTroubleLogged = false
+
+  constructor(instance: string, link: Link | null, dataFolder: string, log: Log) {
+    this.instance = instance
+    this.link = link
+    this.#folder = join(dataFolder, 'journal')
+    this.#log = log
+  }
+
+  get paths(): string[] {
+    return listSegments(this.#folder).filter((path) => isOf(path, this.instance))
+  }
+
+  told(places: Places<Written>, nowMs: number): void {
+    for (const [name, told] of Object.entries(places)) {
+      const segment = this.#segmentAt(join(this.#folder, basename(name)))
+      segment.told = told
+      if (segment.at < told.bytes) segment.sinceMs ??= nowMs
+    }
+  }
+
+  /** After its process's end. */
+  rereadSkipped(): void {
+    for (const segment of this.#segments.values()) segment.at = segment.skippedAt ?? segment.at
+  }
+
+  removed(names: readonly string[]): void {
+    for (const name of names) {
+      this.#segments.get(name)?.close()
+      this.#segments.delete(name)
+    }
+  }
+
+  get waiting(): number {
+    return this.#sum(({ waiting }) => waiting)
+  }
+
+  waitsMs(nowMs: number): number {
+    return Math.max(0, ...[...this.#segments.values()].map(({ sinceMs }) => nowMs - (sinceMs ?? nowMs)))
+  }
+
+  /** See `Journal.oldestMs`. */
+  get oldestMs(): number {
+    return Math.min(Number.POSITIVE_INFINITY, ...[...this.#segments.values()].map(({ oldestMs }) => oldestMs))
+  }
+
+  /** Null if there is nothing that is not applied. */
+  take(limit: number, extent: Extent): Part | null {
+    if (extent !== 'told') for (const path of this.paths) this.#segmentAt(path)
+    for (const segment of this.#segments.values()) {
+      const part = this.#takeFrom(segment, limit, extent)
+      if (part !== null) return part
+    }
+    return null
+  }
+
+  /** Where the database has all records before, by segment. */
+  applied(): Record<string, number> {
+    return Object.fromEntries([...this.#segments].map(([name, { at }]) => [name, at]))
+  }
+
+  /** All that are there and not applied. */
+  *unapplied(): Generator<LedgerRecord> {
+    for (const path of this.paths) {
+      const ahead = new FollowedSegment(path)
+      ahead.at = this.#segments.get(basename(path))?.at ?? 0
+      try {
+        for (let read = ahead.read(MANY); read !== null && ahead.at < read.next; read = ahead.read(MANY)) {
+          yield* read.records
+          ahead.at = read.next
+        }
+      } catch (error) {
+        // Removed meanwhile, so applied.
+        if (codeOf(error) !== 'ENOENT') throw error
+      } finally {
+        ahead.close()
+      }
+    }
+  }
+
+  close(): void {
+    this.removed([...this.#segments.keys()])
+  }
+
+  #segmentAt(path: string): FollowedSegment {
+    const known = this.#segments.get(basename(path))
+    if (known) return known
+    const segment = new FollowedSegment(path)
+    this.#segments.set(basename(path), segment)
+    return segment
+  }
+
+  #takeFrom(segment: FollowedSegment, limit: number, extent: Extent): Part | null {
+    let read: ReturnType<FollowedSegment['read']>
+    try {
+      read = segment.read(limit, extent === 'told' ? segment.told.bytes : undefined)
+    } catch (error) {
+      this.#onTrouble(segment, error)
+      return null
+    }
+    if (read === null || read.next === segment.at) return null
+    const { records, skipped, next, end } = read
+    if (extent === 'written' && records.length === 0 && next === end) return null
+    // The first line is the head.
+    if (extent === 'written' && skipped > (segment.at === 0 ? 1 : 0)) segment.skippedAt ??= segment.at
+    // Before they are applied: from then on retention must leave their rows.
+    for (const record of records) segment.oldestMs = Math.min(segment.oldestMs, timeOfRecord(record))
+    return {
+      records,
+      done() {
+        segment.at = next
+        segment.taken += records.length
+        if (segment.at >= segment.told.bytes) segment.sinceMs = null
+      },
+    }
+  }
+
+  /** One unreadable file must not stop the others. */
+  #onTrouble(segment: FollowedSegment, error: unknown): void {
+    const isGone = codeOf(error) === 'ENOENT'
+    // A predecessor or worker removes what is applied.
+    if (isGone && segment.at >= segment.told.bytes) {
+      this.removed([basename(segment.path)])
+      return
+    }
+    if (!this.#hasTroubleLogged)
+      this.#log.error('journal_failed', "cannot read another process's journal", { error: String(error) })
+    this.#hasTroubleLogged = true
+    if (isGone) segment.at = segment.told.bytes
+  }
+
+  #sum(count: (segment: FollowedSegment) => number): number {
+    return [...this.#segments.values()].reduce((sum, each) => sum + count(each), 0)
+  }
+}
+
+const MANY = 1_000

@@ -1,0 +1,309 @@
+/**
+ * Journals of other processes on this data folder: of predecessors, which handed over and finish their requests, and of workers. The rule, at every moment:
+ *
+ * - The holder of `serve.lock`, the keeper, alone writes the database, and enforces limits and budgets.
+ * - The others hold their `<instance>.draining` lock, and only append to their own journal segments. A server takes its lock before it releases `serve.lock`.
+ * - The keeper follows these segments. A predecessor's open requests count in its limits: at what they reserved, until they are settled. Those of workers are
+ *   in its limits anyway, except in budgets that were added since.
+ * - A worker releases its segments while it lives, once the keeper's database has them.
+ * - Once the other lock is free, by an exit or a kill, the keeper applies the segments as a start does, abandons what is still open, and removes them.
+ *
+ * Records are idempotent and order-free, so a kill of any of them at any moment leaves an exact ledger.
+ */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Link } from '../domain/link.ts'
+import type { Spender } from '../domain/snapshot.ts'
+import type { Log } from '../log.ts'
+import { isDraining, removeDrainingLock } from '../store/data-folder.ts'
+import type { LedgerRecord } from '../store/ledger-rows.ts'
+import type { Leases, LedgerReader, LedgerStore, OpenRequest, Span } from '../store/ledger-store.ts'
+import type { FlushResult } from './applier.ts'
+import { BATCH, Batches } from './applying.ts'
+import { type Extent, FollowedJournal, type Part } from './followed.ts'
+import { setAside } from './journal-file.ts'
+import { isGrowth, toUnapplied } from './unapplied.ts'
+import { APPLIED, COVER, FLUSH, RELEASE, REMOVED, WRITTEN } from './worker-applier.ts'
+
+const LOOK_MS = 100
+const FLUSH_MS = 2_000
+/** How long retention waits for a worker. */
+const RELEASE_MS = 5_000
+/** Above, records are read from the files for each budget, instead of once. */
+const MAX_IN_MEMORY = 20_000
+
+/** A request of another process that has ended. */
+export interface EndedRequest extends Pick<OpenRequest, 'id' | 'keyId' | 'teamId'> {
+  costNanoUsd: number
+}
+
+export interface OtherJournals {
+  /** Requests of predecessors that were open at the start. */
+  open(): OpenRequest[]
+  hasPredecessors(): boolean
+  /** @param onEnded is called for each request of another process, once it is settled or abandoned; more than once after damage. */
+  follow(onEnded: (request: EndedRequest) => void): void
+  /**
+   * A worker that holds its `.draining` lock. It may write from now on.
+   *
+   * @param onGone is called once it has ended and all its rows are final: `reader.counted` has what each request cost.
+   */
+  add(instance: string, link: Link, onGone: () => void): void
+  /** Applies what is written, for up to 2 s. */
+  flush(): Promise<FlushResult>
+  /** Records of workers that the database does not have yet, and how long the oldest has waited, ms. */
+  backlog(): { records: number; ms: number }
+  /** Of workers. See `OwnLedger.unapplied`. */
+  unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
+  /** Has workers release what the database has. See `Journal.release`. */
+  release(beforeMs: number): Promise<void>
+  /** See `Journal.oldestMs`. */
+  oldestMs(): number
+  /** Before the folder changes hands: the next holder of `serve.lock` follows them. */
+  stop(): Promise<void>
+  /** After `stop`. */
+  resume(): void
+}
+
+export interface OtherJournalsDeps {
+  dataFolder: string
+  /** Of this server. */
+  instance: string
+  /** Of processes that run at the start. */
+  living: readonly string[]
+  store: LedgerStore
+  leases: Pick<Leases, 'join' | 'renew'>
+  reader: Pick<LedgerReader, 'counted' | 'openOf'>
+  /** Counts requests of workers. */
+  mark: { add(requests: number): void }
+  onCommit(): void
+  onApplied?(ms: number): void
+  /** Wall clock, ms. */
+  now(): number
+  log: Log
+}
+
+interface Other {
+  journal: FollowedJournal
+  onGone(): void
+}
+
+export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
+  const { dataFolder, instance, store, leases, reader, mark, onCommit, now, log } = deps
+  const others = new Set<Other>()
+  for (const one of deps.living)
+    others.add({ journal: new FollowedJournal(one, null, dataFolder, log), onGone: () => {} })
+  const open = new Map(reader.openOf(deps.living).map((request) => [request.id, request]))
+  const batches = new Batches({
+    ...{ store, log, onCommit },
+    ...(deps.onApplied && { onApplied: deps.onApplied }),
+    setAside: (rejected) => setAside(join(dataFolder, 'journal'), instance, rejected, log),
+  })
+  let onEnded: (request: EndedRequest) => void = () => {}
+  let timer: Timer | null = null
+  let running: Promise<boolean> | null = null
+  let isStopped = true
+  /** Unapplied records, in this event loop turn. */
+  let unapplied: LedgerRecord[] | null = null
+
+  const workers = () => [...others].filter(({ journal }) => journal.link !== null)
+  const predecessors = () => [...others].filter(({ journal }) => journal.link === null)
+  const sumOf = (count: (journal: FollowedJournal) => number) =>
+    [...others].reduce((sum, { journal }) => sum + count(journal), 0)
+
+  const end = (request: EndedRequest) => {
+    open.delete(request.id)
+    onEnded(request)
+  }
+
+  /** One batch of all of them, so that many workers take no more transactions than one. False if there is nothing. */
+  const applyBatch = async (some: readonly { journal: FollowedJournal; extent: Extent }[]): Promise<boolean> => {
+    const share = Math.ceil(batches.limit / some.length)
+    const parts: { journal: FollowedJournal; part: Part; opened: number }[] = []
+    for (const { journal, extent } of some) {
+      const part = journal.take(share, extent)
+      if (part !== null) parts.push({ journal, part, opened: countOpened(journal, part.records, extent) })
+    }
+    if (parts.length === 0) return false
+    const records = parts.flatMap(({ part }) => part.records)
+    if (records.length > 0) await batches.apply(records)
+    for (const { journal, part, opened } of parts) {
+      part.done()
+      if (opened > 0) mark.add(opened)
+      if (!journal.isLinkLost) journal.link?.tell(APPLIED, journal.applied())
+    }
+    for (const record of records)
+      if (record.kind === 'settle') {
+        const { id, keyId, teamId, costNanoUsd } = record.row
+        end({ id, keyId, teamId, costNanoUsd })
+      }
+    await new Promise(setImmediate)
+    return true
+  }
+
+  /** Requests that the mark lacks. */
+  const countOpened = ({ link }: FollowedJournal, records: readonly LedgerRecord[], extent: Extent): number => {
+    // A start counts those of predecessors.
+    if (link === null) return 0
+    const opened = records.filter((record) => record.kind === 'open' && !isGrowth(record))
+    // A worker that is killed while it empties a segment for reuse leaves records that are applied already.
+    if (extent === 'told') return opened.length
+    return opened.filter((record) => record.kind === 'open' && reader.counted(record.row.id) === null).length
+  }
+
+  const follow = async () => {
+    const living = [...others].flatMap(({ journal }) => {
+      if (journal.isLinkLost) return []
+      return { journal, extent: journal.link === null ? ('written' as const) : ('told' as const) }
+    })
+    for (const { journal } of living) secure(journal)
+    while (!isStopped && living.length > 0 && (await applyBatch(living)));
+  }
+
+  /** Before it has rows that a dead process's recovery could abandon. */
+  const secure = (journal: FollowedJournal) => {
+    if (!journal.isLeased) leases.join(journal.instance, { fromMs: now(), untilMs: Number.MAX_SAFE_INTEGER })
+    journal.isLeased = true
+  }
+
+  /** Rows are final before it returns; the segments are removed at the first call that has a checkpoint. */
+  const adopt = async (other: Other) => {
+    const { journal, onGone } = other
+    if (!journal.isFinal) {
+      journal.rereadSkipped()
+      while (!isStopped && (await applyBatch([{ journal, extent: 'all' }])));
+      if (isStopped) return
+      leases.renew(journal.instance, now())
+      const left = reader.openOf([journal.instance])
+      const abandoned = await store.abandonGone(now())
+      onCommit()
+      journal.isFinal = true
+      for (const request of left) end({ ...request, costNanoUsd: reader.counted(request.id)?.nanoUsd ?? 0 })
+      const whose = journal.link === null ? 'the previous server' : 'a worker process'
+      if (abandoned > 0) log.warn('ledger_recovered', `recovered the ledger of ${whose}`, { abandoned })
+      onGone()
+    }
+    if (isStopped || !(await store.checkpoint())) return
+    for (const path of journal.paths) rmSync(path, { force: true })
+    removeDrainingLock(dataFolder, journal.instance)
+    journal.close()
+    others.delete(other)
+  }
+
+  /** A living worker's lock needn't be looked at. */
+  const mayHaveEnded = ({ journal }: Other) => journal.link === null || journal.isLinkLost
+
+  const look = async () => {
+    // Asked first: what they wrote before they ended is there then.
+    const ended = [...others].filter((other) => mayHaveEnded(other) && !isDraining(dataFolder, other.journal.instance))
+    await follow()
+    for (const other of ended) await adopt(other)
+  }
+
+  /** Resolves false if the store refuses. */
+  const run = (): Promise<boolean> => {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    running ??= look()
+      .then(
+        () => {
+          batches.caughtUp()
+          return true
+        },
+        (error: unknown) => {
+          batches.refused(error)
+          return false
+        },
+      )
+      .finally(() => {
+        running = null
+        if (batches.isRefused || [...others].some(mayHaveEnded) || sumOf(({ waiting }) => waiting) > 0) schedule()
+      })
+    return running
+  }
+
+  const schedule = (ms = LOOK_MS) => {
+    if (isStopped || others.size === 0) return
+    if (ms === 0 && timer !== null) clearTimeout(timer)
+    if (ms === 0 || timer === null) timer = setTimeout(run, ms)
+  }
+
+  const flush = async (): Promise<FlushResult> => {
+    const before = sumOf(({ waiting }) => waiting)
+    const endMs = performance.now() + FLUSH_MS
+    // A look that runs may be past what was written since.
+    await running
+    while (!isStopped && others.size > 0 && performance.now() < endMs) {
+      if ((await run()) && sumOf(({ waiting }) => waiting) === 0) break
+      await Bun.sleep(10)
+    }
+    const waiting = sumOf((journal) => journal.waiting)
+    return { applied: Math.max(0, before - waiting), waiting }
+  }
+
+  const resume = () => {
+    isStopped = false
+    schedule()
+  }
+
+  return {
+    open: () => [...open.values()],
+    hasPredecessors: () => predecessors().length > 0,
+    follow(listener) {
+      onEnded = listener
+      resume()
+    },
+    add(worker, link, onGone) {
+      const journal = new FollowedJournal(worker, link, dataFolder, log)
+      others.add({ journal, onGone })
+      link.on(WRITTEN, (places) => {
+        journal.told(places, performance.now())
+        schedule(journal.waiting < BATCH ? LOOK_MS : 0)
+      })
+      link.on(REMOVED, (names) => journal.removed(names))
+      link.on(FLUSH, async (places) => {
+        journal.told(places, performance.now())
+        await flush()
+        return null
+      })
+      link.on(COVER, async () => !isStopped && (await store.checkpoint()))
+      void link.ended.then(() => {
+        journal.isLinkLost = true
+        schedule(0)
+      })
+    },
+    flush,
+    backlog: () => ({
+      records: sumOf(({ waiting }) => waiting),
+      ms: Math.max(0, ...[...others].map(({ journal }) => journal.waitsMs(performance.now()))),
+    }),
+    unapplied(spender, span, underWay) {
+      const journals = workers().map(({ journal }) => journal)
+      if (journals.length === 0) return 0
+      const isMuch = sumOf(({ waiting }) => waiting) > MAX_IN_MEMORY
+      if (unapplied === null && !isMuch) {
+        unapplied = journals.flatMap((journal) => [...journal.unapplied()])
+        setImmediate(() => {
+          unapplied = null
+        })
+      }
+      const sum = (records: Iterable<LedgerRecord>) => toUnapplied(records, reader.counted, spender, span, underWay)
+      if (unapplied !== null) return sum(unapplied)
+      return journals.reduce((all, journal) => all + sum(journal.unapplied()), 0)
+    },
+    async release(beforeMs) {
+      const old = workers().filter(({ journal }) => !journal.isLinkLost && journal.oldestMs < beforeMs)
+      const asked = old.map(({ journal }) => journal.link?.ask(RELEASE, beforeMs).catch(() => null))
+      await Promise.race([Promise.all(asked), Bun.sleep(RELEASE_MS)])
+    },
+    // What predecessors have was applied before this process read it.
+    oldestMs: () => (predecessors().length > 0 ? 0 : Math.min(...[...others].map(({ journal }) => journal.oldestMs))),
+    async stop() {
+      isStopped = true
+      if (timer !== null) clearTimeout(timer)
+      timer = null
+      await running
+    },
+    resume,
+  }
+}

@@ -1,0 +1,97 @@
+/** A worker's journal, which the keeper applies: what the two tell each other, and the worker's side of it. `other-journals.ts` is the keeper's. */
+import { type Link, LinkLost, topic } from '../domain/link.ts'
+import type { Log } from '../log.ts'
+import type { Applier } from './applier.ts'
+import { Releases } from './applying.ts'
+import type { Cursor, Written } from './cursor.ts'
+import type { Journal } from './journal.ts'
+
+/** By name of segment. */
+export type Places<Place> = Readonly<Record<string, Place>>
+
+/** Worker to keeper: segments that have grown. */
+export const WRITTEN = topic<Places<Written>>('journal.written')
+/** Worker to keeper: names that no longer hold records. */
+export const REMOVED = topic<readonly string[]>('journal.removed')
+/** Worker to keeper: apply all of these; the reply follows once they are, or are refused, or after two seconds. */
+export const FLUSH = topic<Places<Written>, null>('journal.flush')
+/** Worker to keeper: true once all that `APPLIED` told survives a power failure. */
+export const COVER = topic<null, boolean>('journal.cover')
+/** Keeper to worker: the bytes of these that are in the database. */
+export const APPLIED = topic<Places<number>>('journal.applied')
+/** Keeper to worker: release also the current segment, if it has records of requests before this, ms. */
+export const RELEASE = topic<number, null>('journal.release')
+
+const TELL_MS = 50
+/** How long a release waits for records to be applied first. */
+const RELEASE_MS = 1_000
+/** How long a checkpoint may take, so that a close doesn't wait for a keeper that hangs. */
+const COVER_MS = 5_000
+
+export interface WorkerApplierDeps {
+  journal: Journal
+  cursor: Cursor
+  link: Link
+  log: Log
+}
+
+/** Its `pause` and `resume` do nothing: another process applies the journal anyway. */
+export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplierDeps): Applier {
+  let timer: Timer | null = null
+  let isLost = false
+  const checkpoint = () =>
+    Promise.race([link.ask(COVER, null).catch(orIfLost(false)), Bun.sleep(COVER_MS).then(() => false)])
+  const releases = new Releases(journal, checkpoint, log)
+
+  const tell = () => {
+    timer = null
+    link.tell(WRITTEN, cursor.takeNews())
+  }
+
+  const flush = async (patienceMs: number) => {
+    const before = cursor.passed
+    if (cursor.waiting > 0 && !isLost) {
+      const asked = link.ask(FLUSH, cursor.takeNews()).catch(orIfLost(null))
+      await Promise.race([asked, Bun.sleep(patienceMs)])
+    }
+    return { applied: cursor.passed - before, waiting: cursor.waiting }
+  }
+
+  link.on(APPLIED, (places) => {
+    for (const [segment, bytes] of Object.entries(places)) cursor.pass(segment, bytes)
+    releases.schedule()
+  })
+  link.on(RELEASE, async (beforeMs) => {
+    await flush(RELEASE_MS)
+    await journal.release(checkpoint, beforeMs)
+    return null
+  })
+  void link.ended.then(() => {
+    isLost = true
+    releases.stop()
+  })
+
+  return {
+    note() {
+      timer ??= setTimeout(tell, TELL_MS)
+    },
+    waiting: () => cursor.waiting,
+    waitsMs: () => cursor.waitsMs(performance.now()),
+    flush,
+    async pause() {},
+    resume() {},
+    async close() {
+      releases.stop()
+      if (timer) tell()
+      // What has records stays: the keeper removes it once this process has ended.
+      await journal.close(false)
+    },
+  }
+}
+
+const orIfLost =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (error instanceof LinkLost) return value
+    throw error
+  }

@@ -1,0 +1,74 @@
+/** What a worker has of the data folder: its own journal, which the keeper applies, and the database, read-only. */
+import { join } from 'node:path'
+import type { ServeConfig } from '../config.ts'
+import type { Link } from '../domain/link.ts'
+import { Cursor } from '../ledger/cursor.ts'
+import { createJournal } from '../ledger/journal.ts'
+import { createLedgerOver, type Ledger, type OnTimed } from '../ledger/ledger.ts'
+import { createWorkerApplier, REMOVED } from '../ledger/worker-applier.ts'
+import type { Log } from '../log.ts'
+import { removeDrainingLock, takeDrainingLock } from '../store/data-folder.ts'
+import { storeOf } from '../store/open.ts'
+import type { Store } from '../store/store.ts'
+import { type DataFiles, watchDataFiles } from './storage.ts'
+
+export interface WorkerStorageOptions extends Pick<ServeConfig, 'durability' | 'maxJournalBytes'> {
+  dataFolder: string
+  instance: string
+  /** To the keeper, which has called `OtherJournals.add`, or will. */
+  link: Link
+  log: Log
+  onTimed?: OnTimed
+}
+
+export interface WorkerStorage {
+  store: Store
+  /** Without `unapplied`: only the keeper knows what all have spent. */
+  ledger: Ledger
+  files: DataFiles
+}
+
+/** Throws a ServiceError if the database can't be read. `cleanup` closes what was opened; last, the keeper may adopt the journal. */
+export async function openWorkerStorage(
+  options: WorkerStorageOptions,
+  cleanup: AsyncDisposableStack,
+): Promise<WorkerStorage> {
+  const { dataFolder, instance, link, durability, maxJournalBytes, log, onTimed } = options
+  const unlock = takeDrainingLock(dataFolder, instance)
+  if (unlock === null) throw new Error('the lock of this worker is taken')
+  cleanup.defer(() => {
+    unlock()
+    removeDrainingLock(dataFolder, instance)
+  })
+  const store = storeOf(dataFolder).open({ readonly: true })
+  cleanup.defer(() => store.close())
+  const cursor = new Cursor()
+  const journal = createJournal({
+    folder: join(dataFolder, 'journal'),
+    ...{ instance, log, schema: store.schema, maxBytes: maxJournalBytes },
+    ...{ cursors: [cursor], isTaken: false, onRemoved: (segment) => link.tell(REMOVED, [segment]) },
+  })
+  const served = store.identify()
+  const isThere = () => identityOf(store) === served
+  const files = watchDataFiles({ dataFolder, store: { isThere }, journal, log })
+  cleanup.defer(() => files.stop())
+  const ledger = createLedgerOver({
+    applier: createWorkerApplier({ journal, cursor, link, log }),
+    reader: store.ledger,
+    ...{ journal, durability, files, log },
+    ...(onTimed && { onTimed }),
+  })
+  cleanup.defer(() => ledger.close())
+  // The first request needn't wait for it.
+  void journal.grow()
+  return { store, ledger, files }
+}
+
+/** Null if the database is gone. */
+function identityOf(store: Store): string | null {
+  try {
+    return store.identify()
+  } catch {
+    return null
+  }
+}
