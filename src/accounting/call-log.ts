@@ -226,6 +226,6 @@ export class CallLog {
   #raise(isMore = false): GatewayError | null | Promise<GatewayError | null> {
     const { reservation, counter } = this.#deps
     const ask = askForAll(counter, this.quotaId, this.row, reservation.hasBudget, this.#calls, this.#pending)
-    return reservation.raise({ ...ask, isMore, requestId: this.row.id })
+    return reservation.raise({ ...ask, isMore })
   }
 }

@@ -14,7 +14,7 @@ import type { Upstream } from '../domain/snapshot.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
 import { mintSpanId, toTraceHeaders } from '../domain/trace.ts'
 import type { CallNews } from '../health/health.ts'
-import type { Limiter, Permit } from '../limits/limiter.ts'
+import type { Permit, RequestLimiter } from '../limits/limiter.ts'
 import type { Pace } from '../threads/pace.ts'
 import type { Backend, BackendCall } from '../upstreams/backend.ts'
 import type { AdaptiveConcurrency, ConcurrencySlot } from './adaptive-concurrency.ts'
@@ -23,7 +23,7 @@ import type { Recorded } from './exchange.ts'
 
 export interface DispatchDeps {
   backends: Readonly<Record<DialectName, Pick<Backend, 'call'>>>
-  limiter: Pick<Limiter, 'permit'>
+  limiter: Pick<RequestLimiter, 'permit'>
   concurrency: Pick<AdaptiveConcurrency, 'enter'>
   /** Queue per key for slow parsing and translation. */
   pace: Pick<Pace, 'run'>
@@ -64,7 +64,9 @@ async function makeCall(
       // Other calls of the request may have begun meanwhile.
       if (entering instanceof Promise) reserve = calls.reserveOf(planned)
     }
-    permit = permitFor(deps, upstream, tokensOf(reserve, planned))
+    const permitting = permitFor(deps, upstream, tokensOf(reserve, planned))
+    permit = permitting instanceof Promise ? await permitting : permitting
+    if (permitting instanceof Promise) reserve = calls.reserveOf(planned)
     const beginning = calls.begin(planned, reserve)
     const begun = beginning instanceof Promise ? await beginning : beginning
     call = begun
@@ -212,8 +214,16 @@ function toCapped(planned: PlannedCall): PlannedCall {
 const leftUnread = () => endedBy('superseded', 'there was not enough memory for the response')
 
 /** Throws the same error as a provider with these limits would. */
-function permitFor({ limiter, monotonicMs }: DispatchDeps, upstream: Upstream, tokens: number): Permit {
+function permitFor(
+  { limiter, monotonicMs }: DispatchDeps,
+  upstream: Upstream,
+  tokens: number,
+): Permit | Promise<Permit> {
   const permit = limiter.permit(upstream, tokens, monotonicMs())
+  return permit instanceof Promise ? permit.then(orThrow) : orThrow(permit)
+}
+
+function orThrow(permit: Permit | UpstreamError): Permit {
   if (permit instanceof UpstreamError) throw permit
   return permit
 }

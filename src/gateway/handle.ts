@@ -15,7 +15,7 @@ import type { CountingFormat, Format } from '../formats/format.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Refusals } from '../ledger/refusals.ts'
-import type { Limiter } from '../limits/limiter.ts'
+import type { EnteredRequest, RequestLimiter } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
@@ -34,7 +34,7 @@ export interface HandleDeps extends ResolveDeps, ReserveDeps, CallDeps, ReadDeps
   ledger: Ledger
   refusals: Pick<Refusals, 'note'>
   disconnectedCalls: DisconnectedCalls
-  limiter: Pick<Limiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
+  limiter: Pick<RequestLimiter, 'enter'> & ReserveDeps['limiter'] & CallDeps['limiter']
   load: Load
   log: Log
   onFinished(finished: Finished): void
@@ -59,7 +59,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   const arrived = arrive(deps, format, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
-    const entered = orThrow(enter(deps, caller))
+    const entering = enter(deps, caller)
+    const entered = orThrow(entering instanceof Promise ? await entering : entering)
     const parsed = orThrow(await read(deps, entered))
     // A hook that may reject or mask a request: a step here.
     const resolved = orThrow(await resolve(deps, parsed))
@@ -67,7 +68,7 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
     const recorded = await record(deps, reserved)
     return await deliver(deps, format, recorded)
   } catch (cause) {
-    throw toFailure(deps, arrived, cause)
+    throw await toFailure(deps, arrived, cause)
   }
 }
 
@@ -83,7 +84,7 @@ export async function countTokens(
   const arrived = arrive(deps, format, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
-    const { id, snapshot, key, task, entered, held } = orThrow(await read(deps, orThrow(enter(deps, caller))))
+    const { id, snapshot, key, task, entered, held } = orThrow(await read(deps, orThrow(await enter(deps, caller))))
     if (!visibleModel(snapshot, key, task.model)) throw modelNotFound(snapshot, key, task.model, 'model')
     const reservation = orThrow(await entered.admit(NOTHING, { monotonicMs: deps.monotonicMs(), wallMs: deps.now() }))
     held.defer(() => reservation.settle(NOTHING))
@@ -92,7 +93,7 @@ export async function countTokens(
     held.dispose()
     return Response.json(format.answer(tokens), { headers })
   } catch (cause) {
-    throw toFailure(deps, arrived, cause)
+    throw await toFailure(deps, arrived, cause)
   }
 }
 
@@ -119,14 +120,16 @@ function identify({ instance, tracing }: HandleDeps, arrived: Arrived): Decision
   return Object.assign(arrived, { key, team: teamOf(snapshot, key), hops, trace })
 }
 
-function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> {
-  const { key, team, held, incoming } = caller
+function enter(deps: HandleDeps, caller: Authenticated): Decision<Entered> | Promise<Decision<Entered>> {
+  const { id, key, team, held, incoming } = caller
   const slot = deps.load.enter(key)
   if (slot instanceof GatewayError) return slot
   held.use(slot)
   held.defer(incoming.restoreIdleLimit)
-  const entered = deps.limiter.enter(key, team, deps.monotonicMs())
-  return entered instanceof GatewayError ? entered : Object.assign(caller, { slot, entered })
+  const toEntered = (entered: Decision<EnteredRequest>) =>
+    entered instanceof GatewayError ? entered : Object.assign(caller, { slot, entered })
+  const entering = deps.limiter.enter(id, key, team, deps.monotonicMs())
+  return entering instanceof Promise ? entering.then(toEntered) : toEntered(entering)
 }
 
 /** Durable before any upstream sees it. Throws `ledger_unavailable`. */
@@ -195,7 +198,11 @@ const toOpenRow = (
 const routeOf = (request: Request) => URL.parse(request.url)?.pathname ?? ''
 
 /** Counts and logs it if it has no row. Returns the error for its client. */
-function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cause: unknown): GatewayError {
+async function toFailure(
+  deps: HandleDeps,
+  { id, held, calls, ...at }: Unfinished,
+  cause: unknown,
+): Promise<GatewayError> {
   held.dispose()
   const error = toGatewayError(cause)
   error.requestId = toRequestId(id)
@@ -203,7 +210,7 @@ function toFailure(deps: HandleDeps, { id, held, calls, ...at }: Unfinished, cau
     Object.assign(error.headers, at.reservation?.headers)
     return error
   }
-  at.entered?.refuse(error, deps.monotonicMs())
+  await at.entered?.refuse(error, deps.monotonicMs())
   if (at.trace) deps.tracing?.rejected(at.trace, at.createdMs, routeOf(at.incoming.request), error)
   const { task, snapshot } = at
   const key = at.key ?? error.key

@@ -18,7 +18,7 @@ import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
-import { type EnteredRequest, isLimited, type Limiter, type Moment } from '../limits/limiter.ts'
+import { isLimited, type Moment, type RequestLimiter } from '../limits/limiter.ts'
 import { order } from '../routing/route.ts'
 import type { Reserve } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
@@ -32,7 +32,7 @@ import { isEnforced } from './structured-plan.ts'
 
 export interface ReserveDeps {
   counter: Counter
-  limiter: Pick<Limiter, 'isFull'>
+  limiter: Pick<RequestLimiter, 'isFull'>
   load: Pick<Load, 'isDraining'>
   /** Wall clock, ms. */
   now(): number
@@ -53,8 +53,14 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
   const admitting = entered.admit(ask, now)
   let reservation = admitting instanceof Promise ? await admitting : admitting
   let outputCap: number | null = null
-  if (reservation instanceof GatewayError && mayCap(reservation, able, first)) {
-    const cap = await findOutputCap(entered, ask, plans, toMostPrompt(able), now)
+  let room = Number.POSITIVE_INFINITY
+  const { counting } = ask
+  // Again if others have taken some of it meanwhile.
+  while (reservation instanceof GatewayError && mayCap(reservation, able, first) && entered.room(now) < room) {
+    // A counted prompt leaves more for output.
+    if (room === Number.POSITIVE_INFINITY) await counting?.count()
+    room = entered.room(now)
+    const cap = findOutputCap(room, counting?.likelyPromptTokens ?? toMostPrompt(able), plans)
     // The first target's full output may fit although a dearer fallback's doesn't.
     if (cap < first.maxOutputLength) outputCap = cap
     ask = toAsk(toCappedPlans(plans, cap))
@@ -135,22 +141,13 @@ const mayCap = ({ kind }: GatewayError, { body, cap }: Task, first: Target): boo
   kind === 'insufficient_quota' && cap === null && !isSeen(body, first, true)
 
 /** The largest cap per choice that fits the budgets, with the minimum for fallback targets. */
-async function findOutputCap(
-  entered: EnteredRequest,
-  { counting }: ReturnType<typeof askForAny>,
-  plans: readonly PlannedCalls[],
-  maxPromptTokens: number,
-  now: Moment,
-): Promise<number> {
-  // A counted prompt leaves more for output.
-  await counting?.count()
+function findOutputCap(roomNanoUsd: number, promptTokens: number, plans: readonly PlannedCalls[]): number {
   const [first] = plans
-  if (!first || !counting) return 0
-  const { target, body } = first
+  if (!first) return 0
+  const { target, body, calls } = first
   const most = target.maxOutputLength
-  const prompt = counting.likelyPromptTokens ?? maxPromptTokens
-  const priceAt = (cap: number) => toMostNanoUsd(target, prompt, cap * toChoices(body, target), body) * first.calls
-  return findCap(toLeastCap(most), most, entered.room(now), priceAt)
+  const priceAt = (cap: number) => toMostNanoUsd(target, promptTokens, cap * toChoices(body, target), body) * calls
+  return findCap(toLeastCap(most), most, roomNanoUsd, priceAt)
 }
 
 const toCappedPlans = (plans: readonly PlannedCalls[], cap: number): PlannedCalls[] =>

@@ -126,6 +126,7 @@ export class BudgetReservation {
   /** Counting of a later raise that fit into the held amount. */
   #within: Counting | null = null
   #isOver = false
+  #settledNanoUsd = 0
 
   constructor(budgets: Budgets, charges: readonly BudgetCharge[], { mostNanoUsd }: Cost, counting: Counting | null) {
     this.#budgets = budgets
@@ -183,8 +184,15 @@ export class BudgetReservation {
     this.#setCounted()
     this.#hold(0)
     this.#isOver = true
+    this.correct(nanoUsd)
+  }
+
+  /** Replaces the cost that it was settled with. */
+  correct(nanoUsd: number): void {
+    const moreNanoUsd = nanoUsd - this.#settledNanoUsd
+    this.#settledNanoUsd = nanoUsd
     for (const charge of this.#charges) {
-      charge.usage.spentNanoUsd += nanoUsd
+      charge.usage.spentNanoUsd += moreNanoUsd
       const state = this.#budgets.stateOf(charge)
       if (state) this.#budgets.warn(state)
     }

@@ -31,8 +31,13 @@ export interface Ask extends Amount {
   /** How to count the prompt if the budget can't cover the worst case; without it, the worst case decides. */
   counting?: Counting
   isMore?: boolean
-  /** Of a raise. */
-  requestId?: string
+}
+
+/** The actual use. */
+export interface Used {
+  /** Null keeps the estimate. */
+  tokens: number | null
+  nanoUsd: number
 }
 
 export interface Moment {
@@ -53,7 +58,7 @@ export interface EnteredRequest {
   /** Undoes the request and frees its slot, if nothing of it was read. */
   cancel(): void
   /** Adds `x-ratelimit-*` to the error. The request stays counted, unless it could have succeeded at another time. */
-  refuse(error: GatewayError, monotonicMs: number): void
+  refuse(error: GatewayError, monotonicMs: number): void | Promise<void>
 }
 
 export interface Reservation {
@@ -67,9 +72,19 @@ export interface Reservation {
   room(): number
   releaseSlot(): void
   /** Replaces the reservation by the actual use and frees the slots. Only the first call counts. */
-  settle(actual: Amount): void
+  settle(actual: Used): void
   /** Undoes all of it, the request too: nothing was dispatched. */
   cancel(): void
+}
+
+/** Of the process that has the limits. */
+export interface LocalRequest extends EnteredRequest {
+  admit(ask: Ask, now: Moment): Decision<LocalReservation> | Promise<Decision<LocalReservation>>
+}
+
+export interface LocalReservation extends Reservation {
+  /** Once settled: replaces the cost, if the ledger has another. */
+  correct(nanoUsd: number): void
 }
 
 export interface Permit {
@@ -77,7 +92,29 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-export const isLimited = (key: Key, team: Team | null): boolean =>
+/** What the gateway asks: of this process, or of the one that has the limits. */
+export interface RequestLimiter {
+  /** @param id of the request. */
+  enter(
+    id: string,
+    key: Limited,
+    team: Limited | null,
+    monotonicMs: number,
+  ): Decision<EnteredRequest> | Promise<Decision<EnteredRequest>>
+  /** Returns an UpstreamError with status 429 if the upstream's limits are reached. */
+  permit(
+    upstream: LimitedUpstream,
+    tokens: number,
+    monotonicMs: number,
+  ): Permit | UpstreamError | Promise<Permit | UpstreamError>
+  isFull(upstream: LimitedUpstream, tokens: number, monotonicMs: number): boolean
+}
+
+/** A key or a team. */
+export type Limited = Pick<Team, 'id' | 'name' | 'limits' | 'budget'>
+export type LimitedUpstream = Pick<Upstream, 'id' | 'limits'>
+
+export const isLimited = (key: Limited, team: Limited | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
 export interface LimiterOptions {
@@ -88,22 +125,23 @@ export interface LimiterOptions {
 }
 
 /** Shared, so that keys without limits cost nothing. */
-const UNLIMITED: Reservation = Object.freeze({
+const UNLIMITED: LocalReservation = Object.freeze({
   headers: {},
   hasBudget: false,
   raise: () => null,
   room: () => Number.POSITIVE_INFINITY,
   releaseSlot() {},
   settle() {},
+  correct() {},
   cancel() {},
 })
-const UNLIMITED_REQUEST: EnteredRequest = Object.freeze({
+export const UNLIMITED_REQUEST: LocalRequest = Object.freeze({
   admit: () => UNLIMITED,
   room: () => Number.POSITIVE_INFINITY,
   cancel() {},
   refuse() {},
 })
-const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
+export const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
 interface PastRequest {
   keyId: string | null
@@ -128,22 +166,21 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
   const budgets = new Budgets(onWarning, latestMs)
 
   return {
-    enter(key: Key, team: Team | null, monotonicMs: number): Decision<EnteredRequest> {
+    enter(id: string, key: Limited, team: Limited | null, monotonicMs: number): Decision<LocalRequest> {
       if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const ofKey = hasLimits(key.limits) ? keys.of(key.id, monotonicMs) : null
       const ofTeam = team !== null && hasLimits(team.limits) ? teams.of(team.id, monotonicMs) : null
-      return new LimitedRequest(budgets, key, team, ofKey, ofTeam).enter(monotonicMs)
+      return new LimitedRequest(budgets, id, key, team, ofKey, ofTeam).enter(monotonicMs)
     },
 
-    /** Returns an UpstreamError with status 429 if the upstream's limits are reached. */
-    permit({ id, limits }: Upstream, tokens: number, monotonicMs: number): Permit | UpstreamError {
+    permit({ id, limits }: LimitedUpstream, tokens: number, monotonicMs: number): Permit | UpstreamError {
       if (!hasLimits(limits)) return UNLIMITED_PERMIT
       const rates = upstreams.of(id, monotonicMs)
       const full = rates.callRefusal(limits, tokens, monotonicMs)
       return full ? toOwnLimitError(id, full) : rates.take(tokens, monotonicMs)
     },
 
-    isFull: ({ id, limits }: Upstream, tokens: number, monotonicMs: number): boolean =>
+    isFull: ({ id, limits }: LimitedUpstream, tokens: number, monotonicMs: number): boolean =>
       hasLimits(limits) && upstreams.of(id, monotonicMs).callRefusal(limits, tokens, monotonicMs) !== null,
 
     /**
@@ -199,6 +236,18 @@ const toWorst = ({ nanoUsd }: Ask): Cost => ({
   reservedNanoUsd: 0,
 })
 
+/** The other server knows what has been spent since it took over. Undefined if it can't be asked. */
+export async function raiseThere(
+  successor: AskSuccessor,
+  request: Pick<HeldRaise, 'id' | 'keyId' | 'teamId'>,
+  { nanoUsd, counting }: Ask,
+): Promise<BudgetRefusal | null | undefined> {
+  const refusal = await successor({ ...request, likelyNanoUsd: nanoUsd, nanoUsd })
+  const counted = refusal && counting ? await counting.count() : null
+  if (counted === null) return refusal
+  return (await successor({ ...request, likelyNanoUsd: counted.likelyNanoUsd, nanoUsd: toHeld(counted) })) ?? null
+}
+
 const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
   decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided
 
@@ -208,7 +257,7 @@ const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
 
 const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
-class LimitedRequest implements EnteredRequest, Reservation {
+class LimitedRequest implements LocalRequest, LocalReservation {
   headers: Headers = {}
   readonly #teamLimits: Limits
   #keySlot: Slot | null = null
@@ -219,8 +268,9 @@ class LimitedRequest implements EnteredRequest, Reservation {
   /** Rates are null if there is no rate or concurrency limit; then there is no slot either. */
   constructor(
     private readonly budgets: Budgets,
-    private readonly key: Key,
-    private readonly team: Team | null,
+    private readonly id: string,
+    private readonly key: Limited,
+    private readonly team: Limited | null,
     private readonly keyRates: RateLimiter | null,
     private readonly teamRates: RateLimiter | null,
   ) {
@@ -228,7 +278,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
   }
 
   /** Takes a slot of both key and team, or of neither. */
-  enter(nowMs: number): Decision<EnteredRequest> {
+  enter(nowMs: number): Decision<LocalRequest> {
     const byKey = this.keyRates?.refusal('entry', this.key.limits, 0, nowMs) ?? null
     const byTeam = this.teamRates?.refusal('entry', this.#teamLimits, 0, nowMs) ?? null
     const full = this.#toRateError(byKey, byTeam, nowMs)
@@ -242,7 +292,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
     return this.#budget?.isNeeded ?? false
   }
 
-  admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>> {
+  admit(ask: Ask, now: Moment): Decision<LocalReservation> | Promise<Decision<LocalReservation>> {
     const { tokens, counting = null } = ask
     const decided = this.#admit(tokens, toWorst(ask), counting, now)
     if (!isBudgetRefusal(decided)) return decided
@@ -282,7 +332,7 @@ class LimitedRequest implements EnteredRequest, Reservation {
     cost: Cost,
     counting: Counting | null,
     { monotonicMs, wallMs }: Moment,
-  ): Decision<Reservation> | BudgetRefusal {
+  ): Decision<LocalReservation> | BudgetRefusal {
     // Check everything before taking anything.
     const byKey = this.keyRates?.refusal('admission', this.key.limits, tokens, monotonicMs) ?? null
     const byTeam = this.teamRates?.refusal('admission', this.#teamLimits, tokens, monotonicMs) ?? null
@@ -310,16 +360,10 @@ class LimitedRequest implements EnteredRequest, Reservation {
     return this.#raiseHere(ask)
   }
 
-  /** The other server knows what has been spent since it took over. */
   async #raiseThere(ask: Ask, successor: AskSuccessor): Promise<GatewayError | null> {
-    const { requestId: id = '', tokens, nanoUsd, counting, isMore = false } = ask
-    const request = { id, keyId: this.key.id, teamId: this.team?.id ?? null }
-    let refusal = await successor({ ...request, likelyNanoUsd: nanoUsd, nanoUsd })
+    const { tokens, isMore = false } = ask
+    const refusal = await raiseThere(successor, { id: this.id, keyId: this.key.id, teamId: this.team?.id ?? null }, ask)
     if (refusal === undefined) return this.#raiseHere(ask)
-    const counted = refusal === null || !counting ? null : await counting.count()
-    if (counted)
-      refusal =
-        (await successor({ ...request, likelyNanoUsd: counted.likelyNanoUsd, nanoUsd: toHeld(counted) })) ?? null
     if (refusal !== null) return toBudgetError(refusal, this.headers, isMore)
     this.#keySlot?.raise(tokens)
     this.#teamSlot?.raise(tokens)
@@ -353,11 +397,15 @@ class LimitedRequest implements EnteredRequest, Reservation {
     this.#teamSlot?.release()
   }
 
-  settle({ tokens, nanoUsd }: Amount): void {
+  settle({ tokens, nanoUsd }: Used): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#leaveSlots(tokens)
     this.#budget?.settle(nanoUsd)
+  }
+
+  correct(nanoUsd: number): void {
+    this.#budget?.correct(nanoUsd)
   }
 
   cancel(): void {

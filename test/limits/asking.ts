@@ -37,18 +37,18 @@ export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * C
 
 /** A limiter that can be asked for both steps at once. */
 export interface AskedLimiter extends Limiter {
-  admit(key: Key, team: Team | null, amount: Amount, now: Moment): Decision<Reservation>
+  admit(key: Key, team: Team | null, amount: Amount, now: Moment, id?: string): Decision<Reservation>
 }
 
 export function createLimiter(options?: LimiterOptions): AskedLimiter {
   const limiter = createLocalLimiter(options)
   return {
     ...limiter,
-    admit(key, team, amount, now) {
-      const entry = limiter.enter(key, team, now.monotonicMs)
+    admit(key, team, amount, now, id = 'r1') {
+      const entry = limiter.enter(id, key, team, now.monotonicMs)
       if (entry instanceof GatewayError) return entry
       const decision = atOnce(entry.admit(amount, now))
-      if (decision instanceof GatewayError) entry.refuse(decision, now.monotonicMs)
+      if (decision instanceof GatewayError) void entry.refuse(decision, now.monotonicMs)
       return decision
     },
   }

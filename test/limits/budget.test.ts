@@ -430,7 +430,7 @@ describe('a warning', () => {
 test('two servers during a restart admit no more than the budget has together', async () => {
   const key = keyOf(budget(10))
   const earlier = createLimiter()
-  const running = held(earlier.admit(key, null, cents(2), at(0)))
+  const running = held(earlier.admit(key, null, cents(2), at(0), 'running'))
   const later = createLimiter()
   later.renew(
     [key],
@@ -443,9 +443,9 @@ test('two servers during a restart admit no more than the budget has together', 
   )
   earlier.askSuccessor(async (raise) => later.raiseHeld(raise))
   held(later.admit(key, null, cents(5), at(2)))
-  expect(await running.raise({ ...cents(4), requestId: 'running' })).toBeNull()
+  expect(await running.raise(cents(4))).toBeNull()
   refused(later.admit(key, null, cents(2), at(3)))
-  const ended = await running.raise({ ...cents(6), isMore: true, requestId: 'running' })
+  const ended = await running.raise({ ...cents(6), isMore: true })
   expect(ended?.message).toContain('$0.04 spent, $0.05 reserved')
   later.ended({ id: 'running', keyId: key.id, teamId: null, costNanoUsd: cents(1).nanoUsd })
   held(later.admit(key, null, cents(4), at(4)))

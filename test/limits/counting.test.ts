@@ -43,7 +43,7 @@ function createCounts() {
 }
 
 const enter = (limiter: Limiter, key: Key, team: Team | null = null): EnteredRequest => {
-  const entry = limiter.enter(key, team, 0)
+  const entry = limiter.enter('r1', key, team, 0)
   if (entry instanceof GatewayError) throw entry
   return entry
 }

@@ -7,7 +7,7 @@ import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens
 const key = limited({ rpm: 2, tpm: 100, concurrency: 1 }, { budget: budget(1) })
 
 function entered(limiter: Limiter, atMs: number): EnteredRequest {
-  const entry = limiter.enter(key, null, atMs)
+  const entry = limiter.enter('r1', key, null, atMs)
   if (entry instanceof GatewayError) throw entry
   return entry
 }
@@ -16,17 +16,17 @@ function entered(limiter: Limiter, atMs: number): EnteredRequest {
 function left(limiter: Limiter, atMs: number): string | undefined {
   const entry = entered(limiter, atMs)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
-  entry.refuse(error, atMs)
+  void entry.refuse(error, atMs)
   return error.headers['x-ratelimit-remaining-requests']
 }
 
 test('a request counts, and has its slot, from before anybody knows what it asks', () => {
   const limiter = createLimiter()
   const first = entered(limiter, 0)
-  expect(limiter.enter(key, null, 1)).toMatchObject({ kind: 'request_limit', headers: { 'retry-after': '1' } })
+  expect(limiter.enter('r1', key, null, 1)).toMatchObject({ kind: 'request_limit', headers: { 'retry-after': '1' } })
   held(atOnce(first.admit(tokens(10), at(2)))).settle(tokens(10))
-  entered(limiter, 3).refuse(new GatewayError('invalid_request', 'no JSON'), 4)
-  const error = limiter.enter(key, null, 5)
+  void entered(limiter, 3).refuse(new GatewayError('invalid_request', 'no JSON'), 4)
+  const error = limiter.enter('r1', key, null, 5)
   expect(error).toMatchObject({ kind: 'request_limit', headers: { 'x-ratelimit-remaining-requests': '0' } })
 })
 
@@ -43,7 +43,7 @@ describe('a request that is refused', () => {
   ])('as %s leaves its key %s of 2, and its slot', (kind, requests) => {
     const limiter = createLimiter()
     const error = new GatewayError(kind, 'refused')
-    entered(limiter, 0).refuse(error, 0)
+    void entered(limiter, 0).refuse(error, 0)
     expect(error.headers).toMatchObject({
       'x-ratelimit-limit-requests': '2',
       'x-ratelimit-remaining-requests': requests,
@@ -63,7 +63,7 @@ describe('a request that is refused', () => {
     const entry = entered(limiter, 0)
     for (const amount of [tokens(101), { tokens: 1, nanoUsd: 2 * CENT }])
       expect(entry.admit(amount, at(1))).toBeInstanceOf(GatewayError)
-    expect(limiter.enter(key, null, 2)).toBeInstanceOf(GatewayError)
+    expect(limiter.enter('r1', key, null, 2)).toBeInstanceOf(GatewayError)
     expect(entry.admit(tokens(100), at(3))).not.toBeInstanceOf(GatewayError)
   })
 })

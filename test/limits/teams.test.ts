@@ -3,23 +3,26 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Limits } from '../../src/domain/limits.ts'
+import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { EnteredRequest, Limiter, Reservation } from '../../src/limits/limiter.ts'
 import { at, atOnce, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
 const teamOf = (limits: Partial<Limits>, id = 't1') => toTeam(null, id, limits)
 const keyOf = (limits: Partial<Limits>, id = 'k1') => limited(limits, { id, name: id })
 
-function entered(limiter: Limiter, ...who: [...Parameters<Limiter['enter']>]): EnteredRequest {
-  const entry = limiter.enter(...who)
+type Who = [key: Key, team: Team | null, atMs: number]
+
+function entered(limiter: Limiter, ...who: Who): EnteredRequest {
+  const entry = limiter.enter('r1', ...who)
   if (entry instanceof GatewayError) throw entry
   return entry
 }
 
 /** The figures of an answer to one more request of a key without a team, or of one that has only its team. */
-const left = (limiter: Limiter, ...who: [...Parameters<Limiter['enter']>]) => {
+const left = (limiter: Limiter, ...who: Who) => {
   const entry = entered(limiter, ...who)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
-  entry.refuse(error, who[2])
+  void entry.refuse(error, who[2])
   const of = (unit: string) => Number(error.headers[`x-ratelimit-remaining-${unit}`])
   return { requests: of('requests'), tokens: of('tokens') }
 }
@@ -128,8 +131,8 @@ describe('a request', () => {
     const limiter = createLimiter()
     const team = teamOf({ rpm: 2, concurrency: 1 })
     const entry = entered(limiter, key, team, 0)
-    expect(limiter.enter(keyOf({}, 'k2'), team, 0)).toMatchObject({ kind: 'request_limit' })
-    entry.refuse(new GatewayError('invalid_request', 'no JSON'), 0)
+    expect(limiter.enter('r1', keyOf({}, 'k2'), team, 0)).toMatchObject({ kind: 'request_limit' })
+    void entry.refuse(new GatewayError('invalid_request', 'no JSON'), 0)
     entered(limiter, keyOf({}, 'k2'), team, 0).cancel()
     expect(left(limiter, keyOf({}, 'k2'), team, 0).requests).toBe(1)
   })

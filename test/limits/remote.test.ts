@@ -1,0 +1,343 @@
+/** Limits asked of another process, over real links: decided as in one process, for however many workers. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import type { Link } from '../../src/domain/link.ts'
+import type { Key, Team } from '../../src/domain/snapshot.ts'
+import type { Cost } from '../../src/limits/budget.ts'
+import type { Amount, Ask, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
+import { createRemoteLimiter } from '../../src/limits/remote.ts'
+import { serveLimits } from '../../src/limits/serve.ts'
+import { connectLink, listenForLinks } from '../../src/server/workers/link.ts'
+import { at, budget, CENT, cents, createLimiter, limited, standing, tokens, toTeam, toUpstream } from './asking.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'limits-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+let sockets = 0
+let requests = 0
+
+/** A keeper, whose clock stands still, and its workers. */
+async function start(workers = 1, sleep: (ms: number) => Promise<void> = () => new Promise(() => {})) {
+  const path = join(folder, `${++sockets}.sock`)
+  const near: Link[] = []
+  const listener = listenForLinks(path, (link) => near.push(link))
+  const far = await Promise.all(Array.from({ length: workers }, () => connectLink(path)))
+  listener.stop()
+  const keeper = createLimiter()
+  const deps = { limiter: keeper, monotonicMs: () => 0, now: () => at(0).wallMs, sleep }
+  const served = near.map((link) => serveLimits(link, deps))
+  const limiters = far.map((link) => createRemoteLimiter(link, { monotonicMs: () => 0 }))
+  const worker = (at: number) => {
+    const limiter = limiters[at]
+    if (!limiter) throw new Error('no such worker')
+    return limiter
+  }
+  /** Once all that was told has arrived. */
+  const settled = () =>
+    Promise.all(limiters.map((one) => one.permit({ ...toUpstream({ rpm: 1e9 }), id: 'other' }, 0, 0)))
+  return { keeper, served, limiters, worker, limiter: worker(0), links: far, near, settled }
+}
+
+const keyOf = (nanoUsdCents: number, more: Partial<Key> = {}) => limited({}, { budget: budget(nanoUsdCents), ...more })
+
+/** As the gateway does. */
+async function ask(limiter: RequestLimiter, key: Key, amount: Ask, team: Team | null = null, id = `r${++requests}`) {
+  const entered = await limiter.enter(id, key, team, 0)
+  if (entered instanceof GatewayError) return entered
+  const decided = await entered.admit(amount, at(0))
+  if (decided instanceof GatewayError) await entered.refuse(decided, 0)
+  return decided
+}
+
+async function admitted(...asked: Parameters<typeof ask>): Promise<Reservation> {
+  const decided = await ask(...asked)
+  if (decided instanceof GatewayError) throw decided
+  return decided
+}
+
+const costing = (nanoUsdCents: number, likely: number, most: number): Ask & { counts: number } => {
+  const cost: Cost = { likelyNanoUsd: likely * CENT, mostNanoUsd: most * CENT, reservedNanoUsd: 0 }
+  const one = {
+    ...{ tokens: 1, nanoUsd: nanoUsdCents * CENT, counts: 0 },
+    counting: {
+      leastNanoUsd: () => 0,
+      count: async () => {
+        one.counts++
+        return cost
+      },
+    },
+  }
+  return one
+}
+
+const toFigures = (decided: unknown) => {
+  if (decided instanceof GatewayError) {
+    const { kind, message, headers, status, code } = decided
+    return { kind, message, headers, status, code }
+  }
+  if (decided instanceof UpstreamError) return { ...decided, message: decided.message }
+  return (decided as Partial<Reservation>).headers ?? 'permitted'
+}
+
+test('what has no limits asks nobody', async () => {
+  const { limiter, links } = await start()
+  links[0]?.close()
+  const entered = limiter.enter('r', limited({}), toTeam(null), 0)
+  expect(entered).not.toBeInstanceOf(Promise)
+  expect(await ask(limiter, limited({}), tokens(1e9))).toMatchObject({ hasBudget: false, headers: {} })
+  expect(limiter.permit(toUpstream({}), 1, 0)).not.toBeInstanceOf(Promise)
+  expect(limiter.isFull(toUpstream({}), 1e9, 0)).toBe(false)
+})
+
+test('decisions, errors, and headers are those of one process', async () => {
+  const upstream = toUpstream({ rpm: 1, tpm: 100 })
+  const team = toTeam(budget(20), 't1', { rpm: 3 })
+  const key = limited({ rpm: 4, tpm: 100, concurrency: 2 }, { budget: budget(10) })
+  const decide = async (limiter: RequestLimiter) => {
+    const decided: unknown[] = []
+    const of = async (...[who, amount, group]: [Key, Amount, Team?]) => {
+      const one = await ask(limiter, who, amount, group ?? null)
+      decided.push(one)
+      return one instanceof GatewayError ? null : one
+    }
+    const first = await of(key, { tokens: 60, nanoUsd: 6 * CENT }, team)
+    await of(key, tokens(41), team)
+    await of(key, { tokens: 1, nanoUsd: 5 * CENT }, team)
+    const second = await of(key, { tokens: 10, nanoUsd: 1 })
+    await of(key, tokens(1))
+    decided.push(await first?.raise({ tokens: 70, nanoUsd: 11 * CENT, isMore: true }), first?.hasBudget)
+    first?.releaseSlot()
+    first?.settle({ tokens: 20, nanoUsd: 9 * CENT })
+    first?.settle({ tokens: 0, nanoUsd: 0 })
+    second?.cancel()
+    await of(key, { tokens: 70, nanoUsd: 2 * CENT })
+    await of(key, { tokens: 70, nanoUsd: CENT }, team)
+    await of(limited({}, { id: 'k2' }), { tokens: 1, nanoUsd: 11 * CENT }, team)
+    const entered = await limiter.enter('bad', limited({ rpm: 1 }, { id: 'k3' }), null, 0)
+    const bad = new GatewayError('invalid_request', 'no JSON')
+    if (!(entered instanceof GatewayError)) await entered.refuse(bad, 0)
+    const unread = await limiter.enter('unread', limited({ rpm: 2 }, { id: 'k4' }), null, 0)
+    const wrong = new GatewayError('unsupported_content_type', 'no JSON')
+    if (!(unread instanceof GatewayError)) {
+      unread.cancel()
+      await unread.refuse(wrong, 0)
+    }
+    decided.push(wrong, bad, await limiter.enter('next', limited({ rpm: 1 }, { id: 'k3' }), null, 0))
+    for (const amount of [101, 60]) decided.push(await limiter.permit(upstream, amount, 0))
+    decided.push(await limiter.permit(upstream, 41, 0))
+    return decided.map((one) => (one !== null && typeof one === 'object' ? toFigures(one) : one))
+  }
+  const { limiter, served } = await start()
+  const here = await decide(createLimiter())
+  expect(await decide(limiter)).toEqual(here)
+  expect(here.filter((one) => typeof one === 'object' && one !== null && 'message' in one).length).toBe(11)
+  expect(served[0]?.requests().length).toBe(1)
+})
+
+describe('a stampede of four workers gets no more than one process allows', () => {
+  const stampede = async (limiters: RequestLimiter[], key: Key, toAsked: () => Ask, team: Team | null = null) => {
+    const all = limiters.flatMap((one) => Array.from({ length: 50 }, () => ask(one, key, toAsked(), team)))
+    const decided = await Promise.all(all)
+    return decided.filter((one): one is Reservation => !(one instanceof GatewayError))
+  }
+
+  test('of a rate', async () => {
+    const { limiters } = await start(4)
+    expect((await stampede(limiters, limited({ rpm: 33 }), () => tokens(1))).length).toBe(33)
+  })
+
+  test('of tokens, and a settled request gives back what it has not used', async () => {
+    const { limiters, settled } = await start(4)
+    const key = limited({ tpm: 100 })
+    const taken = await stampede(limiters, key, () => tokens(3))
+    expect(taken.length).toBe(33)
+    for (const one of taken) one.settle(tokens(1))
+    await settled()
+    expect((await stampede(limiters, key, () => tokens(3))).length).toBe(22)
+  })
+
+  test('of slots, and a slot that one frees is there for another', async () => {
+    const { limiters, settled } = await start(4)
+    const key = limited({ concurrency: 7 })
+    const taken = await stampede(limiters, key, () => tokens(1))
+    expect(taken.length).toBe(7)
+    for (const one of taken.slice(0, 3)) one.releaseSlot()
+    for (const one of taken.slice(2, 5)) one.settle(tokens(1))
+    await settled()
+    expect((await stampede(limiters, key, () => tokens(1))).length).toBe(5)
+  })
+
+  test('of a budget at the worst case', async () => {
+    const { limiters, keeper } = await start(4)
+    const team = toTeam(budget(70))
+    expect((await stampede(limiters, keyOf(100), () => cents(3), team)).length).toBe(23)
+    expect(standing(keeper, keyOf(100), team, at(0))).toEqual({ kind: 'key', spent: 0, reserved: 69 * CENT })
+  })
+
+  test('of a budget that is counted: it exceeds it by at most one request', async () => {
+    const { limiters } = await start(4)
+    expect((await stampede(limiters, keyOf(10), () => costing(4, 1, 4))).length).toBe(3)
+  })
+
+  test('of an upstream', async () => {
+    const { limiters } = await start(4)
+    const upstream = toUpstream({ concurrency: 5 })
+    const all = limiters.flatMap((one) => Array.from({ length: 20 }, () => one.permit(upstream, 1, 0)))
+    const permits = (await Promise.all(all)).filter((one): one is Permit => !(one instanceof UpstreamError))
+    expect(permits.length).toBe(5)
+    permits[0]?.leave(1)
+    permits[0]?.leave(1)
+    // Each link is in order; this one is the first worker's.
+    const [again, oneMore] = await Promise.all([0, 1].map(() => limiters[0]?.permit(upstream, 1, 0)))
+    expect([again instanceof UpstreamError, oneMore instanceof UpstreamError]).toEqual([false, true])
+  })
+})
+
+describe('a nearly spent budget', () => {
+  test('has the requests of other workers counted', async () => {
+    const { worker, keeper } = await start(2)
+    const [one, other] = [worker(0), worker(1)]
+    const [first, second] = [costing(6, 1, 2), costing(8, 6, 8)]
+    await admitted(one, keyOf(10), first)
+    await admitted(other, keyOf(10), second)
+    expect([first.counts, second.counts]).toEqual([1, 1])
+    expect(standing(keeper, keyOf(10), null, at(0)).reserved).toBe(10 * CENT)
+  })
+
+  test('does not wait for a worker that has stopped, or has ended', async () => {
+    const { worker, links } = await start(3, async () => {})
+    const [one, other, third] = [worker(0), worker(1), worker(2)]
+    const stuck = costing(4, 1, 1)
+    if (stuck.counting) stuck.counting.count = () => new Promise(() => {})
+    await admitted(one, keyOf(10), stuck)
+    await admitted(third, keyOf(10), costing(4, 1, 1))
+    links[2]?.close()
+    expect(await ask(other, keyOf(10), costing(8, 4, 8))).toMatchObject({ kind: 'insufficient_quota' })
+  })
+
+  test('tells what it has left with its refusals', async () => {
+    const { limiter } = await start()
+    const first = await admitted(limiter, keyOf(10), cents(4))
+    expect(await first.raise(cents(11))).toBeInstanceOf(GatewayError)
+    expect(first.room()).toBe(10 * CENT)
+    const entered = await limiter.enter('r', keyOf(10), null, 0)
+    if (entered instanceof GatewayError) throw entered
+    expect(await entered.admit(cents(7), at(0))).toBeInstanceOf(GatewayError)
+    expect(entered.room(at(0))).toBe(6 * CENT)
+    expect(await entered.admit(cents(6), at(0))).not.toBeInstanceOf(GatewayError)
+  })
+})
+
+test('an upstream that is full counts so for a moment, or until a slot is free', async () => {
+  const { limiter, settled } = await start()
+  const [rated, slots] = [toUpstream({ rpm: 2, tpm: 50 }), { ...toUpstream({ concurrency: 1 }), id: 'slots' }]
+  const isFull = (asked: number, atMs: number) => limiter.isFull(rated, asked, atMs)
+  await limiter.permit(rated, 20, 0)
+  expect([isFull(20, 0), isFull(51, 0)]).toEqual([false, true])
+  const second = await limiter.permit(rated, 20, 0)
+  if (!(second instanceof UpstreamError)) second.leave(20)
+  await settled()
+  expect([isFull(20, 0), isFull(20, 199), isFull(20, 200)]).toEqual([true, true, false])
+  expect(limiter.isFull(toUpstream({ rpm: 3 }), 20, 0)).toBe(false)
+  expect(await limiter.permit(rated, 20, 0)).toBeInstanceOf(UpstreamError)
+  expect([isFull(20, 199), isFull(10, 199)]).toEqual([true, false])
+  const permit = await limiter.permit(slots, 1, 0)
+  expect(limiter.isFull(slots, 1, 0)).toBe(true)
+  if (!(permit instanceof UpstreamError)) permit.leave(1)
+  await settled()
+  expect(limiter.isFull(slots, 1, 0)).toBe(false)
+})
+
+describe('a worker that ends', () => {
+  const key = limited({ rpm: 10, tpm: 1000, concurrency: 3 }, { budget: budget(100) })
+  const upstream = toUpstream({ concurrency: 1 })
+
+  test('leaves its requests as they are until its journal is read, then at what they cost', async () => {
+    const { worker, links, near, served, keeper } = await start(2)
+    const [dying, other] = [worker(0), worker(1)]
+    for (const id of ['abandoned', 'never recorded'])
+      await admitted(dying, key, { tokens: 100, nanoUsd: 30 * CENT }, null, id)
+    await dying.enter('reading', key, null, 0)
+    await dying.permit(upstream, 1, 0)
+    links[0]?.close()
+    await near[0]?.ended
+    expect(served[0]?.requests()).toEqual(['abandoned', 'never recorded', 'reading'])
+    expect(await ask(other, key, cents(1))).toMatchObject({ kind: 'request_limit' })
+    expect(await other.permit(upstream, 1, 0)).toBeInstanceOf(UpstreamError)
+    served[0]?.resolve((id) => (id === 'abandoned' ? { nanoUsd: 45 * CENT, tokens: null } : null))
+    expect(standing(keeper, key, null, at(0))).toMatchObject({ spent: 45 * CENT, reserved: 0 })
+    expect(served[0]?.requests()).toEqual([])
+    const next = await admitted(other, key, { tokens: 1, nanoUsd: 55 * CENT })
+    expect(next.headers).toMatchObject({
+      'x-ratelimit-remaining-requests': '8',
+      'x-ratelimit-remaining-tokens': '899',
+    })
+    expect(await other.permit(upstream, 1, 0)).not.toBeInstanceOf(UpstreamError)
+  })
+
+  test('and had settled what its journal does not have: the ledger is right', async () => {
+    const { limiter, links, near, served, keeper, settled } = await start()
+    for (const id of ['recorded', 'lost']) (await admitted(limiter, keyOf(100), cents(30), null, id)).settle(cents(5))
+    await settled()
+    links[0]?.close()
+    await near[0]?.ended
+    served[0]?.resolve((id) => (id === 'lost' ? { nanoUsd: 30 * CENT, tokens: null } : null))
+    expect(standing(keeper, keyOf(100), null, at(0))).toMatchObject({ spent: 35 * CENT, reserved: 0 })
+  })
+
+  test('while it is asked for a count holds nothing afterwards', async () => {
+    const { limiter, links, near, served, keeper } = await start()
+    const slow = costing(101, 50, 60)
+    const asked = Promise.withResolvers<void>()
+    if (slow.counting)
+      slow.counting.count = () => {
+        asked.resolve()
+        return new Promise(() => {})
+      }
+    void ask(limiter, key, slow, null, 'counted')
+    await asked.promise
+    links[0]?.close()
+    await near[0]?.ended
+    served[0]?.resolve(() => null)
+    await Bun.sleep(1)
+    expect(standing(keeper, key, null, at(0))).toMatchObject({ spent: 0, reserved: 0 })
+  })
+})
+
+describe('without its keeper', () => {
+  test('a worker refuses new requests with limits, and lets admitted ones call their upstreams', async () => {
+    const { limiter, near } = await start()
+    const entered = await limiter.enter('r', limited({ rpm: 9 }), null, 0)
+    near[0]?.close()
+    if (entered instanceof GatewayError) throw entered
+    const error = await entered.admit(tokens(1), at(0))
+    expect(error).toMatchObject({ kind: 'overloaded', status: 503, headers: { 'retry-after': '1' } })
+    expect(await ask(limiter, keyOf(9), cents(1))).toMatchObject({
+      message: 'The Tollgate process that enforces limits has ended. Try again in a few seconds.',
+    })
+    expect(await limiter.enter('r', limited({ rpm: 9 }), null, 0)).toMatchObject({ kind: 'overloaded' })
+    await entered.refuse(error as GatewayError, 0)
+    expect(await limiter.permit(toUpstream({ rpm: 1 }), 1, 0)).not.toBeInstanceOf(UpstreamError)
+  })
+
+  test('a running request costs more only by the next server’s budgets, else by the last figures', async () => {
+    const { limiter, near } = await start()
+    const key = keyOf(10)
+    const running = await admitted(limiter, key, cents(2), null, 'running')
+    near[0]?.close()
+    expect(await running.raise(cents(10))).toBeNull()
+    expect(await running.raise(costing(12, 9, 9))).toBeNull()
+    expect((await running.raise({ ...cents(11), isMore: true }))?.message).toStartWith('The response ends here: ')
+    const next = createLimiter()
+    next.renew([key], [], (_, __, inFlight) => inFlight.set('running', 2 * CENT).size * 2 * CENT, at(1))
+    limiter.askSuccessor(async (raise) => next.raiseHeld(raise))
+    next.admit(key, null, cents(5), at(2))
+    expect(await running.raise(cents(5))).toBeNull()
+    expect(await running.raise({ ...cents(6), isMore: true })).toMatchObject({ kind: 'insufficient_quota' })
+    limiter.askSuccessor(async () => undefined)
+    expect(await running.raise(cents(6))).toBeNull()
+    running.settle(cents(1))
+  })
+})
