@@ -21,8 +21,8 @@ interface Reach extends Written {
   isNew: boolean
 }
 
-/** Smaller writes are joined, so that a long backlog takes little memory. */
-const MARK_BYTES = 64 * 1024
+/** Per segment. Later writes are joined, so that a long backlog takes little memory. */
+const MAX_MARKS = 1_000
 
 export class Cursor {
   readonly #segments = new Map<string, Reach>()
@@ -50,8 +50,7 @@ export class Cursor {
     const reach = this.#segments.get(segment) ?? { bytes: 0, records: 0, passedBytes: 0, marks: [], isNew: true }
     this.#segments.set(segment, reach)
     const last = reach.marks.at(-1)
-    const beforeBytes = reach.marks.at(-2)?.bytes ?? reach.passedBytes
-    if (last && bytes - beforeBytes < MARK_BYTES) Object.assign(last, { bytes, records: last.records + records })
+    if (last && reach.marks.length >= MAX_MARKS) Object.assign(last, { bytes, records: last.records + records })
     else reach.marks.push({ bytes, records, atMs })
     reach.bytes = bytes
     reach.records += records

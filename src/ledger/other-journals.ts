@@ -108,6 +108,8 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
 
   const workers = () => [...others].filter(({ journal }) => journal.link !== null)
   const predecessors = () => [...others].filter(({ journal }) => journal.link === null)
+  /** Without a link, only its lock shows that it lives, and only its files what it writes. */
+  const mayHaveEnded = ({ journal }: Other) => journal.link === null || journal.isLinkLost
   const sumOf = (count: (journal: FollowedJournal) => number) =>
     [...others].reduce((sum, { journal }) => sum + count(journal), 0)
 
@@ -147,14 +149,14 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     if (link === null) return 0
     const opened = records.filter((record) => record.kind === 'open' && !isGrowth(record))
     // A worker that is killed while it empties a segment for reuse leaves records that are applied already.
-    if (extent === 'told') return opened.length
+    if (extent !== 'all') return opened.length
     return opened.filter((record) => record.kind === 'open' && reader.counted(record.row.id) === null).length
   }
 
   const follow = async () => {
-    const living = [...others].flatMap(({ journal }) => {
-      if (journal.isLinkLost) return []
-      return { journal, extent: journal.link === null ? ('written' as const) : ('told' as const) }
+    const living = [...others].flatMap((other) => {
+      const extent: Extent = mayHaveEnded(other) ? 'written' : 'told'
+      return other.journal.isFinal ? [] : { journal: other.journal, extent }
     })
     for (const { journal } of living) secure(journal)
     while (!isStopped && living.length > 0 && (await applyBatch(living)));
@@ -189,9 +191,6 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     journal.close()
     others.delete(other)
   }
-
-  /** A living worker's lock needn't be looked at. */
-  const mayHaveEnded = ({ journal }: Other) => journal.link === null || journal.isLinkLost
 
   const look = async () => {
     // Asked first: what they wrote before they ended is there then.

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Link, Topic } from '../../src/domain/link.ts'
 import type { Key } from '../../src/domain/snapshot.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
-import { isOf, listSegments } from '../../src/ledger/journal-file.ts'
+import { isOf, listSegments, readSegment } from '../../src/ledger/journal-file.ts'
 import { readMark } from '../../src/ledger/mark.ts'
 import type { EndedRequest } from '../../src/ledger/other-journals.ts'
 import { createLimiter } from '../../src/limits/limiter.ts'
@@ -17,7 +17,7 @@ import { isDraining } from '../../src/store/data-folder.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { until } from '../support/until.ts'
 import { createTestLog, findingsOf, HOUR, since } from './fixture.ts'
-import { BACKLOG, CLOSE, FLUSH_HERE, LOAD, OPEN, SETTLE, TEAR } from './worker-process.ts'
+import { BACKLOG, CLOSE, FLUSH_HERE, LOAD, OPEN, SETTLE, TEAR, WRITE_ALONE } from './worker-process.ts'
 
 let dataFolder: string
 let nowMs: number
@@ -254,4 +254,44 @@ test('while another process locks the database, workers go on, and the keeper te
     'database accepting ledger rows again',
   ])
   expect(statusesOf(ids)).toEqual(ids.map(() => 'ok 60'))
+})
+
+test('a row that the database rejects is set aside, and the journal goes on', async () => {
+  const keeper = await openKeeper('keeper')
+  const worker = await startWorker(keeper, 'one')
+  const [broken = '', good = ''] = await worker.ask(OPEN, { count: 2 })
+  await worker.ask(SETTLE, { ids: [broken], costNanoUsd: Number.NaN })
+  await worker.ask(SETTLE, { ids: [good], costNanoUsd: 30 })
+  expect(await worker.ask(FLUSH_HERE, null)).toMatchObject({ waiting: 0 })
+  expect(statusesOf([broken, good])).toEqual(['open', 'ok 30'])
+  expect(readSegment(join(dataFolder, 'journal', 'keeper.rejected'))).toHaveLength(1)
+})
+
+test('a worker whose journal is removed takes no requests, and holds up no other worker', async () => {
+  const keeper = await openKeeper('keeper')
+  const [one, two] = [await startWorker(keeper, 'one'), await startWorker(keeper, 'two')]
+  for (const path of one.segments()) rmSync(path)
+  await one.ask(OPEN, { count: 1 }).catch(() => null)
+  await until('it to notice', async () => (await one.ask(BACKLOG, null)).state === 'unavailable')
+  await expect(one.ask(OPEN, { count: 1 })).rejects.toThrow('removed or replaced')
+  const ids = await two.ask(OPEN, { count: 2 })
+  expect(await two.ask(FLUSH_HERE, null)).toMatchObject({ waiting: 0 })
+  expect(statusesOf(ids)).toEqual(['open', 'open'])
+})
+
+test('a worker that loses its keeper goes on, and its files tell what it writes', async () => {
+  const keeper = await openKeeper('keeper')
+  const worker = await startWorker(keeper, 'one')
+  const early = await worker.ask(OPEN, { count: 1 })
+  worker.link.tell(WRITE_ALONE, 4)
+  worker.link.close()
+  await until('its requests', () => rowsOf().size === 5)
+  expect(isDraining(dataFolder, 'one')).toBe(true)
+  expect([...rowsOf().values()]).toEqual(Array.from({ length: 5 }, () => 'open'))
+  worker.child.kill('SIGTERM')
+  await worker.gone
+  expect(statusesOf(early)).toEqual(['abandoned 9000'])
+  await until('its segments to be removed', () => worker.segments().length === 0)
+  expect(readMark(dataFolder)).toBe(5)
+  expect(findings()).toEqual([])
 })

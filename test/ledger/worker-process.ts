@@ -14,6 +14,8 @@ export const OPEN = topic<{ count: number; fields?: Partial<OpenRow> }, string[]
 export const SETTLE = topic<{ ids: readonly string[]; costNanoUsd: number }, null>('test.settle')
 /** Opens and settles until it is killed. Each acknowledgment is a line of the file: `open` or the cost, and the ID. */
 export const LOAD = topic<string>('test.load')
+/** Opens requests after the keeper's end of the link is closed. */
+export const WRITE_ALONE = topic<number>('test.write-alone')
 /** Begins a line, and dies. */
 export const TEAR = topic<null>('test.tear')
 export const BACKLOG = topic<null, { records: number; state: string }>('test.backlog')
@@ -61,6 +63,10 @@ if (import.meta.main) {
       await Promise.all(Array.from({ length: 20 }, (_, at) => one(turn * 100 + at)))
       while (ledger.backlog().records > 2_000) await Bun.sleep(1)
     }
+  })
+  link.on(WRITE_ALONE, async (count) => {
+    await link.ended
+    await Promise.all(Array.from({ length: count }, () => open()))
   })
   link.on(TEAR, () => {
     const path = listSegments(join(dataFolder, 'journal')).find((each) => isOf(each, instance)) ?? ''
