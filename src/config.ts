@@ -129,6 +129,11 @@ export const SETTINGS = {
     read: time(0, TIMER_MS.max),
     expected: 'a duration, e.g. 30s or 2m',
   }),
+  processes: setting<number | 'auto'>('processes', 'Server', '<n>', '1', {
+    description: 'Processes that answer requests, or auto for one per core (Linux)',
+    read: (text) => (text === 'auto' ? text : number(1, 64)(text)),
+    expected: 'a whole number from 1 to 64, or auto',
+  }),
   /** ms; 0 = never. Clients tolerate about one comment every ten seconds. */
   heartbeatMs: setting('heartbeat', 'Requests', '<time>', '10s', {
     description: 'Keep-alive interval for idle streams, 1s to 60s, or off',

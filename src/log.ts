@@ -80,6 +80,8 @@ export type LogEvent =
   | 'server_overloaded'
   | 'worker_behind'
   | 'server_recovered'
+  | 'worker_started'
+  | 'worker_ended'
   | 'config_applied'
   | 'config_rejected'
   | 'restart_needed'

@@ -84,7 +84,7 @@ function explainResponses(request: Request, path: string): GatewayError | null {
 /** Above `MAX_BODY_BYTES`, so that Tollgate's own 413 comes first. */
 export const LARGEST_BODY_BYTES = 64 * MAX_BODY_BYTES
 
-export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {
+interface BaseDeps extends Pick<HandleDeps, 'now' | 'log'> {
   /** Whether this server itself has TLS. */
   isSecure?: boolean
   /** Origins allowed by CORS; `*` for all. */
@@ -93,7 +93,40 @@ export interface AppDeps extends HandleDeps, ModelsDeps, ReadinessDeps, AdminSur
   trustedProxies: readonly IpRange[]
 }
 
+export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {}
+
 export function createApp(deps: AppDeps) {
+  const { app, ipOf } = createBase(deps)
+  return app
+    .use(endpointControllers(deps, app, ipOf))
+    .use(modelsController(deps, ipOf))
+    .use(healthController(deps))
+    .use(openApiController(deps))
+    .use(adminController(deps))
+}
+
+export interface WorkerAppDeps extends BaseDeps, HandleDeps, ModelsDeps {
+  /** Answers all that is no model endpoint. */
+  forward(request: Request, peer: string): Promise<Response>
+}
+
+/** The model endpoints; another process answers the rest. */
+export function createWorkerApp(deps: WorkerAppDeps) {
+  const { app, ipOf } = createBase(deps)
+  return app
+    .use(endpointControllers(deps, app, ipOf))
+    .use(modelsController(deps, ipOf))
+    .all(
+      '*',
+      ({ request }) => {
+        if (!hasHost(request)) throw new NoRoute(request.method, pathOf(request), null)
+        return deps.forward(request, app.server?.requestIP(request)?.address ?? '')
+      },
+      { parse: 'none' },
+    )
+}
+
+function createBase(deps: BaseDeps) {
   const cors = createCors(deps.corsOrigins)
   const app = createInstance({
     toResponse(error, request) {
@@ -113,13 +146,7 @@ export function createApp(deps: AppDeps) {
     app.onAfterHandle(({ response, request, path }) => {
       if (response instanceof Response && !isForAdmins(path)) cors.open(response, request)
     })
-  const ipOf = createIpOf(app, deps.trustedProxies)
-  return app
-    .use(endpointControllers(deps, app, ipOf))
-    .use(modelsController(deps, ipOf))
-    .use(healthController(deps))
-    .use(openApiController(deps))
-    .use(adminController(deps))
+  return { app, ipOf: createIpOf(app, deps.trustedProxies) }
 }
 
 export type App = ReturnType<typeof createApp>

@@ -8,6 +8,8 @@ export type Controller = AnyElysia
 
 export type Listener = Pick<Elysia, 'server'>
 
+export type ListeningApp = Pick<AnyElysia, 'server' | 'fetch' | 'listen'>
+
 /** The message is for the client. */
 export class NoRoute extends Error {
   /** @param allow the path's methods, for the header `allow`; null if the path is not served. */

@@ -12,14 +12,14 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Load } from '../gateway/admission.ts'
-import type { App } from '../http/app.ts'
+import type { ListeningApp } from '../http/instance.ts'
 import { peers } from '../http/client-ip.ts'
 import type { BudgetRefusal, HeldRaise } from '../limits/budget.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import { type Listener, toLast } from './listener.ts'
+import { type Listener, type ListenerRange, toLast } from './listener.ts'
 import { socketPath } from './protocol.ts'
 
-const pathIn = (dataFolder: string) => join(dataFolder, 'handover.sock')
+const handoverPath = (dataFolder: string) => join(dataFolder, 'handover.sock')
 
 /** Of the client, added by the earlier server. */
 const PEER = 'x-tollgate-peer'
@@ -37,22 +37,72 @@ export interface Handover {
   giveFolder(): Promise<Handed>
   /** Throws if another server has the folder; then this one has left. */
   resume(): Promise<void>
-  leave(): Promise<void>
+  /** @param listeners of the later server. */
+  leave(listeners: number): Promise<void>
   /** After `leave`: the later one has ended, so its successor needs the port. */
   end(): void
   readonly ended: Promise<void>
 }
 
-export interface HandoverDeps {
+/** Holds new requests until it is decided which server answers them. */
+export interface Gate {
+  /** Resolves once each earlier request is recorded, rejected, or answered. */
+  hold(): Promise<void>
+  /** `there`: by the later server, also new ones. */
+  decide(where: 'here' | 'there'): void | Promise<void>
+}
+
+export interface GateDeps {
   dataFolder: string
-  listener: Listener
-  app: App
-  /** Of the metrics and redirects. */
-  otherPorts: readonly number[]
+  listener: Pick<Listener, 'divert'>
+  app: ListeningApp
   load: Pick<Load, 'inFlight' | 'admitted'>
   limiter: Pick<Limiter, 'askSuccessor'>
   /** Rejects requests whose bodies are still being received. */
   endUploads(): void
+}
+
+/** How long a body may still arrive while new requests are held. */
+const UPLOAD_MS = 1_000
+const LOOK_MS = 2
+
+export function createGate({ dataFolder, listener, app, load, limiter, endUploads }: GateDeps): Gate {
+  let decided = Promise.withResolvers<'here' | 'there'>()
+  const answer = async (request: Request): Promise<Response> => {
+    const where = await decided.promise
+    if (where === 'here') return app.fetch(request)
+    return toLast(await forward(request, app.server?.requestIP(request)?.address ?? '', handoverPath(dataFolder)))
+  }
+  return {
+    async hold() {
+      decided = Promise.withResolvers()
+      const { promise } = decided
+      limiter.askSuccessor(async (raise) => ((await promise) === 'there' ? askThere(dataFolder, raise) : undefined))
+      listener.divert(answer)
+      // Requests of this turn are entered after it.
+      await new Promise(setImmediate)
+      await untilAdmitted(load, endUploads)
+    },
+    decide(where) {
+      if (where === 'here') listener.divert(null)
+      decided.resolve(where)
+    },
+  }
+}
+
+/** Resolves once each request is recorded, rejected, or answered. */
+export async function untilAdmitted(load: GateDeps['load'], endUploads: () => void): Promise<void> {
+  const endMs = performance.now() + UPLOAD_MS
+  while (load.inFlight > load.admitted && performance.now() < endMs) await Bun.sleep(LOOK_MS)
+  if (load.inFlight > load.admitted) endUploads()
+  while (load.inFlight > load.admitted && performance.now() < endMs + UPLOAD_MS) await Bun.sleep(LOOK_MS)
+}
+
+export interface HandoverDeps {
+  listener: Pick<Listener, 'prefer' | 'port' | 'count'>
+  gate: Gate
+  /** Of the metrics and redirects. */
+  otherPorts: readonly number[]
   giveFolder(): Promise<void>
   /** Throws a ServiceError if another server has the folder. */
   takeFolderBack(): Promise<void>
@@ -60,55 +110,34 @@ export interface HandoverDeps {
   stopBackground(): Promise<void>
 }
 
-/** How long a body may still arrive while new requests are held. */
-const UPLOAD_MS = 1_000
-const LOOK_MS = 2
-
-export function createHandover(deps: HandoverDeps): Handover {
-  const { dataFolder, listener, app, load } = deps
-  let decided = Promise.withResolvers<'here' | 'there'>()
-  const answer = async (request: Request): Promise<Response> => {
-    const where = await decided.promise
-    if (where === 'here') return app.fetch(request)
-    return forward(request, app.server?.requestIP(request)?.address ?? '', pathIn(dataFolder))
-  }
+export function createHandover({ listener, gate, otherPorts, ...deps }: HandoverDeps): Handover {
+  const { port, count } = listener
   const ended = Promise.withResolvers<void>()
   return {
     ended: ended.promise,
     end: ended.resolve,
     async begin() {
-      if (!(await listener.keepConnections())) throw new Error('this system has no SO_ATTACH_REUSEPORT_CBPF')
+      const own: ListenerRange = { first: 0, count }
+      if (!(await listener.prefer(own))) throw new Error('this system has no SO_ATTACH_REUSEPORT_CBPF')
     },
     async giveFolder() {
-      decided = Promise.withResolvers()
-      const { promise } = decided
-      deps.limiter.askSuccessor(async (raise) =>
-        (await promise) === 'there' ? askThere(dataFolder, raise) : undefined,
-      )
-      listener.divert(answer)
-      // Requests of this turn are entered after it.
-      await new Promise(setImmediate)
-      const endMs = performance.now() + UPLOAD_MS
-      while (load.inFlight > load.admitted && performance.now() < endMs) await Bun.sleep(LOOK_MS)
-      if (load.inFlight > load.admitted) deps.endUploads()
-      while (load.inFlight > load.admitted && performance.now() < endMs + UPLOAD_MS) await Bun.sleep(LOOK_MS)
+      await gate.hold()
       await deps.giveFolder()
-      return { port: listener.port, ports: [listener.port, ...deps.otherPorts] }
+      return { port, ports: [port, ...otherPorts] }
     },
     async resume() {
       try {
         await deps.takeFolderBack()
       } catch (error) {
-        decided.resolve('there')
+        await gate.decide('there')
         await deps.stopBackground()
         throw error
       }
-      listener.divert(null)
-      decided.resolve('here')
+      await gate.decide('here')
     },
-    async leave() {
-      await listener.giveConnections()
-      decided.resolve('there')
+    async leave(listeners) {
+      await listener.prefer({ first: count, count: listeners })
+      await gate.decide('there')
       await deps.stopBackground()
     },
   }
@@ -117,7 +146,7 @@ export function createHandover(deps: HandoverDeps): Handover {
 const ASK_MS = 2_000
 
 /** Undefined if the later server can't be asked. */
-async function askThere(dataFolder: string, raise: HeldRaise): Promise<BudgetRefusal | null | undefined> {
+export async function askThere(dataFolder: string, raise: HeldRaise): Promise<BudgetRefusal | null | undefined> {
   try {
     const response = await fetch('http://localhost/budget/raise', {
       ...{ method: 'POST', body: JSON.stringify(raise), unix: socketPath(dataFolder) },
@@ -132,7 +161,8 @@ async function askThere(dataFolder: string, raise: HeldRaise): Promise<BudgetRef
 /** Headers of one connection. */
 const OF_CONNECTION = ['connection', 'keep-alive', 'transfer-encoding', 'content-length']
 
-async function forward(request: Request, peer: string, unix: string): Promise<Response> {
+/** To another process of this machine. */
+export async function forward(request: Request, peer: string, unix: string): Promise<Response> {
   const headers = new Headers(request.headers)
   for (const name of OF_CONNECTION) headers.delete(name)
   headers.set(PEER, peer)
@@ -142,15 +172,18 @@ async function forward(request: Request, peer: string, unix: string): Promise<Re
     const response = await fetch(request.url.replace(/^https/, 'http'), init)
     const answered = new Headers(response.headers)
     for (const name of OF_CONNECTION) answered.delete(name)
-    return toLast(new Response(response.body, { status: response.status, headers: answered }))
+    return new Response(response.body, { status: response.status, headers: answered })
   } catch {
-    return toLast(new Response(null, { status: 503, headers: { 'retry-after': '1' } }))
+    return new Response(null, { status: 503, headers: { 'retry-after': '1' } })
   }
 }
 
 /** Answers what an earlier server forwards. Returns what ends it. */
-export function answerForwarded(dataFolder: string, app: App, isSecure: boolean): () => Promise<void> {
-  const path = pathIn(dataFolder)
+export const answerForwarded = (dataFolder: string, app: ListeningApp, isSecure: boolean): (() => Promise<void>) =>
+  listenForForwarded(handoverPath(dataFolder), app, isSecure)
+
+/** @param path of a socket, which is private to this user. */
+export function listenForForwarded(path: string, app: ListeningApp, isSecure: boolean): () => Promise<void> {
   rmSync(path, { force: true })
   const mask = process.umask(0o077)
   try {

@@ -2,7 +2,7 @@
  * The public port. New certificates, and a restart, take a second listener on it: in this process, since Bun keeps the certificates of the first
  * (`Server.reload` ignores them), or in the next one. The first ends once its clients had time to notice.
  */
-import type { App } from '../http/app.ts'
+import type { ListeningApp } from '../http/instance.ts'
 import { loadLibc } from './libc.ts'
 
 /** Of `Bun.serve`; one entry per name. */
@@ -15,10 +15,10 @@ export interface Listener {
   origin: string
   /** New connections get these certificates; earlier ones end after their current request. Throws if they can't be used. */
   replace(certificates: ServedCertificates): Promise<void>
-  /** Keeps new connections from listeners that other processes open on the port. False if the system can't. */
-  keepConnections(): Promise<boolean>
-  /** The newest listener on the port, which may be another process's, takes all new connections. */
-  giveConnections(): Promise<void>
+  /** From now on, only these listeners of the port, which may be other processes', take new connections. False if the system can't. */
+  prefer(which: ListenerRange): Promise<boolean>
+  /** How many listeners take new connections. */
+  readonly count: number
   /** Has new requests answered by this, also on connections that exist; null: by the app again. */
   divert(answer: Answer | null): void
   /** Resolves once clients had time to notice that new connections go elsewhere, or no one is there. */
@@ -28,7 +28,7 @@ export interface Listener {
 }
 
 /** Most clients drop idle connections after 5 s (httpx, Node.js), before which a request could cross the end. */
-const GRACE_MS = 15_000
+export const GRACE_MS = 15_000
 
 /** Linux alone lets two listeners share a port without losing connections. */
 export const CAN_SHARE = process.platform === 'linux'
@@ -40,10 +40,16 @@ export interface ListenPlace {
   isShared?: boolean
 }
 
+/** The listeners of a port in the order in which they were opened; when one ends, the last takes its place. */
+export interface ListenerRange {
+  first: number
+  count: number
+}
+
 /** @param certificates null for plain HTTP. Throws what Bun does. */
-export function createListener(app: App, where: ListenPlace, certificates: ServedCertificates | null): Listener {
+export function createListener(app: ListeningApp, where: ListenPlace, certificates: ServedCertificates | null): Listener {
   const { hostname } = where
-  const earlier = new Set<NonNullable<App['server']>>()
+  const earlier = new Set<NonNullable<ListeningApp['server']>>()
   let end = () => {}
   let isStopping = false
 
@@ -64,7 +70,7 @@ export function createListener(app: App, where: ListenPlace, certificates: Serve
     async replace(next) {
       // A server that drains keeps what it has.
       if (isStopping) return
-      // One earlier listener at a time, which `preferListener` relies on.
+      // One earlier listener at a time, which `preferListeners` relies on.
       end()
       const old = server
       const endOld = () => void old.stop(false).then(() => earlier.delete(old))
@@ -82,7 +88,7 @@ export function createListener(app: App, where: ListenPlace, certificates: Serve
         earlier.delete(old)
         throw error
       }
-      await preferListener(port, 1)
+      await preferListeners(port, { first: 1, count: 1 })
       divert(old, async (request) => toLast(await app.fetch(request)))
       const timer = setTimeout(() => end(), GRACE_MS)
       end = () => {
@@ -91,11 +97,11 @@ export function createListener(app: App, where: ListenPlace, certificates: Serve
         endOld()
       }
     },
-    async keepConnections() {
+    count: 1,
+    async prefer(which) {
       end()
-      return CAN_SHARE && preferListener(port, 0)
+      return CAN_SHARE && preferListeners(port, which)
     },
-    giveConnections: async () => void (await preferListener(port, 1)),
     divert: (answer) => divert(server, answer ?? (async (request) => app.fetch(request))),
     grace: (gone) => Promise.race([Bun.sleep(GRACE_MS), gone]),
     async stop(isForced) {
@@ -116,26 +122,41 @@ export function toLast(response: Response): Response {
 export function reserve({ hostname, port, isShared }: ListenPlace): number {
   if (!CAN_SHARE || isShared) return port
   const probe = Bun.serve({ hostname, port, reusePort: false, fetch: () => new Response() })
+  // Once stopped, it has none.
+  const { port: free = port } = probe
   void probe.stop(true)
-  return probe.port ?? port
+  return free
 }
 
 /** Of socket(7) and filter.h, the same on x64 and arm64. */
 const SOL_SOCKET = 1
 const SO_ACCEPTCONN = 30
 const SO_ATTACH_REUSEPORT_CBPF = 51
-/** BPF_RET | BPF_K. The program `return N`: the listener N of a port takes new connections; if there is no such, any. */
-const RETURN = 0x06
+const INSTRUCTION_BYTES = 8
+/** SKF_AD_OFF + SKF_AD_RANDOM */
+const RANDOM = -0x1000 + 56
+
+/** `return first + random() % count`: the listener that takes a connection; if there is no such, any. */
+const toProgram = ({ first, count }: ListenerRange): [code: number, value: number][] => [
+  // BPF_LD | BPF_W | BPF_ABS
+  [0x20, RANDOM],
+  // BPF_ALU | BPF_MOD | BPF_K
+  [0x94, count],
+  // BPF_ALU | BPF_ADD | BPF_K
+  [0x04, first],
+  // BPF_RET | BPF_A
+  [0x16, 0],
+]
 
 /** Never freed: the system reads the first through a pointer in the second, which the garbage collector doesn't know. */
-const instruction = new DataView(new ArrayBuffer(8))
+const instructions = new DataView(new ArrayBuffer(4 * INSTRUCTION_BYTES))
 const program = new DataView(new ArrayBuffer(16))
 
 /**
- * Chooses which of two listeners takes all new connections, the earlier (0) or the later (1), so that none is waiting at the other when that ends: without it,
- * about one in 2,000 was reset. False if the system can't.
+ * Chooses which listeners take all new connections, so that none is waiting at another when that ends: without it, about one in 2,000 was reset. False if
+ * the system can't.
  */
-async function preferListener(port: number, index: 0 | 1): Promise<boolean> {
+async function preferListeners(port: number, which: ListenerRange): Promise<boolean> {
   const libc = await loadLibc()
   if (libc === null) return false
   const { readdir } = await import('node:fs/promises')
@@ -149,10 +170,13 @@ async function preferListener(port: number, index: 0 | 1): Promise<boolean> {
     if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, ptr(value), ptr(length)) !== 0 || value[0] !== 1) continue
     length[0] = address.byteLength
     if (getsockname(file, ptr(address), ptr(length)) !== 0 || address.getUint16(2) !== port) continue
-    instruction.setUint16(0, RETURN, true)
-    instruction.setUint32(4, index, true)
-    program.setUint16(0, 1, true)
-    program.setBigUint64(8, BigInt(ptr(instruction)), true)
+    const all = toProgram(which)
+    for (const [at, [code, operand]] of all.entries()) {
+      instructions.setUint16(at * INSTRUCTION_BYTES, code, true)
+      instructions.setInt32(at * INSTRUCTION_BYTES + 4, operand, true)
+    }
+    program.setUint16(0, all.length, true)
+    program.setBigUint64(8, BigInt(ptr(instructions)), true)
     return setsockopt(file, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(program), program.byteLength) === 0
   }
   return false

@@ -4,13 +4,14 @@ import { DisconnectedCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
 import { codeOf } from '../domain/error.ts'
 import { isAddress, isLoopback } from '../domain/ip.ts'
-import { ServiceError } from '../domain/service-error.ts'
+import { ServiceError, toBadConfig } from '../domain/service-error.ts'
 import type { ListenAddress } from '../domain/setting-text.ts'
 import { Load, OverloadState, stopping } from '../gateway/admission.ts'
 import { Uploads } from '../gateway/read.ts'
 import { pathOf } from '../http/instance.ts'
 import type { Log } from '../log.ts'
-import { CAN_SHARE, type Listener, type ListenPlace, reserve } from './listener.ts'
+import { createGate, type Gate, type GateDeps } from './handover.ts'
+import { CAN_SHARE, createListener, type Listener, type ListenPlace, reserve, type ServedCertificates } from './listener.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
 /** @param open listens there. Throws a ServiceError with the reason. */
@@ -22,6 +23,20 @@ export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace)
     return open(place)
   } catch (error) {
     throw toListenError(error, hostname, port)
+  }
+}
+
+const FREE_MS = 2_000
+
+/** Workers of a server that was killed stop listening once they notice. */
+export async function untilFree(place: ListenPlace): Promise<void> {
+  for (const endMs = performance.now() + FREE_MS; performance.now() < endMs; await Bun.sleep(10)) {
+    try {
+      reserve(place)
+      return
+    } catch {
+      // Listening says why.
+    }
   }
 }
 
@@ -107,6 +122,46 @@ export async function drain(
   await Promise.race([listener.stop(false), Bun.sleep(lastMs)])
   await listener.stop(true)
   return clean
+}
+
+/** A listener on the public port, whether in this process or in workers. */
+export type PublicPort = Pick<Listener, 'port' | 'origin' | 'count' | 'replace' | 'prefer' | 'grace' | 'stop'>
+
+/** The public port, and who answers there. */
+export interface Front {
+  port: PublicPort
+  gate: Gate
+  /** Connections of an earlier server have ended. */
+  endSuccession(): Promise<void>
+  /** Resolves true if no request was interrupted. */
+  drain(): Promise<boolean>
+}
+
+interface OwnFrontDeps extends Omit<GateDeps, 'listener'> {
+  place: ListenPlace
+  certificates: ServedCertificates | null
+  load: Load
+  drainMs: number
+  closeThreads(): void
+}
+
+/** Answers in this process. Throws a ServiceError with the reason. */
+export async function openOwnFront(deps: OwnFrontDeps): Promise<Front> {
+  const { app, load, drainMs, closeThreads } = deps
+  const listener = await listenAt(deps.place, (place) => createListener(app, place, deps.certificates))
+  return {
+    port: listener,
+    gate: createGate({ ...deps, listener }),
+    endSuccession: async () => {},
+    drain: () => drain(listener, load, drainMs, closeThreads),
+  }
+}
+
+/** Throws a ServiceError where processes can't share a port. */
+export function toProcessCount(wanted: number | 'auto'): number {
+  if (wanted === 1 || (wanted === 'auto' && !CAN_SHARE)) return 1
+  if (!CAN_SHARE) throw toBadConfig([`--processes ${wanted} needs Linux: elsewhere, processes can't share a port.`])
+  return wanted === 'auto' ? navigator.hardwareConcurrency : wanted
 }
 
 /** @param nowMs monotonic clock. */

@@ -3,7 +3,7 @@
  * ones. Bun raises the soft limit to the hard one at start.
  */
 
-import type { App } from '../http/app.ts'
+import type { Listener } from '../http/instance.ts'
 import type { Log } from '../log.ts'
 import { nextFreeFile, noteShortage } from '../upstreams/shortage.ts'
 import { loadLibc } from './libc.ts'
@@ -43,7 +43,7 @@ const LOG_MS = 60_000
 
 interface FileWatchDeps {
   limit: number
-  app: Pick<App, 'server'>
+  app: Listener
   log: Log
 }
 

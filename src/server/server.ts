@@ -26,10 +26,9 @@ import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
 import { answerForwarded, createHandover, type Handed, type Handover } from './handover.ts'
-import { createListener } from './listener.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
-import { createCapacity, drain, listenAt, listenForMetrics } from './network.ts'
+import { createCapacity, listenForMetrics, openOwnFront, toProcessCount, untilFree } from './network.ts'
 import { watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
@@ -55,7 +54,11 @@ export interface ServerOptions {
   prepare(store: ConfigStore, settings: Settings): void | Promise<void>
   loadProcesses?(): Promise<ProcessSpecs>
   /** Provided by the process that runs the server, for the control socket and scheduled backups. */
-  commands: Pick<ControlDeps, 'reload' | 'drain' | 'restart'> & { makeBackup: MakeBackup }
+  commands: Pick<ControlDeps, 'reload' | 'drain' | 'restart'> & {
+    makeBackup: MakeBackup
+    /** Without it, one process answers. */
+    startWorker?(environment: Readonly<Record<string, string>>): Bun.Subprocess
+  }
   /** Resolves once an earlier server has handed over the data folder; null without one. */
   succeed?: (() => Promise<Handed>) | null
 }
@@ -73,6 +76,8 @@ export interface Server {
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
   flush: Ledger['flush']
   handover: Handover
+  /** How many share its port. */
+  listeners: number
   /** Ends what only a successor needs: its earlier server has ended. */
   endSuccession(): Promise<void>
   /** Drains first. True if nothing was interrupted. */
@@ -107,6 +112,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { store, identity, alerts } = storage
   const settings = await store.readSettings()
   const config = options.configure(settings)
+  const { startWorker } = options.commands
+  const processes = startWorker ? toProcessCount(config.processes) : 1
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
   const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
@@ -145,8 +152,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     checker.close()
   }
   opened.defer(closeThreads)
+  const concurrency = new AdaptiveConcurrency(monotonicMs)
+  const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
+  const workers =
+    processes === 1
+      ? null
+      : (await import('./workers/shared.ts')).shareAsKeeper({
+          ...{ live, health, served, fleet, speeds, liveRequests, refusals, registry: metrics.registry },
+          ...{ load, overload, ledger, concurrency, log },
+        })
+  const all = workers ?? { load, overload, ledger, concurrency }
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
-  const watched: WatchedParts = { ledger, load, overload, disk, health, fleet, watch, tls, figuresOf }
+  const watched = { ...all, disk, health, fleet, watch, tls, figuresOf } satisfies WatchedParts
   const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
@@ -167,7 +184,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     modelsAt: createListAt(environment),
   })
   const publicUrls = [...config.publicUrls]
-  const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const admin = createAdminSurface({
     store,
     alerts,
@@ -192,10 +208,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   opened.defer(() => admin.close())
   background.defer(admin.stopAlerts)
-  const concurrency = new AdaptiveConcurrency(monotonicMs)
   const { max_in_flight: maxInFlight } = files
   const metricsPages = metrics.createPages({
-    ...{ version, startedMs, live, watched: { ...watched, ledger }, concurrency, maxInFlight, shelf, identity, now },
+    ...{ version, startedMs, live, watched, concurrency: all.concurrency, maxInFlight, workers, shelf, identity, now },
   })
   const telemetry =
     config.otlp === null
@@ -258,7 +273,19 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const playground = createPlayground(parts, app)
   const port = config.port || (handed.port ?? 0)
   const place = { hostname: config.host, port, isShared: isShared(port) }
-  const listener = await listenAt(place, (place) => createListener(app, place, tls?.served() ?? null))
+  if (others.hasPredecessors() && !place.isShared) await untilFree(place)
+  const opening = {
+    ...{ dataFolder, app, place, certificates: tls?.served() ?? null, load, limiter, log, closeThreads },
+    ...{ drainMs: config.drainMs, endUploads: () => uploads.end(stopping) },
+  }
+  const front =
+    workers === null || !startWorker
+      ? await openOwnFront(opening)
+      : await (await import('./workers/keeper.ts')).openWorkers({
+          ...{ ...opening, count: processes, instance, settings, workers, others, reader, now, monotonicMs },
+          spawn: startWorker,
+        })
+  const { port: listener } = front
   opened.defer(() => listener.stop(true))
   const forwarded = succeed === null ? null : answerForwarded(dataFolder, app, tls !== null)
   opened.defer(() => forwarded?.())
@@ -301,13 +328,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Its path is then the successor's, and Bun would remove that.
   opened.defer(() => (hasLeft ? undefined : control.stop()))
   const handover = createHandover({
-    ...{ dataFolder, listener, app, load, limiter },
+    ...{ listener, gate: front.gate },
     otherPorts: [
       config.metrics?.port ?? [],
       config.httpRedirect?.port ?? [],
       config.tlsDomains.length > 0 ? 80 : [],
     ].flat(),
-    endUploads: () => uploads.end(stopping),
     giveFolder: folder.handOver,
     async takeFolderBack() {
       await folder.takeBack()
@@ -335,7 +361,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     flush: ledger.flush,
     handover,
-    endSuccession: async () => forwarded?.(),
+    listeners: listener.count,
+    async endSuccession() {
+      await forwarded?.()
+      await front.endSuccession()
+    },
     async stop() {
       // Requests that the other server must not see interrupted go on.
       if (hasLeft) load.drain()
@@ -345,7 +375,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       }
       await liveRequests.end()
       if (hasLeft) await listener.grace(handover.ended)
-      const clean = await drain(listener, load, config.drainMs, closeThreads)
+      const clean = await front.drain()
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean

@@ -4,7 +4,7 @@
  * json1,json32,json64k,streams200,native200,translated200,streams1000,cold,soak,failover,day-two, dashboard` (`json`
  * and `streams` mean all of theirs) · `--subjects floor,floor-piped,tollgate,before,nginx` · `--peers FILE` (see
  * `peers.ts`) · `--processes N` (per subject, 1) · `--minutes N` (of soak's mixed load, 1) · `--json FILE` (dist/bench.json). TOLLGATE_BINARY names the build
- * (dist/tollgate), TOLLGATE_BEFORE another one. See README.md.
+ * (dist/tollgate), TOLLGATE_BEFORE another one, TOLLGATE_FLAGS flags of the first. See README.md.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'

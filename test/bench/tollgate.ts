@@ -11,6 +11,9 @@ export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '.
 /** Another build, such as the last release. */
 export const BEFORE = process.env.TOLLGATE_BEFORE
 
+/** Of `serve`, for the build that is not `before`: such as `--processes 2`. */
+const FLAGS = process.env.TOLLGATE_FLAGS?.split(' ') ?? []
+
 export const BUILDS = ['tollgate', 'before'] as const
 export type Build = (typeof BUILDS)[number]
 
@@ -98,7 +101,7 @@ export async function startTollgate(
 ): Promise<Running> {
   const binary = binaryOf(name)
   const { command, logFile, data } = toServe(folder, port, catalog, binary)
-  const started = startProcess(command, logFile)
+  const started = startProcess(name === 'tollgate' ? [...command, ...FLAGS] : command, logFile)
   const origin = `http://127.0.0.1:${port}`
   await waitUntilUp(`${origin}/healthz`)
   const key = await createLimitedKey([binary], data)

@@ -80,7 +80,7 @@ export interface CrashBench {
 }
 
 /** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
-export async function createCrashBench(folder: string, seed: number): Promise<CrashBench> {
+export async function createCrashBench(folder: string, seed: number, flags: string[] = []): Promise<CrashBench> {
   const data = join(folder, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
   const upstream = await startUpstream((seen) => {
@@ -151,7 +151,7 @@ export async function createCrashBench(folder: string, seed: number): Promise<Cr
     between: (low, high) => low + Math.floor(random() * (high - low)),
     async start() {
       const before = Bun.file(logFile).size
-      const serve = ['serve', '--data', data, '--catalog', catalog, '--port', String(port)]
+      const serve = ['serve', '--data', data, '--catalog', catalog, '--port', String(port), ...flags]
       const started = spawn(...serve, ...(key === '' ? ['--first-key'] : []))
       child = started
       const said = () => readFileSync(logFile, 'utf8').slice(before)

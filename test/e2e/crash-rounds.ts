@@ -16,9 +16,13 @@ export interface Told {
 const CLIENTS = 12
 
 /** Runs one story on a fresh folder and gives the verdict. */
-async function play(seed: number, story: (bench: CrashBench) => Promise<void>, folder?: string): Promise<Told> {
+async function play(
+  seed: number,
+  story: (bench: CrashBench) => Promise<void>,
+  { folder, flags }: { folder?: string; flags?: string[] } = {},
+): Promise<Told> {
   const root = folder ?? mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
-  const bench = await createCrashBench(root, seed)
+  const bench = await createCrashBench(root, seed, flags)
   try {
     expect(await bench.start()).toBeNull()
     const stopLoad = bench.load(CLIENTS)
@@ -46,6 +50,25 @@ export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
     const isEverywhere = () => new Set(bench.received.map(({ number }) => doorOf(number).name)).size === DOORS.length
     while (!isEverywhere()) await Bun.sleep(20)
   })
+}
+
+/** A worker or the keeper of a server with two workers, one per round. */
+export function killOneOfThree(seed: number, rounds: number): Promise<Told> {
+  return play(
+    seed,
+    async (bench) => {
+      for (let round = 0; round < rounds; round++) {
+        await Bun.sleep(bench.between(20, 1_000))
+        const all = bench.servers()
+        const at = bench.between(0, all.length)
+        process.kill(all[at] ?? 0, 'SIGKILL')
+        // Its workers finish their requests beside the next one.
+        if (at === 0) expect(await bench.start()).toBeNull()
+      }
+      while (bench.servers().length !== 3) await Bun.sleep(20)
+    },
+    { flags: ['--processes', '2'] },
+  )
 }
 
 /** A little longer than a restart takes here. */
@@ -129,7 +152,7 @@ export async function killWhileFull(seed: number, rounds: number): Promise<Told>
         disk.free()
         await Bun.sleep(200)
       },
-      root,
+      { folder: root },
     )
   } finally {
     disk.unmount()

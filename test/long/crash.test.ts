@@ -1,6 +1,6 @@
 /** Promise 2 over many rounds of the stories in `e2e/crash-rounds.ts`. Part of `bun run test:all`. */
 import { describe, expect, test } from 'bun:test'
-import { killUnderLoad, killWhileFull, killWhileLocked } from '../e2e/crash-rounds.ts'
+import { killOneOfThree, killUnderLoad, killWhileFull, killWhileLocked } from '../e2e/crash-rounds.ts'
 import { whyNoSmallDisk } from '../e2e/crash-trouble.ts'
 
 const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000)
@@ -36,6 +36,16 @@ describe(`a server that is killed ${ROUNDS} times (CRASH_SEED=${SEED})`, () => {
       const told = await killWhileFull(SEED, ROUNDS)
       console.log('killed on a full disk:', JSON.stringify(told))
       expect(Object.keys(told.refusals).filter((reason) => !reason.includes("Usage can't be recorded"))).toEqual([])
+    },
+    LIMIT_MS,
+  )
+
+  test.skipIf(process.platform !== 'linux')(
+    'keeps what its workers recorded, when a worker or the keeper is killed',
+    async () => {
+      const told = await killOneOfThree(SEED, ROUNDS)
+      console.log('killed one of three:', JSON.stringify(told))
+      expect(told.answers).toBeGreaterThan(0)
     },
     LIMIT_MS,
   )

@@ -88,16 +88,16 @@ function load(server: RunningBinary) {
 }
 
 describe.skipIf(process.platform !== 'linux')('a restart', () => {
-  test(
-    `under load, ${RESTARTS} times: no stream breaks, no request fails, and the ledger has each of them once`,
-    async () => {
+  test.each(['1', '2'])(
+    `with %s processes under load, ${RESTARTS} times: no stream breaks, no request fails, and the ledger has each of them once`,
+    async (processes) => {
       const place = createWorkplace()
       const upstream = await startUpstream(({ json }) =>
         json?.stream === true ? streamAnswer({ tokens: 30, paceMs: 100 }) : wholeAnswer(),
       )
       try {
         const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-        const server = await place.serve(['--first-key', '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+        const server = await place.serve(['--first-key', '--processes', processes, '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
         const stop = load(server)
         await Bun.sleep(2_000)
         const tookMs: number[] = []

@@ -2,7 +2,7 @@
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/backup-list.ts'
-import { type ServeConfig, type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
+import { FETCHES, type ServeConfig, type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'
@@ -71,6 +71,13 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     // Through the signal, so there is one way to stop.
     drain: () => void process.kill(process.pid, 'SIGTERM'),
     makeBackup: createBackupMaker(io),
+    startWorker: (own: Readonly<Record<string, string>>) =>
+      Bun.spawn([...toSelf(), ...process.argv.slice(2)], {
+        cwd: io.cwd,
+        // Its data folder may come from anywhere, and `main.ts` must not execute itself again.
+        env: { ...environment, TOLLGATE_DATA: dataFolder, [FETCHES.variable]: String(FETCHES.raised), ...own },
+        stdio: ['ignore', 'inherit', 'inherit'],
+      }),
   }
   const server: Server = await startServer({
     dataFolder,
@@ -91,7 +98,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   const supervisor = environment.NOTIFY_SOCKET
     ? await (await import('../../server/supervisor.ts')).connectSupervisor(environment)
     : null
-  await earlier?.serving(server.baseUrl, version())
+  await earlier?.serving(server.baseUrl, version(), server.listeners)
   void earlier?.gone.then(server.endSuccession)
   const stopped = untilStopped(server, log, restarter, () => {
     supervisor?.stopping()
@@ -158,7 +165,7 @@ const hasOwnUpstreams = (server: Server) =>
   [...server.snapshot().upstreams.values()].some((upstream) => !isBuiltIn(upstream))
 
 /** A bug in one request must not end the others. */
-function installCrashHandlers(log: Log): void {
+export function installCrashHandlers(log: Log): void {
   for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
     process.on(event, (error: unknown) => {
       log.error('internal_error', 'unexpected error; please report it', { error: traceOf(error) })

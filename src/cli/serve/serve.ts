@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
+import { WORKER } from '../../server/workers/topics.ts'
 import { uncapitalize } from '../../domain/text.ts'
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
@@ -63,6 +64,8 @@ export function addServe(command: Command, context: Context): void {
         const value: unknown = command.getOptionValue(name)
         return [option.negate ? name : option.name(), typeof value === 'boolean' ? (value ? 'on' : 'off') : value]
       })
+      const keeper = context.environment[WORKER]
+      if (keeper) return (await import('./run-worker.ts')).runWorkerProcess(context, Object.fromEntries(flags), keeper)
       sayRenamedVariables(context)
       const catalogFile = toCatalogFile(catalog, context)
       const model = path === undefined ? null : await addForServe(path, catalogFile, context)

@@ -22,7 +22,7 @@ const OF_PROCESS = 'WATCHDOG_PID'
 type Message =
   | { step: 'ready' }
   | ({ step: 'yours' } & Handed)
-  | { step: 'serving'; url: string; version: string }
+  | { step: 'serving'; url: string; version: string; listeners?: number }
   | { step: 'left' }
   | { step: 'failed'; message: string }
 
@@ -40,7 +40,7 @@ export interface EarlierServer {
   /** Resolves once the data folder is this process's: handed over, or its server is gone. */
   succeed(): Promise<Handed>
   /** Resolves once the earlier server forwards its requests, or is gone. */
-  serving(url: string, version: string): Promise<void>
+  serving(url: string, version: string, listeners: number): Promise<void>
   gone: Promise<void>
 }
 
@@ -64,8 +64,8 @@ export function findEarlierServer(environment: Environment): EarlierServer | nul
       void say({ step: 'ready' })
       return Promise.race([yours.promise, gone.promise.then(() => ({ port: null, ports: [] }))])
     },
-    async serving(url, version) {
-      void say({ step: 'serving', url, version })
+    async serving(url, version, listeners) {
+      void say({ step: 'serving', url, version, listeners })
       await Promise.race([left.promise, gone.promise])
     },
   }
@@ -129,7 +129,9 @@ export function createRestarter(deps: RestarterDeps): Restarter {
       if (message.step === 'serving') {
         hasLeft = true
         supervisor()?.hasSuccessor(next.pid)
-        await handover().leave().catch(noteError)
+        await handover()
+          .leave(message.listeners ?? 1)
+          .catch(noteError)
         next.send({ step: 'left' } satisfies Message)
         done.resolve({ pid: next.pid, url: message.url, version: message.version })
       }

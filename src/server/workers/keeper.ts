@@ -1,0 +1,268 @@
+/**
+ * The process that has the data folder, and its workers, which share the public port: each reads requests, speaks to upstreams, and writes journal segments of
+ * its own, which this process applies to the database. What is no model endpoint they forward here. A worker that ends unexpectedly is started again; its
+ * requests are settled from its journal (`ledger/predecessors.ts`).
+ */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf } from '../../domain/error.ts'
+import type { Link } from '../../domain/link.ts'
+import { ServiceError } from '../../domain/service-error.ts'
+import type { ListeningApp } from '../../http/instance.ts'
+import type { Load } from '../../gateway/admission.ts'
+import type { OtherJournals } from '../../ledger/other-journals.ts'
+import type { Limiter } from '../../limits/limiter.ts'
+import { serveLimits } from '../../limits/serve.ts'
+import type { Log } from '../../log.ts'
+import type { Settings } from '../../store/config-store.ts'
+import { listDraining } from '../../store/data-folder.ts'
+import { filesIn } from '../../store/files.ts'
+import type { LedgerReader } from '../../store/ledger-store.ts'
+import { listenForForwarded, untilAdmitted } from '../handover.ts'
+import { GRACE_MS, type Listener, type ListenPlace, reserve, type ServedCertificates } from '../listener.ts'
+import type { Front } from '../network.ts'
+import { listenForLinks } from './link.ts'
+import type { Workers } from './shared.ts'
+import { CLOSE, DECIDE, HELLO, HOLD, JOIN, LISTENING, PREFER, RETIRE, toForwardPath, toLinkPath, WORKER } from './topics.ts'
+
+export interface WorkersDeps {
+  count: number
+  dataFolder: string
+  /** Of this process. */
+  instance: string
+  place: ListenPlace
+  certificates: ServedCertificates | null
+  /** Answers what workers forward. */
+  app: ListeningApp
+  load: Pick<Load, 'inFlight' | 'admitted' | 'ended'>
+  endUploads(): void
+  drainMs: number
+  log: Log
+  /** Starts this program again. */
+  spawn(environment: Readonly<Record<string, string>>): Bun.Subprocess
+  settings: Settings
+  workers: Pick<Workers, 'connect'>
+  others: Pick<OtherJournals, 'add'>
+  reader: Pick<LedgerReader, 'counted'>
+  limiter: Limiter
+  /** Wall clock, ms. */
+  now(): number
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+}
+
+interface Worker {
+  child: Bun.Subprocess
+  startedMs: number
+  /** Null until it has said hello. */
+  link: Link | null
+  /** `left`: its end is expected. */
+  state: 'starting' | 'serving' | 'left'
+  listening: PromiseWithResolvers<{ port: number; origin: string }>
+}
+
+/** A worker that lived this long is started again at once. */
+const STABLE_MS = 10_000
+const PAUSE_MS = 250
+const MAX_PAUSE_MS = 5_000
+/** Beyond what a worker takes itself to interrupt what is left. */
+const KILL_MS = 10_000
+
+/** Throws a ServiceError if they don't listen. */
+export async function openWorkers(deps: WorkersDeps): Promise<Front> {
+  const { count, dataFolder, instance, app, load, log } = deps
+  removeStaleSockets(dataFolder, instance)
+  const [linkPath, forwardPath] = [toLinkPath(dataFolder, instance), toForwardPath(dataFolder, instance)]
+  const all = new Set<Worker>()
+  let certificates = deps.certificates
+  let place = { ...deps.place, port: reserve(deps.place) }
+  let isLeaving = false
+  let isClean = true
+  let failures = 0
+  let renewing: Promise<void> = Promise.resolve()
+
+  const serving = () => [...all].filter(({ state }) => state === 'serving')
+  const linkOf = (worker: Worker) => worker.link ?? fail('a worker has no link')
+
+  const links = listenForLinks(linkPath, (link) => {
+    link.on(HELLO, ({ pid }) => {
+      const worker = [...all].find(({ child }) => child.pid === pid) ?? fail('unknown worker')
+      worker.link = link
+      link.on(LISTENING, worker.listening.resolve)
+      const { hostname, port } = place
+      return { hostname, port, processes: count, certificates, settings: deps.settings }
+    })
+    link.on(JOIN, (instance) => {
+      const { limiter, monotonicMs, now, reader } = deps
+      const limits = serveLimits(link, { limiter, monotonicMs, now, sleep: Bun.sleep })
+      deps.others.add(instance, link, () =>
+        limits.resolve((id) => {
+          const counted = reader.counted(id)
+          return counted && { nanoUsd: counted.nanoUsd, tokens: null }
+        }),
+      )
+      deps.workers.connect(link)
+      return null
+    })
+  })
+  const endForwarded = listenForForwarded(forwardPath, app, certificates !== null)
+
+  const start = async (): Promise<Worker> => {
+    const child = deps.spawn({ [WORKER]: instance })
+    const listening: Worker['listening'] = Promise.withResolvers()
+    const worker: Worker = { child, startedMs: performance.now(), link: null, state: 'starting', listening }
+    all.add(worker)
+    void child.exited.then(() => ended(worker))
+    await listening.promise
+    worker.state = 'serving'
+    return worker
+  }
+
+  const ended = (worker: Worker) => {
+    const { child, state } = worker
+    all.delete(worker)
+    worker.link?.close()
+    const how = child.signalCode === null ? `exited with ${child.exitCode}` : `was killed by ${child.signalCode}`
+    if (child.exitCode !== 0) isClean = false
+    worker.listening.reject(new Error(`A worker process ${how} before it was ready. See its log.`))
+    if (state === 'starting' || state === 'left' || isLeaving) return
+    log.error('worker_ended', 'worker process ended unexpectedly; starting another', { pid: child.pid, how })
+    failures = performance.now() - worker.startedMs > STABLE_MS ? 0 : failures + 1
+    startAgain()
+  }
+
+  const startAgain = () => {
+    const pauseMs = failures === 0 ? 0 : Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (failures - 1))
+    setTimeout(async () => {
+      if (isLeaving || serving().length >= count) return
+      try {
+        const { child } = await start()
+        log.info('worker_started', 'worker process started', { pid: child.pid })
+      } catch (error) {
+        failures++
+        log.error('worker_ended', 'worker process does not start; trying again', { error: messageOf(error) })
+        startAgain()
+      }
+    }, pauseMs).unref()
+  }
+
+  /** Throws if one does not start; then none of them is left. */
+  const startAll = async () => {
+    const before = new Set(all)
+    const started = await Promise.allSettled(Array.from({ length: count }, start))
+    const failed = started.find((one) => one.status === 'rejected')
+    if (failed === undefined) return
+    const left = [...all].filter((worker) => !before.has(worker))
+    for (const worker of left) {
+      worker.state = 'left'
+      worker.child.kill('SIGKILL')
+    }
+    await Promise.all(left.map(({ child }) => child.exited))
+    throw failed.reason
+  }
+
+  const close = async () => {
+    await links.stop()
+    await endForwarded()
+    for (const path of [linkPath, forwardPath]) rmSync(path, { force: true })
+  }
+  const askAll = <Reply>(ask: (link: Link) => Promise<Reply>) =>
+    // One that ends meanwhile has nothing left to hold.
+    Promise.all(serving().map((worker) => ask(linkOf(worker)).catch(() => null)))
+
+  const prefer: Listener['prefer'] = async (which) => {
+    const [first] = serving()
+    return first !== undefined && linkOf(first).ask(PREFER, which)
+  }
+
+  /** New workers with the present certificates take all new connections; the others finish theirs. */
+  const renew = async () => {
+    const earlier = serving()
+    await prefer({ first: 0, count: earlier.length })
+    await startAll()
+    await prefer({ first: earlier.length, count })
+    for (const worker of earlier) {
+      worker.state = 'left'
+      linkOf(worker).tell(RETIRE, { drainMs: deps.drainMs })
+    }
+  }
+
+  try {
+    await startAll()
+  } catch (error) {
+    await close()
+    throw new ServiceError({ kind: 'not_listening', host: place.hostname, port: place.port }, messageOf(error))
+  }
+  const [first] = serving()
+  const { port, origin } = (await first?.listening.promise) ?? fail('no worker listens')
+  place = { ...place, port }
+
+  const drain = async (): Promise<boolean> => {
+    isLeaving = true
+    const workers = [...all]
+    for (const worker of workers) {
+      if (worker.state === 'serving') worker.link?.tell(CLOSE, { drainMs: deps.drainMs })
+      worker.state = 'left'
+    }
+    const timer = setTimeout(() => {
+      for (const { child } of workers) child.kill('SIGKILL')
+    }, deps.drainMs + KILL_MS)
+    isClean = true
+    const [isOwnClean] = await Promise.all([load.ended(deps.drainMs), ...workers.map(({ child }) => child.exited)])
+    clearTimeout(timer)
+    return isClean && isOwnClean
+  }
+
+  return {
+    port: {
+      ...{ port, origin, count, prefer },
+      async replace(next) {
+        if (isLeaving) return
+        certificates = next
+        renewing = renewing.catch(() => {}).then(renew)
+        await renewing
+      },
+      grace: (gone) => Promise.race([Bun.sleep(GRACE_MS), gone]),
+      async stop(isForced) {
+        isLeaving = true
+        for (const worker of all) {
+          worker.state = 'left'
+          if (isForced) worker.child.kill('SIGKILL')
+        }
+        if (!isForced) await drain()
+        await Promise.all([...all].map(({ child }) => child.exited))
+        await close()
+      },
+    },
+    gate: {
+      async hold() {
+        isLeaving = true
+        await askAll((link) => link.ask(HOLD, null))
+        await untilAdmitted(load, deps.endUploads)
+      },
+      async decide(where) {
+        isLeaving = where === 'there'
+        // Those that ended meanwhile.
+        if (!isLeaving) for (let missing = count - serving().length; missing > 0; missing--) startAgain()
+        await askAll((link) => link.ask(DECIDE, where))
+      },
+    },
+    endSuccession: async () => void (await prefer({ first: 0, count })),
+    drain,
+  }
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}
+
+/** Of processes that were killed. */
+function removeStaleSockets(dataFolder: string, instance: string): void {
+  const folder = join(dataFolder, 'run')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const living = new Set([instance, ...listDraining(dataFolder)])
+  for (const name of filesIn(folder)) {
+    const [, of] = /^(\w+)\.(?:link|forward)\.sock$/.exec(name) ?? []
+    if (of !== undefined && !living.has(of)) rmSync(join(folder, name), { force: true })
+  }
+}

@@ -1,0 +1,39 @@
+/** What keeper and workers tell each other about listening and ending. */
+import { join } from 'node:path'
+import { topic } from '../../domain/link.ts'
+import type { Settings } from '../../store/config-store.ts'
+import type { ListenerRange, ServedCertificates } from '../listener.ts'
+
+/** Set for a worker: the instance of its keeper. */
+export const WORKER = 'TOLLGATE_WORKER'
+
+const pathIn = (dataFolder: string, name: string) => join(dataFolder, 'run', `${name}.sock`)
+export const toLinkPath = (dataFolder: string, keeper: string) => pathIn(dataFolder, `${keeper}.link`)
+export const toForwardPath = (dataFolder: string, keeper: string) => pathIn(dataFolder, `${keeper}.forward`)
+
+export interface Welcome {
+  hostname: string
+  port: number
+  /** All that share the port. */
+  processes: number
+  /** Null for plain HTTP. */
+  certificates: ServedCertificates | null
+  /** Rows of the database. */
+  settings: Settings
+}
+
+/** To the keeper: the first message. */
+export const HELLO = topic<{ pid: number }, Welcome>('hello')
+/** To the keeper, once it holds the lock of its journal: its instance. */
+export const JOIN = topic<string, null>('join')
+/** To the keeper. */
+export const LISTENING = topic<{ port: number; origin: string }>('listening')
+/** See `Listener.prefer`. */
+export const PREFER = topic<ListenerRange, boolean>('prefer')
+/** See `Gate`. */
+export const HOLD = topic<null, null>('hold')
+export const DECIDE = topic<'here' | 'there', null>('decide')
+/** Other workers have its place: answers on connections that exist, for a while, then as `CLOSE`. */
+export const RETIRE = topic<{ drainMs: number }>('retire')
+/** Finish what runs, and exit: with 1 if a request was interrupted. */
+export const CLOSE = topic<{ drainMs: number }>('close')

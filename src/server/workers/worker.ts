@@ -1,0 +1,182 @@
+/** Assembles a worker: it answers the model endpoints, and forwards the rest to its keeper. See `keeper.ts`. */
+import { logFinished, Speeds, toAll } from '../../accounting/settle.ts'
+import type { ServeConfig } from '../../config.ts'
+import { mintTag, toWallClock } from '../../domain/id.ts'
+import type { Environment } from '../../domain/snapshot.ts'
+import { AdaptiveConcurrency } from '../../gateway/adaptive-concurrency.ts'
+import { stopping } from '../../gateway/admission.ts'
+import { createChecker } from '../../gateway/structured-checker.ts'
+import { createWorkerApp } from '../../http/app.ts'
+import { createRemoteLimiter } from '../../limits/remote.ts'
+import type { Log } from '../../log.ts'
+import { withFleet } from '../../processes/managed.ts'
+import type { Settings } from '../../store/config-store.ts'
+import { createVault } from '../../store/vault.ts'
+import { Pace } from '../../threads/pace.ts'
+import { createCounter } from '../../tokens/count.ts'
+import { createAllBackends } from '../backends.ts'
+import { askThere, createGate, forward } from '../handover.ts'
+import { createListener, GRACE_MS, toLast } from '../listener.ts'
+import { createMetrics } from '../metrics.ts'
+import { createCapacity, drain, listenAt } from '../network.ts'
+import { watchFiles } from '../open-files.ts'
+import { returnMemory } from '../rest.ts'
+import { openWorkerStorage } from '../worker-storage.ts'
+import { connectLink } from './link.ts'
+import { shareAsWorker } from './shared-worker.ts'
+import { CLOSE, DECIDE, HELLO, HOLD, JOIN, LISTENING, PREFER, RETIRE, toForwardPath, toLinkPath } from './topics.ts'
+
+export interface WorkerOptions {
+  dataFolder: string
+  /** The instance of the server that started it. */
+  keeper: string
+  configure(settings: Settings): ServeConfig
+  environment: Environment
+  version: string
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+  /** It answers from now on. */
+  onServing(): void
+}
+
+const LOG_MS = 1_000
+const BACKOFF_MS = 500
+/** The largest request must fit. */
+const MIN_BUFFERED_BYTES = 64 * 1024 ** 2
+
+/** Each worker has its share of what bounds a server. */
+const toShare = (config: ServeConfig, processes: number): ServeConfig => ({
+  ...config,
+  maxInFlight: Math.ceil(config.maxInFlight / processes),
+  maxBufferedBytes: Math.max(MIN_BUFFERED_BYTES, Math.ceil(config.maxBufferedBytes / processes)),
+})
+
+/** Resolves once it has ended: true if no request was interrupted. Throws a ServiceError on a failed start. */
+export async function runWorker(options: WorkerOptions): Promise<boolean> {
+  const { dataFolder, keeper, log, environment, version } = options
+  const monotonicMs = performance.now.bind(performance)
+  const now = toWallClock(options.now)
+  const startedMs = now()
+  const instance = mintTag()
+  // Closed in reverse order.
+  await using opened = new AsyncDisposableStack()
+  opened.defer(() => Promise.race([log.flush(), Bun.sleep(LOG_MS)]))
+
+  const metrics = createMetrics()
+  opened.defer(() => metrics.stop())
+  const link = await connectLink(toLinkPath(dataFolder, keeper))
+  opened.defer(() => link.close())
+  const { hostname, port, processes, certificates, settings } = await link.ask(HELLO, { pid: process.pid })
+  const config = toShare(options.configure(settings), processes)
+  const { durability, maxJournalBytes } = config
+  const { store, ledger } = await openWorkerStorage(
+    { dataFolder, instance, link, log, onTimed: metrics.onTimed, durability, maxJournalBytes },
+    opened,
+  )
+  await link.ask(JOIN, instance)
+
+  const speeds = new Speeds()
+  const capacity = createCapacity(config, { nowMs: monotonicMs, log })
+  const { files, load, uploads, disconnectedCalls } = capacity
+  const counter = createCounter({ log })
+  const checker = createChecker()
+  const closeThreads = () => {
+    counter.close()
+    checker.close()
+  }
+  opened.defer(closeThreads)
+  const concurrency = new AdaptiveConcurrency(monotonicMs)
+  const limiter = createRemoteLimiter(link, { monotonicMs })
+  const shared = await shareAsWorker(link, {
+    ...{ store: store.config, vault: createVault(dataFolder, environment), environment, now, monotonicMs, log },
+    ...{ speeds, capacity, concurrency, ledger, metrics },
+  })
+  opened.defer(() => shared.close())
+  const { live, health, fleet, refusals } = shared
+  const { maxEventBytes } = config
+  const backends = withFleet(createAllBackends({ environment, now, maxEventBytes }), fleet)
+  const telemetry =
+    config.otlp === null
+      ? null
+      : (await import('../../telemetry/otlp.ts')).createTelemetry({
+          ...{ url: config.otlp, share: config.otlpSample, metricsMs: 0 },
+          ...{ environment, version, instance, startedMs, now, monotonicMs, log },
+          ...{ registry: metrics.registry, readings: () => Promise.reject(new Error('the keeper sends metrics')) },
+        })
+  opened.defer(() => telemetry?.close())
+  const forwardPath = toForwardPath(dataFolder, keeper)
+  const app = createWorkerApp({
+    live,
+    ledger,
+    refusals,
+    limiter,
+    health,
+    serverStateOf: fleet.stateOf,
+    speedOf: speeds.of,
+    counter,
+    checker,
+    load,
+    uploads,
+    pace: new Pace(),
+    concurrency,
+    disconnectedCalls,
+    log,
+    onFinished: toAll(
+      [
+        logFinished.bind(null, log),
+        ({ calls }) => speeds.note(calls),
+        shared.finished,
+        metrics.finished,
+        ...(telemetry ? [telemetry.finished] : []),
+      ],
+      log,
+    ),
+    now,
+    monotonicMs,
+    instance,
+    heartbeatMs: config.heartbeatMs,
+    slowReaderMs: config.slowReaderMs,
+    isSecure: certificates !== null,
+    corsOrigins: config.corsOrigins,
+    trustedProxies: config.trustedProxies,
+    retry: { retries: config.retries, backoffMs: BACKOFF_MS },
+    backends,
+    tracing: telemetry,
+    forward: (request, peer) => forward(request, peer, forwardPath),
+  })
+  const place = { hostname, port, isShared: true }
+  const listener = await listenAt(place, (place) => createListener(app, place, certificates))
+  opened.defer(() => listener.stop(true))
+  if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
+  opened.defer(returnMemory(load))
+  const gate = createGate({ dataFolder, listener, app, load, limiter, endUploads: () => uploads.end(stopping) })
+
+  const closing = Promise.withResolvers<number>()
+  link.on(PREFER, listener.prefer)
+  link.on(HOLD, async () => {
+    await gate.hold()
+    return null
+  })
+  link.on(DECIDE, async (where) => {
+    await gate.decide(where)
+    return null
+  })
+  link.on(RETIRE, async ({ drainMs }) => {
+    listener.divert(async (request) => toLast(await app.fetch(request)))
+    await Bun.sleep(GRACE_MS)
+    closing.resolve(drainMs)
+  })
+  link.on(CLOSE, ({ drainMs }) => closing.resolve(drainMs))
+  void link.ended.then(() => {
+    // The next server of this folder may need the port; it is asked before a request costs more.
+    limiter.askSuccessor((raise) => askThere(dataFolder, raise))
+    closing.resolve(config.drainMs)
+  })
+  options.onServing()
+  link.tell(LISTENING, { port: listener.port, origin: listener.origin })
+
+  const drainMs = await closing.promise
+  capacity.drain()
+  return await drain(listener, load, drainMs, closeThreads)
+}

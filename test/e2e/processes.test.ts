@@ -1,0 +1,159 @@
+/** The built binary with several processes: one ledger, one set of limits, and whoever is killed. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { HELLO, toCatalogue } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
+import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
+
+const childrenOf = (pid: number) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+
+describe.skipIf(process.platform !== 'linux')('a server with two workers', () => {
+  let place: Workplace
+  let upstream: ScriptedUpstream
+  let server: RunningBinary
+  const start = async (...args: string[]) => {
+    place = createWorkplace()
+    upstream = await startUpstream(({ json }) =>
+      json?.stream === true ? streamAnswer({ tokens: 20, paceMs: 50 }) : wholeAnswer(),
+    )
+    const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
+    const environment = { UPSTREAM_KEY: 'x' }
+    server = await place.serve(['--processes', '2', '--first-key', '--catalog', catalog, ...args], { environment })
+  }
+  afterEach(async () => {
+    await place.close()
+    await upstream.stop()
+  })
+
+  /** On a connection of its own, which any worker may get. */
+  const ask = (body: object = {}, key = server.key) =>
+    fetch(`${server.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
+      body: JSON.stringify({ ...HELLO, ...body }),
+      keepalive: false,
+    })
+  const createKey = async (...options: string[]) => {
+    const { stdout } = await place.run('keys', 'create', '--name', `k${Math.random()}`, '--json', ...options)
+    return String(JSON.parse(stdout).key)
+  }
+  const verified = async (settled: number) => {
+    const verify = async () => (await place.run('ledger', 'verify')).stdout
+    await until('all are settled', async () => (await verify()).includes(` ${settled} settled request`))
+    expect(await verify()).toStartWith('The ledger is consistent')
+  }
+
+  test('answers in both, and records each request once', async () => {
+    await start()
+    const responses = await Promise.all(Array.from({ length: 40 }, () => ask()))
+    expect(responses.map(({ status }) => status)).toEqual(Array(40).fill(200))
+    await Promise.all(responses.map((response) => response.text()))
+    await verified(40)
+    const instances = new Set(upstream.requests.map(({ headers }) => headers['x-tollgate-hops']))
+    expect(instances.size).toBe(2)
+    expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'degraded' })
+    const models = await fetch(`${server.baseUrl}/models`, { headers: { authorization: `Bearer ${server.key}` } })
+    expect(JSON.stringify(await models.json())).toContain('acme/large')
+    expect((await fetch(new URL('/v1/nothing', server.baseUrl))).status).toBe(404)
+    expect((await fetch(new URL('/admin', server.baseUrl))).status).toBe(200)
+  })
+
+  test('admits no more than a limit or budget allows, whoever is asked', async () => {
+    await start()
+    const [rated = '', slots = '', budgeted = ''] = [
+      await createKey('--rpm', '10'),
+      await createKey('--concurrency', '3'),
+      await createKey('--budget', '0.02/month'),
+    ]
+    const statusesOf = async (key: string, body: object) => {
+      const all = await Promise.all(Array.from({ length: 40 }, () => ask(body, key)))
+      await Promise.all(all.map((response) => response.text()))
+      return all.filter(({ status }) => status === 200).length
+    }
+    expect(await statusesOf(rated, {})).toBe(10)
+    expect(await statusesOf(slots, { stream: true })).toBe(3)
+    // A request reserves up to a fifth of a cent.
+    const admitted = await statusesOf(budgeted, { stream: true, max_tokens: 1000 })
+    expect(admitted).toBeGreaterThan(0)
+    expect(admitted).toBeLessThanOrEqual(10)
+  })
+
+  test('refuses a key everywhere once it is revoked', async () => {
+    await start()
+    const { stdout } = await place.run('keys', 'create', '--name', 'gone', '--json')
+    const { key } = JSON.parse(stdout)
+    expect((await ask({}, key)).status).toBe(200)
+    await place.run('keys', 'revoke', 'gone')
+    const after = await Promise.all(Array.from({ length: 20 }, () => ask({}, key)))
+    expect(after.map(({ status }) => status)).toEqual(Array(20).fill(401))
+  })
+
+  test('goes on when a worker is killed: another starts, and what it had open is charged as reserved', async () => {
+    await start()
+    const streams = await Promise.all(Array.from({ length: 16 }, () => ask({ stream: true })))
+    const [killed = 0] = childrenOf(server.pid)
+    process.kill(killed, 'SIGKILL')
+    const texts = await Promise.all(streams.map((response) => response.text().catch(() => 'cut')))
+    const whole = texts.filter((text) => text.includes('data: [DONE]')).length
+    expect(whole).toBeGreaterThan(0)
+    expect(whole).toBeLessThan(16)
+    await until('another worker', () => childrenOf(server.pid).length === 2 && !childrenOf(server.pid).includes(killed))
+    await server.logged('worker_started')
+    expect((await ask()).status).toBe(200)
+    await verified(17)
+    expect((await place.run('requests', 'list', '--json')).stdout.match(/"status":\s*"abandoned"/g)?.length).toBe(
+      16 - whole,
+    )
+  })
+
+  test('is followed by another when it is killed: its workers finish their requests, which are recorded', async () => {
+    await start()
+    const streams = await Promise.all(Array.from({ length: 8 }, () => ask({ stream: true })))
+    const workers = childrenOf(server.pid)
+    server.signal('SIGKILL')
+    await server.exited
+    const next = await place.serve(['--processes', '2'], { environment: { UPSTREAM_KEY: 'x' } })
+    const texts = await Promise.all(streams.map((response) => response.text()))
+    expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
+    await until('they end', () => workers.every((pid) => !isRunning(pid)))
+    server = { ...next, key: server.key }
+    expect((await ask()).status).toBe(200)
+    await verified(9)
+  })
+
+  test('restarts without an interruption', async () => {
+    await start()
+    const streams = await Promise.all(Array.from({ length: 8 }, () => ask({ stream: true })))
+    const restarted = await place.restart()
+    expect(restarted).toMatchObject({ code: 0, stderr: '' })
+    const after = await Promise.all(Array.from({ length: 8 }, () => ask()))
+    expect(after.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    const texts = await Promise.all(streams.map((response) => response.text()))
+    expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
+    expect(childrenOf(restarted.pid).length).toBe(2)
+    await verified(16)
+  })
+
+  test('stops with its workers, after their requests', async () => {
+    await start()
+    const streams = await Promise.all(Array.from({ length: 6 }, () => ask({ stream: true })))
+    const workers = childrenOf(server.pid)
+    server.signal('SIGTERM')
+    const texts = await Promise.all(streams.map((response) => response.text()))
+    expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
+    expect(await server.exited).toBe(0)
+    expect(workers.filter(isRunning)).toEqual([])
+  })
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
