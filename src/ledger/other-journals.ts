@@ -51,6 +51,8 @@ export interface OtherJournals {
   add(instance: string, link: Link, onGone: () => void): void
   /** Applies what is written, for up to 2 s. */
   flush(): Promise<FlushResult>
+  /** Resolves once the journals of all workers, which have ended, are applied and removed; waits for up to 2 s. */
+  settled(): Promise<void>
   /** Records of workers that the database does not have yet, and how long the oldest has waited, ms. */
   backlog(): { records: number; ms: number }
   /** Of workers. See `OwnLedger.unapplied`. */
@@ -272,6 +274,12 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       })
     },
     flush,
+    async settled() {
+      for (const endMs = performance.now() + FLUSH_MS; performance.now() < endMs; await Bun.sleep(10)) {
+        if (isStopped || workers().length === 0) return
+        await run()
+      }
+    },
     backlog: () => ({
       records: sumOf(({ waiting }) => waiting),
       ms: Math.max(0, ...[...others].map(({ journal }) => journal.waitsMs(performance.now()))),

@@ -72,6 +72,8 @@ export interface CrashBench {
   kill(): Promise<void>
   /** Process IDs of all servers of the folder, oldest first: several during a restart. */
   servers(): number[]
+  /** Of the server that `start` started last. */
+  pid(): number
   /** Ends it gracefully; returns the exit code. */
   drain(): Promise<number>
   load(clients: number): () => Promise<void>
@@ -172,6 +174,7 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
       await child?.exited
     },
     servers,
+    pid: () => child?.pid ?? 0,
     async drain() {
       const ending = servers()
       for (const pid of ending) process.kill(pid, 'SIGTERM')

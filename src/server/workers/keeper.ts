@@ -42,7 +42,7 @@ export interface WorkersDeps {
   spawn(environment: Readonly<Record<string, string>>): Bun.Subprocess
   settings: Settings
   workers: Pick<Workers, 'connect'>
-  others: Pick<OtherJournals, 'add'>
+  others: Pick<OtherJournals, 'add' | 'settled'>
   reader: Pick<LedgerReader, 'counted'>
   limiter: Limiter
   /** Wall clock, ms. */
@@ -210,6 +210,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     isClean = true
     const [isOwnClean] = await Promise.all([load.ended(deps.drainMs), ...workers.map(({ child }) => child.exited)])
     clearTimeout(timer)
+    await deps.others.settled()
     return isClean && isOwnClean
   }
 
