@@ -52,7 +52,7 @@ export interface WorkerParts {
     overload: Pick<OverloadState, 'reason'>
   }
   concurrency: Pick<AdaptiveConcurrency, 'waiting'>
-  ledger: Pick<Ledger, 'state' | 'backlog'>
+  ledger: Pick<Ledger, 'state'>
   metrics: Pick<ReturnType<typeof createMetrics>, 'registry' | 'rejected' | 'measureLag'>
 }
 
@@ -214,7 +214,7 @@ function reportTo(link: Link, { capacity, concurrency, ledger, metrics, log }: W
 
   const toFigures = (): Figures => ({
     ...{ inFlight: load.inFlight, bufferedBytes: load.bufferedBytes, overload: overload.reason },
-    ledger: { ...ledger.backlog(), state: ledger.state() },
+    ledger: ledger.state(),
     waiting: [...concurrency.waiting()].filter(([, calls]) => calls > 0),
   })
   const takeFigures = (): Report => {

@@ -48,14 +48,12 @@ export interface Present extends Required<Omit<Changes, 'health' | 'speeds'>> {
   known: Known[]
 }
 
-type LedgerFigures = ReturnType<Ledger['backlog']> & { state: ReturnType<Ledger['state']> }
-
 export interface Figures {
   inFlight: number
   bufferedBytes: number
   /** Why requests are rejected; null if they aren't. */
   overload: string | null
-  ledger: LedgerFigures
+  ledger: ReturnType<Ledger['state']>
   /** Calls that wait, by upstream. */
   waiting: (readonly [upstream: string, calls: number])[]
 }
@@ -301,16 +299,10 @@ function toTotals(
     },
     ledger: {
       state() {
-        const states = new Set([own.ledger.state(), ...figures().map(({ ledger }) => ledger.state)])
+        const states = new Set([own.ledger.state(), ...figures().map(({ ledger }) => ledger)])
         return LEDGER_STATES.findLast((state) => states.has(state)) ?? 'ok'
       },
-      backlog() {
-        const { records, ms } = own.ledger.backlog()
-        return {
-          records: records + sum(({ ledger }) => ledger.records),
-          ms: Math.max(ms, ...figures().map(({ ledger }) => ledger.ms)),
-        }
-      },
+      backlog: own.ledger.backlog,
     },
     concurrency: {
       *waiting() {
