@@ -47,7 +47,11 @@ export interface ListenerRange {
 }
 
 /** @param certificates null for plain HTTP. Throws what Bun does. */
-export function createListener(app: ListeningApp, where: ListenPlace, certificates: ServedCertificates | null): Listener {
+export function createListener(
+  app: ListeningApp,
+  where: ListenPlace,
+  certificates: ServedCertificates | null,
+): Listener {
   const { hostname } = where
   const earlier = new Set<NonNullable<ListeningApp['server']>>()
   let end = () => {}

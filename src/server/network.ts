@@ -11,7 +11,14 @@ import { Uploads } from '../gateway/read.ts'
 import { pathOf } from '../http/instance.ts'
 import type { Log } from '../log.ts'
 import { createGate, type Gate, type GateDeps } from './handover.ts'
-import { CAN_SHARE, createListener, type Listener, type ListenPlace, reserve, type ServedCertificates } from './listener.ts'
+import {
+  CAN_SHARE,
+  createListener,
+  type Listener,
+  type ListenPlace,
+  reserve,
+  type ServedCertificates,
+} from './listener.ts'
 import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
 
 /** @param open listens there. Throws a ServiceError with the reason. */

@@ -97,7 +97,9 @@ describe.skipIf(process.platform !== 'linux')('a restart', () => {
       )
       try {
         const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-        const server = await place.serve(['--first-key', '--processes', processes, '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+        const server = await place.serve(['--first-key', '--processes', processes, '--catalog', catalog], {
+          environment: { UPSTREAM_KEY: 'x' },
+        })
         const stop = load(server)
         await Bun.sleep(2_000)
         const tookMs: number[] = []

@@ -2,8 +2,8 @@
 
 import { type Command, Option } from 'commander'
 import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
-import { WORKER } from '../../server/workers/topics.ts'
 import { uncapitalize } from '../../domain/text.ts'
+import { WORKER } from '../../server/workers/topics.ts'
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
 

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { messageOf } from '../../domain/error.ts'
 import type { Link } from '../../domain/link.ts'
 import { ServiceError } from '../../domain/service-error.ts'
-import type { ListeningApp } from '../../http/instance.ts'
 import type { Load } from '../../gateway/admission.ts'
+import type { ListeningApp } from '../../http/instance.ts'
 import type { OtherJournals } from '../../ledger/other-journals.ts'
 import type { Limiter } from '../../limits/limiter.ts'
 import { serveLimits } from '../../limits/serve.ts'
@@ -23,7 +23,19 @@ import { GRACE_MS, type Listener, type ListenPlace, reserve, type ServedCertific
 import type { Front } from '../network.ts'
 import { listenForLinks } from './link.ts'
 import type { Workers } from './shared.ts'
-import { CLOSE, DECIDE, HELLO, HOLD, JOIN, LISTENING, PREFER, RETIRE, toForwardPath, toLinkPath, WORKER } from './topics.ts'
+import {
+  CLOSE,
+  DECIDE,
+  HELLO,
+  HOLD,
+  JOIN,
+  LISTENING,
+  PREFER,
+  RETIRE,
+  toForwardPath,
+  toLinkPath,
+  WORKER,
+} from './topics.ts'
 
 export interface WorkersDeps {
   count: number
