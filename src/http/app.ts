@@ -38,6 +38,9 @@ const healthController = (deps: ReadinessDeps) => {
     })
 }
 
+/** Load balancers may ask these by HTTP/1.0, without a Host header. */
+const HEALTH_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
+
 const MAX_LENGTH = 400
 const MAX_SEGMENTS = 12
 
@@ -96,7 +99,8 @@ interface BaseDeps extends Pick<HandleDeps, 'now' | 'log'> {
 export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {}
 
 export function createApp(deps: AppDeps) {
-  const { app, ipOf } = createBase(deps)
+  const { app, ipOf, openResponses } = createBase(deps)
+  openResponses()
   return app
     .use(endpointControllers(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
@@ -112,18 +116,19 @@ export interface WorkerAppDeps extends BaseDeps, HandleDeps, ModelsDeps {
 
 /** The model endpoints; another process answers the rest. */
 export function createWorkerApp(deps: WorkerAppDeps) {
-  const { app, ipOf } = createBase(deps)
-  return app
-    .use(endpointControllers(deps, app, ipOf))
-    .use(modelsController(deps, ipOf))
-    .all(
-      '*',
-      ({ request }) => {
-        if (!hasHost(request)) throw new NoRoute(request.method, pathOf(request), null)
-        return deps.forward(request, app.server?.requestIP(request)?.address ?? '')
-      },
-      { parse: 'none' },
-    )
+  const { app, ipOf, openResponses } = createBase(deps)
+  app.all(
+    '*',
+    ({ request }) => {
+      const path = pathOf(request)
+      if (!hasHost(request) && !HEALTH_PATHS.has(path)) throw new NoRoute(request.method, path, null)
+      return deps.forward(request, app.server?.requestIP(request)?.address ?? '')
+    },
+    { parse: 'none' },
+  )
+  // The process that answers has opened what is forwarded.
+  openResponses()
+  return app.use(endpointControllers(deps, app, ipOf)).use(modelsController(deps, ipOf))
 }
 
 function createBase(deps: BaseDeps) {
@@ -141,12 +146,14 @@ function createBase(deps: BaseDeps) {
     maxBodyBytes: LARGEST_BODY_BYTES,
     isSecure: deps.isSecure ?? false,
   })
-  // Registered only if needed, since it costs each request a step.
-  if (cors)
-    app.onAfterHandle(({ response, request, path }) => {
-      if (response instanceof Response && !isForAdmins(path)) cors.open(response, request)
-    })
-  return { app, ipOf: createIpOf(app, deps.trustedProxies) }
+  /** For routes that are added later. Registered only if needed, since it costs each request a step. */
+  const openResponses = () => {
+    if (cors)
+      app.onAfterHandle(({ response, request, path }) => {
+        if (response instanceof Response && !isForAdmins(path)) cors.open(response, request)
+      })
+  }
+  return { app, openResponses, ipOf: createIpOf(app, deps.trustedProxies) }
 }
 
 export type App = ReturnType<typeof createApp>

@@ -12,6 +12,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Load } from '../gateway/admission.ts'
+import { LARGEST_BODY_BYTES } from '../http/app.ts'
 import { peers } from '../http/client-ip.ts'
 import type { ListeningApp } from '../http/instance.ts'
 import type { BudgetRefusal, HeldRaise } from '../limits/budget.ts'
@@ -159,7 +160,7 @@ export async function askThere(dataFolder: string, raise: HeldRaise): Promise<Bu
 }
 
 /** Headers of one connection. */
-const OF_CONNECTION = ['connection', 'keep-alive', 'transfer-encoding', 'content-length']
+const OF_CONNECTION = ['connection', 'keep-alive', 'transfer-encoding']
 
 /** To another process of this machine. */
 export async function forward(request: Request, peer: string, unix: string): Promise<Response> {
@@ -169,7 +170,8 @@ export async function forward(request: Request, peer: string, unix: string): Pro
   try {
     const { method, signal } = request
     const init = { method, headers, body: request.body, signal, redirect: 'manual', decompress: false, unix } as const
-    const response = await fetch(request.url.replace(/^https/, 'http'), init)
+    const url = URL.parse(request.url.replace(/^https/, 'http'), 'http://localhost')
+    const response = await fetch(url ?? '', init)
     const answered = new Headers(response.headers)
     for (const name of OF_CONNECTION) answered.delete(name)
     return new Response(response.body, { status: response.status, headers: answered })
@@ -190,6 +192,7 @@ export function listenForForwarded(path: string, app: ListeningApp, isSecure: bo
     const server = Bun.serve({
       unix: path,
       development: false,
+      maxRequestBodySize: LARGEST_BODY_BYTES,
       async fetch(request, server) {
         server.timeout(request, 0)
         const peer = request.headers.get(PEER)

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
+import { askRaw } from '../support/raw.ts'
 import { until } from '../support/until.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
@@ -59,6 +60,36 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect(JSON.stringify(await models.json())).toContain('acme/large')
     expect((await fetch(new URL('/v1/nothing', server.baseUrl))).status).toBe(404)
     expect((await fetch(new URL('/admin', server.baseUrl))).status).toBe(200)
+  })
+
+  test('forwards the rest as one process answers it: changes, CORS, HEAD, and health checks without a host', async () => {
+    await start('--cors-origin', 'https://app.example')
+    const { stdout } = await place.run('admin', 'token', 'create', 'script', '--scope', 'write', '--json')
+    const headers = { authorization: `Bearer ${JSON.parse(stdout).token}`, 'content-type': 'application/json' }
+    const change = (name: string) =>
+      fetch(new URL('/admin/api/keys', server.baseUrl), { method: 'POST', headers, body: JSON.stringify({ name }) })
+    expect((await change('made')).status).toBe(200)
+    const refused = await change('x'.repeat(150 * 1024 ** 2))
+    expect(await refused.json()).toMatchObject({ error: { kind: 'body_too_long' } })
+
+    const health = new URL('/healthz', server.baseUrl)
+    const opened = await fetch(health, { headers: { origin: 'https://app.example' } })
+    expect(opened.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    const length = opened.headers.get('content-length') ?? ''
+    expect((await fetch(health, { method: 'HEAD' })).headers.get('content-length')).toBe(length)
+    expect((await askRaw(health.origin, '/healthz', { version: '1.0' })).status).toBe(200)
+  })
+
+  test('says that its port is in use, as one process does', async () => {
+    await start()
+    const other = createWorkplace()
+    const { port } = new URL(server.baseUrl)
+    const { code, stderr } = await other.run('serve', '--processes', '2', '--port', port)
+    expect([code, stderr]).toEqual([
+      1,
+      `error: 127.0.0.1:${port} is already in use. Choose another port with --port.\n`,
+    ])
+    await other.close()
   })
 
   test('admits no more than a limit or budget allows, whoever is asked', async () => {

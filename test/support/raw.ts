@@ -8,6 +8,8 @@ export interface RawAnswer {
 
 export interface RawRequest {
   method?: string
+  /** With 1.0 there is no host. */
+  version?: '1.0' | '1.1'
   /** As lines; a host here replaces the server's. */
   headers?: readonly (readonly [name: string, value: string])[]
   body?: string
@@ -16,10 +18,10 @@ export interface RawRequest {
 export async function askRaw(
   origin: string,
   path: string,
-  { method = 'GET', headers = [], body = '' }: RawRequest = {},
+  { method = 'GET', version = '1.1', headers = [], body = '' }: RawRequest = {},
 ): Promise<RawAnswer> {
   const { hostname, port, host } = new URL(origin)
-  const own = headers.some(([name]) => name === 'host') ? [] : [['host', host]]
+  const own = version === '1.0' || headers.some(([name]) => name === 'host') ? [] : [['host', host]]
   const length = body === '' ? [] : [['content-length', String(Buffer.byteLength(body))]]
   const lines = [...own, ...length, ['connection', 'close'], ...headers].map(([name, value]) => `${name}: ${value}`)
   const received: Buffer[] = []
@@ -28,7 +30,8 @@ export async function askRaw(
     hostname,
     port: Number(port),
     socket: {
-      open: (socket) => void socket.write(`${[`${method} ${path} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n${body}`),
+      open: (socket) =>
+        void socket.write(`${[`${method} ${path} HTTP/${version}`, ...lines].join('\r\n')}\r\n\r\n${body}`),
       data: (_, bytes) => void received.push(Buffer.from(bytes)),
       close: () => resolve(),
     },

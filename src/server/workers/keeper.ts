@@ -20,7 +20,7 @@ import { filesIn } from '../../store/files.ts'
 import type { LedgerReader } from '../../store/ledger-store.ts'
 import { listenForForwarded, untilAdmitted } from '../handover.ts'
 import { GRACE_MS, type Listener, type ListenPlace, reserve, type ServedCertificates } from '../listener.ts'
-import type { Front } from '../network.ts'
+import { type Front, listenAt } from '../network.ts'
 import { listenForLinks } from './link.ts'
 import type { Workers } from './shared.ts'
 import {
@@ -83,11 +83,12 @@ const KILL_MS = 10_000
 /** Throws a ServiceError if they don't listen. */
 export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const { count, dataFolder, instance, app, load, log } = deps
+  const free = await listenAt(deps.place, reserve)
   removeStaleSockets(dataFolder, instance)
   const [linkPath, forwardPath] = [toLinkPath(dataFolder, instance), toForwardPath(dataFolder, instance)]
   const all = new Set<Worker>()
   let certificates = deps.certificates
-  let place = { ...deps.place, port: reserve(deps.place) }
+  let place = { ...deps.place, port: free }
   let isLeaving = false
   let isClean = true
   let failures = 0
