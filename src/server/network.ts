@@ -140,8 +140,8 @@ export interface Front {
   gate: Gate
   /** Connections of an earlier server have ended. */
   endSuccession(): Promise<void>
-  /** Resolves true if no request was interrupted. */
-  drain(): Promise<boolean>
+  /** Resolves true if no request was interrupted. @param isSucceeded whether another server has the folder, and may need the port. */
+  drain(isSucceeded: boolean): Promise<boolean>
 }
 
 interface OwnFrontDeps extends Omit<GateDeps, 'listener'> {
@@ -160,7 +160,10 @@ export async function openOwnFront(deps: OwnFrontDeps): Promise<Front> {
     port: listener,
     gate: createGate({ ...deps, listener }),
     endSuccession: async () => {},
-    drain: () => drain(listener, load, drainMs, closeThreads),
+    drain(isSucceeded) {
+      if (isSucceeded) void listener.stop(false)
+      return drain(listener, load, drainMs, closeThreads)
+    },
   }
 }
 

@@ -375,7 +375,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       }
       await liveRequests.end()
       if (hasLeft) await listener.grace(handover.ended)
-      const clean = await front.drain()
+      const clean = await front.drain(hasLeft)
       await everything.disposeAsync()
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean
