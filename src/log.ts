@@ -82,6 +82,7 @@ export type LogEvent =
   | 'server_recovered'
   | 'worker_started'
   | 'worker_ended'
+  | 'worker_hung'
   | 'config_applied'
   | 'config_rejected'
   | 'restart_needed'

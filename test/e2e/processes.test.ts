@@ -15,16 +15,19 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
   let place: Workplace
   let upstream: ScriptedUpstream
   let server: RunningBinary
+  /** Of a stream; 20 per second. */
+  let tokens = 20
   const start = async (...args: string[]) => {
     place = createWorkplace()
     upstream = await startUpstream(({ json }) =>
-      json?.stream === true ? streamAnswer({ tokens: 20, paceMs: 50 }) : wholeAnswer(),
+      json?.stream === true ? streamAnswer({ tokens, paceMs: 50 }) : wholeAnswer(),
     )
     const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
     const environment = { UPSTREAM_KEY: 'x' }
     server = await place.serve(['--processes', '2', '--first-key', '--catalog', catalog, ...args], { environment })
   }
   afterEach(async () => {
+    tokens = 20
     await place.close()
     await upstream.stop()
   })
@@ -41,6 +44,8 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     const { stdout } = await place.run('keys', 'create', '--name', `k${Math.random()}`, '--json', ...options)
     return String(JSON.parse(stdout).key)
   }
+  const serveAgain = () =>
+    place.serve(['--processes', '2', '--port', new URL(server.baseUrl).port], { environment: { UPSTREAM_KEY: 'x' } })
   const verified = async (settled: number) => {
     const verify = async () => (await place.run('ledger', 'verify')).stdout
     await until('all are settled', async () => (await verify()).includes(` ${settled} settled request`))
@@ -141,12 +146,14 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
   })
 
   test('is followed by another when it is killed: its workers finish their requests, which are recorded', async () => {
+    tokens = 80
     await start()
     const streams = await Promise.all(Array.from({ length: 8 }, () => ask({ stream: true })))
     const workers = childrenOf(server.pid)
     server.signal('SIGKILL')
     await server.exited
-    const next = await place.serve(['--processes', '2'], { environment: { UPSTREAM_KEY: 'x' } })
+    const next = await serveAgain()
+    expect(workers.every(isRunning)).toBe(true)
     const texts = await Promise.all(streams.map((response) => response.text()))
     expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
     await until('they end', () => workers.every((pid) => !isRunning(pid)))
@@ -166,6 +173,41 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
     expect(childrenOf(restarted.pid).length).toBe(2)
     await verified(16)
+  })
+
+  test('frees the port for another when the one after a restart is killed', async () => {
+    tokens = 80
+    await start()
+    const streams = await Promise.all(Array.from({ length: 8 }, () => ask({ stream: true })))
+    const { pid } = await place.restart()
+    process.kill(pid, 'SIGKILL')
+    server = { ...(await serveAgain()), key: server.key }
+    expect((await ask()).status).toBe(200)
+    const texts = await Promise.all(streams.map((response) => response.text()))
+    expect(texts.every((text) => text.includes('data: [DONE]'))).toBe(true)
+    await verified(9)
+  })
+
+  test('restarts although a worker hangs, which it kills', async () => {
+    await start()
+    const [hangs = 0] = childrenOf(server.pid)
+    process.kill(hangs, 'SIGSTOP')
+    expect(await place.restart()).toMatchObject({ code: 0, stderr: '' })
+    expect(isRunning(hangs)).toBe(false)
+    const after = await Promise.all(Array.from({ length: 8 }, () => ask()))
+    expect(after.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  })
+
+  test('ends with its workers on a second signal', async () => {
+    tokens = 80
+    await start()
+    await Promise.all(Array.from({ length: 4 }, () => ask({ stream: true })))
+    const workers = childrenOf(server.pid)
+    server.signal('SIGTERM')
+    await server.logged('server_stopping')
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(1)
+    await until('they end', () => !workers.some(isRunning))
   })
 
   test('stops with its workers, after their requests', async () => {

@@ -24,6 +24,7 @@ import { type Front, listenAt } from '../network.ts'
 import { listenForLinks } from './link.ts'
 import type { Workers } from './shared.ts'
 import {
+  ALIVE,
   CLOSE,
   DECIDE,
   HELLO,
@@ -70,6 +71,8 @@ interface Worker {
   link: Link | null
   /** `left`: its end is expected. */
   state: 'starting' | 'serving' | 'left'
+  /** Seconds of this process without an answer. */
+  silentS: number
   listening: PromiseWithResolvers<{ port: number; origin: string }>
 }
 
@@ -79,6 +82,11 @@ const PAUSE_MS = 250
 const MAX_PAUSE_MS = 5_000
 /** Beyond what a worker takes itself to interrupt what is left. */
 const KILL_MS = 10_000
+const SECOND_MS = 1_000
+/** A worker that answers nothing for this long hangs. */
+const MAX_SILENT_S = 30
+/** Less while a restart waits for it, and with it the requests of all others. */
+const HOLD_MS = 5_000
 
 /** Throws a ServiceError if they don't listen. */
 export async function openWorkers(deps: WorkersDeps): Promise<Front> {
@@ -95,6 +103,8 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   let renewing: Promise<void> = Promise.resolve()
 
   const serving = () => [...all].filter(({ state }) => state === 'serving')
+  /** How many serve, or will. */
+  const present = () => [...all].filter(({ state }) => state !== 'left').length
   const linkOf = (worker: Worker) => worker.link ?? fail('a worker has no link')
 
   const links = listenForLinks(linkPath, (link) => {
@@ -123,11 +133,11 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const start = async (): Promise<Worker> => {
     const child = deps.spawn({ [WORKER]: instance })
     const listening: Worker['listening'] = Promise.withResolvers()
-    const worker: Worker = { child, startedMs: performance.now(), link: null, state: 'starting', listening }
+    const worker: Worker = { child, startedMs: performance.now(), link: null, state: 'starting', silentS: 0, listening }
     all.add(worker)
     void child.exited.then(() => ended(worker))
     await listening.promise
-    worker.state = 'serving'
+    if (worker.state === 'starting') worker.state = 'serving'
     return worker
   }
 
@@ -147,17 +157,46 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const startAgain = () => {
     const pauseMs = failures === 0 ? 0 : Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (failures - 1))
     setTimeout(async () => {
-      if (isLeaving || serving().length >= count) return
+      if (isLeaving || present() >= count) return
       try {
         const { child } = await start()
         log.info('worker_started', 'worker process started', { pid: child.pid })
       } catch (error) {
+        if (isLeaving) return
         failures++
         log.error('worker_ended', 'worker process does not start; trying again', { error: messageOf(error) })
         startAgain()
       }
     }, pauseMs).unref()
   }
+  const startMissing = () => {
+    for (let missing = count - present(); missing > 0; missing--) startAgain()
+  }
+
+  /** Ends what hangs: the kernel still gives it connections. While this process is paused, no one is silent. */
+  const look = () => {
+    for (const worker of all) {
+      const { child, link } = worker
+      void link?.ask(ALIVE, null).then(
+        () => {
+          worker.silentS = 0
+        },
+        () => {},
+      )
+      if (++worker.silentS !== MAX_SILENT_S) continue
+      log.error('worker_hung', 'worker process does not respond; killing it', {
+        pid: child.pid,
+        silent_s: MAX_SILENT_S,
+      })
+      child.kill('SIGKILL')
+    }
+  }
+  const timer = setInterval(look, SECOND_MS).unref()
+  /** A second signal ends this process at once: no worker may go on unseen. */
+  const killAll = () => {
+    for (const { child } of all) child.kill('SIGKILL')
+  }
+  process.on('exit', killAll)
 
   /** Throws if one does not start; then none of them is left. */
   const startAll = async () => {
@@ -175,18 +214,27 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   }
 
   const close = async () => {
+    clearInterval(timer)
+    process.off('exit', killAll)
     await links.stop()
     await endForwarded()
     for (const path of [linkPath, forwardPath]) rmSync(path, { force: true })
   }
+  /** Also those that finish requests, on connections that they still have. */
   const askAll = <Reply>(ask: (link: Link) => Promise<Reply>) =>
-    // One that ends meanwhile has nothing left to hold.
-    Promise.all(serving().map((worker) => ask(linkOf(worker)).catch(() => null)))
+    Promise.all(
+      [...all].map(async ({ child, link }) => {
+        if (link === null) return
+        const timer = setTimeout(() => child.kill('SIGKILL'), HOLD_MS)
+        // One that ends meanwhile has nothing left to hold.
+        await ask(link).catch(() => null)
+        clearTimeout(timer)
+      }),
+    )
 
-  const prefer: Listener['prefer'] = async (which) => {
-    const [first] = serving()
-    return first !== undefined && linkOf(first).ask(PREFER, which)
-  }
+  /** Any of them can say it; one may hang. */
+  const prefer: Listener['prefer'] = (which) =>
+    Promise.any(serving().map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
 
   /** New workers with the present certificates take all new connections; the others finish theirs. */
   const renew = async () => {
@@ -198,6 +246,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       worker.state = 'left'
       linkOf(worker).tell(RETIRE, { drainMs: deps.drainMs })
     }
+    startMissing()
   }
 
   try {
@@ -210,11 +259,12 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const { port, origin } = (await first?.listening.promise) ?? fail('no worker listens')
   place = { ...place, port }
 
-  const drain = async (): Promise<boolean> => {
+  const drain = async (isSucceeded: boolean): Promise<boolean> => {
     isLeaving = true
     const workers = [...all]
     for (const worker of workers) {
-      if (worker.state === 'serving') worker.link?.tell(CLOSE, { drainMs: deps.drainMs })
+      if (worker.state === 'starting') worker.child.kill('SIGKILL')
+      else worker.link?.tell(CLOSE, { drainMs: deps.drainMs, isSucceeded })
       worker.state = 'left'
     }
     const timer = setTimeout(() => {
@@ -243,7 +293,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
           worker.state = 'left'
           if (isForced) worker.child.kill('SIGKILL')
         }
-        if (!isForced) await drain()
+        if (!isForced) await drain(false)
         await Promise.all([...all].map(({ child }) => child.exited))
         await close()
       },
@@ -251,13 +301,16 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     gate: {
       async hold() {
         isLeaving = true
+        // One that starts would serve in a folder that is another server's by then.
+        for (const { child, state } of all) if (state === 'starting') child.kill('SIGKILL')
+        await renewing.catch(() => {})
         await askAll((link) => link.ask(HOLD, null))
         await untilAdmitted(load, deps.endUploads)
       },
       async decide(where) {
         isLeaving = where === 'there'
         // Those that ended meanwhile.
-        if (!isLeaving) for (let missing = count - serving().length; missing > 0; missing--) startAgain()
+        if (!isLeaving) startMissing()
         await askAll((link) => link.ask(DECIDE, where))
       },
     },

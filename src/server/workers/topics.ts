@@ -33,7 +33,9 @@ export const PREFER = topic<ListenerRange, boolean>('prefer')
 /** See `Gate`. */
 export const HOLD = topic<null, null>('hold')
 export const DECIDE = topic<'here' | 'there', null>('decide')
+/** To a worker: answered at once, unless it hangs. */
+export const ALIVE = topic<null, null>('alive')
 /** Other workers have its place: answers on connections that exist, for a while, then as `CLOSE`. */
 export const RETIRE = topic<{ drainMs: number }>('retire')
 /** Finish what runs, and exit: with 1 if a request was interrupted. */
-export const CLOSE = topic<{ drainMs: number }>('close')
+export const CLOSE = topic<{ drainMs: number; isSucceeded: boolean }>('close')

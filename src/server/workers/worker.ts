@@ -24,7 +24,19 @@ import { returnMemory } from '../rest.ts'
 import { openWorkerStorage } from '../worker-storage.ts'
 import { connectLink } from './link.ts'
 import { shareAsWorker } from './shared-worker.ts'
-import { CLOSE, DECIDE, HELLO, HOLD, JOIN, LISTENING, PREFER, RETIRE, toForwardPath, toLinkPath } from './topics.ts'
+import {
+  ALIVE,
+  CLOSE,
+  DECIDE,
+  HELLO,
+  HOLD,
+  JOIN,
+  LISTENING,
+  PREFER,
+  RETIRE,
+  toForwardPath,
+  toLinkPath,
+} from './topics.ts'
 
 export interface WorkerOptions {
   dataFolder: string
@@ -44,12 +56,14 @@ const LOG_MS = 1_000
 const BACKOFF_MS = 500
 /** The largest request must fit. */
 const MIN_BUFFERED_BYTES = 64 * 1024 ** 2
+const MIN_JOURNAL_BYTES = 32 * 1024 ** 2
 
 /** Each worker has its share of what bounds a server. */
 const toShare = (config: ServeConfig, processes: number): ServeConfig => ({
   ...config,
   maxInFlight: Math.ceil(config.maxInFlight / processes),
   maxBufferedBytes: Math.max(MIN_BUFFERED_BYTES, Math.ceil(config.maxBufferedBytes / processes)),
+  maxJournalBytes: Math.max(MIN_JOURNAL_BYTES, Math.ceil(config.maxJournalBytes / processes)),
 })
 
 /** Resolves once it has ended: true if no request was interrupted. Throws a ServiceError on a failed start. */
@@ -67,6 +81,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   opened.defer(() => metrics.stop())
   const link = await connectLink(toLinkPath(dataFolder, keeper))
   opened.defer(() => link.close())
+  link.on(ALIVE, () => null)
   const { hostname, port, processes, certificates, settings } = await link.ask(HELLO, { pid: process.pid })
   const config = toShare(options.configure(settings), processes)
   const { durability, maxJournalBytes } = config
@@ -167,10 +182,14 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
     await Bun.sleep(GRACE_MS)
     closing.resolve(drainMs)
   })
-  link.on(CLOSE, ({ drainMs }) => closing.resolve(drainMs))
+  link.on(CLOSE, ({ drainMs, isSucceeded }) => {
+    if (isSucceeded) void listener.stop(false)
+    closing.resolve(drainMs)
+  })
   void link.ended.then(() => {
-    // The next server of this folder may need the port; it is asked before a request costs more.
+    // The next server of this folder needs the port; it is asked before a request costs more.
     limiter.askSuccessor((raise) => askThere(dataFolder, raise))
+    void listener.stop(false)
     closing.resolve(config.drainMs)
   })
   options.onServing()
