@@ -318,11 +318,12 @@ class LimitedRequest implements LocalRequest, LocalReservation {
     attempt: (cost: Cost) => T | BudgetRefusal,
   ): Promise<T | GatewayError> {
     const cost = await counting.count()
-    if (cost === null) return toBudgetError(refusal, this.headers, isMore)
+    // A worker may have given up meanwhile.
+    if (cost === null || this.#isOver) return toBudgetError(refusal, this.headers, isMore)
     let decided = attempt(cost)
     if (isBudgetRefusal(decided)) {
       await this.budgets.countOthers(this.key, this.team)
-      decided = attempt(cost)
+      if (!this.#isOver) decided = attempt(cost)
     }
     return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers, isMore) : decided
   }

@@ -40,8 +40,16 @@ export interface RemoteLimiter extends RequestLimiter {
   askSuccessor(ask: AskSuccessor): void
 }
 
+export interface RemoteLimiterDeps {
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+  /** How long a request waits for a keeper that doesn't respond. */
+  patienceMs?: number
+}
+
 interface Shared {
   readonly link: Link
+  readonly patienceMs: number
   /** Requests whose prompts the keeper may want counted. */
   readonly counted: Map<number, RemoteRequest>
   lastRequest: number
@@ -57,9 +65,19 @@ interface FullUpstream {
 
 const FULL_MS = 200
 
-/** What has no limits asks nobody. Without a keeper, new requests with limits are refused; admitted ones go on. */
-export function createRemoteLimiter(link: Link, { monotonicMs }: { monotonicMs(): number }): RemoteLimiter {
-  const shared: Shared = { link, counted: new Map(), lastRequest: 0, successor: null }
+/** Beyond what counts of prompts take. */
+const PATIENCE_MS = 10_000
+/** A refusal has its headers by then, or does without. */
+const HEADERS_MS = 1_000
+
+/**
+ * What has no limits asks nobody. Without a keeper, or with one that doesn't respond, new requests with limits are refused; admitted ones go on.
+ */
+export function createRemoteLimiter(
+  link: Link,
+  { monotonicMs, patienceMs = PATIENCE_MS }: RemoteLimiterDeps,
+): RemoteLimiter {
+  const shared: Shared = { link, patienceMs, counted: new Map(), lastRequest: 0, successor: null }
   const full = new Map<string, FullUpstream>()
   let lastPermit = 0
   link.on(COUNT, ({ request, number }) => shared.counted.get(request)?.count(number) ?? null)
@@ -71,8 +89,9 @@ export function createRemoteLimiter(link: Link, { monotonicMs }: { monotonicMs()
   const askPermit = async ({ id, limits }: LimitedUpstream, tokens: number) => {
     const number = ++lastPermit
     const upstream = { id, limits }
-    const permitted = await unlessLost(link.ask(PERMIT, { number, tokens, ...upstream }))
-    if (permitted instanceof LinkLost) return UNLIMITED_PERMIT
+    const permitted = await unlessLost(link.ask(PERMIT, { number, tokens, ...upstream }, patienceMs))
+    // A keeper that is late may still give it.
+    if (permitted instanceof LinkLost) return toPermit(number, () => {})
     note(upstream, tokens, permitted.isFull)
     if (permitted.refused === null) return toPermit(number, (isFull) => note(upstream, tokens, isFull))
     const { message, retryable, retryAfterMs } = permitted.refused
@@ -114,8 +133,9 @@ const unlessLost = <T>(asking: Promise<T>): Promise<T | LinkLost> =>
     throw error
   })
 
-const ENDED = 'Tollgate process that enforces limits has ended'
-const keeperEnded = () => new GatewayError('overloaded', `The ${ENDED}. Try again in a few seconds.`)
+const KEEPER = 'Tollgate process that enforces limits'
+const keeperLost = () =>
+  new GatewayError('overloaded', `The ${KEEPER} doesn't respond or has ended. Try again in a few seconds.`)
 
 const toSent = ({ id, name, limits, budget }: Limited): Limited => ({ id, name, limits, budget })
 
@@ -145,18 +165,27 @@ class RemoteRequest implements EnteredRequest, Reservation {
   }
 
   async enter(): Promise<Decision<EnteredRequest>> {
-    const refused = await unlessLost(this.#shared.link.ask(ENTER, this.#toEntering()))
-    if (refused instanceof LinkLost) return keeperEnded()
-    this.#isEntered = refused === null
-    return refused === null ? this : toError(refused)
+    const { link, patienceMs } = this.#shared
+    this.#isEntered = true
+    const refused = await unlessLost(link.ask(ENTER, this.#toEntering(), patienceMs))
+    if (refused === null) return this
+    const isLost = refused instanceof LinkLost
+    // It may still enter.
+    if (isLost) this.cancel()
+    else this.#isEntered = false
+    return isLost ? keeperLost() : toError(refused)
   }
 
   async admit(ask: Ask): Promise<Decision<Reservation>> {
     const entering = this.#isEntered ? {} : { entering: this.#toEntering() }
     this.#isEntered = true
-    const asking = this.#shared.link.ask(ADMIT, { ...this.#toAsked(ask), ...entering })
+    const { link, patienceMs } = this.#shared
+    const asking = link.ask(ADMIT, { ...this.#toAsked(ask), ...entering }, patienceMs)
     const admitted = await unlessLost(asking)
-    if (admitted instanceof LinkLost) return keeperEnded()
+    if (admitted instanceof LinkLost) {
+      this.cancel()
+      return keeperLost()
+    }
     this.#room = admitted.room ?? Number.POSITIVE_INFINITY
     if (admitted.refused) return toError(admitted.refused)
     this.headers = admitted.headers
@@ -205,7 +234,8 @@ class RemoteRequest implements EnteredRequest, Reservation {
     if (this.#isOver) return
     this.#end()
     const { link } = this.#shared
-    if (this.#isEntered) this.#left = link.ask(REFUSE, { request: this.#number, kind }).catch(() => this.headers)
+    if (this.#isEntered)
+      this.#left = link.ask(REFUSE, { request: this.#number, kind }, HEADERS_MS).catch(() => this.headers)
   }
 
   #end(): void {
@@ -233,7 +263,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
   }
 
   async #raise(ask: Ask): Promise<GatewayError | null> {
-    const { link, successor } = this.#shared
+    const { link, patienceMs, successor } = this.#shared
     const request = { id: this.#id, keyId: this.#key.id, teamId: this.#team?.id ?? null }
     const refusal = successor ? await raiseThere(successor, request, ask) : undefined
     if (refusal) return toBudgetError(refusal, this.headers, ask.isMore ?? false)
@@ -241,7 +271,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
       this.#raiseTokens(ask)
       return null
     }
-    const raised = await unlessLost(link.ask(RAISE, this.#toAsked(ask)))
+    const raised = await unlessLost(link.ask(RAISE, this.#toAsked(ask), patienceMs))
     if (raised instanceof LinkLost) return this.#raiseAlone(ask)
     this.#room = raised.room ?? Number.POSITIVE_INFINITY
     return raised.refused && toError(raised.refused)
@@ -252,8 +282,8 @@ class RemoteRequest implements EnteredRequest, Reservation {
     if (nanoUsd <= this.#room) return null
     const counted = (await counting?.count()) ?? null
     if (counted !== null && counted.likelyNanoUsd <= this.#room) return null
-    if (!isMore) return keeperEnded()
-    const sentence = `The response ends here: the ${ENDED}, and its last figures allow no more output.`
+    if (!isMore) return keeperLost()
+    const sentence = `The response ends here: the ${KEEPER} doesn't respond, and its last figures allow no more output.`
     return new GatewayError('overloaded', sentence)
   }
 }

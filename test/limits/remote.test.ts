@@ -9,6 +9,7 @@ import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget.ts'
 import type { Amount, Ask, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { createRemoteLimiter } from '../../src/limits/remote.ts'
+import { LEAVE } from '../../src/limits/remote-topics.ts'
 import { serveLimits } from '../../src/limits/serve.ts'
 import { connectLink, listenForLinks } from '../../src/server/workers/link.ts'
 import { at, budget, CENT, cents, createLimiter, limited, standing, tokens, toTeam, toUpstream } from './asking.ts'
@@ -315,11 +316,44 @@ describe('without its keeper', () => {
     const error = await entered.admit(tokens(1), at(0))
     expect(error).toMatchObject({ kind: 'overloaded', status: 503, headers: { 'retry-after': '1' } })
     expect(await ask(limiter, keyOf(9), cents(1))).toMatchObject({
-      message: 'The Tollgate process that enforces limits has ended. Try again in a few seconds.',
+      message: "The Tollgate process that enforces limits doesn't respond or has ended. Try again in a few seconds.",
     })
     expect(await limiter.enter('r', limited({ rpm: 9 }), null, 0)).toMatchObject({ kind: 'overloaded' })
     await entered.refuse(error as GatewayError, 0)
     expect(await limiter.permit(toUpstream({ rpm: 1 }), 1, 0)).not.toBeInstanceOf(UpstreamError)
+  })
+
+  test('that responds too late, a worker refuses too, and the keeper holds nothing of it', async () => {
+    const path = join(folder, `${++sockets}.sock`)
+    const near: Link[] = []
+    const listener = listenForLinks(path, (link) => near.push(link))
+    const link = await connectLink(path)
+    listener.stop()
+    const limiter = createRemoteLimiter(link, { monotonicMs: () => 0, patienceMs: 1 })
+    const key = limited({ rpm: 5, concurrency: 1 }, { budget: budget(10) })
+    const upstream = toUpstream({ concurrency: 1 })
+    expect(await ask(limiter, key, cents(3))).toMatchObject({ kind: 'overloaded' })
+    expect(await ask(limiter, keyOf(10), cents(3))).toMatchObject({ kind: 'overloaded' })
+    const permit = await limiter.permit(upstream, 1, 0)
+    if (!(permit instanceof UpstreamError)) permit.leave(1)
+    const keeper = createLimiter()
+    for (const one of near)
+      serveLimits(one, { limiter: keeper, monotonicMs: () => 0, now: () => at(0).wallMs, sleep: Bun.sleep })
+    await link.ask(LEAVE, { number: 0, tokens: null })
+    expect(standing(keeper, key, null, at(0))).toMatchObject({ spent: 0, reserved: 0 })
+    expect(keeper.permit(upstream, 1, 0)).not.toBeInstanceOf(UpstreamError)
+    expect((await admitted(keeper, key, cents(10))).headers).toMatchObject({ 'x-ratelimit-remaining-requests': '4' })
+  })
+
+  test('a request that ends while its prompt is counted reserves nothing', async () => {
+    const keeper = createLimiter()
+    const slow = costing(101, 50, 60)
+    const entered = keeper.enter('r', keyOf(100), null, 0)
+    if (entered instanceof GatewayError) throw entered
+    const admitting = entered.admit(slow, at(0))
+    entered.cancel()
+    await admitting
+    expect(standing(keeper, keyOf(100), null, at(0))).toMatchObject({ spent: 0, reserved: 0 })
   })
 
   test('a running request costs more only by the next server’s budgets, else by the last figures', async () => {

@@ -13,6 +13,7 @@ type Handle = (body: unknown) => unknown
 interface Question {
   resolve(reply: unknown): void
   reject(error: Error): void
+  timer: Timer | undefined
 }
 
 const NEWLINE = 10
@@ -45,12 +46,14 @@ class SocketLink implements Link {
     this.#send([name, body])
   }
 
-  ask<Body, Reply>({ name }: Topic<Body, Reply>, body: Body): Promise<Reply> {
+  ask<Body, Reply>({ name }: Topic<Body, Reply>, body: Body, patienceMs?: number): Promise<Reply> {
     if (this.#isEnded) return Promise.reject(new LinkLost('the other process has ended'))
     const question = ++this.#lastQuestion
     this.#send([name, body, question])
     return new Promise<unknown>((resolve, reject) => {
-      this.#questions.set(question, { resolve, reject })
+      const late = () => this.#questions.delete(question) && reject(new LinkLost('the other process does not respond'))
+      const timer = patienceMs === undefined ? undefined : setTimeout(late, patienceMs)
+      this.#questions.set(question, { resolve, reject, timer })
     }) as Promise<Reply>
   }
 
@@ -79,7 +82,10 @@ class SocketLink implements Link {
     this.#isEnded = true
     this.#batch = ''
     const error = new LinkLost('the other process has ended')
-    for (const { reject } of this.#questions.values()) reject(error)
+    for (const { reject, timer } of this.#questions.values()) {
+      clearTimeout(timer)
+      reject(error)
+    }
     this.#questions.clear()
     this.#end.resolve()
   }
@@ -163,6 +169,7 @@ class SocketLink implements Link {
   #answered(number: number, reply: unknown, error: string | undefined): void {
     const question = this.#questions.get(number)
     this.#questions.delete(number)
+    clearTimeout(question?.timer)
     if (error === undefined) question?.resolve(reply)
     else question?.reject(new LinkError(error))
   }
