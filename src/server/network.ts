@@ -19,7 +19,7 @@ import {
   reserve,
   type ServedCertificates,
 } from './listener.ts'
-import { readMaxFiles, toFileLimit, toLowLimit } from './open-files.ts'
+import { readMaxFiles, toFileLimit } from './open-files.ts'
 
 /** @param open listens there. Throws a ServiceError with the reason. */
 export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace) => T): Promise<T> {
@@ -174,11 +174,16 @@ export function toProcessCount(wanted: number | 'auto'): number {
   return wanted === 'auto' ? navigator.hardwareConcurrency : wanted
 }
 
-/** @param nowMs monotonic clock. */
-export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): number; log: Log }) {
-  const files = toFileLimit(readMaxFiles(), config.maxInFlight)
-  const lowLimit = toLowLimit(files)
-  if (lowLimit !== null) log.warn('file_descriptors_low', lowLimit)
+interface CapacityDeps {
+  /** Monotonic clock. */
+  nowMs(): number
+  log: Log
+  /** That share it. */
+  processes: number
+}
+
+export function createCapacity(config: ServeConfig, { nowMs, log, processes }: CapacityDeps) {
+  const files = toFileLimit(readMaxFiles(), config.maxInFlight, processes)
   const overload = new OverloadState({
     onChange: (reason) =>
       reason === null
@@ -190,7 +195,6 @@ export function createCapacity(config: ServeConfig, { nowMs, log }: { nowMs(): n
   const disconnectedCalls = new DisconnectedCalls(config)
   return {
     files,
-    lowLimit,
     overload,
     load,
     uploads,

@@ -23,16 +23,22 @@ export function readMaxFiles(): number | null {
   }
 }
 
-export function toFileLimit(limit: number | null, wanted: number): FileLimit {
-  const room = limit === null ? wanted : Math.max(1, Math.floor((limit - SPARE_FILES) / 2))
-  return { limit, max_in_flight: Math.min(room, wanted), wanted_in_flight: wanted }
+/** @param processes that share `wanted`. */
+export function toFileLimit(limit: number | null, wanted: number, processes = 1): FileLimit {
+  const room = limit === null ? wanted : processes * Math.max(1, Math.floor((limit - SPARE_FILES) / 2))
+  return {
+    ...{ limit, max_in_flight: Math.min(room, wanted), wanted_in_flight: wanted },
+    ...(processes > 1 && { processes }),
+  }
 }
 
 const RAISE = 'Raise the limit (LimitNOFILE= of a systemd unit, --ulimit nofile= of a container, ulimit -n)'
 
-export function toLowLimit({ limit, max_in_flight: taken, wanted_in_flight: wanted }: FileLimit): string | null {
-  if (limit === null || limit >= 2 * wanted) return null
-  return `The file descriptor limit is ${limit}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
+export function toLowLimit(files: FileLimit): string | null {
+  const { limit, processes = 1, max_in_flight: taken, wanted_in_flight: wanted } = files
+  if (limit === null || processes * limit >= 2 * wanted) return null
+  const each = processes === 1 ? '' : ` for each of ${processes} processes`
+  return `The file descriptor limit is ${limit}${each}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
 }
 
 /** Between looks: less than the time that clients need to open all files that are left. */

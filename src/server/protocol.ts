@@ -12,6 +12,8 @@ export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock
  */
 export interface FileLimit {
   limit: number | null
+  /** Processes that answer, each with that limit; 1 if not given. */
+  processes?: number
   max_in_flight: number
   wanted_in_flight: number
 }

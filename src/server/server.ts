@@ -29,7 +29,7 @@ import { answerForwarded, createHandover, type Handed, type Handover } from './h
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
 import { createCapacity, listenForMetrics, openOwnFront, toProcessCount, untilFree } from './network.ts'
-import { watchFiles } from './open-files.ts'
+import { toLowLimit, watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
 import { createPages } from './pages.ts'
@@ -143,8 +143,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
-  const capacity = createCapacity(config, { nowMs: monotonicMs, log })
+  const capacity = createCapacity(config, { nowMs: monotonicMs, log, processes })
   const { files, overload, load, uploads, disconnectedCalls } = capacity
+  const lowLimit = toLowLimit(files)
+  if (lowLimit !== null) log.warn('file_descriptors_low', lowLimit)
   const counter = createCounter({ log })
   const checker = createChecker()
   const closeThreads = () => {
@@ -353,7 +355,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     dashboardUrl,
     setupCode: admin.setupCode,
     snapshot: () => live.snapshot,
-    warnings: [capacity.lowLimit, tls ? null : toAddressWarning(config)].filter((warning) => warning !== null),
+    warnings: [lowLimit, tls ? null : toAddressWarning(config)].filter((warning) => warning !== null),
     async reload(change) {
       await change(store)
       await live.refresh()

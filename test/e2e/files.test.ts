@@ -20,9 +20,9 @@ afterEach(async () => {
   await upstream.stop()
 })
 
-async function serve(ulimit: string): Promise<RunningBinary> {
+async function serve(ulimit: string, ...more: string[]): Promise<RunningBinary> {
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
-  const args = ['--first-key', '--probe', 'off', '--catalog', catalog]
+  const args = ['--first-key', '--probe', 'off', '--catalog', catalog, ...more]
   return place.serve(args, { environment: { UPSTREAM_KEY: 'x' }, ulimit })
 }
 
@@ -71,6 +71,14 @@ test('a limit too low for as many requests as are wanted is told, and fewer are 
   expect(await limitOf()).toEqual({ limit: 256, max_in_flight: 96, wanted_in_flight: 4_096 })
   expect(server.stdout()).toContain('The file descriptor limit is 256')
   await server.logged('The file descriptor limit is 256')
+})
+
+test.skipIf(process.platform !== 'linux')('two workers take twice as many, and one line says so', async () => {
+  const server = await serve('-n 256', '--processes', '2')
+  expect(await limitOf()).toEqual({ limit: 256, max_in_flight: 192, wanted_in_flight: 4_096, processes: 2 })
+  await server.logged('server_started')
+  expect(server.stderr().match(/The file descriptor limit is 256 for each of 2 processes/g)?.length).toBe(1)
+  expect(server.stderr().match(/file_descriptors_low/g)?.length).toBe(1)
 })
 
 test('a low soft limit is raised as far as the hard one allows', async () => {

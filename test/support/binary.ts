@@ -81,9 +81,9 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
     }
   }
   await until('how to reach it', () => stdout().includes('Try it from') && stdout().endsWith('\n\n'))
-  const baseUrl = /is running at (http:\S+)/.exec(stdout())?.[1]
+  const baseUrl = /is running at (https?:\S+)/.exec(stdout())?.[1]
   if (baseUrl === undefined) throw new Error(`tollgate did not say where it serves: ${stdout()}`)
-  await fetch(new URL('/healthz', baseUrl))
+  if (baseUrl.startsWith('http:')) await fetch(new URL('/healthz', baseUrl))
   return {
     baseUrl,
     key: /^sk-tg-\w+$/m.exec(stdout())?.[0] ?? null,

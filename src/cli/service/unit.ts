@@ -38,6 +38,7 @@ ExecStart=${[program, 'serve', '--data', dataFolder, ...flags].map(toWord).join(
 ExecReload=${[program, 'restart', '--environment', '--data', dataFolder, '--', ...flags].map(toWord).join(' ')}
 Restart=on-failure
 RestartSec=2
+OOMPolicy=continue
 TimeoutStartSec=15min
 TimeoutStopSec=60
 User=${user}

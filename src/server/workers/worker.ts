@@ -92,7 +92,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   await link.ask(JOIN, instance)
 
   const speeds = new Speeds()
-  const capacity = createCapacity(config, { nowMs: monotonicMs, log })
+  const capacity = createCapacity(config, { nowMs: monotonicMs, log, processes: 1 })
   const { files, load, uploads, disconnectedCalls } = capacity
   const counter = createCounter({ log })
   const checker = createChecker()
