@@ -7,6 +7,7 @@ import { count } from '../domain/text.ts'
 import { toAgo } from '../domain/time.ts'
 import { isReady } from '../domain/upstream-state.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
+import { CommandError } from './command-error.ts'
 import { type Context, printJson, toExamples, toIndented, toPrintable } from './io.ts'
 
 export function addStatus(command: Command, context: Context): void {
@@ -14,7 +15,11 @@ export function addStatus(command: Command, context: Context): void {
 }
 
 export async function status(io: Context): Promise<void> {
-  const found = await withAdmin(io, { readonly: true }, async ({ api }) => {
+  const found = await withAdmin(io, { readonly: true }, async ({ api, found }) => {
+    const { dataFolder } = io
+    if (found.kind === 'silent') throw new CommandError('server_silent', `Can't reach the server: ${found.why}.`)
+    if (found.kind === 'none')
+      throw new CommandError('no_server', `No server is running. Start it: tollgate serve --data ${dataFolder}`)
     const status = await answerOf(api.status.get())
     return {
       status,

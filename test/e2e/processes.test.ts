@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { makeCertificate, putPair } from '../support/certificate.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { askRaw } from '../support/raw.ts'
 import { until } from '../support/until.ts'
@@ -33,12 +34,13 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
   })
 
   /** On a connection of its own, which any worker may get. */
-  const ask = (body: object = {}, key = server.key) =>
+  const ask = (body: object = {}, key = server.key, tls: Bun.TLSOptions = {}) =>
     fetch(`${server.baseUrl}/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
       body: JSON.stringify({ ...HELLO, ...body }),
       keepalive: false,
+      tls,
     })
   const createKey = async (...options: string[]) => {
     const { stdout } = await place.run('keys', 'create', '--name', `k${Math.random()}`, '--json', ...options)
@@ -208,6 +210,32 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     server.signal('SIGTERM')
     expect(await server.exited).toBe(1)
     await until('they end', () => !workers.some(isRunning))
+  })
+
+  test('serves the newest of several certificates that follow each other, and fails no request', async () => {
+    const pairs = [1, 2, 3].map(() => makeCertificate('DNS:localhost,IP:127.0.0.1'))
+    const [first = pairs[0], ...later] = pairs
+    if (!first) throw new Error('no certificate')
+    const files = putPair(first)
+    await start('--tls-cert', files.certFile, '--tls-key', files.keyFile)
+    let isOver = false
+    const statuses = new Set<number>()
+    const load = async () => {
+      while (!isOver) statuses.add((await ask({}, server.key, { rejectUnauthorized: false })).status)
+    }
+    const loads = [load(), load(), load()]
+    for (const pair of later) {
+      files.write(pair)
+      expect(await place.run('reload')).toMatchObject({ code: 0 })
+      const trusted = await Promise.all(Array.from({ length: 12 }, () => ask({}, server.key, { ca: pair.cert })))
+      expect(trusted.map(({ status }) => status)).toEqual(Array(12).fill(200))
+    }
+    expect((await place.restart()).code).toBe(0)
+    const { status } = await ask({}, server.key, { ca: later.at(-1)?.cert })
+    expect(status).toBe(200)
+    isOver = true
+    await Promise.all(loads)
+    expect([...statuses]).toEqual([200])
   })
 
   test('stops with its workers, after their requests', async () => {

@@ -30,6 +30,7 @@ import {
   HELLO,
   HOLD,
   JOIN,
+  LEAVE,
   LISTENING,
   PREFER,
   RETIRE,
@@ -69,8 +70,8 @@ interface Worker {
   startedMs: number
   /** Null until it has said hello. */
   link: Link | null
-  /** `left`: its end is expected. */
-  state: 'starting' | 'serving' | 'left'
+  /** `retired`: others take new connections. `left`: it doesn't listen, or is killed. */
+  state: 'starting' | 'serving' | 'retired' | 'left'
   /** Seconds of this process without an answer. */
   silentS: number
   listening: PromiseWithResolvers<{ port: number; origin: string }>
@@ -90,7 +91,7 @@ const HOLD_MS = 5_000
 
 /** Throws a ServiceError if they don't listen. */
 export async function openWorkers(deps: WorkersDeps): Promise<Front> {
-  const { count, dataFolder, instance, app, load, log } = deps
+  const { count, dataFolder, instance, app, load, log, drainMs } = deps
   const free = await listenAt(deps.place, reserve)
   removeStaleSockets(dataFolder, instance)
   const [linkPath, forwardPath] = [toLinkPath(dataFolder, instance), toForwardPath(dataFolder, instance)]
@@ -104,7 +105,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
 
   const serving = () => [...all].filter(({ state }) => state === 'serving')
   /** How many serve, or will. */
-  const present = () => [...all].filter(({ state }) => state !== 'left').length
+  const present = () => [...all].filter(({ state }) => state === 'starting' || state === 'serving').length
   const linkOf = (worker: Worker) => worker.link ?? fail('a worker has no link')
 
   const links = listenForLinks(linkPath, (link) => {
@@ -148,7 +149,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     const how = child.signalCode === null ? `exited with ${child.exitCode}` : `was killed by ${child.signalCode}`
     if (child.exitCode !== 0) isClean = false
     worker.listening.reject(new Error(`A worker process ${how} before it was ready. See its log.`))
-    if (state === 'starting' || state === 'left' || isLeaving) return
+    if (state !== 'serving' || isLeaving) return
     log.error('worker_ended', 'worker process ended unexpectedly; starting another', { pid: child.pid, how })
     failures = performance.now() - worker.startedMs > STABLE_MS ? 0 : failures + 1
     startAgain()
@@ -220,31 +221,36 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     await endForwarded()
     for (const path of [linkPath, forwardPath]) rmSync(path, { force: true })
   }
-  /** Also those that finish requests, on connections that they still have. */
-  const askAll = <Reply>(ask: (link: Link) => Promise<Reply>) =>
+  /** One that hangs is killed; one that ends meanwhile has nothing left to do. */
+  const askEach = <Reply>(workers: Iterable<Worker>, ask: (link: Link) => Promise<Reply>) =>
     Promise.all(
-      [...all].map(async ({ child, link }) => {
+      Array.from(workers, async ({ child, link }) => {
         if (link === null) return
         const timer = setTimeout(() => child.kill('SIGKILL'), HOLD_MS)
-        // One that ends meanwhile has nothing left to hold.
         await ask(link).catch(() => null)
         clearTimeout(timer)
       }),
     )
-
+  /** The order of listeners is then that of those that serve. */
+  const endRetired = async () => {
+    const retired = [...all].filter(({ state }) => state === 'retired')
+    for (const worker of retired) worker.state = 'left'
+    await askEach(retired, (link) => link.ask(LEAVE, { drainMs }))
+  }
   /** Any of them can say it; one may hang. */
   const prefer: Listener['prefer'] = (which) =>
     Promise.any(serving().map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
 
   /** New workers with the present certificates take all new connections; the others finish theirs. */
   const renew = async () => {
+    await endRetired()
     const earlier = serving()
     await prefer({ first: 0, count: earlier.length })
     await startAll()
     await prefer({ first: earlier.length, count })
     for (const worker of earlier) {
-      worker.state = 'left'
-      linkOf(worker).tell(RETIRE, { drainMs: deps.drainMs })
+      worker.state = 'retired'
+      linkOf(worker).tell(RETIRE, { drainMs })
     }
     startMissing()
   }
@@ -264,14 +270,14 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     const workers = [...all]
     for (const worker of workers) {
       if (worker.state === 'starting') worker.child.kill('SIGKILL')
-      else worker.link?.tell(CLOSE, { drainMs: deps.drainMs, isSucceeded })
+      else worker.link?.tell(CLOSE, { drainMs, isSucceeded })
       worker.state = 'left'
     }
     const timer = setTimeout(() => {
       for (const { child } of workers) child.kill('SIGKILL')
-    }, deps.drainMs + KILL_MS)
+    }, drainMs + KILL_MS)
     isClean = true
-    const [isOwnClean] = await Promise.all([load.ended(deps.drainMs), ...workers.map(({ child }) => child.exited)])
+    const [isOwnClean] = await Promise.all([load.ended(drainMs), ...workers.map(({ child }) => child.exited)])
     clearTimeout(timer)
     await deps.others.settled()
     return isClean && isOwnClean
@@ -279,7 +285,12 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
 
   return {
     port: {
-      ...{ port, origin, count, prefer },
+      ...{ port, origin, count },
+      async prefer(which) {
+        await renewing.catch(() => {})
+        await endRetired()
+        return prefer(which)
+      },
       async replace(next) {
         if (isLeaving) return
         certificates = next
@@ -304,14 +315,15 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
         // One that starts would serve in a folder that is another server's by then.
         for (const { child, state } of all) if (state === 'starting') child.kill('SIGKILL')
         await renewing.catch(() => {})
-        await askAll((link) => link.ask(HOLD, null))
+        // Also those that finish requests, on connections that they still have.
+        await askEach(all, (link) => link.ask(HOLD, null))
         await untilAdmitted(load, deps.endUploads)
       },
       async decide(where) {
         isLeaving = where === 'there'
         // Those that ended meanwhile.
         if (!isLeaving) startMissing()
-        await askAll((link) => link.ask(DECIDE, where))
+        await askEach(all, (link) => link.ask(DECIDE, where))
       },
     },
     endSuccession: async () => void (await prefer({ first: 0, count })),

@@ -31,6 +31,7 @@ import {
   HELLO,
   HOLD,
   JOIN,
+  LEAVE,
   LISTENING,
   PREFER,
   RETIRE,
@@ -177,11 +178,18 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
     await gate.decide(where)
     return null
   })
-  link.on(RETIRE, async ({ drainMs }) => {
+  const leave = ({ drainMs }: { drainMs: number }) => {
+    const endMs = monotonicMs() + drainMs
+    void listener.stop(false)
+    void load.ended(drainMs).then(() => closing.resolve(Math.max(0, endMs - monotonicMs())))
+    return null
+  }
+  link.on(RETIRE, async (how) => {
     listener.divert(async (request) => toLast(await app.fetch(request)))
     await Bun.sleep(GRACE_MS)
-    closing.resolve(drainMs)
+    leave(how)
   })
+  link.on(LEAVE, leave)
   link.on(CLOSE, ({ drainMs, isSucceeded }) => {
     if (isSucceeded) void listener.stop(false)
     closing.resolve(drainMs)
