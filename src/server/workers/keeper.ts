@@ -84,6 +84,9 @@ const MAX_PAUSE_MS = 5_000
 /** Beyond what a worker takes itself to interrupt what is left. */
 const KILL_MS = 10_000
 const SECOND_MS = 1_000
+/** Time for a listener to take what is in its queue. */
+const QUEUE_MS = 50
+const MAX_QUEUES_MS = 1_000
 /** A worker that answers nothing for this long hangs. */
 const MAX_SILENT_S = 30
 /** Less while a restart waits for it, and with it the requests of all others. */
@@ -96,12 +99,18 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   removeStaleSockets(dataFolder, instance)
   const [linkPath, forwardPath] = [toLinkPath(dataFolder, instance), toForwardPath(dataFolder, instance)]
   const all = new Set<Worker>()
+  /** In the kernel's order; see `ListenerRange`. */
+  const listeners: Worker[] = []
   let certificates = deps.certificates
   let place = { ...deps.place, port: free }
   let isLeaving = false
   let isClean = true
   let failures = 0
   let renewing: Promise<void> = Promise.resolve()
+  let ending: Promise<void> = Promise.resolve()
+  let grace: ReturnType<typeof setTimeout> | undefined
+  /** Listeners of the next server. */
+  let successors = 0
 
   const serving = () => [...all].filter(({ state }) => state === 'serving')
   /** How many serve, or will. */
@@ -112,7 +121,10 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     link.on(HELLO, ({ pid }) => {
       const worker = [...all].find(({ child }) => child.pid === pid) ?? fail('unknown worker')
       worker.link = link
-      link.on(LISTENING, worker.listening.resolve)
+      link.on(LISTENING, (where) => {
+        listeners.push(worker)
+        worker.listening.resolve(where)
+      })
       const { hostname, port } = place
       return { hostname, port, processes: count, certificates, settings: deps.settings }
     })
@@ -145,6 +157,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const ended = (worker: Worker) => {
     const { child, state } = worker
     all.delete(worker)
+    forget(worker)
     worker.link?.close()
     const how = child.signalCode === null ? `exited with ${child.exitCode}` : `was killed by ${child.signalCode}`
     if (child.exitCode !== 0) isClean = false
@@ -153,6 +166,13 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     log.error('worker_ended', 'worker process ended unexpectedly; starting another', { pid: child.pid, how })
     failures = performance.now() - worker.startedMs > STABLE_MS ? 0 : failures + 1
     startAgain()
+  }
+
+  /** It doesn't listen any more. */
+  const forget = (worker: Worker) => {
+    const at = listeners.indexOf(worker)
+    const last = at === -1 ? undefined : listeners.pop()
+    if (last && last !== worker) listeners[at] = last
   }
 
   const startAgain = () => {
@@ -231,15 +251,31 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
         clearTimeout(timer)
       }),
     )
-  /** The order of listeners is then that of those that serve. */
-  const endRetired = async () => {
-    const retired = [...all].filter(({ state }) => state === 'retired')
-    for (const worker of retired) worker.state = 'left'
-    await askEach(retired, (link) => link.ask(LEAVE, { drainMs }))
-  }
   /** Any of them can say it; one may hang. */
   const prefer: Listener['prefer'] = (which) =>
-    Promise.any(serving().map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
+    Promise.any(listeners.map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
+
+  /** One after the other, since what is preferred holds until one of them ends: none may end with connections in its queue. */
+  const leave = async (workers: readonly Worker[], others: number) => {
+    for (const worker of workers) worker.state = 'left'
+    for (let left = workers.length; left > 0; left--) {
+      const worker = workers[left - 1] ?? fail('no such worker')
+      await askEach([worker], (link) => link.ask(LEAVE, { drainMs }))
+      forget(worker)
+      if (left === 1) return
+      await prefer({ first: left - 1, count: others })
+      await Bun.sleep(Math.min(QUEUE_MS, MAX_QUEUES_MS / workers.length))
+    }
+  }
+  /** The listeners are then those that serve. */
+  const endRetired = () => {
+    clearTimeout(grace)
+    ending = ending.then(() => {
+      const retired = listeners.filter(({ state }) => state === 'retired')
+      return leave(retired, listeners.length - retired.length)
+    })
+    return ending
+  }
 
   /** New workers with the present certificates take all new connections; the others finish theirs. */
   const renew = async () => {
@@ -250,8 +286,9 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     await prefer({ first: earlier.length, count })
     for (const worker of earlier) {
       worker.state = 'retired'
-      linkOf(worker).tell(RETIRE, { drainMs })
+      linkOf(worker).tell(RETIRE, null)
     }
+    grace = setTimeout(endRetired, GRACE_MS)
     startMissing()
   }
 
@@ -267,10 +304,12 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
 
   const drain = async (isSucceeded: boolean): Promise<boolean> => {
     isLeaving = true
+    clearTimeout(grace)
     const workers = [...all]
+    if (isSucceeded) await leave([...listeners], successors)
     for (const worker of workers) {
       if (worker.state === 'starting') worker.child.kill('SIGKILL')
-      else worker.link?.tell(CLOSE, { drainMs, isSucceeded })
+      else if (worker.state !== 'left') worker.link?.tell(CLOSE, { drainMs })
       worker.state = 'left'
     }
     const timer = setTimeout(() => {
@@ -289,6 +328,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       async prefer(which) {
         await renewing.catch(() => {})
         await endRetired()
+        successors = which.first === 0 ? 0 : which.count
         return prefer(which)
       },
       async replace(next) {

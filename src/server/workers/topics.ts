@@ -35,9 +35,9 @@ export const HOLD = topic<null, null>('hold')
 export const DECIDE = topic<'here' | 'there', null>('decide')
 /** To a worker: answered at once, unless it hangs. */
 export const ALIVE = topic<null, null>('alive')
-/** Other workers have its place: answers on connections that exist, for a while, then as `LEAVE`. */
-export const RETIRE = topic<{ drainMs: number }>('retire')
+/** Other workers have its place: answers each request as the last of its connection, until `LEAVE`. */
+export const RETIRE = topic<null>('retire')
 /** Stop listening, finish what runs, and exit. Replies once it doesn't listen. */
 export const LEAVE = topic<{ drainMs: number }, null>('leave')
-/** Finish what runs, and exit: with 1 if a request was interrupted. If not succeeded, it rejects new requests meanwhile. */
-export const CLOSE = topic<{ drainMs: number; isSucceeded: boolean }>('close')
+/** Reject new requests, finish what runs, and exit: with 1 if a request was interrupted. */
+export const CLOSE = topic<{ drainMs: number }>('close')

@@ -16,7 +16,7 @@ import { Pace } from '../../threads/pace.ts'
 import { createCounter } from '../../tokens/count.ts'
 import { createAllBackends } from '../backends.ts'
 import { askThere, createGate, forward } from '../handover.ts'
-import { createListener, GRACE_MS, toLast } from '../listener.ts'
+import { createListener, toLast } from '../listener.ts'
 import { createMetrics } from '../metrics.ts'
 import { createCapacity, drain, listenAt } from '../network.ts'
 import { watchFiles } from '../open-files.ts'
@@ -184,16 +184,9 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
     void load.ended(drainMs).then(() => closing.resolve(Math.max(0, endMs - monotonicMs())))
     return null
   }
-  link.on(RETIRE, async (how) => {
-    listener.divert(async (request) => toLast(await app.fetch(request)))
-    await Bun.sleep(GRACE_MS)
-    leave(how)
-  })
+  link.on(RETIRE, () => listener.divert(async (request) => toLast(await app.fetch(request))))
   link.on(LEAVE, leave)
-  link.on(CLOSE, ({ drainMs, isSucceeded }) => {
-    if (isSucceeded) void listener.stop(false)
-    closing.resolve(drainMs)
-  })
+  link.on(CLOSE, ({ drainMs }) => closing.resolve(drainMs))
   void link.ended.then(() => {
     // The next server of this folder needs the port; it is asked before a request costs more.
     limiter.askSuccessor((raise) => askThere(dataFolder, raise))
