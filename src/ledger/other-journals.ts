@@ -23,10 +23,12 @@ import { BATCH, Batches } from './applying.ts'
 import { type Extent, FollowedJournal, type Part } from './followed.ts'
 import { setAside } from './journal-file.ts'
 import { isGrowth, toUnapplied } from './unapplied.ts'
-import { APPLIED, COVER, FLUSH, RELEASE, REMOVED, WRITTEN } from './worker-applier.ts'
+import { APPLIED, COVER, FLUSH, RELEASE, REMOVED, TELL, WRITTEN } from './worker-applier.ts'
 
 const LOOK_MS = 100
 const FLUSH_MS = 2_000
+/** How long a flush waits for a worker that may hang. */
+const TOLD_MS = 500
 /** How long retention waits for a worker. */
 const RELEASE_MS = 5_000
 /** Above, records are read from the files for each budget, instead of once. */
@@ -273,7 +275,11 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
         schedule(0)
       })
     },
-    flush,
+    async flush() {
+      const told = workers().map(({ journal }) => journal.link?.ask(TELL, null).catch(() => null))
+      await Promise.race([Promise.all(told), Bun.sleep(TOLD_MS)])
+      return flush()
+    },
     async settled() {
       for (const endMs = performance.now() + FLUSH_MS; performance.now() < endMs; await Bun.sleep(10)) {
         if (isStopped || workers().length === 0) return

@@ -11,6 +11,8 @@ export type Places<Place> = Readonly<Record<string, Place>>
 
 /** Worker to keeper: segments that have grown. */
 export const WRITTEN = topic<Places<Written>>('journal.written')
+/** Keeper to worker: tell `WRITTEN` now, before the reply. */
+export const TELL = topic<null, null>('journal.tell')
 /** Worker to keeper: names that no longer hold records. */
 export const REMOVED = topic<readonly string[]>('journal.removed')
 /** Worker to keeper: apply all of these; the reply follows once they are, or are refused, or after two seconds. */
@@ -60,6 +62,13 @@ export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplie
   link.on(APPLIED, (places) => {
     for (const [segment, bytes] of Object.entries(places)) cursor.pass(segment, bytes)
     releases.schedule()
+  })
+  link.on(TELL, () => {
+    if (timer) {
+      clearTimeout(timer)
+      tell()
+    }
+    return null
   })
   link.on(RELEASE, async (beforeMs) => {
     await flush(RELEASE_MS)

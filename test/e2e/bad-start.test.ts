@@ -23,6 +23,14 @@ test('a data folder that is already served', async () => {
   expect((await fetch(new URL('/readyz', server.baseUrl))).status).toBe(200)
 })
 
+test('the status of a server that has stopped', async () => {
+  const server = await place.serve()
+  server.signal('SIGTERM')
+  await server.exited
+  const { code, stderr } = await place.run('status')
+  expect([code, stderr]).toEqual([1, expect.stringContaining('No server is running. Start it: tollgate serve --data')])
+})
+
 test('a port that is in use', async () => {
   const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('other') })
   const args = ['--port', String(other.port), '--data', join(place.folder, 'data'), '--first-key']

@@ -69,6 +69,14 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect((await fetch(new URL('/admin', server.baseUrl))).status).toBe(200)
   })
 
+  test('reports a request once its response has ended', async () => {
+    await start()
+    for (const count of [1, 2, 3]) {
+      await (await ask()).text()
+      expect(JSON.parse((await place.run('requests', 'list', '--json')).stdout).requests.length).toBe(count)
+    }
+  })
+
   test('forwards the rest as one process answers it: changes, CORS, HEAD, and health checks without a host', async () => {
     await start('--cors-origin', 'https://app.example')
     const { stdout } = await place.run('admin', 'token', 'create', 'script', '--scope', 'write', '--json')
