@@ -340,11 +340,11 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       grace: (gone) => Promise.race([Bun.sleep(GRACE_MS), gone]),
       async stop(isForced) {
         isLeaving = true
+        if (!isForced) await drain(false)
         for (const worker of all) {
           worker.state = 'left'
-          if (isForced) worker.child.kill('SIGKILL')
+          worker.child.kill('SIGKILL')
         }
-        if (!isForced) await drain(false)
         await Promise.all([...all].map(({ child }) => child.exited))
         await close()
       },
