@@ -1,7 +1,9 @@
 /** The built binary with several processes: one ledger, one set of limits, and whoever is killed. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { copyFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { BINARY, createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
 import { makeCertificate, putPair } from '../support/certificate.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { askRaw } from '../support/raw.ts'
@@ -153,6 +155,17 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect((await place.run('requests', 'list', '--json')).stdout.match(/"status":\s*"abandoned"/g)?.length).toBe(
       16 - whole,
     )
+  })
+
+  test('starts workers of its own version, also once an upgrade has replaced its binary', async () => {
+    await start()
+    const [binary, next] = [join(place.folder, 'tollgate'), join(place.folder, 'next')]
+    await copyFile(BINARY, binary)
+    const old = await place.serve(['--processes', '2', '--data', join(place.folder, 'other')], { binary })
+    await Bun.write(next, '')
+    await rename(next, binary)
+    process.kill(childrenOf(old.pid)[0] ?? 0, 'SIGKILL')
+    await old.logged('worker_started')
   })
 
   test('is followed by another when it is killed: its workers finish their requests, which are recorded', async () => {

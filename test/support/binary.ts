@@ -16,6 +16,8 @@ export interface Ran {
 export interface RunOptions {
   cwd?: string
   environment?: Record<string, string>
+  /** Another copy. */
+  binary?: string
   /** Options of the shell's `ulimit`, such as `-n 256`. */
   ulimit?: string
 }
@@ -40,8 +42,8 @@ const environmentOf = ({ environment = {} }: RunOptions) => ({
   ...environment,
 })
 
-const commandOf = (args: string[], { ulimit }: RunOptions) =>
-  ulimit === undefined ? [BINARY, ...args] : ['sh', '-c', `ulimit ${ulimit} && exec "$0" "$@"`, BINARY, ...args]
+const commandOf = (args: string[], { binary = BINARY, ulimit }: RunOptions) =>
+  ulimit === undefined ? [binary, ...args] : ['sh', '-c', `ulimit ${ulimit} && exec "$0" "$@"`, binary, ...args]
 
 function requireBinary(): void {
   if (existsSync(BINARY)) return

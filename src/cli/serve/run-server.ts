@@ -16,7 +16,7 @@ import { storeOf } from '../../store/open.ts'
 import { type Context, printJson, version } from '../io.ts'
 import { createServedCatalog, type ServedCatalog } from './catalog.ts'
 import { createRestarter, findEarlierServer, type Restarter } from './successor.ts'
-import { type Started, toSelf, toWelcome } from './welcome.ts'
+import { type Started, toSelf, toThisVersion, toWelcome } from './welcome.ts'
 
 interface RunOptions {
   flags: Readonly<Record<string, string | undefined>>
@@ -72,7 +72,8 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
     drain: () => void process.kill(process.pid, 'SIGTERM'),
     makeBackup: createBackupMaker(io),
     startWorker: (own: Readonly<Record<string, string>>) =>
-      Bun.spawn([...toSelf(), ...process.argv.slice(2)], {
+      Bun.spawn([...toThisVersion(), ...process.argv.slice(2)], {
+        argv0: process.execPath,
         cwd: io.cwd,
         // Its data folder may come from anywhere, and `main.ts` must not execute itself again.
         env: { ...environment, TOLLGATE_DATA: dataFolder, [FETCHES.variable]: String(FETCHES.raised), ...own },

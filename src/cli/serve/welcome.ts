@@ -87,6 +87,9 @@ export interface Started {
 /** The command that runs this program again. */
 export const toSelf = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
+/** The same version, also once an upgrade has replaced the file. Linux. */
+export const toThisVersion = (): string[] => (isCompiled() ? [`/proc/${process.pid}/exe`] : toSelf())
+
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */
 export function toInvocation(started: Started): string {
   const { execPath, main, environment, which } = started
