@@ -160,8 +160,13 @@ export const READ = {
   backupAge: gauge('tollgate_backup_timestamp_seconds', 'Time of the newest backup'),
   backupFailed: gauge('tollgate_backup_failed', '1 if the last scheduled backup failed'),
   certificate: gauge('tollgate_certificate_expiry_timestamp_seconds', 'End of a certificate of --tls-cert', 'name'),
-  cpu: { type: 'counter', name: 'process_cpu_seconds_total', help: 'User and system CPU time', labels: [] },
-  rss: gauge('process_resident_memory_bytes', 'Resident memory'),
+  cpu: {
+    type: 'counter',
+    name: 'process_cpu_seconds_total',
+    help: 'CPU time of all processes of the server',
+    labels: [],
+  },
+  rss: gauge('process_resident_memory_bytes', 'Resident memory of all processes of the server'),
   started: gauge('process_start_time_seconds', 'Start time of the process'),
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof READ
