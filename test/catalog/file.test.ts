@@ -439,7 +439,7 @@ aliases:
 test('a large catalogue is read with pauses, in which a server answers others', async () => {
   const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
   const models = Array.from(
-    { length: 500 },
+    { length: 2_000 },
     (_, index) => `  v/m${index}: { name: M, ${facts}, supported_features: [], routes: [{ upstream: u, model: m }] }\n`,
   )
   let turns = 0
@@ -452,7 +452,7 @@ test('a large catalogue is read with pauses, in which a server answers others', 
     `version: 1\nupstreams: { u: { dialect: demo, local: true } }\nmodels:\n${models.join('')}`,
   )
   clearImmediate(next)
-  expect([catalog.models.length, turns > 5]).toEqual([500, true])
+  expect([catalog.models.length, turns > 5]).toEqual([2_000, true])
 })
 
 test('a text of several documents is refused', async () => {
