@@ -106,12 +106,13 @@ async function visit(
     if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
   }
   page.on('console', (message) => {
-    const { url } = message.location()
+    const { url, lineNumber, columnNumber } = message.location()
     const isRefusal =
       (/status of 4\d\d/.test(message.text()) && url.startsWith(`${origin}/admin/api/`)) ||
       (/status of 5\d\d/.test(message.text()) && url.startsWith(origin) && PASSED_ON.test(new URL(url).pathname))
     // What the API refuses, or an upstream fails at, is told of there, too, and is what some tests are about.
-    if (['error', 'warning'].includes(message.type()) && !isRefusal) complain(message.text())
+    if (['error', 'warning'].includes(message.type()) && !isRefusal)
+      complain(`${message.text()} (${url}:${lineNumber}:${columnNumber})`)
   })
   page.on('pageerror', (error) => complain(String(error)))
   page.on('requestfailed', (request) => {
