@@ -33,6 +33,10 @@ import type { LogLevel } from './log.ts'
 
 const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 const MIB = 1024 ** 2
+/** Holds a few segments. */
+export const MIN_JOURNAL_BYTES = 32 * MIB
+/** Fits the largest request (32 MiB, `gateway/read.ts`), which would otherwise never be admitted. */
+export const MIN_BUFFERED_BYTES = 64 * MIB
 const MAX_DAYS = 36_500
 const MIN_AUDIT_DAYS = 30
 const MAX_IN_FLIGHT = 8_192
@@ -145,11 +149,11 @@ export const SETTINGS = {
     read: oneOf(['process', 'power'] as const),
     expected: 'process or power',
   }),
-  /** Above it new requests are rejected. The minimum holds a few segments. */
+  /** Above it new requests are rejected. */
   maxJournalBytes: setting('max-journal-size', 'Records and backups', '<size>', '1G', {
     was: 'journal',
     description: 'Maximum journal size on disk, 32M or more',
-    read: size(32 * MIB),
+    read: size(MIN_JOURNAL_BYTES),
     expected: 'a size of 32M or more, e.g. 512M or 1G',
   }),
   /** ms; Infinity = forever. */
@@ -201,10 +205,9 @@ export const SETTINGS = {
     read: number(1, MAX_IN_FLIGHT),
     expected: `a whole number from 1 to ${MAX_IN_FLIGHT}`,
   }),
-  /** The minimum fits the largest request (32 MiB, `gateway/body.ts`), which would otherwise never be admitted. */
   maxBufferedBytes: setting('max-buffered', 'Requests', '<size>', '512M', {
     description: 'Maximum memory for in-flight requests, 64M or more; above this, 503',
-    read: size(64 * MIB),
+    read: size(MIN_BUFFERED_BYTES),
     expected: 'a size of 64M or more, e.g. 512M or 2G',
   }),
   /** From 0 to 1. */

@@ -1,15 +1,10 @@
-/** Starts and stops listening, and bounds the load. */
-
-import { DisconnectedCalls } from '../accounting/call.ts'
-import type { ServeConfig } from '../config.ts'
+/** Starts and stops listening. */
 import { codeOf } from '../domain/error.ts'
 import { isAddress, isLoopback } from '../domain/ip.ts'
 import { ServiceError, toBadConfig } from '../domain/service-error.ts'
 import type { ListenAddress } from '../domain/setting-text.ts'
-import { Load, OverloadState, stopping } from '../gateway/admission.ts'
-import { Uploads } from '../gateway/read.ts'
+import type { Load } from '../gateway/admission.ts'
 import { pathOf } from '../http/instance.ts'
-import type { Log } from '../log.ts'
 import { createGate, type Gate, type GateDeps } from './handover.ts'
 import {
   CAN_SHARE,
@@ -19,7 +14,6 @@ import {
   reserve,
   type ServedCertificates,
 } from './listener.ts'
-import { readMaxFiles, toFileLimit } from './open-files.ts'
 
 /** @param open listens there. Throws a ServiceError with the reason. */
 export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace) => T): Promise<T> {
@@ -172,37 +166,4 @@ export function toProcessCount(wanted: number | 'auto'): number {
   if (wanted === 1 || (wanted === 'auto' && !CAN_SHARE)) return 1
   if (!CAN_SHARE) throw toBadConfig([`--processes ${wanted} needs Linux: elsewhere, processes can't share a port.`])
   return wanted === 'auto' ? navigator.hardwareConcurrency : wanted
-}
-
-interface CapacityDeps {
-  /** Monotonic clock. */
-  nowMs(): number
-  log: Log
-  /** That share it. */
-  processes: number
-}
-
-export function createCapacity(config: ServeConfig, { nowMs, log, processes }: CapacityDeps) {
-  const files = toFileLimit(readMaxFiles(), config.maxInFlight, processes)
-  const overload = new OverloadState({
-    onChange: (reason) =>
-      reason === null
-        ? log.info('server_recovered', 'capacity restored')
-        : log.warn('server_overloaded', 'rejecting requests: at capacity', { reason }),
-  })
-  const load = new Load({ ...config, maxInFlight: files.max_in_flight, nowMs, overload })
-  const uploads = new Uploads(config)
-  const disconnectedCalls = new DisconnectedCalls(config)
-  return {
-    files,
-    overload,
-    load,
-    uploads,
-    disconnectedCalls,
-    drain(): void {
-      load.drain()
-      uploads.end(stopping)
-      disconnectedCalls.drain()
-    },
-  }
 }

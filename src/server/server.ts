@@ -7,9 +7,6 @@ import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
 import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
-import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
-import { stopping } from '../gateway/admission.ts'
-import { createChecker } from '../gateway/structured-checker.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/endpoints.ts'
 import { toOidcSettings, toSignInMethods } from '../identity/oidc.ts'
@@ -19,8 +16,6 @@ import type { Log } from '../log.ts'
 import { createFleet, withFleet } from '../processes/managed.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
-import { Pace } from '../threads/pace.ts'
-import { createCounter } from '../tokens/count.ts'
 import { createServing, type RunFacts, toReadiness, toStatus, type WatchedParts } from './admin-view/admin-view.ts'
 import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
@@ -28,11 +23,12 @@ import { createAllBackends } from './backends.ts'
 import { answerForwarded, createHandover, type Handed, type Handover } from './handover.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
-import { createCapacity, listenForMetrics, openOwnFront, toProcessCount, untilFree } from './network.ts'
+import { listenForMetrics, openOwnFront, toProcessCount, untilFree } from './network.ts'
 import { toLowLimit, watchFiles } from './open-files.ts'
 import { createListAt, type OnFound, testById } from './outward/questions.ts'
 import { type ControlDeps, createControl } from './owner-socket.ts'
 import { createPages } from './pages.ts'
+import { createParts, openTelemetry } from './parts.ts'
 import { returnMemory } from './rest.ts'
 import { ServedFacts } from './served.ts'
 import { openStorage } from './storage.ts'
@@ -86,7 +82,6 @@ export interface Server {
 
 /** A log that no one reads delays a stop no longer than this. */
 const LOG_MS = 1_000
-const BACKOFF_MS = 500
 
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { log, environment, version, monotonicMs = performance.now.bind(performance) } = options
@@ -143,18 +138,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { limiter, health, prober } = live
   const watch = store.watch(live.snapshot.revision, live.refresh, log)
   opened.defer(() => watch.stop())
-  const capacity = createCapacity(config, { nowMs: monotonicMs, log, processes })
-  const { files, overload, load, uploads, disconnectedCalls } = capacity
+  const own = createParts(config, { log, now, monotonicMs, instance, processes, backoffMs: options.backoffMs }, opened)
+  const { capacity, concurrency, closeThreads, endUploads } = own
+  const { files, overload, load } = capacity
   const lowLimit = toLowLimit(files)
   if (lowLimit !== null) log.warn('file_descriptors_low', lowLimit)
-  const counter = createCounter({ log })
-  const checker = createChecker()
-  const closeThreads = () => {
-    counter.close()
-    checker.close()
-  }
-  opened.defer(closeThreads)
-  const concurrency = new AdaptiveConcurrency(monotonicMs)
   const liveRequests = createLiveRequests({ snapshot: () => live.snapshot })
   const workers =
     processes === 1
@@ -214,16 +202,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const metricsPages = metrics.createPages({
     ...{ version, startedMs, live, watched, concurrency: all.concurrency, maxInFlight, workers, shelf, identity, now },
   })
-  const telemetry =
-    config.otlp === null
-      ? null
-      : (await import('../telemetry/otlp.ts')).createTelemetry({
-          ...{ url: config.otlp, share: config.otlpSample, metricsMs: config.otlpMetricsMs },
-          ...{ environment, version, instance, startedMs, now, monotonicMs, log },
-          ...{ registry: metrics.registry, readings: metricsPages.readings },
-        })
-  opened.defer(() => telemetry?.close())
+  const telemetry = await openTelemetry(
+    config,
+    {
+      ...{ environment, version, instance, startedMs, now, monotonicMs, log, metricsMs: config.otlpMetricsMs },
+      ...{ registry: metrics.registry, readings: metricsPages.readings },
+    },
+    opened,
+  )
   const parts: AppDeps = {
+    ...own.ofApp,
     live,
     ledger,
     refusals: {
@@ -236,14 +224,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     health,
     serverStateOf: fleet.stateOf,
     speedOf: speeds.of,
-    counter,
-    checker,
-    load,
-    uploads,
-    pace: new Pace(),
-    concurrency,
-    disconnectedCalls,
-    log,
     onFinished: toAll(
       [
         logFinished.bind(null, log),
@@ -255,15 +235,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ],
       log,
     ),
-    now,
-    monotonicMs,
-    instance,
-    heartbeatMs: config.heartbeatMs,
-    slowReaderMs: config.slowReaderMs,
     isSecure: tls !== null,
-    corsOrigins: config.corsOrigins,
-    trustedProxies: config.trustedProxies,
-    retry: { retries: config.retries, backoffMs: options.backoffMs ?? BACKOFF_MS },
     backends,
     readiness: toReadiness.bind(null, watched),
     admin,
@@ -278,7 +250,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   if (others.hasPredecessors() && !place.isShared) await untilFree(place)
   const opening = {
     ...{ dataFolder, app, place, certificates: tls?.served() ?? null, load, limiter, log, closeThreads },
-    ...{ drainMs: config.drainMs, endUploads: () => uploads.end(stopping) },
+    ...{ drainMs: config.drainMs, endUploads },
   }
   const front =
     workers === null || !startWorker

@@ -7,7 +7,7 @@ import { isBuiltIn } from '../../domain/dialects.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { toOidcSettings } from '../../identity/oidc.ts'
 import { createFirstKey } from '../../keys/service.ts'
-import { createLog, type Log, traceOf } from '../../log.ts'
+import { createLog, type Log, type LogLevel, traceOf } from '../../log.ts'
 import { listenAt } from '../../server/network.ts'
 import { findLocalServers } from '../../server/outward/questions.ts'
 import { type Server, startServer } from '../../server/server.ts'
@@ -31,7 +31,6 @@ const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\
 /** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
 export async function runServer(io: Context, options: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
-  /** On a terminal, one line per request would be noise. */
   const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched
@@ -39,7 +38,7 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
   let isDiscovering = false
   const configure = (settings: Readonly<Record<string, string>>) => {
     const config = toServeConfig({ flags: options.flags, environment, settings })
-    const level = config.logLevel ?? (isWatched ? 'warn' : 'info')
+    const level = toLogLevel(config, io)
     isQuiet = level !== 'info'
     log.setLevel(level)
     isCatalogWatched = config.watchCatalog
@@ -128,6 +127,10 @@ export async function runServer(io: Context, options: RunOptions): Promise<void>
 
   await stopped
 }
+
+/** On a terminal, one line per request would be noise. */
+export const toLogLevel = ({ logLevel }: ServeConfig, { isTerminal }: Pick<Context, 'isTerminal'>): LogLevel =>
+  logLevel ?? (isTerminal(2) ? 'warn' : 'info')
 
 /** What can be checked while the earlier server serves. Throws a ServiceError. */
 async function checkSuccession(

@@ -3,7 +3,7 @@ import { toServeConfig } from '../../config.ts'
 import { createLog } from '../../log.ts'
 import { runWorker } from '../../server/workers/worker.ts'
 import { type Context, version } from '../io.ts'
-import { installCrashHandlers } from './run-server.ts'
+import { installCrashHandlers, toLogLevel } from './run-server.ts'
 
 /** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
 export async function runWorkerProcess(
@@ -21,7 +21,7 @@ export async function runWorkerProcess(
     ...{ dataFolder, keeper, environment, log, now, version: version() },
     configure(settings) {
       const config = toServeConfig({ flags, environment, settings })
-      log.setLevel(config.logLevel ?? (io.isTerminal(2) ? 'warn' : 'info'))
+      log.setLevel(toLogLevel(config, io))
       return config
     },
     onServing: () => Bun.unsafe.setJITPolicy(1),

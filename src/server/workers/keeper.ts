@@ -1,7 +1,7 @@
 /**
  * The process that has the data folder, and its workers, which share the public port: each reads requests, speaks to upstreams, and writes journal segments of
  * its own, which this process applies to the database. What is no model endpoint they forward here. A worker that ends unexpectedly is started again; its
- * requests are settled from its journal (`ledger/predecessors.ts`).
+ * requests are settled from its journal (`ledger/other-journals.ts`).
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -213,10 +213,17 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     }
   }
   const timer = setInterval(look, SECOND_MS).unref()
-  /** A second signal ends this process at once: no worker may go on unseen. */
-  const killAll = () => {
-    for (const { child } of all) child.kill('SIGKILL')
+  /** Resolves once they have ended. */
+  const kill = async (workers: Iterable<Worker>) => {
+    const killed = [...workers]
+    for (const worker of killed) {
+      worker.state = 'left'
+      worker.child.kill('SIGKILL')
+    }
+    await Promise.all(killed.map(({ child }) => child.exited))
   }
+  /** A second signal ends this process at once: no worker may go on unseen. */
+  const killAll = () => void kill(all)
   process.on('exit', killAll)
 
   /** Throws if one does not start; then none of them is left. */
@@ -225,12 +232,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     const started = await Promise.allSettled(Array.from({ length: count }, start))
     const failed = started.find((one) => one.status === 'rejected')
     if (failed === undefined) return
-    const left = [...all].filter((worker) => !before.has(worker))
-    for (const worker of left) {
-      worker.state = 'left'
-      worker.child.kill('SIGKILL')
-    }
-    await Promise.all(left.map(({ child }) => child.exited))
+    await kill([...all].filter((worker) => !before.has(worker)))
     throw failed.reason
   }
 
@@ -312,9 +314,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       else if (worker.state !== 'left') worker.link?.tell(CLOSE, { drainMs })
       worker.state = 'left'
     }
-    const timer = setTimeout(() => {
-      for (const { child } of workers) child.kill('SIGKILL')
-    }, drainMs + KILL_MS)
+    const timer = setTimeout(() => kill(workers), drainMs + KILL_MS)
     isClean = true
     const [isOwnClean] = await Promise.all([load.ended(drainMs), ...workers.map(({ child }) => child.exited)])
     clearTimeout(timer)
@@ -341,11 +341,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       async stop(isForced) {
         isLeaving = true
         if (!isForced) await drain(false)
-        for (const worker of all) {
-          worker.state = 'left'
-          worker.child.kill('SIGKILL')
-        }
-        await Promise.all([...all].map(({ child }) => child.exited))
+        await kill(all)
         await close()
       },
     },

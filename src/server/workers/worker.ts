@@ -1,25 +1,21 @@
 /** Assembles a worker: it answers the model endpoints, and forwards the rest to its keeper. See `keeper.ts`. */
 import { logFinished, Speeds, toAll } from '../../accounting/settle.ts'
-import type { ServeConfig } from '../../config.ts'
+import { MIN_BUFFERED_BYTES, MIN_JOURNAL_BYTES, type ServeConfig } from '../../config.ts'
 import { mintTag, toWallClock } from '../../domain/id.ts'
 import type { Environment } from '../../domain/snapshot.ts'
-import { AdaptiveConcurrency } from '../../gateway/adaptive-concurrency.ts'
-import { stopping } from '../../gateway/admission.ts'
-import { createChecker } from '../../gateway/structured-checker.ts'
 import { createWorkerApp } from '../../http/app.ts'
 import { createRemoteLimiter } from '../../limits/remote.ts'
 import type { Log } from '../../log.ts'
 import { withFleet } from '../../processes/managed.ts'
 import type { Settings } from '../../store/config-store.ts'
 import { createVault } from '../../store/vault.ts'
-import { Pace } from '../../threads/pace.ts'
-import { createCounter } from '../../tokens/count.ts'
 import { createAllBackends } from '../backends.ts'
 import { askThere, createGate, forward } from '../handover.ts'
 import { createListener, toLast } from '../listener.ts'
 import { createMetrics } from '../metrics.ts'
-import { createCapacity, drain, listenAt } from '../network.ts'
+import { drain, listenAt } from '../network.ts'
 import { watchFiles } from '../open-files.ts'
+import { createParts, openTelemetry } from '../parts.ts'
 import { returnMemory } from '../rest.ts'
 import { openWorkerStorage } from '../worker-storage.ts'
 import { connectLink } from './link.ts'
@@ -54,11 +50,6 @@ export interface WorkerOptions {
 }
 
 const LOG_MS = 1_000
-const BACKOFF_MS = 500
-/** The largest request must fit. */
-const MIN_BUFFERED_BYTES = 64 * 1024 ** 2
-const MIN_JOURNAL_BYTES = 32 * 1024 ** 2
-
 /** Each worker has its share of what bounds a server. */
 const toShare = (config: ServeConfig, processes: number): ServeConfig => ({
   ...config,
@@ -93,16 +84,9 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   await link.ask(JOIN, instance)
 
   const speeds = new Speeds()
-  const capacity = createCapacity(config, { nowMs: monotonicMs, log, processes: 1 })
-  const { files, load, uploads, disconnectedCalls } = capacity
-  const counter = createCounter({ log })
-  const checker = createChecker()
-  const closeThreads = () => {
-    counter.close()
-    checker.close()
-  }
-  opened.defer(closeThreads)
-  const concurrency = new AdaptiveConcurrency(monotonicMs)
+  const own = createParts(config, { log, now, monotonicMs, instance, processes: 1 }, opened)
+  const { capacity, concurrency, closeThreads, endUploads } = own
+  const { files, load } = capacity
   const limiter = createRemoteLimiter(link, { monotonicMs })
   const shared = await shareAsWorker(link, {
     ...{ store: store.config, vault: createVault(dataFolder, environment), environment, now, monotonicMs, log },
@@ -112,17 +96,17 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   const { live, health, fleet, refusals } = shared
   const { maxEventBytes } = config
   const backends = withFleet(createAllBackends({ environment, now, maxEventBytes }), fleet)
-  const telemetry =
-    config.otlp === null
-      ? null
-      : (await import('../../telemetry/otlp.ts')).createTelemetry({
-          ...{ url: config.otlp, share: config.otlpSample, metricsMs: 0 },
-          ...{ environment, version, instance, startedMs, now, monotonicMs, log },
-          ...{ registry: metrics.registry, readings: () => Promise.reject(new Error('the keeper sends metrics')) },
-        })
-  opened.defer(() => telemetry?.close())
+  const telemetry = await openTelemetry(
+    config,
+    {
+      ...{ environment, version, instance, startedMs, now, monotonicMs, log, metricsMs: 0 },
+      ...{ registry: metrics.registry, readings: () => Promise.reject(new Error('the keeper sends metrics')) },
+    },
+    opened,
+  )
   const forwardPath = toForwardPath(dataFolder, keeper)
   const app = createWorkerApp({
+    ...own.ofApp,
     live,
     ledger,
     refusals,
@@ -130,14 +114,6 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
     health,
     serverStateOf: fleet.stateOf,
     speedOf: speeds.of,
-    counter,
-    checker,
-    load,
-    uploads,
-    pace: new Pace(),
-    concurrency,
-    disconnectedCalls,
-    log,
     onFinished: toAll(
       [
         logFinished.bind(null, log),
@@ -148,15 +124,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
       ],
       log,
     ),
-    now,
-    monotonicMs,
-    instance,
-    heartbeatMs: config.heartbeatMs,
-    slowReaderMs: config.slowReaderMs,
     isSecure: certificates !== null,
-    corsOrigins: config.corsOrigins,
-    trustedProxies: config.trustedProxies,
-    retry: { retries: config.retries, backoffMs: BACKOFF_MS },
     backends,
     tracing: telemetry,
     forward: (request, peer) => forward(request, peer, forwardPath),
@@ -166,7 +134,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   opened.defer(() => listener.stop(true))
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
   opened.defer(returnMemory(load))
-  const gate = createGate({ dataFolder, listener, app, load, limiter, endUploads: () => uploads.end(stopping) })
+  const gate = createGate({ dataFolder, listener, app, load, limiter, endUploads })
 
   const closing = Promise.withResolvers<number>()
   link.on(PREFER, listener.prefer)
