@@ -4,7 +4,7 @@ import { count } from '../domain/text.ts'
 import { DAY_MS, toDay } from '../domain/time.ts'
 import { toBudgetText } from '../keys/definition.ts'
 import { isActive } from '../keys/find.ts'
-import type { BudgetStatus, readSpendStatuses } from '../keys/spend-status.ts'
+import type { BudgetStatus, toSpendStatuses } from '../keys/spend-status.ts'
 import type { KeyRows, StoredKey } from '../store/config-store.ts'
 import { Text, wordOf } from './fields.ts'
 
@@ -26,7 +26,7 @@ const END_MS = 7 * DAY_MS
 /** @param read spend status of all keys or teams */
 export function checkKeys(
   { keys, teams }: KeyRows,
-  read: (kind: 'key' | 'team') => ReturnType<typeof readSpendStatuses>,
+  read: (kind: 'key' | 'team') => ReturnType<typeof toSpendStatuses>,
   nowMs: number,
 ): Check[] {
   const inForce = keys.filter((key) => isActive(key, nowMs))

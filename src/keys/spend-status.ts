@@ -2,7 +2,7 @@ import { BUDGET_WARNING_PERCENT, type Budget, PERIODS, type Period } from '../do
 import type { Spender } from '../domain/snapshot.ts'
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import { type InForce, MAX_STEP_MS, toInForce } from '../limits/period.ts'
-import type { LastRefusal, LedgerReader, Spending } from '../store/ledger-store.ts'
+import type { LastRefusal, Spending, SpendReader } from '../store/report-store.ts'
 
 export interface BudgetStatus {
   budget: Budget
@@ -47,15 +47,15 @@ export interface Spent {
  * Excludes what is still in the ledger's journal.
  * @param id the only one needed.
  */
-export function readSpent(
-  reader: Pick<LedgerReader, 'spending' | 'latestHour' | 'refused'>,
+export async function readSpent(
+  reader: SpendReader,
   kind: Spender['kind'],
   nowMs: number,
   id?: string,
-): Spent {
-  const inForce = toAllInForce(nowMs, reader.latestHour(nowMs + MAX_STEP_MS))
-  const refused = reader.refused(kind, hourOf(nowMs) - DAY_MS + HOUR_MS, id)
-  return { inForce, spending: reader.spending(kind, inForce, id), refused }
+): Promise<Spent> {
+  const inForce = toAllInForce(nowMs, await reader.latestHour(nowMs + MAX_STEP_MS))
+  const refused = await reader.refused(kind, hourOf(nowMs) - DAY_MS + HOUR_MS, id)
+  return { inForce, spending: await reader.spending(kind, inForce, id), refused }
 }
 
 export const toSpendStatuses =
@@ -63,7 +63,8 @@ export const toSpendStatuses =
   (owner: Owner): SpendStatus =>
     toSpendStatus(owner, spending.get(owner.id) ?? NOTHING, inForce, refused.get(owner.id))
 
-export const readSpendStatuses = (...asked: Parameters<typeof readSpent>) => toSpendStatuses(readSpent(...asked))
+export const readSpendStatuses = async (...asked: Parameters<typeof readSpent>) =>
+  toSpendStatuses(await readSpent(...asked))
 
 /** Of a newly created key or team. */
 export const toFirstSpendStatus = (owner: Pick<Owner, 'budget'>, nowMs: number): SpendStatus =>

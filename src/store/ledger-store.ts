@@ -1,5 +1,4 @@
 /** The contract of a ledger store, to which the journal is applied. */
-import type { Period } from '../domain/limits.ts'
 import type { RefusalCode } from '../domain/refusals.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { LedgerRecord, OpenRow } from './ledger-rows.ts'
@@ -33,14 +32,6 @@ export interface RefusalWriter {
   add(counts: readonly RefusalCount[]): void | Promise<void>
 }
 
-/** Of a key or team. */
-export interface LastRefusal {
-  atMs: number
-  code: string
-  /** In the asked span. */
-  refused: number
-}
-
 export interface LedgerStore extends LedgerWriter {
   /** True once all that was applied survives a power failure, so that the journal may drop it. */
   checkpoint(): Promise<boolean>
@@ -66,23 +57,12 @@ export interface Span {
   untilMs: number
 }
 
-export interface Spending {
-  /** Settled requests at their cost, open ones at their reservation. */
-  nanoUsd: Record<Period, number>
-  /** Of a key; null for teams. */
-  lastUse: { atMs: number; model: string } | null
-}
-
 /** Synchronous. */
 export interface LedgerReader {
   /** Nano-dollars of requests created in the span, by a key or by then members of a team: settled at cost, open at reservation. UTC hours. */
   spent(spender: Spender, span: Span): number
   /** Reservations of the open ones, by request ID. */
   underWay(spender: Spender, span: Span): Map<string, number>
-  /** For all keys or teams, from daily totals in one pass. UTC days. */
-  spending(kind: Spender['kind'], spans: Readonly<Record<Period, Span>>, id?: string): Map<string, Spending>
-  /** For all keys or teams that were refused, from whole hours since then. */
-  refused(kind: Spender['kind'], sinceMs: number, id?: string): Map<string, LastRefusal>
   /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): number
   /**

@@ -2,6 +2,7 @@
 
 import type { TokenCounts } from '../domain/call-counts.ts'
 import { keysOf } from '../domain/json.ts'
+import type { Period } from '../domain/limits.ts'
 import type {
   Dimension,
   ERROR_STATUSES,
@@ -12,6 +13,7 @@ import type {
   RequestStatus,
   USAGE_FILTERS,
 } from '../domain/report-filters.ts'
+import type { Spender } from '../domain/snapshot.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
@@ -270,4 +272,41 @@ export interface CallReader {
   ): Promise<CallRef[]>
   /** First time from which none was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
+}
+
+export interface Spending {
+  /** Settled requests at their cost, open ones at their reservation. */
+  nanoUsd: Record<Period, number>
+  /** Of a key; null for teams. */
+  lastUse: { atMs: number; model: string } | null
+}
+
+/** Of a key or team. */
+export interface LastRefusal {
+  atMs: number
+  code: string
+  /** In the asked span. */
+  refused: number
+}
+
+export interface SpendReader {
+  /** For all keys or teams, or one, from daily totals in one pass. UTC days. */
+  spending(
+    kind: Spender['kind'],
+    spans: Readonly<Record<Period, Span>>,
+    id?: string,
+  ): Promise<ReadonlyMap<string, Spending>>
+  /** For all keys or teams that were refused, or one, from whole hours since then. */
+  refused(kind: Spender['kind'], sinceMs: number, id?: string): Promise<ReadonlyMap<string, LastRefusal>>
+  /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
+  latestHour(untilMs: number): Promise<number>
+}
+
+export interface ReportReaders {
+  readonly spend: SpendReader
+  readonly requests: RequestReader
+  readonly usage: UsageReader
+  readonly calls: CallReader
+  readonly failures: FailureReader
+  readonly refusals: RefusalReader
 }

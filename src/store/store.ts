@@ -13,7 +13,7 @@ import type {
   RefusalWriter,
   Space,
 } from './ledger-store.ts'
-import type { CallReader, FailureReader, RefusalReader, RequestReader, UsageReader } from './report-store.ts'
+import type { ReportReaders } from './report-store.ts'
 
 export interface StorePlace {
   /** Replaced by a restore. */
@@ -68,11 +68,7 @@ export interface Store {
   readonly identity: IdentityStore
   readonly alerts: AlertStore
   readonly ledger: LedgerReader
-  readonly requests: RequestReader
-  readonly usage: UsageReader
-  readonly calls: CallReader
-  readonly failures: FailureReader
-  readonly refusals: RefusalReader
+  readonly reports: ReportReaders
   readonly audit: LedgerAudit
   /** Newest migration, recorded in journals. */
   readonly schema: string

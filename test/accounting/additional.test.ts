@@ -9,7 +9,7 @@ import { addUsage, NO_USAGE, type PricingItem, type Usage } from '../../src/doma
 import { readCharge } from '../../src/ledger/charge.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../src/store/sqlite/ledger-audit.ts'
-import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { createFolder, HOUR, settling, toCall, toOpen, toSettled } from '../ledger/fixture.ts'
 import { DONE, text } from '../support/answers.ts'
 import { forEachTest } from '../support/lifetime.ts'
@@ -66,7 +66,7 @@ async function record(calls: readonly Call[]) {
   const sum = addBills(bills)
   const row = toSettled(OPEN, { ...toBilled(sum), attempts: each.length })
   createLedgerWriter(folder.database).apply([settling(row, each)])
-  const reader = createRequestReader(folder.database)
+  const reader = createReaders(folder.database).requests
   const request = await reader.get(OPEN.id)
   if (request === null) throw new Error('nothing is on record')
   return { bills, ...(await readCharge(reader, request)) }

@@ -4,6 +4,7 @@ import { checkKeys } from '../../src/documents/checks.ts'
 import type { Budget } from '../../src/domain/limits.ts'
 import { decideKey, type KeyOptions, type ListedKey } from '../../src/keys/service.ts'
 import { readSpendStatuses } from '../../src/keys/spend-status.ts'
+import type { SpendReader } from '../../src/store/report-store.ts'
 
 const NOW = Date.UTC(2026, 10, 21)
 const DAY = 86_400_000
@@ -13,50 +14,57 @@ const MONTHLY: Budget = { nanoUsd: 20_000_000_000, period: 'month' }
 const toKey = (options: Partial<KeyOptions>): ListedKey =>
   decideKey({ keys: [], teams: [] }, { name: 'dev', models: [], ...options }, BY).value.key
 
-function look(keys: ListedKey[], spent = 0) {
+async function look(keys: ListedKey[], spent = 0) {
   const nanoUsd = { day: spent, week: spent, month: spent, total: spent }
-  const spending = () => new Map(keys.map(({ id }) => [id, { nanoUsd, lastUse: null }]))
-  const read = (kind: 'key' | 'team') =>
-    readSpendStatuses({ spending, latestHour: () => 0, refused: () => new Map() }, kind, NOW)
-  return checkKeys({ keys, teams: [] }, read, NOW).map((check) => Object.values(check).join(': '))
+  const reader: SpendReader = {
+    spending: async () => new Map(keys.map(({ id }) => [id, { nanoUsd, lastUse: null }])),
+    latestHour: async () => 0,
+    refused: async () => new Map(),
+  }
+  const statuses = await readSpendStatuses(reader, 'key', NOW)
+  return checkKeys({ keys, teams: [] }, () => statuses, NOW).map((check) => Object.values(check).join(': '))
 }
 
 describe('keys', () => {
-  test('that all let somebody in are counted', () => {
-    expect(look([toKey({}), toKey({ name: 'ci', budget: MONTHLY })])).toEqual([
+  test('that all let somebody in are counted', async () => {
+    expect(await look([toKey({}), toKey({ name: 'ci', budget: MONTHLY })])).toEqual([
       'keys: ok: 2 active keys; none expires soon or is near its budget.',
     ])
   })
 
-  test('are missed where none lets anybody in', () => {
-    expect(look([])).toEqual([expect.stringContaining('No active keys. Create one')])
-    expect(look([{ ...toKey({}), revokedMs: NOW - 1 }])).toEqual([expect.stringContaining('tollgate keys create')])
+  test('are missed where none lets anybody in', async () => {
+    expect(await look([])).toEqual([expect.stringContaining('No active keys. Create one')])
+    expect(await look([{ ...toKey({}), revokedMs: NOW - 1 }])).toEqual([
+      expect.stringContaining('tollgate keys create'),
+    ])
   })
 
-  test('whose end is a week away, or was a week ago, are named with it', () => {
+  test('whose end is a week away, or was a week ago, are named with it', async () => {
     const keys = [
       toKey({}),
       toKey({ name: 'soon', expiresMs: NOW + 2 * DAY }),
       toKey({ name: 'late', expiresMs: NOW - DAY }),
     ]
-    expect(look(keys)).toEqual([
+    expect(await look(keys)).toEqual([
       expect.stringMatching(/^keys: warning: late expired on 2026-11-20\. .*keys edit NAME --expires/),
       expect.stringMatching(/^keys: warning: soon expires on 2026-11-23\./),
     ])
-    expect(look([toKey({ expiresMs: NOW + 8 * DAY }), toKey({ expiresMs: NOW - 8 * DAY })])).toEqual([
+    expect(await look([toKey({ expiresMs: NOW + 8 * DAY }), toKey({ expiresMs: NOW - 8 * DAY })])).toEqual([
       expect.stringContaining('1 active key;'),
     ])
   })
 
-  test('that have spent their budget, or nearly, are named with what they have', () => {
+  test('that have spent their budget, or nearly, are named with what they have', async () => {
     const keys = [toKey({ budget: MONTHLY })]
-    expect(look(keys, 20_000_000_000)).toEqual([
+    expect(await look(keys, 20_000_000_000)).toEqual([
       expect.stringMatching(
         /^budgets: warning: key dev has spent its budget; its requests fail \(all of \$20\/month, resets on 2026-12-01\)/,
       ),
     ])
-    expect(look(keys, 17_000_000_000)).toEqual([expect.stringMatching(/^budgets: warning: key dev is near .* \(85%/)])
-    expect(look([{ ...toKey({ budget: MONTHLY }), revokedMs: NOW }, toKey({})], 20_000_000_000)).toEqual([
+    expect(await look(keys, 17_000_000_000)).toEqual([
+      expect.stringMatching(/^budgets: warning: key dev is near .* \(85%/),
+    ])
+    expect(await look([{ ...toKey({ budget: MONTHLY }), revokedMs: NOW }, toKey({})], 20_000_000_000)).toEqual([
       expect.stringContaining('1 active key;'),
     ])
   })

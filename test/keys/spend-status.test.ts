@@ -2,26 +2,28 @@
 import { expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/limits.ts'
 import { readSpendStatuses, toFirstSpendStatus } from '../../src/keys/spend-status.ts'
-import type { Span, Spending } from '../../src/store/ledger-store.ts'
+import type { Span } from '../../src/store/ledger-store.ts'
+import type { Spending, SpendReader } from '../../src/store/report-store.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 13)
 const LAST_USE = { atMs: NOW - 1, model: 'acme/large' }
 const SPENDING: Spending = { nanoUsd: { day: 1, week: 20, month: 300, total: 4_000 }, lastUse: LAST_USE }
 
-function read(latestMs = NOW, id?: string) {
+async function read(latestMs = NOW, id?: string) {
   const asked: { spans: Readonly<Record<Period, Span>>; id: string | undefined }[] = []
-  const spending = (_: string, spans: Readonly<Record<Period, Span>>, only?: string) => {
-    asked.push({ spans, id: only })
-    return new Map([['k', SPENDING]])
+  const reader: SpendReader = {
+    async spending(_, spans, only) {
+      asked.push({ spans, id: only })
+      return new Map([['k', SPENDING]])
+    },
+    latestHour: async () => latestMs,
+    refused: async () => new Map(),
   }
-  return {
-    statusOf: readSpendStatuses({ spending, latestHour: () => latestMs, refused: () => new Map() }, 'key', NOW, id),
-    asked,
-  }
+  return { statusOf: await readSpendStatuses(reader, 'key', NOW, id), asked }
 }
 
-test('the ledger is asked once, whoever is asked about: for the periods in force', () => {
-  const { statusOf, asked } = read(NOW, 'k')
+test('the ledger is asked once, whoever is asked about: for the periods in force', async () => {
+  const { statusOf, asked } = await read(NOW, 'k')
   for (let i = 0; i < 3; i++) statusOf({ id: 'k', budget: null })
   const spans = {
     day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 22) },
@@ -32,8 +34,8 @@ test('the ledger is asked once, whoever is asked about: for the periods in force
   expect(asked).toMatchObject([{ spans, id: 'k' }])
 })
 
-test('where the clock was set back, the periods that it had reached stay', () => {
-  const { asked } = read(Date.UTC(2026, 10, 23, 1))
+test('where the clock was set back, the periods that it had reached stay', async () => {
+  const { asked } = await read(Date.UTC(2026, 10, 23, 1))
   expect(asked[0]?.spans).toMatchObject({
     day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 24) },
     week: { fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 30) },
@@ -45,13 +47,16 @@ test.each([
   ['week', 20, Date.UTC(2026, 10, 23)],
   ['month', 300, Date.UTC(2026, 11, 1)],
   ['total', 4_000, null],
-] as const)('a budget per %s stands at what was spent in that, until the next one', (period, spentNanoUsd, resetMs) => {
-  const status = read().statusOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
-  expect(status).toMatchObject({ budget: { spentNanoUsd, resetMs }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
-})
+] as const)(
+  'a budget per %s stands at what was spent in that, until the next one',
+  async (period, spentNanoUsd, resetMs) => {
+    const status = (await read()).statusOf({ id: 'k', budget: { nanoUsd: 5_000, period } })
+    expect(status).toMatchObject({ budget: { spentNanoUsd, resetMs }, monthNanoUsd: 300, totalNanoUsd: 4_000 })
+  },
+)
 
-test('without a budget there is what was spent and the last use, and of who never asked nothing', () => {
-  const { statusOf } = read()
+test('without a budget there is what was spent and the last use, and of who never asked nothing', async () => {
+  const { statusOf } = await read()
   const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE, refusal: null }
   expect(statusOf({ id: 'k', budget: null })).toEqual(spent)
   const budget = { nanoUsd: 5, period: 'day' } as const

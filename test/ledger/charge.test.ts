@@ -8,7 +8,7 @@ import { NO_USAGE, type PricingItem } from '../../src/domain/usage.ts'
 import { isFar, readCharge } from '../../src/ledger/charge.ts'
 import { type LedgerRecord, toFirstCall } from '../../src/store/ledger-rows.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
-import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import {
   abandonOthers,
@@ -51,7 +51,7 @@ function chargeOf(...records: LedgerRecord[]) {
   const store = createLedgerWriter(folder.database)
   store.apply(records)
   return async () => {
-    const reader = createRequestReader(folder.database)
+    const reader = createReaders(folder.database).requests
     const request = await reader.get(row.id)
     if (request === null) throw new Error('nothing is on record')
     const { calls, ...rest } = await readCharge(reader, request)
@@ -77,8 +77,8 @@ test('what an upstream charged by its own word is the charge, whatever its token
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })))
   expect(await read()).toMatchObject({ calls: [['reported', 7]], recalculatedNanoUsd: 7, matchesLedger: true })
   const { calls } = await readCharge(
-    createRequestReader(folder.database),
-    (await createRequestReader(folder.database).get(row.id)) as never,
+    createReaders(folder.database).requests,
+    (await createReaders(folder.database).requests.get(row.id)) as never,
   )
   expect(calls[0]).toMatchObject({ charge: { nanoUsd: COST }, reportedNanoUsd: 7 })
   expect(calls.map(isFar)).toEqual([true])

@@ -2,9 +2,11 @@
 import { expect, test } from 'bun:test'
 import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { NEXT_FAILURE, toFailureStatement } from '../../src/store/reports/request-reader.ts'
+import { DIALECT } from '../../src/store/sqlite/engine.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
-import { createFailureReader, NEXT_FAILURE, toFailureStatement } from '../../src/store/sqlite/request-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { abandonOthers, createFolder, HOUR, opening, settling, toOpen, toSettled } from './fixture.ts'
 
@@ -22,7 +24,7 @@ const fail = (errorCode: string | null, fields: Parameters<typeof toSettled>[1] 
 
 function report(options: Partial<FailuresOptions> = {}, clock = () => 0) {
   const asked = { by: 'day', sinceMs: 0, untilMs: null, where: {}, limit: 50, limitMs: 1_000, ...options } as const
-  return reportFailures(createFailureReader(folder.database), NO_NAMES, asked, { nowMs: HOUR + 3 * DAY_MS, clock })
+  return reportFailures(createReaders(folder.database).failures, NO_NAMES, asked, { nowMs: HOUR + 3 * DAY_MS, clock })
 }
 const told = async (options: Partial<FailuresOptions> = {}) =>
   (await report(options)).rows.map(({ atMs, status, errorCode, requests }) => [atMs, status, errorCode, requests])
@@ -96,7 +98,7 @@ test('it reads an index that has nothing but failures, and no row of the table',
       .map(({ detail }) => detail)
       .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
   const where = { ownKeys: ['a'], key: ['a'], team: ['t'], model: ['acme/*'], upstream: ['paid'] }
-  for (const sql of [toFailureStatement({}).sql, toFailureStatement(where).sql, NEXT_FAILURE])
+  for (const sql of [toFailureStatement(DIALECT, {}).sql, toFailureStatement(DIALECT, where).sql, NEXT_FAILURE])
     expect(planOf(sql)).toEqual([
       'SEARCH requests USING COVERING INDEX requests_unwell (created_ms>? AND created_ms<?)',
     ])

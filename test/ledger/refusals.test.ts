@@ -4,7 +4,8 @@ import { REFUSAL_CODES } from '../../src/domain/refusals.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
 import { createRefusals } from '../../src/ledger/refusals.ts'
 import type { Log } from '../../src/log.ts'
-import { createRefusalReader, createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
+import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createFolder, HOUR } from './fixture.ts'
 
@@ -74,9 +75,9 @@ test('a report has whole hours, by day and key', async () => {
   writer.add([-1, 0, 1, 13].map((hour) => ({ ...count, hourMs: HOUR + hour * HOUR_MS })))
   const span = { fromMs: HOUR, untilMs: HOUR + 14 * HOUR_MS }
   const pages = await Array.fromAsync(
-    createRefusalReader(folder.database).pages({ span, by: ['day', 'key'], where: { key: ['k'], ownKeys: ['k'] } }),
+    createReaders(folder.database).refusals.pages({ span, by: ['day', 'key'], where: { key: ['k'], ownKeys: ['k'] } }),
   )
   expect(pages.flat().map(({ refused }) => refused)).toEqual([2, 1])
-  const none = createRefusalReader(folder.database).pages({ span, by: ['key'], where: { ownKeys: [] } })
+  const none = createReaders(folder.database).refusals.pages({ span, by: ['key'], where: { ownKeys: [] } })
   expect((await Array.fromAsync(none)).flat()).toEqual([])
 })

@@ -6,14 +6,14 @@ import type { OpenRow, Outcome } from '../../src/store/ledger-rows.ts'
 import { isWanted, type RequestFilter, type RequestReader } from '../../src/store/report-store.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
-import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createFolder, HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 let reader: RequestReader
 const folder = forEachTest(createFolder)
 beforeEach(() => {
-  reader = createRequestReader(folder.database)
+  reader = createReaders(folder.database).requests
 })
 
 /** Ids whose first digits are those of their time. */

@@ -8,11 +8,13 @@ import { addDuration, type Histogram, toPercentile } from '../../src/store/histo
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
 import type { UsageFilter, UsageQuery, UsageReader } from '../../src/store/report-store.ts'
+import { toUsageStatement } from '../../src/store/reports/usage-statement.ts'
+import { DIALECT } from '../../src/store/sqlite/engine.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
-import { createUsageReader, toUsageStatement } from '../../src/store/sqlite/usage-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import {
@@ -58,7 +60,7 @@ async function report({ span = ALL, ...options }: Asked = {}, reader?: UsageRead
   const connection = openDatabase(databasePath(folder.path), { busyMs: 0, readonly: true })
   try {
     return await reportUsage(
-      reader ?? createUsageReader(connection),
+      reader ?? createReaders(connection).usage,
       NAMES,
       {
         by: ['key'],
@@ -363,7 +365,7 @@ describe('where old requests are gone', () => {
   })
 
   test('those that go while they are read are not half in it', async () => {
-    const reader = createUsageReader(folder.database)
+    const reader = createReaders(folder.database).usage
     const pruned: UsageReader = {
       ...reader,
       async *pages(query) {
@@ -379,7 +381,7 @@ test('a report that takes too long is given up, and holds up no checkpoint', asy
   commit(settle({ createdMs: HOUR }), settle({ createdMs: HOUR + DAY_MS, user: 'ann' }))
   let now = 0
   const connection = openDatabase(databasePath(folder.path), { busyMs: 0, readonly: true })
-  const reader = createUsageReader(connection)
+  const reader = createReaders(connection).usage
   for (const by of [['hour'], ['user']] as const) {
     const options = { by, where: {}, limit: 10, limitMs: 1_000, sinceMs: 0, untilMs: null }
     const clock = () => (now += 600)
@@ -409,9 +411,9 @@ test('of what was spent alone it tells the same, from sums and from requests', a
 })
 
 describe('reading goes through the span alone', () => {
-  const planOf = (query: Parameters<typeof toUsageStatement>[0]) =>
+  const planOf = (query: Parameters<typeof toUsageStatement>[1]) =>
     folder.database
-      .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${toUsageStatement(query).sql}`)
+      .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${toUsageStatement(DIALECT, query).sql}`)
       .all()
       .map(({ detail }) => detail)
       // A page is put in order in memory; what it is read from is what counts.
@@ -455,7 +457,7 @@ describe('reading goes through the span alone', () => {
   test('and a month of days is read from the sums of its days, today included, but for a part of an hour', async () => {
     commit(...[0, 1, 29].map((days) => settle({ createdMs: HOUR - days * DAY_MS })))
     const asked = async (options: Asked) => {
-      const reader = createUsageReader(folder.database)
+      const reader = createReaders(folder.database).usage
       const read: string[] = []
       const pages = (query: UsageQuery) => {
         read.push(query.from)

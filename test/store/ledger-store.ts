@@ -2,11 +2,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type LedgerRecord, withFirstCall } from '../../src/store/ledger-rows.ts'
 import type { Leases, LedgerAudit, LedgerReader, LedgerWriter } from '../../src/store/ledger-store.ts'
+import type { SpendReader } from '../../src/store/report-store.ts'
 import { calling, HOUR, opening, settling, since, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
 
 export interface LedgerParts {
   writer: LedgerWriter
   reader: LedgerReader
+  spend: SpendReader
   leases: Leases
   audit: LedgerAudit
   close(): void
@@ -40,8 +42,9 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
       parts.leases.begin('here', { fromMs: HOUR, untilMs: HOUR + 1 }, [])
       return await parts.writer.abandonGone(HOUR)
     }
-    const spending = (kind: 'key' | 'team', id?: string) => Object.fromEntries(reader.spending(kind, SPANS, id))
-    const lastUse = () => spending('key')['key-a']?.lastUse
+    const spending = async (kind: 'key' | 'team', id?: string) =>
+      Object.fromEntries(await parts.spend.spending(kind, SPANS, id))
+    const lastUse = async () => (await spending('key'))['key-a']?.lastUse
 
     describe('a lease', () => {
       const openBy = (instance: string) => opening(toOpen({ instance }))
@@ -239,15 +242,15 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
       const open = toOpen({ createdMs: TODAY - 1, reservedNanoUsd: 20 })
       await commit(opening(open), calling(toCall(open, 2, { reservedNanoUsd: 300 })))
       await commit(opening(toOpen({ keyId: 'key-c', reservedNanoUsd: 5 })))
-      const found = spending('key')
+      const found = await spending('key')
       expect(found).toMatchObject({
         'key-a': { nanoUsd: { day: 1, week: 331, month: 431, total: 11_431 } },
         'key-b': { nanoUsd: { day: 7, week: 7, month: 7, total: 7 } },
         'key-c': { nanoUsd: { day: 5, week: 5, month: 5, total: 5 } },
       })
       expect(Object.keys(found)).toHaveLength(3)
-      for (const [id, one] of Object.entries(found)) expect(spending('key', id)).toEqual({ [id]: one })
-      expect(spending('key', 'nobody')).toEqual({})
+      for (const [id, one] of Object.entries(found)) expect(await spending('key', id)).toEqual({ [id]: one })
+      expect(await spending('key', 'nobody')).toEqual({})
     })
 
     test('a team has what its keys spent while they were in it', async () => {
@@ -260,8 +263,8 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
         opening(toOpen({ reservedNanoUsd: 10_000 })),
       )
       const nanoUsd = { day: 1_011, week: 1_011, month: 1_011, total: 1_011 }
-      expect(spending('team')).toEqual({ 'team-a': { nanoUsd, lastUse: null } })
-      expect(spending('team', 'team-a')).toEqual(spending('team'))
+      expect(await spending('team')).toEqual({ 'team-a': { nanoUsd, lastUse: null } })
+      expect(await spending('team', 'team-a')).toEqual(await spending('team'))
     })
 
     describe('the last use of a key', () => {
@@ -271,20 +274,20 @@ export function testLedgerStore(name: string, open: () => LedgerParts): void {
 
       test('is its newest request, whichever ends or is applied last, and however often', async () => {
         await commit(opening(first))
-        expect(lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
+        expect(await lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
         await commit(opening(last), settling(toSettled(last)))
-        expect(lastUse()).toEqual(use)
+        expect(await lastUse()).toEqual(use)
         await commit(settling(toSettled(first)))
         await commit(opening(first), settling(toSettled(first)), opening(first))
-        expect(lastUse()).toEqual(use)
+        expect(await lastUse()).toEqual(use)
       })
 
       test('is one that failed, or that nobody saw the end of', async () => {
         await commit(settling(toSettled(first, { status: 'failed', httpStatus: 502 })))
-        expect(lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
+        expect(await lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
         await commit(opening({ ...last, instance: 'gone' }))
         await abandonOthers()
-        expect(lastUse()).toEqual(use)
+        expect(await lastUse()).toEqual(use)
       })
     })
   })

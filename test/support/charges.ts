@@ -1,12 +1,12 @@
 /** Checks that every charge in a ledger can be recalculated from its record. */
 import { Database } from 'bun:sqlite'
 import { type RequestCharge, readCharge } from '../../src/ledger/charge.ts'
-import { createRequestReader } from '../../src/store/sqlite/request-reader.ts'
+import { createReaders } from '../../src/store/sqlite/readers.ts'
 
 export async function findWrongCharges(path: string): Promise<RequestCharge[]> {
   const sqlite = new Database(path, { readonly: true })
   try {
-    const reader = createRequestReader(sqlite)
+    const reader = createReaders(sqlite).requests
     const { rows } = await reader.slice({}, null, 100_000, 100_000)
     const charges = await Promise.all(rows.map((row) => readCharge(reader, row)))
     return charges.filter(({ matchesLedger }) => matchesLedger === false)

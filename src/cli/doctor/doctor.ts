@@ -63,7 +63,7 @@ async function examine(io: Context): Promise<Check[]> {
       ...(store ? await guarded('catalog_file', () => inspectCatalogFile(store, io)) : []),
       ...(store ? await guarded('catalog', () => checkCatalog(store, found, io)) : []),
       ...(store ? await guarded('keys', () => checkAllKeys(store, nowMs)) : []),
-      ...(store ? await guarded('prices', () => checkPrices(store.usage, nowMs)) : []),
+      ...(store ? await guarded('prices', () => checkPrices(store.reports.usage, nowMs)) : []),
     ]
   } finally {
     store?.close()
@@ -113,9 +113,10 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
 
 /** Without rows of the journal, which have their own check. */
 async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
-  const reader = store.ledger
   const rows = await store.config.readKeys()
-  return checkKeys(rows, (kind) => readSpendStatuses(reader, kind, nowMs), nowMs)
+  const read = (kind: 'key' | 'team') => readSpendStatuses(store.reports.spend, kind, nowMs)
+  const statuses = { key: await read('key'), team: await read('team') }
+  return checkKeys(rows, (kind) => statuses[kind], nowMs)
 }
 
 function toLines(checks: readonly Check[], io: Context): string {

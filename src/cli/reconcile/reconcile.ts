@@ -72,7 +72,7 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
   const reason = toReason(flags)
   const asked = toSpan(flags, todayMs, io.nowMs())
   const { name, bill } = await readBill(files, flags, asked, todayMs, io)
-  return withStore(io, { readonly: true }, async ({ config, calls, audit }) => {
+  return withStore(io, { readonly: true }, async ({ config, reports: { calls }, audit }) => {
     const { upstreams } = await config.readCatalog()
     const accounts = toAccounts(flags, providers[name], upstreams)
     if (accounts.some(({ keyId }) => keyId !== null)) requireKeys(bill, accounts)

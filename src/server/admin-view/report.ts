@@ -79,23 +79,23 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
     const toFilter = (rows: KeyRows) => (ownerId === undefined ? {} : toOwnFilter(rows))
     switch (question.kind) {
       case 'spendStatuses':
-        return { kind: 'spent', spent: readSpent(opened.ledger, question.of, nowMs, question.id) }
+        return { kind: 'spent', spent: await readSpent(opened.reports.spend, question.of, nowMs, question.id) }
       case 'usage': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportUsage(opened.usage, rows, options, { nowMs, clock })
+        const found = await reportUsage(opened.reports.usage, rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportFailures(opened.failures, rows, options, { nowMs, clock })
+        const found = await reportFailures(opened.reports.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'refusals': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportRefusals(opened.refusals, rows, options, { nowMs, clock })
+        const found = await reportRefusals(opened.reports.refusals, rows, options, { nowMs, clock })
         return toDocument(toRefusalsDocument(found, options.by))
       }
       case 'requests':
@@ -104,14 +104,14 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const rows = limited(await readRows(opened))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
-        const page = await listRequests(opened.requests, options, looks)
+        const page = await listRequests(opened.reports.requests, options, looks)
         const names = toNames(rows)
         if (question.kind === 'requests') return toDocument(toRequestPageDocument(page, names))
         const text = toRequestsCsv(page, names)
         return { kind: 'csv', text, rows: page.requests.length, next: page.next }
       }
       case 'request': {
-        const reader = opened.requests
+        const reader = opened.reports.requests
         const rows = limited(await readRows(opened))
         const ownKeys = ownerId === undefined ? undefined : toOwnFilter(rows).ownKeys
         const found = await findRequest(reader, question.id, looks, ownKeys)

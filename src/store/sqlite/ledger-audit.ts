@@ -5,9 +5,9 @@ import { DAY_MS, HOUR_MS, hourOf } from '../../domain/time.ts'
 import { isServed, listDraining } from '../data-folder.ts'
 import type { LedgerRecord } from '../ledger-rows.ts'
 import type { AuditCell, CallProblem, DayProblem, LedgerAudit, OpenRows } from '../ledger-store.ts'
+import { SLACK_MS, SUMMED, toColumn, toIdAfter } from '../reports/columns.ts'
+import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from '../reports/measures.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
-import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from './ledger-rollup.ts'
-import { column, SLACK_MS, SUMMED, toIdAfter } from './ledger-schema.ts'
 
 const FIELDS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 
@@ -43,7 +43,7 @@ const COMPARE = `
   WHERE ?3 >= ${FROM}
   ORDER BY ${PLACE.join(', ')}`
 
-const sums = SUMMED.map(column)
+const sums = SUMMED.map(toColumn)
 
 /** Requests without calls are checked one by one only if they claim several. Parameters: first ID, ID after the last. */
 const CHECK_CALLS = `

@@ -1,14 +1,8 @@
 /** Past spend and recent requests for limits, by indexes only. */
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
-import { PERIODS, type Period } from '../../domain/limits.ts'
-import type { Spender } from '../../domain/snapshot.ts'
-import type { CountedRequest, LedgerReader, OpenRequest, RecentRequest, Span, Spending } from '../ledger-store.ts'
-import { readRefused } from './refusals.ts'
-
-/** Over an open request's calls after the first. */
-const ofAdditionalCalls = (sum: string) =>
-  `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id AND number > 1)`
+import type { CountedRequest, LedgerReader, OpenRequest, RecentRequest } from '../ledger-store.ts'
+import { ofAdditionalCalls } from '../reports/spend-reader.ts'
 
 /** One statement, so that a request settled meanwhile counts once. Parameters: ID of key or team, fromMs, untilMs. */
 // The partial index of teams is used only with this condition.
@@ -107,8 +101,6 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
     spent: ({ kind, id }, { fromMs, untilMs }) => sums[kind].get(id, fromMs, untilMs)?.nanoUsd ?? 0,
     underWay: ({ kind, id }, { fromMs, untilMs }) =>
       new Map(underWay[kind].all(id, fromMs, untilMs).map((request) => [request.id, request.nanoUsd])),
-    spending: (kind, spans, id) => readSpending(sqlite, kind, spans, id),
-    refused: (kind, sinceMs, id) => readRefused(sqlite, kind, sinceMs, id),
     latestHour: (untilMs) => latest.get(untilMs)?.ms ?? 0,
     recent(sinceMs) {
       const end = toFirstId(sinceMs + 2 * MINUTE_MS)
@@ -124,70 +116,4 @@ export function createLedgerReader(sqlite: Database): LedgerReader {
       return found && { ...found, isOpen: found.isOpen === 1 }
     },
   }
-}
-
-/** Parameters: `fromMs` and `untilMs` of each period. */
-const SUMS = PERIODS.map(
-  (period, i) => `SUM(CASE WHEN ms >= ?${2 * i + 1} AND ms < ?${2 * i + 2} THEN nano_usd ELSE 0 END) AS ${period}`,
-).join(', ')
-
-/**
- * One statement, as above.
- * @param only a condition on the ID, the parameter after the spans.
- */
-const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => `
-  SELECT id, ${SUMS} FROM (${settled}) GROUP BY id
-  UNION ALL
-  SELECT ${owner}, ${SUMS}
-  FROM (
-    SELECT ${owner}, created_ms AS ms, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nano_usd
-    FROM requests WHERE status = 'open' AND ${owner} <> ''${only}
-  )
-  GROUP BY ${owner}`
-
-const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
-
-const daysOf = (kind: Spender['kind']) =>
-  `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
-/** Day by day, since each also has all others. */
-const daysOfOne = (kind: Spender['kind']) =>
-  `${daysOf(kind)}${only('value')} AND day_ms IN (SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint')`
-
-/** For a test of query plans. */
-export const SPENDING_QUERIES = {
-  key: { all: spendingOf('key_id', daysOf('key')), one: spendingOf('key_id', daysOfOne('key'), only('key_id')) },
-  team: { all: spendingOf('team_id', daysOf('team')), one: spendingOf('team_id', daysOfOne('team'), only('team_id')) },
-}
-
-const LAST_USES = 'SELECT key_id AS id, last_used_ms AS atMs, last_model AS model FROM key_uses'
-
-interface LastUse {
-  id: string
-  atMs: number
-  model: string
-}
-
-function readSpending(
-  sqlite: Database,
-  kind: Spender['kind'],
-  spans: Readonly<Record<Period, Span>>,
-  id?: string,
-): Map<string, Spending> {
-  const bounds = PERIODS.flatMap((period) => [spans[period].fromMs, spans[period].untilMs])
-  const which = id === undefined ? [] : [id]
-  const sql = SPENDING_QUERIES[kind][id === undefined ? 'all' : 'one']
-  const found = new Map<string, Spending>()
-  const rows = sqlite.query<Record<Period, number> & { id: string }, (string | number)[]>(sql).all(...bounds, ...which)
-  for (const { id: owner, ...nanoUsd } of rows) {
-    const settled = found.get(owner)
-    if (settled) for (const period of PERIODS) settled.nanoUsd[period] += nanoUsd[period]
-    else found.set(owner, { nanoUsd, lastUse: null })
-  }
-  if (kind === 'team') return found
-  const uses = sqlite.query<LastUse, string[]>(id === undefined ? LAST_USES : `${LAST_USES} WHERE key_id = ?`)
-  for (const { id: owner, ...lastUse } of uses.all(...which)) {
-    const spending = found.get(owner)
-    if (spending) spending.lastUse = lastUse
-  }
-  return found
 }

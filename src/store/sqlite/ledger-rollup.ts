@@ -6,8 +6,8 @@ import type { Database } from 'bun:sqlite'
 import { dayOf, hourOf } from '../../domain/time.ts'
 import { addBuckets, type Buckets, countDuration, mergeBuckets } from '../histogram.ts'
 import type { ClosedRow, OpenRow } from '../ledger-rows.ts'
-import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../report-store.ts'
-import { column, placeholders, type SUMMED, SUMMED_COUNTS } from './ledger-schema.ts'
+import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from '../reports/measures.ts'
+import { placeholders } from './ledger-schema.ts'
 
 interface Rollup {
   /** `sign` -1 subtracts it. In the row's transaction. */
@@ -124,68 +124,7 @@ function createDays(sqlite: Database) {
   }
 }
 
-interface Measure {
-  name: string
-  of(row: ClosedRow): number
-  sql: string
-}
-
-function toMeasure(field: (typeof SUMMED)[number]): Measure {
-  return { name: column(field), of: (row) => row[field], sql: column(field) }
-}
-
-export const MEASURES: readonly Measure[] = [
-  { name: 'requests', of: () => 1, sql: '1' },
-  {
-    name: 'errors',
-    of: ({ status }) => (status === 'failed' || status === 'abandoned' ? 1 : 0),
-    sql: `status IN ('failed', 'abandoned')`,
-  },
-  { name: 'cuts', of: ({ status }) => (status === 'cut' ? 1 : 0), sql: `status = 'cut'` },
-  ...SUMMED_COUNTS.map(toMeasure),
-  { name: 'unpriced', of: ({ unpriced }) => (unpriced ? 1 : 0), sql: 'unpriced' },
-  toMeasure('costNanoUsd'),
-  {
-    name: 'estimated_cost_nano_usd',
-    of: ({ estimated, costNanoUsd }) => (estimated ? costNanoUsd : 0),
-    sql: 'CASE WHEN estimated THEN cost_nano_usd ELSE 0 END',
-  },
-]
-
 const COST = MEASURES.findIndex(({ name }) => name === 'cost_nano_usd')
-
-/** '' for no team. */
-export const PLACE = ['key_id', 'team_id', 'model', 'upstream', 'endpoint'] as const
-
-/** Indexes in PLACE of its value and, for pairs, of its scope. */
-interface DaySums {
-  dimension: string
-  of: number
-  scope: number | null
-}
-
-/** `key of model`. */
-export const toPair = (of: Daily, scope: Scope) => `${of} of ${scope}`
-
-/** Occurs in no ID. */
-export const BETWEEN = ' '
-
-export const DAY_SUMS: readonly DaySums[] = [
-  ...DAILY.map((of, at) => ({ dimension: of, scope: null, of: at })),
-  ...SCOPES.flatMap((scope) =>
-    WITHIN[scope].map((of) => ({
-      dimension: toPair(of, scope),
-      scope: DAILY.indexOf(scope),
-      of: DAILY.indexOf(of),
-    })),
-  ),
-]
-
-/** With the ledger column each counts. */
-export const HISTOGRAMS = [
-  ['first_token_histogram', 'first_token_ms'],
-  ['duration_histogram', 'duration_ms'],
-] as const
 
 interface Sums {
   /** In the order of MEASURES. */

@@ -2,14 +2,12 @@
  * Ledger tables. WITHOUT ROWID was added to the generated migration manually, since drizzle lacks it; a test checks it (saves a third of WAL and CPU per row).
  * No foreign keys: cost records outlive the configuration.
  */
-import type { Database } from 'bun:sqlite'
 import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import { LATEST_MS, timeOfId, toFirstId } from '../../domain/id.ts'
 import { keysOf } from '../../domain/json.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
-import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
+import { HAS_ERROR_SQL } from '../reports/columns.ts'
 import { count } from './schema.ts'
 
 export const tokenColumns = () => ({
@@ -62,9 +60,6 @@ export const reservedColumns = () => ({
   reservedCompletionTokens: count('reserved_completion_tokens'),
   reservedNanoUsd: count('reserved_nano_usd'),
 })
-
-/** Queries use the partial index only with exactly this text; `IN` would build a temporary table per written row, 2 µs each. */
-export const HAS_ERROR_SQL = `status <> 'ok' AND status <> 'open'`
 
 /** Also stands for the request's only call; tokens and cost are totals. */
 export const requests = sqliteTable(
@@ -224,9 +219,6 @@ export const OPEN_CALL = keysOf(getTableColumns(calls)).filter(
 export const CLOSED_CALL: readonly (keyof ClosedCall)[] = [...OPEN_CALL, ...outcome]
 export const ENDED_CALL: readonly (keyof ClosedCall)[] = outcome
 
-export const SUMMED_COUNTS = keysOf(tokenColumns())
-export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
-
 const names: Record<string, { name: string; default: unknown }> = {
   ...getTableColumns(calls),
   ...getTableColumns(requests),
@@ -256,27 +248,4 @@ export function values<T extends string>(row: Record<T, Value>, fields: readonly
     out[i] = value === undefined ? ((names[field]?.default ?? null) as Value) : value
   }
   return out
-}
-
-/** IDs may run slightly ahead of `created_ms` under load: ID ranges are widened by this. */
-export const SLACK_MS = 60_000
-
-/** Sorts after every ID. */
-export const AFTER_ALL = 'g'
-
-export const toIdAfter = (ms: number) => (ms > LATEST_MS ? AFTER_ALL : toFirstId(ms))
-
-/** Ranges of request IDs that end with an hour, without empty ones: they limit the rows that a statement with a selective filter scans. */
-export function createIdSlices(sqlite: Database) {
-  const idIn = sqlite.query<{ id: string }, [string, string]>(
-    'SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id LIMIT 1',
-  )
-  return function* (from: string, end: string): Generator<[first: string, stop: string]> {
-    let at = from
-    for (let found = idIn.get(at, end); found !== null; found = idIn.get(at, end)) {
-      const [stop = end] = [toIdAfter(hourOf(timeOfId(found.id)) + HOUR_MS), end].sort()
-      yield [at, stop]
-      at = stop
-    }
-  }
 }

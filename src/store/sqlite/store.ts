@@ -4,7 +4,6 @@ import { existsSync, statSync } from 'node:fs'
 import type { ConfigStore } from '../config-store.ts'
 import type { Store, StoreOptions, StorePlace } from '../store.ts'
 import { createAlertStore } from './alert-store.ts'
-import { createCallReader } from './call-reader.ts'
 import { compactDatabase } from './compact.ts'
 import { createConfigStore } from './config-store.ts'
 import { toDatabaseTrouble } from './errors.ts'
@@ -16,9 +15,7 @@ import { MIGRATIONS, requireCurrentSchema } from './migrate.ts'
 import { listCopies } from './migration-copies.ts'
 import { openForCommand, openForLook, openUntouched } from './open.ts'
 import { readSpace } from './prune.ts'
-import { createRefusalReader } from './refusals.ts'
-import { createFailureReader, createRequestReader } from './request-reader.ts'
-import { createUsageReader } from './usage-reader.ts'
+import { createReaders } from './readers.ts'
 
 export function sqliteAt(dataFolder: string): StorePlace {
   const path = databasePath(dataFolder)
@@ -57,21 +54,7 @@ export function toStore(sqlite: Database, dataFolder: string): Store {
     get ledger() {
       return createLedgerReader(sqlite)
     },
-    get requests() {
-      return createRequestReader(sqlite)
-    },
-    get usage() {
-      return createUsageReader(sqlite)
-    },
-    get calls() {
-      return createCallReader(sqlite)
-    },
-    get failures() {
-      return createFailureReader(sqlite)
-    },
-    get refusals() {
-      return createRefusalReader(sqlite)
-    },
+    reports: createReaders(sqlite),
     get audit() {
       return createLedgerAudit(sqlite, dataFolder)
     },

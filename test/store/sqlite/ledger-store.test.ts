@@ -1,8 +1,10 @@
 /** The ledger in SQLite keeps the contract, and reads by its indexes what limits and lists learn from it. */
 import { describe, expect, test } from 'bun:test'
+import { SPENDING_QUERIES } from '../../../src/store/reports/spend-reader.ts'
 import { createLeases, createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import { createLedgerAudit } from '../../../src/store/sqlite/ledger-audit.ts'
-import { createLedgerReader, SPEND_QUERIES, SPENDING_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
+import { createLedgerReader, SPEND_QUERIES } from '../../../src/store/sqlite/ledger-reader.ts'
+import { createReaders } from '../../../src/store/sqlite/readers.ts'
 import { LAST_REFUSALS } from '../../../src/store/sqlite/refusals.ts'
 import { createFolder, HOUR, settling, since, toOpen, toSettled } from '../../ledger/fixture.ts'
 import { forEachTest } from '../../support/lifetime.ts'
@@ -13,6 +15,7 @@ testLedgerStore('SQLite', () => {
   return {
     writer: createLedgerWriter(database),
     reader: createLedgerReader(database),
+    spend: createReaders(database).spend,
     leases: createLeases(database),
     audit: createLedgerAudit(database, path),
     close,
@@ -25,21 +28,21 @@ describe('the last use of a key', () => {
   const [first, last] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + 5, model: 'acme/small' })]
   const commit = (row: typeof first) => createLedgerWriter(folder.database).apply([settling(toSettled(row))])
   const ALL = { day: since(0), week: since(0), month: since(0), total: since(0) }
-  const lastUse = () => createLedgerReader(folder.database).spending('key', ALL).get('key-a')?.lastUse
+  const lastUse = async () => (await createReaders(folder.database).spend.spending('key', ALL)).get('key-a')?.lastUse
 
-  test('stays when its request is taken off the record', () => {
+  test('stays when its request is taken off the record', async () => {
     commit(last)
     folder.database.run('DELETE FROM requests')
-    expect(lastUse()).toEqual({ atMs: HOUR + 5, model: 'acme/small' })
+    expect(await lastUse()).toEqual({ atMs: HOUR + 5, model: 'acme/small' })
   })
 
-  test('is not of a transaction that was undone', () => {
+  test('is not of a transaction that was undone', async () => {
     const other = folder.other()
     other.run('BEGIN IMMEDIATE')
     expect(() => commit(last)).toThrow('locked')
     other.run('ROLLBACK')
     commit(first)
-    expect(lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
+    expect(await lastUse()).toEqual({ atMs: HOUR, model: 'acme/large' })
   })
 })
 

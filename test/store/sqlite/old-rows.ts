@@ -1,6 +1,6 @@
 /** Rows of a database of any schema, as its version wrote them. */
 import type { Database } from 'bun:sqlite'
-import { BETWEEN, DAY_SUMS, PLACE } from '../../../src/store/sqlite/ledger-rollup.ts'
+import { BETWEEN, DAY_SUMS, PLACE } from '../../../src/store/reports/measures.ts'
 import { MIGRATIONS } from '../../../src/store/sqlite/migrate.ts'
 import { HOUR } from '../../ledger/fixture.ts'
 
