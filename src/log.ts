@@ -95,6 +95,10 @@ export type LogEvent =
   | 'oidc_failed'
   | 'sign_in_failed'
   | 'proxy_not_trusted'
+  // A cluster
+  | 'postgres_unreachable'
+  | 'postgres_reachable'
+  | 'postgres_deaf'
   // A bug; its line has a stack trace
   | 'internal_error'
 

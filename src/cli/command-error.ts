@@ -142,6 +142,7 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   secret_unchanged: '',
   secret_busy: '',
   restart_failed: '',
+  cluster_unusable: '',
   data_unwritable: ' Choose another folder with --data, or grant this user write access.',
   data_unreadable: ' Run this as the user running the server.',
   no_folder: ' Pass a folder with --data.',

@@ -105,6 +105,8 @@ export type ServiceFailure =
   | { kind: 'migrated_earlier'; version: string }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'restart_failed' }
+  /** PostgreSQL is too old, or its role may not do what it must. */
+  | { kind: 'cluster_unusable' }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }

@@ -1,0 +1,24 @@
+-- Nodes of the cluster. Times are those of PostgreSQL's clock, in ms since 1970.
+create function tollgate.now_ms() returns bigint language sql volatile parallel safe as
+$$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;
+
+create table tollgate.nodes (
+  -- Of its data folder, for ever.
+  id text primary key,
+  name text not null,
+  -- Of one run.
+  epoch text not null,
+  -- Where other nodes and people reach it.
+  address text not null,
+  version text not null,
+  -- active, draining (finishes its requests and takes no more), stopped (ended in order), left (is not coming back).
+  state text not null default 'active',
+  -- What was asked of it through the cluster: drain, or null.
+  wish text,
+  started_ms bigint not null,
+  seen_ms bigint not null,
+  -- Of its outbox: what has arrived here. Only goes back if a failover lost rows.
+  outbox_cursor bigint not null default 0,
+  -- What it tells about itself: its revision of the configuration, rows that wait, and so on.
+  facts text not null default '{}'
+);

@@ -1,0 +1,132 @@
+/** Connections to one server, and the search for the writable one among several. */
+import { SQL } from 'bun'
+import {
+  isLocal,
+  type PostgresAddress,
+  type PostgresUrl,
+  type TlsMode,
+  toAddressText,
+} from '../../domain/postgres-url.ts'
+import { PostgresRefusal, toRefusal } from './refusal.ts'
+
+export interface Pool {
+  sql: SQL
+  address: PostgresAddress
+  /** Such as 150018. */
+  version: number
+  isPooled: boolean
+}
+
+export interface PoolOptions {
+  url: PostgresUrl
+  /** PEM. */
+  ca: string | null
+  connectMs: number
+}
+
+/** Of one node; reports run on threads with pools of their own. */
+const MAX_CONNECTIONS = 8
+/** A writable server waits so long for others that are writable too. */
+const RIVALS_MS = 100
+
+/** @param max connections. */
+export function openPool({ url, ca, connectMs }: PoolOptions, address: PostgresAddress, max = MAX_CONNECTIONS): SQL {
+  const { host, port } = address
+  const { user, password, database, channelBinding } = url
+  const isSocket = host.startsWith('/')
+  const mode = url.tls ?? (isLocal(address) ? 'disable' : 'verify-full')
+  return new SQL({
+    // Without one, the runtime takes a URL of the environment.
+    url: `postgres://${isSocket ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}?sslmode=${mode === 'no-verify' ? 'require' : mode}`,
+    ...{ port, max, bigint: true, channelBinding, connectionTimeout: connectMs / 1_000 },
+    ...(isSocket && { path: host }),
+    ...(user !== null && { username: user }),
+    ...(password !== null && { password }),
+    ...(database !== null && { database }),
+    tls: toTls(mode, ca),
+    // Named statements of a pooler's sessions are those of others.
+    prepare: false,
+  })
+}
+
+function toTls(mode: TlsMode, ca: string | null): Bun.TLSOptions | 'disable' {
+  if (mode === 'disable') return mode
+  if (mode === 'no-verify') return { rejectUnauthorized: false }
+  return { rejectUnauthorized: true, ...(ca !== null && { ca }) }
+}
+
+/** Frees what waits for a server that is silent. */
+export const endNow = (sql: SQL): void => void sql.close({ timeout: 0 }).catch(() => {})
+/** What is under way may finish. */
+const GRACE_S = 5
+export const endSoon = (sql: SQL): void => void sql.close({ timeout: GRACE_S }).catch(() => {})
+
+interface Probed extends Pool {
+  isWritable: boolean
+}
+
+const PROBE = `select current_setting('transaction_read_only') = 'on' as is_read_only,
+  current_setting('server_version_num')::int as version`
+/** The higher one was promoted last. */
+const TIMELINE = "select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int as timeline"
+
+/** The writable server. Throws a PostgresRefusal that names each address. */
+export async function findWritable(options: PoolOptions): Promise<Pool> {
+  const { addresses, isPooled } = options.url
+  const found: Probed[] = []
+  const problems: string[] = []
+  const probes = addresses.map(async (address) => {
+    const sql = openPool(options, address)
+    try {
+      const [row] = await inTime(options.connectMs, sql.unsafe<{ is_read_only: boolean; version: number }[]>(PROBE))
+      if (!row) throw new PostgresRefusal('failed', 'it is not PostgreSQL')
+      const one = { sql, address, version: row.version, isPooled, isWritable: !row.is_read_only }
+      found.push(one)
+      if (!one.isWritable) problems.push(`${toAddressText(address)} is a standby or takes no writes`)
+      return one
+    } catch (error) {
+      endNow(sql)
+      const refusal = toRefusal(error, false)
+      problems.push(`${toAddressText(address)}: ${refusal instanceof Error ? refusal.message : String(refusal)}`)
+      return null
+    }
+  })
+  const all = Promise.all(probes)
+  const first = Promise.any(probes.map(async (probe) => (await probe)?.isWritable || Promise.reject())).then(
+    () => Bun.sleep(addresses.length > 1 ? RIVALS_MS : 0),
+    () => {},
+  )
+  await Promise.race([all, first])
+  const writable = found.filter(({ isWritable }) => isWritable)
+  const chosen = writable.length > 1 ? await toLatest(writable, options.connectMs) : writable[0]
+  const rest = () => {
+    for (const each of found) if (each !== chosen) endSoon(each.sql)
+  }
+  void all.then(rest)
+  if (chosen) return chosen
+  const isStandby = found.length > 0
+  throw new PostgresRefusal(isStandby ? 'read_only' : 'unreachable', `Can't use PostgreSQL: ${problems.join('; ')}.`)
+}
+
+/** Of servers that all take writes, as when an old primary has come back: the one that was promoted last. */
+async function toLatest(writable: readonly Probed[], timeoutMs: number): Promise<Probed | undefined> {
+  const timelines = await Promise.all(
+    writable.map(({ sql }) =>
+      inTime(timeoutMs, sql.unsafe<{ timeline: number }[]>(TIMELINE)).then(
+        ([row]) => row?.timeline ?? 0,
+        () => 0,
+      ),
+    ),
+  )
+  return writable[timelines.indexOf(Math.max(...timelines))]
+}
+
+async function inTime<T>(ms: number, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new PostgresRefusal('unreachable', 'no answer')), ms)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

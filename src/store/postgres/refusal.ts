@@ -1,0 +1,76 @@
+/** What PostgreSQL or the connection to it refused, in plain words and without secrets. */
+import { SQL } from 'bun'
+import { codeOf } from '../../domain/error.ts'
+
+export type PostgresRefusalKind =
+  /** No server, no connection, no permission to connect. */
+  | 'unreachable'
+  /** No answer in time. */
+  | 'timeout'
+  /** A standby, or a database that takes no writes. */
+  | 'read_only'
+  /** Another transaction was first: try again. */
+  | 'conflict'
+  | 'failed'
+
+export class PostgresRefusal extends Error {
+  constructor(
+    readonly kind: PostgresRefusalKind,
+    message: string,
+    readonly sqlstate: string | null = null,
+    /** Unknown whether it was committed. */
+    readonly inDoubt = false,
+  ) {
+    super(message)
+    this.name = 'PostgresRefusal'
+  }
+}
+
+/** Of the server's own codes: the session ended, or could not begin. */
+const ENDED = /^(57P0[1-5]|08...|53300|28...|3D000|25P0[34])$/
+/** The server ended the session, perhaps after the commit. */
+const CUT = /^(57P0[125]|08...)$/
+const CONFLICTS = /^(40...|55P03|23505)$/
+const CANCELED = '57014'
+const READ_ONLY = '25006'
+
+/** A statement with a name that another session gave it, or that is gone: a pooler is in between. */
+const FOREIGN_STATEMENT = /^(42P05|26000)$/
+
+/** Of the runtime, by code without its prefix. */
+const WORDS: Readonly<Record<string, string>> = {
+  CONNECTION_REFUSED: 'it refuses connections',
+  CONNECTION_TIMEOUT: 'no answer',
+  CONNECTION_CLOSED: 'the connection was closed',
+  CONNECTION_FAILED: 'no connection could be opened',
+  TLS_NOT_AVAILABLE: 'the server has no TLS; allow a plain connection with ?sslmode=disable only in a trusted network',
+  TLS_UPGRADE_FAILED: 'TLS failed',
+  CHANNEL_BINDING_REQUIRED: 'the server offers no channel binding',
+}
+const CERTIFICATE = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|ERR_TLS_CERT|ERR_SSL|HOSTNAME_|INVALID_CA|ERR_TLS)/
+
+/** @param isSent false if the server can't have seen a commit. */
+export function toRefusal(error: unknown, isSent: boolean): unknown {
+  if (error instanceof PostgresRefusal) return error
+  const code = codeOf(error)
+  if (CERTIFICATE.test(code))
+    return new PostgresRefusal(
+      'unreachable',
+      `its certificate is not trusted (${code}); name the authority in ?sslrootcert=`,
+    )
+  if (!(error instanceof SQL.PostgresError)) return error
+  const sqlstate = error.errno ?? null
+  const text = error.message.slice(0, 300)
+  if (sqlstate === null) {
+    if (code === 'ERR_POSTGRES_QUERY_CANCELLED') return new PostgresRefusal('timeout', 'no answer in time')
+    const name = code.replace('ERR_POSTGRES_', '')
+    const isConnection = name in WORDS || /^(CONNECTION|TLS|AUTHENTICATION|UNKNOWN_AUTH|SASL)/.test(name)
+    const words = WORDS[name] ?? (text || name)
+    return new PostgresRefusal(isConnection ? 'unreachable' : 'failed', words, null, isConnection && isSent)
+  }
+  if (sqlstate === READ_ONLY) return new PostgresRefusal('read_only', 'it takes no writes', sqlstate)
+  if (sqlstate === CANCELED) return new PostgresRefusal('timeout', 'the statement took too long', sqlstate)
+  if (ENDED.test(sqlstate) || FOREIGN_STATEMENT.test(sqlstate))
+    return new PostgresRefusal('unreachable', text, sqlstate, isSent && CUT.test(sqlstate))
+  return new PostgresRefusal(CONFLICTS.test(sqlstate) ? 'conflict' : 'failed', text, sqlstate)
+}
