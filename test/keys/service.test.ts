@@ -6,8 +6,9 @@ import { createFirstKey, createKey, createTeam, listKeys, revokeKey } from '../.
 import { hashToken } from '../../src/keys/token.ts'
 import type { ConfigStore } from '../../src/store/config-store.ts'
 import { toSnapshot } from '../../src/store/snapshot.ts'
-import { createConfigStore, toTables } from '../../src/store/sqlite/config-store.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { audit, keySecrets, settings } from '../../src/store/sqlite/schema.ts'
+import { toTables } from '../../src/store/sqlite/tables.ts'
 import { createFolder } from '../ledger/fixture.ts'
 import { forEachTest } from '../support/lifetime.ts'
 

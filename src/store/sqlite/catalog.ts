@@ -22,10 +22,11 @@ import type {
   SealedCredential,
   UpstreamRow,
 } from '../catalog-rows.ts'
+import type { CatalogChanges, CatalogEdit, EntryChanges } from '../config-entry.ts'
 import { isSameCredentialBinding } from '../credential-binding.ts'
 import { CLEARED } from '../vault.ts'
-import type { Transaction } from './config-store.ts'
 import { catalogEntries, catalogVersions, prices, upstreamCredentials } from './schema.ts'
+import type { Transaction } from './tables.ts'
 
 export const readLayers = (tx: Transaction): CatalogLayers =>
   mapKinds(<K extends Kind>(kind: K): EntryOf<K>[] =>
@@ -54,56 +55,91 @@ export function readSealed(tx: Transaction, upstreams: readonly UpstreamRow[]): 
     })
 }
 
-export function writeCatalog(tx: Transaction, write: CatalogWrite): void {
-  for (const rows of toGroups(write.prices ?? [])) tx.insert(prices).values(rows).run()
-  if (write.layers) writeLayers(tx, write.layers)
-  for (const { id, sealed } of write.credentials ?? []) writeCredentials(tx, id, sealed)
-  for (const { id, number, before, sealed } of write.resealed ?? []) {
+/** @param layers current, as `write` was decided over. */
+export function toCatalogEdit(
+  tx: Transaction,
+  layers: CatalogLayers,
+  { layers: after, versions, credentials = [], ...write }: CatalogWrite,
+): CatalogEdit {
+  return {
+    ...write,
+    ...(after && { entries: toChangedEntries(layers, after) }),
+    credentials: after
+      ? [...findLost(tx, mergeLayers(layers).upstreams, mergeLayers(after).upstreams), ...credentials]
+      : credentials,
+    ...(versions && {
+      versions: versions.map(({ layers: kept, ...version }) => ({
+        ...version,
+        layers: kept === layers ? 'before' : kept === after ? 'after' : kept,
+      })),
+    }),
+  }
+}
+
+function toChangedEntries(before: CatalogLayers, after: CatalogLayers): CatalogChanges {
+  const of = <K extends Kind>(kind: K) => toEntryChanges(kind, before[kind], after[kind])
+  return { upstreams: of('upstreams'), models: of('models'), routes: of('routes'), aliases: of('aliases') }
+}
+
+function toEntryChanges<K extends Kind>(
+  kind: K,
+  before: readonly EntryOf<K>[],
+  after: readonly EntryOf<K>[],
+): EntryChanges<K> {
+  const held = new Map<string, EntryOf<K>>(before.map((entry) => [toKey(kind, entry), entry]))
+  const put = after.filter((entry) => {
+    const was = held.get(toKey(kind, entry))
+    held.delete(toKey(kind, entry))
+    return was !== entry && !Bun.deepEquals(was, entry)
+  })
+  return { put, remove: [...held.values()].map((entry) => ({ name: NAMES[kind](entry), origin: entry.origin })) }
+}
+
+/** Kept while there are no references and the binding is unchanged; otherwise they must be entered again. */
+function findLost(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): Credentials {
+  const rows = new Map(after.map((row) => [row.id, row]))
+  const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
+  return before.flatMap((was): Credentials => {
+    if (!sealed.has(was.id)) return []
+    const row = rows.get(was.id)
+    if (row === undefined || row.apiKeyRef !== null) return [{ id: was.id, sealed: [] }]
+    return isSameCredentialBinding(was, row) ? [] : [{ id: was.id, sealed: [CLEARED] }]
+  })
+}
+
+type Credentials = NonNullable<CatalogWrite['credentials']>
+
+export function writeCatalog(tx: Transaction, edit: CatalogEdit): void {
+  const { entries, versions = [], oldestVersion } = edit
+  const before = versions.some(({ layers }) => layers === 'before') ? readLayers(tx) : null
+  for (const rows of toGroups(edit.prices ?? [])) tx.insert(prices).values(rows).run()
+  for (const kind of KIND_NAMES) if (entries) writeKind(tx, kind, entries[kind])
+  for (const { id, sealed } of edit.credentials ?? []) writeCredentials(tx, id, sealed)
+  for (const { id, number, before, sealed } of edit.resealed ?? []) {
     const { upstream, number: at, sealed: held } = upstreamCredentials
     tx.update(upstreamCredentials)
       .set({ sealed })
       .where(and(eq(upstream, id), eq(at, number), eq(held, before)))
       .run()
   }
-  writeVersions(tx, write)
+  const after = versions.some(({ layers }) => layers === 'after') ? readLayers(tx) : null
+  for (const { layers, ...version } of versions)
+    writeVersion(tx, version, layers === 'before' ? before : layers === 'after' ? after : layers)
+  if (oldestVersion !== undefined) tx.delete(catalogVersions).where(lt(catalogVersions.number, oldestVersion)).run()
 }
 
-function writeLayers(tx: Transaction, after: CatalogLayers): void {
-  const before = readLayers(tx)
-  for (const kind of KIND_NAMES) writeKind(tx, kind, before, after)
-  keepCredentials(tx, mergeLayers(before).upstreams, mergeLayers(after).upstreams)
-}
-
-function writeKind<K extends Kind>(tx: Transaction, kind: K, before: CatalogLayers, after: CatalogLayers): void {
-  const held = new Map<string, EntryOf<K>>(before[kind].map((entry) => [toKey(kind, entry), entry]))
-  const changed = after[kind].filter((entry) => {
-    const was = held.get(toKey(kind, entry))
-    held.delete(toKey(kind, entry))
-    return was !== entry && !Bun.deepEquals(was, entry)
-  })
+function writeKind<K extends Kind>(tx: Transaction, kind: K, changes: EntryChanges<K>): void {
   const { kind: isKind, name, origin, fields } = catalogEntries
-  for (const entry of held.values())
+  for (const entry of changes.remove)
     tx.delete(catalogEntries)
-      .where(and(eq(isKind, kind), eq(name, NAMES[kind](entry)), eq(origin, entry.origin)))
+      .where(and(eq(isKind, kind), eq(name, entry.name), eq(origin, entry.origin)))
       .run()
-  for (const entries of toGroups(changed))
+  for (const entries of toGroups(changes.put))
     tx.insert(catalogEntries)
       .values(entries.map((entry) => ({ kind, name: NAMES[kind](entry), origin: entry.origin, fields: entry })))
       // Changed entries keep their position.
       .onConflictDoUpdate({ target: [isKind, name, origin], set: { fields: sql`excluded.${sql.raw(fields.name)}` } })
       .run()
-}
-
-/** Kept while there are no references and the binding is unchanged; otherwise they must be entered again. */
-function keepCredentials(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): void {
-  const rows = new Map(after.map((row) => [row.id, row]))
-  const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
-  for (const was of before) {
-    if (!sealed.has(was.id)) continue
-    const row = rows.get(was.id)
-    if (row === undefined || row.apiKeyRef !== null) writeCredentials(tx, was.id, [])
-    else if (!isSameCredentialBinding(was, row)) writeCredentials(tx, was.id, [CLEARED])
-  }
 }
 
 function writeCredentials(tx: Transaction, upstream: string, sealed: readonly string[]): void {
@@ -128,14 +164,11 @@ export const toHistory = (tx: Transaction): CatalogHistory => ({
   find: (number) => unpack(tx.select().from(catalogVersions).where(eq(catalogVersions.number, number)).get()),
 })
 
-function writeVersions(tx: Transaction, { versions = [], oldestVersion }: CatalogWrite): void {
-  for (const { layers, ...version } of versions) {
-    const packed = Bun.zstdCompressSync(JSON.stringify({ layers }))
-    tx.insert(catalogVersions)
-      .values({ ...version, packed })
-      .run()
-  }
-  if (oldestVersion !== undefined) tx.delete(catalogVersions).where(lt(catalogVersions.number, oldestVersion)).run()
+function writeVersion(tx: Transaction, version: CatalogVersion, layers: CatalogLayers | null): void {
+  const packed = Bun.zstdCompressSync(JSON.stringify({ layers }))
+  tx.insert(catalogVersions)
+    .values({ ...version, packed })
+    .run()
 }
 
 function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCatalog | null {

@@ -1,20 +1,13 @@
-/** May use the server's writer: nothing may wait within a transaction. */
-
+/** The store of configuration in SQLite. */
 import type { Database } from 'bun:sqlite'
 import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { codeOf } from '../../domain/error.ts'
-import { mintId, timeOfId } from '../../domain/id.ts'
 import type { Log } from '../../log.ts'
-import type { Actor, AuditQuery, ConfigStore, Decided, Settings, SettingsWrite, Watch } from '../config-store.ts'
-import { readCatalog, readLayers, readSealed, readVersions, toHistory, writeCatalog } from './catalog.ts'
-import { toKeyReader, writeKeys } from './key-rows.ts'
+import type { AuditQuery, ConfigStore, Settings, Watch } from '../config-store.ts'
+import { readCatalog, readLayers, readSealed, readVersions, toCatalogEdit, toHistory } from './catalog.ts'
+import { changerOf, countOwnChanges, toProposal } from './change.ts'
+import { toKeyReader } from './key-rows.ts'
 import { audit, prices, settings } from './schema.ts'
-
-export const toTables = (sqlite: Database) => drizzle(sqlite)
-
-type Connection = ReturnType<typeof toTables>
-export type Transaction = Parameters<Parameters<Connection['transaction']>[0]>[0]
+import { readRevision, type Transaction, toTables } from './tables.ts'
 
 export function createConfigStore(sqlite: Database): ConfigStore {
   const database = toTables(sqlite)
@@ -47,29 +40,23 @@ export function createConfigStore(sqlite: Database): ConfigStore {
         .orderBy(desc(audit.id))
         .limit(query.limit ?? -1)
         .all(),
-    changeKeys: (by, decide) => untilFree(() => change(database, { by, read: readKeys, decide, write: writeKeys })),
     readVersions: async () => database.transaction(readVersions),
     readVersion: async (number) => database.transaction((tx) => toHistory(tx).find(number)),
-    changeCatalog: (by, decide) =>
-      untilFree(() =>
-        change(database, {
-          by,
-          read: (tx) => ({
-            ...{ layers: readLayers(tx), history: toHistory(tx) },
-            sealed: () => readSealed(tx, readCatalog(tx).upstreams),
-          }),
-          decide: ({ layers, history, sealed }) => decide(layers, history, sealed),
-          write: writeCatalog,
-        }),
-      ),
+    changeKeys: (by, decide) =>
+      changerOf(sqlite).change({ kind: 'keys', by, propose: (tx) => toProposal(decide(readKeys(tx))) }),
+    changeCatalog(by, decide) {
+      const propose = (tx: Transaction) => {
+        const layers = readLayers(tx)
+        const { change, ...decided } = decide(layers, toHistory(tx), () => readSealed(tx, readCatalog(tx).upstreams))
+        return toProposal<'catalog', typeof decided.value>({
+          ...decided,
+          change: change && { ...change, write: toCatalogEdit(tx, layers, change.write) },
+        })
+      }
+      return changerOf(sqlite).change({ kind: 'catalog', by, propose })
+    },
     changeSettings: (by, decide) =>
-      untilFree(() =>
-        change(database, {
-          ...{ by, read: readSettings, decide },
-          write: (tx, rows) => writeSettings(tx, rows, by.nowMs),
-          isNews: () => false,
-        }),
-      ),
+      changerOf(sqlite).change({ kind: 'settings', by, propose: (tx) => toProposal(decide(readSettings(tx))) }),
     watch: (revision, onChange, log) => createWatch(sqlite, revision, onChange, log),
   }
 }
@@ -92,99 +79,6 @@ const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery)
   subjects === undefined ? undefined : inArray(audit.subject, [...subjects]),
   before === undefined ? undefined : lt(audit.id, before),
 ]
-
-/** A retention slice takes a few ms. */
-const PATIENCE_MS = 1_000
-const AGAIN_MS = 5
-
-/** A server's connection never waits inside SQLite. */
-export async function untilFree<T>(work: () => T): Promise<T> {
-  const endMs = performance.now() + PATIENCE_MS
-  for (;;) {
-    try {
-      return work()
-    } catch (error) {
-      if (!codeOf(error).startsWith('SQLITE_BUSY') || performance.now() >= endMs) throw error
-    }
-    await Bun.sleep(AGAIN_MS)
-  }
-}
-
-interface ChangeSteps<Rows, Write, T> {
-  by: Actor
-  read(tx: Transaction): Rows
-  decide(rows: Rows): Decided<Write, T>
-  write(tx: Transaction, what: Write): void
-  /** Running servers must notice the change. */
-  isNews?(what: Write): boolean
-}
-
-export function change<Rows, Write, T>(
-  database: Connection,
-  { by, read, decide, write, isNews }: ChangeSteps<Rows, Write, T>,
-): T {
-  let isNew = false
-  const value = database.transaction(
-    (tx) => {
-      const decided = decide(read(tx))
-      writeSettings(tx, decided.settings ?? {}, by.nowMs)
-      if (decided.change === null) return decided.value
-      const { write: what, ...record } = decided.change
-      write(tx, what)
-      isNew = isNews?.(what) ?? true
-      if (isNew) bumpRevision(tx, by.nowMs)
-      tx.insert(audit)
-        .values({ id: toAuditId(tx, by.nowMs), atMs: by.nowMs, actor: by.actor, ...record })
-        .run()
-      return decided.value
-    },
-    { behavior: 'immediate' },
-  )
-  if (isNew) noteOwnChange(database.$client)
-  return value
-}
-
-function writeSettings(tx: Transaction, rows: SettingsWrite, updatedMs: number): void {
-  for (const [key, value] of Object.entries(rows)) {
-    if (value === null) {
-      tx.delete(settings).where(eq(settings.key, key)).run()
-      continue
-    }
-    const set = { value, updatedMs }
-    tx.insert(settings)
-      .values({ key, ...set })
-      .onConflictDoUpdate({ target: settings.key, set })
-      .run()
-  }
-}
-
-/** Higher than all others, even if the change of another command began later. */
-function toAuditId(tx: Transaction, nowMs: number): string {
-  const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
-  const id = mintId(nowMs)
-  // IDs of one ms are in order, unless another time is minted in between.
-  return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
-}
-
-/** 0 before the first change. */
-export function readRevision(tx: Transaction): number {
-  return Number(tx.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value ?? 0)
-}
-
-function bumpRevision(tx: Transaction, nowMs: number): void {
-  const value = sql`CAST(${settings.value} AS INTEGER) + 1`
-  tx.insert(settings)
-    .values({ key: 'config_revision', value: '1', updatedMs: nowMs })
-    .onConflictDoUpdate({ target: settings.key, set: { value, updatedMs: nowMs } })
-    .run()
-}
-
-/** SQLite does not report a connection's own commits to it. */
-const ownChanges = new WeakMap<Database, number>()
-
-const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 0
-
-const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwnChanges(sqlite) + 1)
 
 /** Of other processes' changes only: the admin API has its own applied at once. */
 const POLL_MS = 250

@@ -1,10 +1,12 @@
 /** The identity store in SQLite. */
 import type { Database } from 'bun:sqlite'
-import { and, asc, count, desc, eq, inArray, lt, ne, or } from 'drizzle-orm'
-import type { IdentityRows, IdentityStore, IdentityWrite } from '../identity-store.ts'
-import { change, type Transaction, toTables, untilFree } from './config-store.ts'
-import { toKeyReader, writeKeys } from './key-rows.ts'
+import { asc, count, desc, eq } from 'drizzle-orm'
+import type { IdentityRows, IdentityStore } from '../identity-store.ts'
+import { changerOf, toProposal } from './change.ts'
+import { areBefore } from './identity-rows.ts'
+import { toKeyReader } from './key-rows.ts'
 import { adminPasskeys, adminSessions, admins, adminTokens } from './schema.ts'
+import { type Transaction, toTables } from './tables.ts'
 
 export function createIdentityStore(sqlite: Database): IdentityStore {
   const database = toTables(sqlite)
@@ -50,23 +52,25 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
         .where(adminId === undefined ? undefined : eq(adminSessions.adminId, adminId))
         .orderBy(desc(adminSessions.seenMs), desc(adminSessions.id))
         .all(),
-    sawSession: (id, seenMs) =>
-      untilFree(() => void database.update(adminSessions).set({ seenMs }).where(eq(adminSessions.id, id)).run()),
-    forgetSessions: ({ createdMs, seenMs }) =>
-      untilFree(
-        () =>
-          void database
-            .delete(adminSessions)
-            .where(or(lt(adminSessions.createdMs, createdMs), lt(adminSessions.seenMs, seenMs)))
-            .run(),
-      ),
+    sawSession(id, seenMs) {
+      const changer = changerOf(sqlite)
+      const propose = (tx: Transaction) => {
+        const was = tx.select({ ms: adminSessions.seenMs }).from(adminSessions).where(eq(adminSessions.id, id)).get()
+        const isNew = was !== undefined && Math.abs(seenMs - was.ms) >= changer.seenGrainMs
+        return { value: undefined, write: isNew ? { seen: { id, seenMs } } : null }
+      }
+      return changer.change({ kind: 'sessions', by: { actor: 'server', nowMs: seenMs }, propose })
+    },
+    forgetSessions(before) {
+      const propose = (tx: Transaction) => {
+        const found = tx.select({ id: adminSessions.id }).from(adminSessions).where(areBefore(before)).limit(1).get()
+        return { value: undefined, write: found ? { forget: before } : null }
+      }
+      const by = { actor: 'server', nowMs: before.seenMs }
+      return changerOf(sqlite).change({ kind: 'sessions', by, propose })
+    },
     changeIdentity: (by, decide) =>
-      untilFree(() =>
-        change(database, {
-          ...{ by, read, decide, write: writeIdentity },
-          isNews: ({ keys = [], teams = [] }) => keys.length + teams.length > 0,
-        }),
-      ),
+      changerOf(sqlite).change({ kind: 'identity', by, propose: (tx) => toProposal(decide(read(tx))) }),
   }
 }
 
@@ -84,27 +88,3 @@ const readPasskeys = (tx: Reader, adminId?: string) =>
     .where(adminId === undefined ? undefined : eq(adminPasskeys.adminId, adminId))
     .orderBy(asc(adminPasskeys.createdMs), asc(adminPasskeys.id))
     .all()
-
-function writeIdentity(tx: Transaction, write: IdentityWrite): void {
-  writeKeys(tx, write)
-  for (const row of write.admins ?? [])
-    tx.insert(admins).values(row).onConflictDoUpdate({ target: admins.id, set: row }).run()
-  for (const row of write.tokens ?? [])
-    tx.insert(adminTokens).values(row).onConflictDoUpdate({ target: adminTokens.id, set: row }).run()
-  for (const row of write.passkeys ?? [])
-    tx.insert(adminPasskeys).values(row).onConflictDoUpdate({ target: adminPasskeys.id, set: row }).run()
-  if (write.remove)
-    tx.delete(adminPasskeys)
-      .where(inArray(adminPasskeys.id, [...write.remove]))
-      .run()
-  const { ids = [], of = [], keep = '' } = write.end ?? {}
-  if (ids.length > 0)
-    tx.delete(adminSessions)
-      .where(inArray(adminSessions.id, [...ids]))
-      .run()
-  if (of.length > 0)
-    tx.delete(adminSessions)
-      .where(and(inArray(adminSessions.adminId, [...of]), ne(adminSessions.id, keep)))
-      .run()
-  if (write.begin) tx.insert(adminSessions).values(write.begin).run()
-}

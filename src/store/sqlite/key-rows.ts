@@ -3,8 +3,8 @@ import type { Database } from 'bun:sqlite'
 import { asc, count, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { type Budget, type Limits, PERIODS, type Period } from '../../domain/limits.ts'
 import type { KeyRows, KeyWrite, StoredKey, StoredTeam } from '../config-store.ts'
-import { readRevision, type Transaction } from './config-store.ts'
 import { keyModels, keySecrets, keys, teams } from './schema.ts'
+import { readRevision, type Transaction } from './tables.ts'
 
 /** Above this, one scan is faster. */
 const MAX_CHANGED = 500

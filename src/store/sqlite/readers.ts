@@ -7,10 +7,10 @@ import { createRefusalReader } from '../reports/refusal-reader.ts'
 import { createFailureReader, createRequestReader } from '../reports/request-reader.ts'
 import { createSpendReader } from '../reports/spend-reader.ts'
 import { createUsageReader } from '../reports/usage-reader.ts'
-import { toTables } from './config-store.ts'
 import { createEngine, createRanking } from './engine.ts'
 import { toLastRefusals } from './refusals.ts'
 import { prices } from './schema.ts'
+import { toTables } from './tables.ts'
 
 /** Parts are created on access. */
 export function createReaders(sqlite: Database): ReportReaders {
