@@ -3,6 +3,7 @@
  * transaction, which also holds the lock: behind a pooler, a session's lock would be anyone's.
  */
 import nodes from '../../../postgres/0000_nodes.sql' with { type: 'text' }
+import ledger from '../../../postgres/0002_ledger.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { type Postgres, PostgresRefusal, type Queries } from './client.ts'
 
@@ -12,7 +13,10 @@ export interface PostgresMigration {
 }
 
 /** A test compares it with `postgres/`. */
-export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [{ name: '0000_nodes', sql: nodes }]
+export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
+  { name: '0000_nodes', sql: nodes },
+  { name: '0002_ledger', sql: ledger },
+]
 
 /** Advisory locks, by purpose: one number space for the whole database. */
 export const LOCKS = { migrate: 0x70_11_6a_00, leader: 0x70_11_6a_01 } as const
