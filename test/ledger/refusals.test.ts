@@ -4,10 +4,10 @@ import { REFUSAL_CODES } from '../../src/domain/refusals.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
 import { createRefusals } from '../../src/ledger/refusals.ts'
 import type { Log } from '../../src/log.ts'
-import { createReaders } from '../../src/store/sqlite/readers.ts'
 import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { createFolder, HOUR } from './fixture.ts'
+import { overStores } from './stores.ts'
 
 const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 const folder = forEachTest(createFolder)
@@ -69,15 +69,18 @@ test('errors after which there is a row, or no one to tell, are not counted', as
   expect(stored()).toEqual({ rows: 0, refused: 0 })
 })
 
-test('a report has whole hours, by day and key', async () => {
-  const writer = createRefusalWriter(folder.database)
-  const count = { keyId: 'k', teamId: '', code: 'no_key', refused: 1, lastMs: 0 } as const
-  writer.add([-1, 0, 1, 13].map((hour) => ({ ...count, hourMs: HOUR + hour * HOUR_MS })))
-  const span = { fromMs: HOUR, untilMs: HOUR + 14 * HOUR_MS }
-  const pages = await Array.fromAsync(
-    createReaders(folder.database).refusals.pages({ span, by: ['day', 'key'], where: { key: ['k'], ownKeys: ['k'] } }),
-  )
-  expect(pages.flat().map(({ refused }) => refused)).toEqual([2, 1])
-  const none = createReaders(folder.database).refusals.pages({ span, by: ['key'], where: { ownKeys: [] } })
-  expect((await Array.fromAsync(none)).flat()).toEqual([])
+overStores((folder) => {
+  test('a report has whole hours, by day and key', async () => {
+    const writer = createRefusalWriter(folder.database)
+    const count = { keyId: 'k', teamId: '', code: 'no_key', refused: 1, lastMs: 0 } as const
+    writer.add([-1, 0, 1, 13].map((hour) => ({ ...count, hourMs: HOUR + hour * HOUR_MS })))
+    const { refusals } = await folder.readers()
+    const span = { fromMs: HOUR, untilMs: HOUR + 14 * HOUR_MS }
+    const pages = await Array.fromAsync(
+      refusals.pages({ span, by: ['day', 'key'], where: { key: ['k'], ownKeys: ['k'] } }),
+    )
+    expect(pages.flat().map(({ refused }) => refused)).toEqual([2, 1])
+    const none = refusals.pages({ span, by: ['key'], where: { ownKeys: [] } })
+    expect((await Array.fromAsync(none)).flat()).toEqual([])
+  })
 })

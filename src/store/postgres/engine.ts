@@ -1,0 +1,57 @@
+/** PostgreSQL for the readers of reports. */
+import type { Histogram } from '../histogram.ts'
+import type { Dialect, Engine, Given } from '../reports/engine.ts'
+import type { Queries } from './client.ts'
+
+/** Longer durations than 2^28 ms, which is three days, count as the longest. */
+const BUCKETS = 56
+const ID_DIGITS = 32
+
+const toId = (column: string) => `replace(${column}::text, '-', '')`
+const toList = (of: (bucket: number) => string) =>
+  `ARRAY[${Array.from({ length: BUCKETS }, (_, bucket) => of(bucket)).join(', ')}]::text`
+
+export const DIALECT: Dialect = {
+  toId,
+  toBound: (text) => (text.endsWith('g') ? text.slice(0, -1).padEnd(ID_DIGITS, 'f') : text.padEnd(ID_DIGITS, '0')),
+  endsWith: (column, parameter, length) => `right(${toId(column)}, ${length}) = ${parameter}`,
+  matches: (column, parameter) => `${column} LIKE ${parameter}`,
+  toPattern: (pattern) => pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%'),
+  toText: (column) => `${column}::text`,
+  addUp: (column) => toList((bucket) => `SUM(${column}[${bucket + 1}])`),
+  readText,
+  countDurations: (column) =>
+    toList((bucket) => {
+      const from = bucket === 0 ? [] : [`${column} >= ${startOf(bucket)}`]
+      const until = bucket === BUCKETS - 1 ? [] : [`${column} < ${startOf(bucket + 1)}`]
+      return `COUNT(*) FILTER (WHERE ${[`${column} IS NOT NULL`, ...from, ...until].join(' AND ')})`
+    }),
+}
+
+/** First whole ms of a bucket (`histogram.ts`). */
+const startOf = (bucket: number) => Math.ceil(2 ** (bucket / 2))
+
+/** `{0,2,NULL}`, the first of bucket 0. */
+function readText(text: string): Histogram {
+  const histogram: Histogram = {}
+  for (const [bucket, count] of text.slice(1, -1).split(',').entries())
+    if (Number(count) > 0) histogram[bucket] = Number(count)
+  return histogram
+}
+
+const TABLES = /\b(FROM|JOIN) (requests|calls|usage_hourly|usage_daily|refusals_hourly|key_uses)\b/g
+
+/** Tables are named with their schema, since poolers don't keep a search path. */
+const toText = (sql: string) => sql.replace(TABLES, '$1 tollgate.$2').replace(/\?(\d+)/g, '$$$1')
+
+const KEPT_FROM = 'SELECT kept_from_ms AS ms FROM tollgate.ledger_state'
+
+export function createEngine(postgres: Queries): Engine {
+  const rows = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values)
+  return {
+    dialect: DIALECT,
+    rows,
+    lists: async (sql, values) => (await rows<Record<string, never>>(sql, values)).map((row) => Object.values(row)),
+    keptFromMs: async () => Number((await rows<{ ms: number }>(KEPT_FROM, []))[0]?.ms ?? 0),
+  }
+}
