@@ -8,6 +8,8 @@ create table tollgate.nodes (
   name text not null,
   -- Of one run.
   epoch text not null,
+  -- Of the data folder on its machine since the boot: a copy has another.
+  place text not null,
   -- Where other nodes and people reach it.
   address text not null,
   version text not null,
@@ -17,8 +19,6 @@ create table tollgate.nodes (
   wish text,
   started_ms bigint not null,
   seen_ms bigint not null,
-  -- Of its outbox: what has arrived here. Only goes back if a failover lost rows.
-  outbox_cursor bigint not null default 0,
-  -- What it tells about itself: its revision of the configuration, rows that wait, and so on.
+  -- JSON: what it tells about itself, such as its revision of the configuration and the rows that wait.
   facts text not null default '{}'
 );

@@ -2,6 +2,8 @@
  * Server settings. A value comes from the first of: flag, environment (`TOLLGATE_<FLAG>`), settings row, default. The flags of `serve`,
  * the settings page, and the admin API are built from these definitions.
  */
+
+import { toPostgresUrl } from './domain/postgres-url.ts'
 import { toClaimRoles } from './domain/roles.ts'
 import { toBadConfig } from './domain/service-error.ts'
 import {
@@ -15,6 +17,7 @@ import {
   type Read,
   size,
   time,
+  toClusterUrl,
   toCollector,
   toDomains,
   toFiles,
@@ -137,6 +140,30 @@ export const SETTINGS = {
     description: 'Processes that answer requests, or auto for one per core (Linux)',
     read: (text) => (text === 'auto' ? text : number(1, 64)(text)),
     expected: 'a whole number from 1 to 64, or auto',
+  }),
+  /** A URL, or the path of a file that has one; null = no cluster. */
+  cluster: setting<string | null>('cluster', 'Server', '<url>', null, {
+    description:
+      'Share configuration, ledger, and limits with other nodes through this PostgreSQL, or a file with its URL',
+    none: null,
+    withoutRow: true,
+    read: toClusterUrl,
+    expected: 'a URL, e.g. postgres://tollgate@db.internal/tollgate, or the absolute path of a file with one',
+  }),
+  /** ms. Longer than a failover of PostgreSQL may lose rows. */
+  clusterKeepMs: setting('cluster-keep', 'Server', '<time>', '15m', {
+    description: 'How long a node keeps rows that have arrived in PostgreSQL, to send them again after a failover',
+    read: time(60_000, 7 * DAY_MS),
+    expected: 'a duration from 1m to 7d, e.g. 15m',
+  }),
+  /** Null = the machine's. */
+  nodeName: setting<string | null>('node-name', 'Server', '<name>', null, {
+    description: 'Name of this node in the cluster',
+    defaultText: 'the host name',
+    none: null,
+    withoutRow: true,
+    read: toWord,
+    expected: 'a name without spaces, e.g. gateway-1',
   }),
   /** ms; 0 = never. Clients tolerate about one comment every ten seconds. */
   heartbeatMs: setting('heartbeat', 'Requests', '<time>', '10s', {
@@ -396,9 +423,14 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   const config = Object.fromEntries(values) as Values
   const tlsProblems = findTlsProblems(config)
   if (tlsProblems.length > 0) throw toBadConfig(tlsProblems)
+  if (hasPassword(sources.flags[SETTINGS.cluster.name])) throw toBadConfig([NO_PASSWORD])
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
   return { ...config, oidcClientSecret }
 }
+
+const hasPassword = (url: string | undefined) => url !== undefined && toPostgresUrl(url)?.password != null
+const NO_PASSWORD =
+  '--cluster must not have a password, since other users can read arguments. Set TOLLGATE_CLUSTER instead, or put the URL in a file and name that.'
 
 function findTlsProblems({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): string[] {
   const problems: string[] = []

@@ -99,6 +99,9 @@ export type LogEvent =
   | 'postgres_unreachable'
   | 'postgres_reachable'
   | 'postgres_deaf'
+  | 'cluster_leader'
+  | 'cluster_fenced'
+  | 'cluster_failed'
   // A bug; its line has a stack trace
   | 'internal_error'
 

@@ -201,6 +201,20 @@ test.each([
   else expect(read).toThrow(`(got '${text.replace('?tenant=1', '?***')}')`)
 })
 
+test('a password in --cluster is refused, and not repeated; the environment may have one', () => {
+  const url = 'postgres://tollgate:s3cret@db.internal/tollgate'
+  const read = (flags: object, environment: object) =>
+    toServeConfig({ flags: { ...flags }, environment: { ...environment }, settings: { cluster: url } }).cluster
+  expect(() => read({ cluster: url }, {})).toThrow(/TOLLGATE_CLUSTER instead/)
+  expect(() => read({ cluster: `${url}?no=such` }, {})).toThrow(/postgres:\/\/\*\*\*@db/)
+  expect(read({ cluster: 'postgres://tollgate@a,b:5433/tollgate' }, {})).toBe('postgres://tollgate@a,b:5433/tollgate')
+  expect([read({}, { TOLLGATE_CLUSTER: url }), read({ cluster: '/etc/url' }, {}), read({}, {})]).toEqual([
+    url,
+    '/etc/url',
+    null,
+  ])
+})
+
 test('who signs in is said by no row', () => {
   const settings = { 'oidc-issuer': 'https://login.example.com', 'password-sign-in': 'off' }
   expect(toServeConfig({ flags: {}, environment: {}, settings })).toMatchObject({

@@ -136,6 +136,8 @@ test('only the HTTP surface knows Elysia, and the pages and commands its client'
 test('only the contract knows a store, and only a store its database', () => {
   const databases = imports.filter(({ to }) => /^(drizzle-orm|bun:sqlite)/.test(to)).map(({ from }) => from)
   expect(databases.filter((from) => !from.startsWith('store/sqlite/'))).toEqual([])
+  const clients = files.filter(({ text }) => /\bimport (type )?\{[^}]*\bSQL\b[^}]*\} from 'bun'/.test(text))
+  expect(clients.map(({ name }) => name).filter((name) => !name.startsWith('store/postgres/'))).toEqual([])
   const knowing = imports.filter(({ from, to }) => to.includes('/sqlite/') && !from.startsWith('store/sqlite/'))
   expect([...new Set(knowing.map(({ from }) => from))].sort()).toEqual([
     'store/data-folder.ts',

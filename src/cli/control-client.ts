@@ -95,7 +95,8 @@ export async function awaitServer(dataFolder: string): Promise<ServerLookup> {
 const isStatus = (body: unknown): body is Status =>
   Object.keys(FIELDS).every((field) => asObject(body)?.[field] !== undefined)
 
-const FIELDS: Record<keyof Status, true> = {
+/** A server of 0.2 has no `cluster`. */
+const FIELDS: Record<Exclude<keyof Status, 'cluster'>, true> = {
   ...{ version: true, instance: true, pid: true, url: true, started_ms: true, readiness: true, ledger: true },
   ...{ lost: true, disk: true, config_revision: true, backups: true, reasons: true, in_flight: true },
   ...{ buffered_bytes: true, files: true, untrusted_proxy: true, certificates: true, upstreams: true },

@@ -52,6 +52,19 @@ const Certificate = Type.Object({
 })
 export type CertificateState = Static<typeof Certificate>
 
+const ClusterNodeState = Type.Object({
+  ...{ id: Text, name: Text },
+  reachable: Type.Boolean({ description: 'Whether PostgreSQL answers.' }),
+  since_ms: Time,
+  trouble: TextOrNull,
+  leader: Type.Boolean({ description: 'Whether this node does the work that one node does for all.' }),
+  living_nodes: Type.Integer({ description: 'Nodes seen in the last seconds, this one included.' }),
+  clock_difference_ms: orNull(Type.Integer({ description: "PostgreSQL's clock less this machine's." })),
+  facts: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]), {
+    description: 'What the parts of the node tell, such as rows that wait.',
+  }),
+})
+
 export const Status = Type.Object({
   ...{ version: Text, url: Type.String({ description: 'Ends in `/v1`.' }), started_ms: Time },
   readiness: wordOf(['ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'] as const),
@@ -64,6 +77,7 @@ export const Status = Type.Object({
   disk: orNull(Disk),
   backups: Backups,
   certificates: Type.Array(Certificate, { description: 'In use for HTTPS; empty: plain HTTP.' }),
+  cluster: orNull(ClusterNodeState),
   in_flight: Count,
   buffered_bytes: Type.Integer({ description: 'Memory used by requests in flight.' }),
   checks: Type.Array(Check),
@@ -71,7 +85,7 @@ export const Status = Type.Object({
 export type StatusDocument = Static<typeof Status>
 /** Part of the server that a reason is about. */
 export interface Reason {
-  about: 'shutdown' | 'overload' | 'configuration' | 'ledger' | 'disk' | 'certificate' | 'upstream'
+  about: 'shutdown' | 'overload' | 'configuration' | 'ledger' | 'disk' | 'certificate' | 'cluster' | 'upstream'
   text: string
 }
 export type ServerReadiness = StatusDocument['readiness']

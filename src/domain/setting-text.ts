@@ -1,5 +1,6 @@
 /** Parsers of setting values; null for invalid text. */
 import { type IpRange, toIpRange } from './ip.ts'
+import { toPostgresUrl } from './postgres-url.ts'
 import { toMs } from './time.ts'
 
 export type Read<T> = (text: string) => T | null
@@ -89,6 +90,10 @@ export function toSecureUrl(text: string): string | null {
   const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
   return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
 }
+
+/** PostgreSQL's, or the absolute path of a file that has one. */
+export const toClusterUrl: Read<string> = (text) =>
+  /^\/[^\p{Cc}]*$/u.test(text) || toPostgresUrl(text) !== null ? text : null
 
 export function toCollector(text: string): string | null {
   const url = URL.parse(text)

@@ -109,6 +109,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const config = options.configure(settings)
   const { startWorker } = options.commands
   const processes = startWorker ? toProcessCount(config.processes) : 1
+  const cluster =
+    config.cluster === null
+      ? null
+      : await (await import('../cluster/cluster.ts')).openCluster({
+          ...{ cluster: config.cluster, nodeName: config.nodeName, dataFolder, instance, version, log, now },
+        })
+  opened.defer(() => cluster?.close())
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
   const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
@@ -153,7 +160,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         })
   const all = workers ?? { load, overload, ledger, concurrency }
   const figuresOf = (target: Target) => served.figuresOf(target, speeds.of(target))
-  const watched = { ...all, disk, health, fleet, watch, tls, figuresOf } satisfies WatchedParts
+  const watched = { ...all, disk, health, fleet, watch, tls, cluster, figuresOf } satisfies WatchedParts
   const onFound: OnFound = (found, upstream) => health.probed(upstream, found)
   const test = (id: string) => testById(id, live.snapshot, { backends, monotonicMs, onFound })
   const run = (): RunFacts => ({
@@ -266,6 +273,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const baseUrl = `${(await tls?.start({ listener, publicUrls, isShared })) ?? listener.origin}/v1`
   if (config.metrics)
     background.defer(await listenForMetrics(config.metrics, isShared(config.metrics.port), metricsPages))
+  cluster?.serve(config.publicUrls[0] ?? baseUrl.replace(/\/v1$/, ''), options.commands.drain)
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))
   opened.defer(returnMemory(load))
@@ -308,9 +316,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       config.httpRedirect?.port ?? [],
       config.tlsDomains.length > 0 ? 80 : [],
     ].flat(),
-    giveFolder: folder.handOver,
+    async giveFolder() {
+      await cluster?.handOver()
+      await folder.handOver()
+    },
     async takeFolderBack() {
       await folder.takeBack()
+      cluster?.takeBack()
       if (!control.isThere()) control = openControl()
     },
     async stopBackground() {

@@ -160,6 +160,9 @@ export const READ = {
   backupAge: gauge('tollgate_backup_timestamp_seconds', 'Time of the newest backup'),
   backupFailed: gauge('tollgate_backup_failed', '1 if the last scheduled backup failed'),
   certificate: gauge('tollgate_certificate_expiry_timestamp_seconds', 'End of a certificate of --tls-cert', 'name'),
+  cluster: gauge('tollgate_cluster_reachable', '1 if this node of a cluster reaches PostgreSQL, otherwise 0'),
+  clusterNodes: gauge('tollgate_cluster_nodes', 'Nodes of the cluster seen in the last seconds'),
+  clusterLeader: gauge('tollgate_cluster_leader', '1 if this node leads the cluster'),
   cpu: {
     type: 'counter',
     name: 'process_cpu_seconds_total',

@@ -240,6 +240,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
         lost: null,
         disk: null,
         certificates: [],
+        cluster: null,
         in_flight: 0,
         buffered_bytes: 0,
       },

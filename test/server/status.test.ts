@@ -18,6 +18,7 @@ const WELL: WatchedParts = {
   fleet: { status: () => null },
   watch: { healthy: () => true },
   tls: null,
+  cluster: null,
   figuresOf: () => null,
 }
 const DISK = {

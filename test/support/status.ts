@@ -23,6 +23,7 @@ export const toStatus = (fields: Partial<Status> = {}): Status => ({
   backups: { every_ms: 0, failed: null },
   disk: null,
   certificates: [],
+  cluster: null,
   config_revision: 1,
   reasons: [],
   in_flight: 0,

@@ -2,6 +2,7 @@
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Serving } from '../../admin/deps.ts'
 import type { BackupList } from '../../backup/backup-list.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
 import type { Reason, ServerReadiness } from '../../documents/server.ts'
 import { type FiguresOf, toUpstreamStatuses } from '../../documents/upstream.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
@@ -28,6 +29,8 @@ export interface WatchedParts {
   watch: Pick<Watch, 'healthy'>
   /** Null without TLS. */
   tls: Pick<Tls, 'states'> | null
+  /** Null without `--cluster`. */
+  cluster: Pick<Cluster, 'problems' | 'state'> | null
   figuresOf: FiguresOf
 }
 
@@ -45,7 +48,7 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 /** Problems, in sentences; empty if there are none. */
 export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).map(({ text }) => text)
 
-function findReasons({ ledger, load, overload, disk, health, watch, tls }: WatchedParts): Reason[] {
+function findReasons({ ledger, load, overload, disk, health, watch, tls, cluster }: WatchedParts): Reason[] {
   const found: [about: Reason['about'], text: string | false | null][] = [
     ['shutdown', load.isDraining && 'The server is shutting down.'],
     ['ledger', LEDGER[ledger.state()]],
@@ -60,6 +63,7 @@ function findReasons({ ledger, load, overload, disk, health, watch, tls }: Watch
       !watch.healthy() &&
         'Configuration changes cannot be read; the previous configuration stays active. See the log for the reason.',
     ],
+    ...(cluster?.problems() ?? []).map((text) => ['cluster', text] as [Reason['about'], string]),
     ...(tls?.states() ?? []).map(({ problem }) => ['certificate', problem] as [Reason['about'], string | null]),
     ...health
       .states()
@@ -93,6 +97,7 @@ const toOwnStatus = (parts: WatchedParts, run: RunFacts) => ({
   ledger: parts.ledger.state(),
   disk: parts.disk.state(),
   certificates: parts.tls?.states() ?? [],
+  cluster: parts.cluster?.state() ?? null,
   in_flight: parts.load.inFlight,
   buffered_bytes: parts.load.bufferedBytes,
 })

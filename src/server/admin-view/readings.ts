@@ -33,6 +33,7 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
   const ofWorkers = workers?.usage() ?? { cpuSeconds: 0, rssBytes: 0 }
   const { snapshot, limiter } = live
   const { load, ledger, health, fleet, disk, tls } = watched
+  const cluster = watched.cluster?.state()
   const newest = (await shelf.list().catch(() => [])).at(-1)
   const upstreams = health.states()
   const backlog = ledger.backlog()
@@ -65,6 +66,9 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       backupAge: () => (newest === undefined ? [] : one(newest.madeMs / 1_000)),
       backupFailed: () => one(shelf.scheduledFailed() === null ? 0 : 1),
       certificate: () => toExpiries(tls?.states() ?? []),
+      cluster: () => (cluster ? one(Number(cluster.reachable)) : []),
+      clusterNodes: () => (cluster ? one(cluster.living_nodes) : []),
+      clusterLeader: () => (cluster ? one(Number(cluster.leader)) : []),
       cpu: () => {
         const { user, system } = process.cpuUsage()
         return one((user + system) / 1_000_000 + ofWorkers.cpuSeconds)

@@ -1,0 +1,295 @@
+/**
+ * What a node of a cluster has besides what every server has: the connection to PostgreSQL, its place in the registry, and the parts that replicate the
+ * configuration, ship the ledger, and share limits. Loaded only with `--cluster`. A node that has joined starts and serves without PostgreSQL.
+ */
+import { hostname } from 'node:os'
+import { messageOf } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { toAge } from '../domain/time.ts'
+import type { Log } from '../log.ts'
+import { openPostgres, type Postgres, PostgresRefusal, type Timing } from '../store/postgres/client.ts'
+import { migratePostgres } from '../store/postgres/migrate.ts'
+import { createLeader, type Leader } from './leader.ts'
+import {
+  beat,
+  type ClusterNode,
+  enterRegistry,
+  keepNodeId,
+  LIVING_MS,
+  listNodes,
+  mintNodeId,
+  type NodeFacts,
+  type NodeState,
+  type OwnNode,
+  readNodeId,
+  setState,
+  toPlace,
+  wishDrain,
+} from './nodes.ts'
+import { readClusterUrl } from './url.ts'
+
+export interface ClusterOptions {
+  /** A URL, or the path of a file that has one. */
+  cluster: string
+  /** Null = the machine's. */
+  nodeName: string | null
+  dataFolder: string
+  /** Of this run: the node's epoch. */
+  instance: string
+  version: string
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+  timing?: Partial<ClusterTiming>
+}
+
+/** ms. */
+export interface ClusterTiming extends Partial<Timing> {
+  beatMs: number
+  /** A node that is silent for longer counts as gone. */
+  livingMs: number
+}
+
+/** What one concern adds: configuration, ledger, limits. */
+export interface ClusterPart {
+  /** For other nodes and people, at each heartbeat. */
+  facts?(): NodeFacts
+  /** For `/readyz` and `status`: a sentence; null while all is well. */
+  problem?(): string | null
+  /** This node is in the registry: at the start, or later if PostgreSQL couldn't be reached then. Awaited before the server goes on. */
+  joined?(): Promise<void>
+  /** Another process continues with the data folder: nothing may be shipped or changed from here on, unless it is taken back. */
+  handOver?(): Promise<void>
+  takeBack?(): void
+  /** Before the node says that it has stopped, and before its database is closed. */
+  close?(): Promise<void>
+}
+
+export interface ClusterState {
+  id: string
+  name: string
+  reachable: boolean
+  /** When `reachable` became what it is. */
+  since_ms: number
+  trouble: string | null
+  leader: boolean
+  /** Nodes seen lately, this one included. */
+  living_nodes: number
+  /** PostgreSQL's clock less this machine's, ms; null if unknown. */
+  clock_difference_ms: number | null
+  facts: NodeFacts
+}
+
+export interface Cluster {
+  readonly postgres: Postgres
+  readonly node: OwnNode
+  readonly leader: Leader
+  /** Calls `joined` at once if this node is in the registry. */
+  add(part: ClusterPart): Promise<void>
+  /** Of the parts, too; empty while all is well. */
+  problems(): string[]
+  state(): ClusterState
+  /** @param drain ends this server in order, when the cluster asks for it. */
+  serve(address: string, drain: () => void): void
+  /** Throws a PostgresRefusal. */
+  nodes(): Promise<ClusterNode[]>
+  /** Asks a node to finish its requests and end. */
+  drain(id: string): Promise<void>
+  /** From now on the successor is this node, unless that fails. */
+  handOver(): Promise<void>
+  takeBack(): void
+  close(): Promise<void>
+}
+
+const TIMING: ClusterTiming = { beatMs: 1_000, livingMs: LIVING_MS }
+const CLOCK_MS = 2_000
+/** Until a run that was killed is forgotten. */
+const ENTER_TRIES = 4
+const CLOSE_MS = 2_000
+
+/** Throws a ServiceError if the node can't join, or PostgreSQL can't be reached by one that never has. */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { dataFolder, instance, version, log, now, nodeName } = options
+  const timing = { ...TIMING, ...options.timing }
+  const postgres = openPostgres({ url: readClusterUrl(options.cluster), log, timing })
+  const known = readNodeId(dataFolder)
+  const id = known ?? mintNodeId(now())
+  const node: OwnNode = { id, name: nodeName ?? hostname(), epoch: instance, version, place: toPlace(dataFolder) }
+  const parts: ClusterPart[] = []
+  let address = ''
+  let drainServer = () => {}
+  let state: NodeState = 'active'
+  let hasEntered = false
+  let isOver = false
+  let beating = Promise.resolve()
+  let wake = () => {}
+  let fenced: string | null = null
+  let reachable = { is: true, sinceMs: now() }
+  let living = 1
+  let clockMs: number | null = null
+  let failure: string | null = null
+
+  const enter = async (): Promise<void> => {
+    await migratePostgres(postgres)
+    const other = await enterRegistry(postgres, node, address, timing.livingMs)
+    if (other !== null) throw new OtherRun(other)
+    if (known === null && !hasEntered) keepNodeId(dataFolder, id)
+    hasEntered = true
+  }
+  const note = (is: boolean) => {
+    if (reachable.is !== is) reachable = { is, sinceMs: now() }
+  }
+  const toFacts = (): NodeFacts =>
+    Object.assign({ leader: leader.isLeader }, ...parts.map((part) => part.facts?.() ?? {}))
+
+  const beatOnce = async (): Promise<void> => {
+    if (!hasEntered) {
+      await enter()
+      for (const part of parts) await part.joined?.()
+    }
+    const sentMs = now()
+    const answer = await beat(postgres, node, { address, state, facts: toFacts() }, timing)
+    note(true)
+    failure = null
+    if (isOver) return
+    if (answer === null) throw new OtherRun(null)
+    living = answer.living
+    clockMs = Math.round(answer.serverMs - (sentMs + now()) / 2)
+    if (answer.wish !== 'drain' || state === 'draining') return
+    state = 'draining'
+    log.info('server_stopping', 'stopping, as the cluster was asked to drain this node')
+    drainServer()
+  }
+  const beats = async () => {
+    while (!isOver && fenced === null) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timing.beatMs)
+        wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+      if (isOver) return
+      await beatOnce().catch((error: unknown) => {
+        if (error instanceof OtherRun) {
+          fenced = error.message
+          log.error('cluster_fenced', fenced)
+          leader.stop()
+          return
+        }
+        note(false)
+        if (error instanceof PostgresRefusal || messageOf(error) === failure) return
+        failure = messageOf(error)
+        log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
+      })
+    }
+  }
+
+  try {
+    await enterAtStart(enter, known !== null, timing.livingMs)
+  } catch (error) {
+    await postgres.close()
+    throw error
+  }
+  note(hasEntered)
+  const leader = createLeader(postgres, log)
+  const start = () => {
+    isOver = false
+    leader.start()
+    beating = beats()
+  }
+  const stop = async () => {
+    isOver = true
+    leader.stop()
+    wake()
+    await beating
+  }
+  start()
+
+  return {
+    ...{ postgres, node, leader },
+    async add(part) {
+      parts.push(part)
+      if (hasEntered) await part.joined?.()
+    },
+    problems: () =>
+      [
+        fenced,
+        reachable.is ? null : toUnreachable(now() - reachable.sinceMs, postgres.trouble ?? failure),
+        toClockProblem(clockMs),
+        ...parts.map((part) => part.problem?.() ?? null),
+      ].filter((problem) => problem !== null),
+    state: () => ({
+      ...{ id, name: node.name, reachable: reachable.is, since_ms: reachable.sinceMs, trouble: postgres.trouble },
+      ...{ leader: leader.isLeader, living_nodes: living, clock_difference_ms: clockMs, facts: toFacts() },
+    }),
+    serve(own, drain) {
+      address = own
+      drainServer = drain
+    },
+    nodes: () => listNodes(postgres, timing.livingMs),
+    drain: (other) => wishDrain(postgres, other),
+    async handOver() {
+      await stop()
+      for (const part of parts.toReversed()) await part.handOver?.()
+    },
+    takeBack() {
+      // The successor may have been this node for a moment.
+      hasEntered = false
+      for (const part of parts) part.takeBack?.()
+      start()
+    },
+    async close() {
+      const isSuccessors = isOver
+      await stop()
+      for (const part of parts.toReversed()) await part.close?.()
+      if (!isSuccessors && hasEntered && fenced === null && reachable.is) {
+        const said = setState(postgres, id, instance, 'stopped').catch(() => {})
+        await Promise.race([said, Bun.sleep(CLOSE_MS)])
+      }
+      await postgres.close()
+    },
+  }
+}
+
+const toUnreachable = (ms: number, trouble: string | null): string =>
+  [
+    `PostgreSQL can't be reached${ms >= 1_000 ? ` (for ${toAge(ms)})` : ''}: requests are answered, but the configuration can't be changed.`,
+    trouble ?? [],
+  ]
+    .flat()
+    .join(' ')
+
+const toClockProblem = (ms: number | null): string | null =>
+  ms !== null && Math.abs(ms) > CLOCK_MS
+    ? `This machine's clock differs from PostgreSQL's by ${toAge(Math.abs(ms))}. Synchronize both.`
+    : null
+
+/** Of this node's identity. */
+class OtherRun extends ServiceError {
+  constructor(other: ClusterNode | null) {
+    const where = other?.address ? ` at ${other.address}` : ''
+    super(
+      { kind: 'cluster_unusable' },
+      `Another server${where} runs as this node${other ? ` (${other.name})` : ''}, so this one takes no part in the cluster. If its data folder is a copy, stop it, remove node.json from the copy, and start it: it is then a node of its own.`,
+    )
+  }
+}
+
+async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, livingMs: number): Promise<void> {
+  for (let tries = ENTER_TRIES; ; tries--) {
+    try {
+      return await enter()
+    } catch (error) {
+      // Local first: it starts with what it has.
+      if (error instanceof PostgresRefusal && hasJoined) return
+      if (error instanceof PostgresRefusal)
+        throw new ServiceError(
+          { kind: 'cluster_unusable' },
+          `${error.message} A node needs PostgreSQL to join a cluster; later it can start without it.`,
+        )
+      if (!(error instanceof OtherRun) || tries === 1) throw error
+    }
+    await Bun.sleep(livingMs / (ENTER_TRIES - 2))
+  }
+}

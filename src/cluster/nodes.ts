@@ -1,0 +1,170 @@
+/**
+ * Nodes of a cluster: who they are, and who lives. A node's identity is a file of its data folder. A copy of the folder would be the same node twice, so the
+ * registry refuses a second run of an identity, unless it is of the same folder, whose lock shows that the first one has ended or hands over.
+ */
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { messageOf } from '../domain/error.ts'
+import { mintId } from '../domain/id.ts'
+import { isObject } from '../domain/json.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { putFile } from '../store/files.ts'
+import type { Postgres } from '../store/postgres/client.ts'
+
+/** Small: what a node tells about itself at each heartbeat. */
+export type NodeFacts = Readonly<Record<string, string | number | boolean | null>>
+
+export type NodeState = 'active' | 'draining' | 'stopped' | 'left'
+
+export interface ClusterNode {
+  id: string
+  name: string
+  epoch: string
+  address: string
+  version: string
+  state: NodeState
+  /** Seen within `LIVING_MS`. */
+  isLiving: boolean
+  startedMs: number
+  /** Before now, by PostgreSQL's clock. */
+  seenMsAgo: number
+  facts: NodeFacts
+}
+
+export interface OwnNode {
+  /** 32 hex digits. */
+  id: string
+  name: string
+  /** Of this run. */
+  epoch: string
+  version: string
+  /** This data folder on this machine since its boot. */
+  place: string
+}
+
+/** Without a heartbeat. */
+export const LIVING_MS = 5_000
+
+const fileOf = (dataFolder: string) => join(dataFolder, 'node.json')
+
+/** Null before the folder's first join. Throws a ServiceError. */
+export function readNodeId(dataFolder: string): string | null {
+  const path = fileOf(dataFolder)
+  if (!existsSync(path)) return null
+  try {
+    const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (isObject(found) && typeof found.id === 'string' && /^[\da-f]{32}$/.test(found.id)) return found.id
+    throw new Error('it has no ID')
+  } catch (error) {
+    throw new ServiceError({ kind: 'cluster_unusable' }, `Can't read ${path}: ${messageOf(error)}.`)
+  }
+}
+
+/** Its file shows that the folder has joined. */
+export const keepNodeId = (dataFolder: string, id: string): void =>
+  putFile(fileOf(dataFolder), `${JSON.stringify({ id })}\n`, { mode: 0o600, isNew: true })
+
+export const forgetNodeId = (dataFolder: string): void => rmSync(fileOf(dataFolder), { force: true })
+
+export const mintNodeId = mintId
+
+/** Copies have other places, and so has the folder after a reboot, when no earlier run lives. */
+export function toPlace(dataFolder: string): string {
+  const { dev, ino } = statSync(dataFolder)
+  let boot = hostname()
+  try {
+    boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    // Not Linux.
+  }
+  return `${boot}:${dev}:${ino}`
+}
+
+/** Makes this run the identity's only one. Returns the other one if that lives elsewhere. */
+export async function enterRegistry(
+  postgres: Postgres,
+  node: OwnNode,
+  address: string,
+  livingMs: number,
+): Promise<ClusterNode | null> {
+  const entered = await postgres.query(
+    `insert into tollgate.nodes as n (id, name, epoch, place, address, version, started_ms, seen_ms)
+     values ($1, $2, $3, $4, $5, $6, tollgate.now_ms(), tollgate.now_ms())
+     on conflict (id) do update set name = excluded.name, epoch = excluded.epoch, place = excluded.place,
+       address = excluded.address, version = excluded.version, state = 'active', wish = null,
+       started_ms = case when n.epoch = excluded.epoch then n.started_ms else excluded.started_ms end,
+       seen_ms = excluded.seen_ms
+     where n.epoch = excluded.epoch or n.place = excluded.place or n.state in ('stopped', 'left')
+       or n.seen_ms < excluded.seen_ms - $7::int8
+     returning 1 as entered`,
+    [node.id, node.name, node.epoch, node.place, address, node.version, livingMs],
+  )
+  if (entered.length > 0) return null
+  return (await listNodes(postgres, livingMs)).find(({ id }) => id === node.id) ?? null
+}
+
+export interface Heartbeat {
+  /** Asked of this node through the cluster. */
+  wish: 'drain' | null
+  /** PostgreSQL's clock. */
+  serverMs: number
+  /** Nodes seen lately, this one included. */
+  living: number
+}
+
+/** Null if another run has this identity. */
+export async function beat(
+  postgres: Postgres,
+  { id, epoch }: OwnNode,
+  { address, state, facts }: { address: string; state: NodeState; facts: NodeFacts },
+  { beatMs, livingMs }: { beatMs: number; livingMs: number },
+): Promise<Heartbeat | null> {
+  const [row] = await postgres.query<{ wish: string | null; server_ms: number; living: number }>(
+    `update tollgate.nodes set seen_ms = tollgate.now_ms(), address = $3, state = $4, facts = $5
+     where id = $1 and epoch = $2
+     returning wish, tollgate.now_ms() as server_ms, (select count(*) from tollgate.nodes o where o.id = $1
+       or (o.state in ('active', 'draining') and o.seen_ms >= tollgate.now_ms() - $6::int8)) as living`,
+    [id, epoch, address, state, JSON.stringify(facts), livingMs],
+    { timeoutMs: beatMs },
+  )
+  return row ? { wish: row.wish === 'drain' ? 'drain' : null, serverMs: row.server_ms, living: row.living } : null
+}
+
+interface Row {
+  id: string
+  name: string
+  epoch: string
+  address: string
+  version: string
+  state: NodeState
+  started_ms: number
+  ago_ms: number
+  facts: string
+}
+
+/** Those that have not left, by name. */
+export async function listNodes(postgres: Postgres, livingMs = LIVING_MS): Promise<ClusterNode[]> {
+  const rows = await postgres.query<Row>(
+    `select id, name, epoch, address, version, state, started_ms, tollgate.now_ms() - seen_ms as ago_ms, facts
+     from tollgate.nodes where state <> 'left' order by name, id`,
+  )
+  return rows.map((row) => ({
+    ...{ id: row.id, name: row.name, epoch: row.epoch, address: row.address, version: row.version, state: row.state },
+    isLiving: row.ago_ms < livingMs && row.state !== 'stopped',
+    ...{ startedMs: row.started_ms, seenMsAgo: Math.max(0, row.ago_ms), facts: JSON.parse(row.facts) },
+  }))
+}
+
+/** Asks a node to finish its requests and end, at its next heartbeat. */
+export async function wishDrain(postgres: Postgres, id: string): Promise<void> {
+  await postgres.query("update tollgate.nodes set wish = 'drain' where id = $1", [id])
+}
+
+/** @param epoch null = of any run. */
+export async function setState(postgres: Postgres, id: string, epoch: string | null, state: NodeState): Promise<void> {
+  await postgres.query(
+    'update tollgate.nodes set state = $2, wish = null where id = $1 and ($3::text is null or epoch = $3)',
+    [id, state, epoch],
+  )
+}

@@ -1,0 +1,31 @@
+/** Where the URL of the cluster comes from: `--cluster`, TOLLGATE_CLUSTER, or the file that `tollgate cluster join` wrote. */
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf } from '../domain/error.ts'
+import { toPostgresUrl } from '../domain/postgres-url.ts'
+import { toBadConfig } from '../domain/service-error.ts'
+import { putFile } from '../store/files.ts'
+
+/** @param text a URL, or the path of a file that has one. Throws a ServiceError that doesn't repeat it. */
+export function readClusterUrl(text: string): string {
+  if (!text.startsWith('/')) return text
+  let url: string
+  try {
+    url = readFileSync(text, 'utf8').trim()
+  } catch (error) {
+    throw toBadConfig([`Can't read the URL of the cluster from ${text}: ${messageOf(error)}.`])
+  }
+  if (toPostgresUrl(url) !== null) return url
+  throw toBadConfig([`${text} must have the URL of PostgreSQL, e.g. postgres://tollgate@db.internal/tollgate.`])
+}
+
+const fileOf = (dataFolder: string) => join(dataFolder, 'cluster')
+
+/** The path of the file that has the URL; null if the folder has not joined a cluster with the command. */
+export const findJoined = (dataFolder: string): string | null =>
+  existsSync(fileOf(dataFolder)) ? fileOf(dataFolder) : null
+
+export const keepJoined = (dataFolder: string, url: string): void =>
+  putFile(fileOf(dataFolder), `${url}\n`, { mode: 0o600 })
+
+export const forgetJoined = (dataFolder: string): void => rmSync(fileOf(dataFolder), { force: true })

@@ -1,0 +1,119 @@
+import { expect, test } from 'bun:test'
+import { cpSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Cluster, type ClusterOptions, openCluster } from '../../src/cluster/cluster.ts'
+import { mintTag } from '../../src/domain/id.ts'
+import { createLog } from '../../src/log.ts'
+import { describeWith, startDroppingProxy, startPostgres } from '../support/engines.ts'
+import { createTestFolder, forAllTests } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+
+const log = createLog({ now: Date.now, write: async () => {} })
+const timing = { beatMs: 20, livingMs: 400, connectMs: 300, retryMs: 20, holdMs: 20, leaseMs: 400 }
+
+describeWith('PostgreSQL')('a node', () => {
+  const server = forAllTests(() => startPostgres())
+  const folder = forAllTests(() => createTestFolder())
+  const path = (name: string) => {
+    mkdirSync(join(folder.path, name), { recursive: true })
+    return join(folder.path, name)
+  }
+  async function open(name: string, options: Partial<ClusterOptions> = {}) {
+    const cluster: Cluster = await openCluster({
+      ...{ cluster: server.url, nodeName: name, dataFolder: path(name), instance: mintTag(), version: 'test', log },
+      ...{ now: Date.now, timing },
+      ...options,
+    })
+    return Object.assign(cluster, { [Symbol.asyncDispose]: () => cluster.close() })
+  }
+  const stateOf = async (name: string) =>
+    (await server.query<{ state: string }>(`select state from tollgate.nodes where name = '${name}'`))[0]?.state
+
+  test('is listed with what its parts tell, and as stopped once it has ended', async () => {
+    const order: string[] = []
+    {
+      await using one = await open('one')
+      await one.add({
+        facts: () => ({ rows: 7 }),
+        problem: () => 'Rows wait.',
+        joined: async () => void order.push('joined'),
+        close: async () => void order.push('closed'),
+      })
+      one.serve('http://one:4000', () => {})
+      await using two = await open('two')
+      await until('both to be seen', async () => {
+        const nodes = await two.nodes()
+        return nodes.length === 2 && nodes.every(({ isLiving }) => isLiving) && nodes[0]?.facts.rows === 7
+      })
+      expect((await two.nodes())[0]).toMatchObject({ name: 'one', address: 'http://one:4000', state: 'active' })
+      expect(one.problems()).toEqual(['Rows wait.'])
+      await until('one to count both', () => one.state().living_nodes === 2)
+      expect(Math.abs(one.state().clock_difference_ms ?? Infinity)).toBeLessThan(2_000)
+      await until('a leader', () => one.leader.isLeader || two.leader.isLeader)
+      expect([one.leader.isLeader, two.leader.isLeader].filter(Boolean)).toEqual([true])
+    }
+    expect([order, await stateOf('one'), await stateOf('two')]).toEqual([['joined', 'closed'], 'stopped', 'stopped'])
+  })
+
+  test('keeps its identity over a restart; a copy of its folder is refused while it lives', async () => {
+    const original = await open('original')
+    const { id } = original.node
+    cpSync(path('original'), path('copy'), { recursive: true })
+    await expect(open('copy')).rejects.toThrow('remove node.json from the copy')
+    await original.close()
+    await using again = await open('original')
+    expect(again.node.id).toBe(id)
+    // Killed: the folder's lock shows that the other run has ended.
+    await using restarted = await open('original')
+    await until('the run of before to notice', () => again.problems().length > 0)
+    expect([restarted.problems(), again.problems()]).toEqual([[], [expect.stringContaining('runs as this node')]])
+  })
+
+  test('hands over to its successor without complaint, and takes back what that did not keep', async () => {
+    await using earlier = await open('handed')
+    await earlier.handOver()
+    await using later = await open('handed')
+    expect(earlier.problems()).toEqual([])
+    await later.handOver()
+    earlier.takeBack()
+    await until('the earlier one to be the node again', async () => {
+      const [row] = await server.query<{ epoch: string }>("select epoch from tollgate.nodes where name = 'handed'")
+      return row?.epoch === earlier.node.epoch
+    })
+    await until('it to lead', () => earlier.leader.isLeader)
+  })
+
+  test('is asked through the cluster to drain', async () => {
+    await using asked = await open('asked')
+    await using asking = await open('asking')
+    let drained = 0
+    asked.serve('', () => drained++)
+    await asking.drain(asked.node.id)
+    await until('it to drain', () => drained === 1)
+    await until('others to see that', async () => (await stateOf('asked')) === 'draining')
+    expect(drained).toBe(1)
+  })
+
+  test('needs PostgreSQL to join, and starts without it later', async () => {
+    const proxy = await startDroppingProxy(server.port)
+    const cluster = `postgres://postgres@127.0.0.1:${proxy.port}/postgres`
+    proxy.set('drop')
+    await expect(open('late', { cluster })).rejects.toThrow('A node needs PostgreSQL to join')
+    proxy.set('forward')
+    await (await open('late', { cluster })).close()
+    proxy.set('drop')
+    await using late = await open('late', { cluster })
+    const joined: string[] = []
+    await late.add({ joined: async () => void joined.push('joined') })
+    expect(late.problems()).toEqual([expect.stringContaining("PostgreSQL can't be reached")])
+    expect([late.state().reachable, joined]).toEqual([false, []])
+    proxy.set('forward')
+    await until('it to join', () => late.state().reachable && joined.length === 1)
+    expect(late.problems()).toEqual([])
+    proxy.set('drop')
+    await until('it to notice', () => !late.state().reachable)
+    proxy.set('forward')
+    await until('it to be back', () => late.state().reachable)
+    await proxy.close()
+  })
+})
