@@ -32,6 +32,36 @@ export interface RefusalWriter {
   add(counts: readonly RefusalCount[]): void | Promise<void>
 }
 
+/**
+ * In a cluster: entries that name changed rows, numbered from 1 and written in the rows' transaction. Those that were shipped stay for a while, and the last one
+ * always. Throws a StoreRefusal where it writes.
+ */
+export interface Outbox {
+  /** Numbers of the oldest entry, or of the next one if there is none, and of the last one that ever was; 0 if none. */
+  range(): { first: number; last: number }
+  /** What an entry names: tells two outboxes apart. Null if it isn't there. */
+  markAt(seq: number): string | null
+  /** The rows that the next `limit` entries name, as they are now. Null if there is no entry. */
+  take(after: number, limit: number): OutboxBatch | null
+  /** Removes entries before a number, up to `limit`; returns how many. */
+  remove(before: number, limit: number): number
+  /** Adds entries for stored requests with a higher ID, up to `limit`; returns where to continue, null if done. */
+  again(after: string, limit: number): string | null
+  /** Adds entries for counts of refused requests. */
+  refusalsAgain(sinceMs: number): void
+}
+
+export interface OutboxBatch {
+  /** Number of its last entry, and what that names. */
+  to: number
+  mark: string
+  entries: number
+  /** Of all its requests, ascending. */
+  ids: readonly string[]
+  /** As JSON: `requests`, `calls`, and `refusals`, with the columns' names. Rows that were deleted are missing. */
+  rows: string
+}
+
 export interface LedgerStore extends LedgerWriter {
   /** True once all that was applied survives a power failure, so that the journal may drop it. */
   checkpoint(): Promise<boolean>

@@ -10,6 +10,7 @@ import type {
   LedgerReader,
   LedgerUpkeep,
   LedgerWriter,
+  Outbox,
   RefusalWriter,
   Space,
 } from './ledger-store.ts'
@@ -90,6 +91,8 @@ export interface ServeOptions {
   /** Recorded in the database. */
   version: string
   startedMs: number
+  /** Of a cluster's node: changes of the ledger are noted for shipping. */
+  isClustered?: boolean
   /** Wall clock, ms. */
   now(): number
   log: Log
@@ -105,6 +108,8 @@ export interface ServedStore {
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
   readonly refusals: RefusalWriter
+  /** Of a cluster's node. */
+  readonly outbox: Outbox | null
   readonly leases: Leases
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */

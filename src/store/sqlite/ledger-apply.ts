@@ -30,6 +30,7 @@ import {
   selection,
   values,
 } from './ledger-schema.ts'
+import type { OutboxNotes } from './outbox.ts'
 
 /** Binds a list as one argument, which `bun:sqlite` supports despite its types: spreading 43 values costs a quarter of the write. */
 const run = (statement: Statement, list: readonly (string | number | null)[]): Changes =>
@@ -41,7 +42,8 @@ type Found = ClosedRow | (OpenRow & { status: 'open' })
 /** Expired leases. Parameter: the time. */
 const IS_GONE = 'instance NOT IN (SELECT id FROM instances WHERE lease_ends_ms > ?)'
 
-export function createLedgerWriter(sqlite: Database) {
+/** @param outbox of a node of a cluster. */
+export function createLedgerWriter(sqlite: Database, outbox: OutboxNotes | null = null) {
   const rollup = createRollup(sqlite)
   const uses = createKeyUses(sqlite)
   const begin = sqlite.query('BEGIN IMMEDIATE')
@@ -159,11 +161,13 @@ export function createLedgerWriter(sqlite: Database) {
       const result = work()
       rollup.flush()
       uses.flush()
+      outbox?.flush()
       end.run()
       return result
     } catch (error) {
       rollup.clear()
       uses.clear()
+      outbox?.clear()
       // A full disk has already rolled back.
       if (sqlite.inTransaction) sqlite.run('ROLLBACK')
       throw refusalOf(error) ?? error
@@ -172,6 +176,7 @@ export function createLedgerWriter(sqlite: Database) {
 
   /** @param settled by the same records, which makes these redundant. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
+    outbox?.request(record.kind === 'call' ? record.call.requestId : record.row.id)
     if (record.kind === 'call') {
       if (!settled.has(record.call.requestId)) openCall(record)
     } else if (record.kind === 'settle') {
@@ -208,8 +213,14 @@ export function createLedgerWriter(sqlite: Database) {
     abandonGone: (nowMs: number): number =>
       inTransaction(() => {
         const rows = findGone.all(nowMs)
-        for (const row of rows) abandon(row)
-        for (const { requestId } of findGoneCalls.all(nowMs)) closeStray(requestId)
+        for (const row of rows) {
+          outbox?.request(row.id)
+          abandon(row)
+        }
+        for (const { requestId } of findGoneCalls.all(nowMs)) {
+          outbox?.request(requestId)
+          closeStray(requestId)
+        }
         forgetGone.run(nowMs)
         return rows.length
       }),

@@ -192,6 +192,19 @@ export const keyUses = sqliteTable('key_uses', {
   lastModel: text('last_model').notNull(),
 })
 
+/** In a cluster: changes that PostgreSQL doesn't have yet, or got recently. Written with the rows; empty otherwise. */
+export const clusterOutbox = sqliteTable(
+  'cluster_outbox',
+  {
+    seq: integer('seq').primaryKey({ autoIncrement: true }),
+    /** Null for a count of refused requests. */
+    requestId: text('request_id'),
+    /** As JSON: hour, key, team, code, and its `last_ms` then. */
+    refusal: text('refusal'),
+  },
+  (table) => [index('cluster_outbox_request').on(table.requestId).where(sql`${table.requestId} IS NOT NULL`)],
+)
+
 /** Open requests are abandoned once the lease has expired. */
 export const instances = sqliteTable('instances', {
   id: text('id').primaryKey(),

@@ -37,6 +37,7 @@ import instances from '../../../drizzle/0029_instances.sql' with { type: 'text' 
 import publicNames from '../../../drizzle/0030_public_names.sql' with { type: 'text' }
 import refusals from '../../../drizzle/0031_refusals.sql' with { type: 'text' }
 import alerts from '../../../drizzle/0032_alerts.sql' with { type: 'text' }
+import clusterOutbox from '../../../drizzle/0033_cluster_outbox.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { dropOtherCopies, keepCopy, readApplied, readVersion } from './migration-copies.ts'
 
@@ -80,6 +81,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0030_public_names', sql: publicNames },
   { name: '0031_refusals', sql: refusals },
   { name: '0032_alerts', sql: alerts },
+  { name: '0033_cluster_outbox', sql: clusterOutbox },
 ]
 
 export interface SchemaState {

@@ -4,15 +4,18 @@ import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
 import type { OldRows, Pruned, PruneSlice, SliceTiming, Space } from '../ledger-store.ts'
 
-/** Not open, and not with an ID ahead of its time. Parameters: see `pruneSlice`. */
-const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3 AND id NOT IN (SELECT value FROM json_each(?4))`
+const IN_OUTBOX = 'SELECT 1 FROM cluster_outbox WHERE cluster_outbox.request_id'
+
+/** Not open, not with an ID ahead of its time, and not to be shipped. Parameters: see `pruneSlice`. */
+const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3
+  AND id NOT IN (SELECT value FROM json_each(?4)) AND NOT EXISTS (${IN_OUTBOX} = requests.id)`
 
 /** With their request; without one only if they can no longer be settled. */
 const REMOVE_CALLS = `
   DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
     WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
     THEN EXISTS (SELECT 1 FROM requests WHERE id = request_id AND ${GOES})
-    ELSE status <> 'open' AND created_ms < ?3 END`
+    ELSE status <> 'open' AND created_ms < ?3 AND NOT EXISTS (${IN_OUTBOX} = calls.request_id) END`
 
 /** Earlier hours are partly or only in the rollup. Never decreases. */
 const MOVE_LEDGER_FROM = `

@@ -3,22 +3,29 @@ import type { Database } from 'bun:sqlite'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { RefusalCount, RefusalWriter } from '../ledger-store.ts'
 import { refusalOf } from '../refusal.ts'
+import type { OutboxNotes } from './outbox.ts'
 
 const ADD = `
   INSERT INTO refusals_hourly (hour_ms, key_id, team_id, code, refused, last_ms) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET refused = refused + excluded.refused, last_ms = MAX(last_ms, excluded.last_ms)`
 
-export function createRefusalWriter(sqlite: Database): RefusalWriter {
+/** @param outbox of a node of a cluster. */
+export function createRefusalWriter(sqlite: Database, outbox: OutboxNotes | null = null): RefusalWriter {
   const add = sqlite.query(ADD)
   const addAll = sqlite.transaction((counts: readonly RefusalCount[]) => {
-    for (const { hourMs, keyId, teamId, code, refused, lastMs } of counts)
+    for (const count of counts) {
+      const { hourMs, keyId, teamId, code, refused, lastMs } = count
       add.run(hourMs, keyId, teamId, code, refused, lastMs)
+      outbox?.refusal(count)
+    }
+    outbox?.flush()
   })
   return {
     add(counts) {
       try {
         addAll.immediate(counts)
       } catch (error) {
+        outbox?.clear()
         throw refusalOf(error) ?? error
       }
     },

@@ -10,13 +10,14 @@ import { createLedgerReader } from './ledger-reader.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
 import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
+import { createOutbox, createOutboxNotes } from './outbox.ts'
 import { createRefusalWriter } from './refusals.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
 
 export function openServed(
   path: string,
   dataFolder: string,
-  { version, startedMs, now, log }: ServeOptions,
+  { version, startedMs, isClustered = false, now, log }: ServeOptions,
 ): ServedStore {
   using opening = new DisposableStack()
   const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
@@ -37,6 +38,7 @@ export function openServed(
   let checkpointer: Checkpointer | null = null
   let isThere = () => true
   opening.defer(() => checkpointer?.close())
+  const notes = isClustered ? createOutboxNotes(writer) : null
   const opened = opening.move()
 
   return {
@@ -44,8 +46,9 @@ export function openServed(
     identity: createIdentityStore(writer),
     alerts: createAlertStore(writer),
     ledger: createLedgerReader(writer),
-    writer: createLedgerWriter(writer),
-    refusals: createRefusalWriter(writer),
+    writer: createLedgerWriter(writer, notes),
+    refusals: createRefusalWriter(writer, notes),
+    outbox: isClustered ? createOutbox(writer) : null,
     leases: createLeases(writer),
     upkeep,
     schema: MIGRATIONS.at(-1)?.name ?? '',

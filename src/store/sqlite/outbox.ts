@@ -1,0 +1,131 @@
+/** What a node of a cluster ships to PostgreSQL. Entries are written with the rows they name, so a rollback takes both. */
+import type { Database } from 'bun:sqlite'
+import { getTableColumns } from 'drizzle-orm'
+import type { Outbox, RefusalCount } from '../ledger-store.ts'
+import { refusalOf } from '../refusal.ts'
+import { calls, refusalsHourly, requests } from './ledger-schema.ts'
+
+export interface OutboxNotes {
+  request(id: string): void
+  refusal(count: RefusalCount): void
+  /** In the rows' transaction. */
+  flush(): void
+  /** After a rollback. */
+  clear(): void
+}
+
+export function createOutboxNotes(sqlite: Database): OutboxNotes {
+  const ids = new Set<string>()
+  const refusals: string[] = []
+  const addRequests = sqlite.query('INSERT INTO cluster_outbox (request_id) SELECT value FROM json_each(?)')
+  const addRefusals = sqlite.query('INSERT INTO cluster_outbox (refusal) SELECT value FROM json_each(?)')
+  const clear = () => {
+    ids.clear()
+    refusals.length = 0
+  }
+  return {
+    request: (id) => void ids.add(id),
+    refusal: ({ hourMs, keyId, teamId, code, lastMs }) =>
+      void refusals.push(JSON.stringify([hourMs, keyId, teamId, code, lastMs])),
+    flush() {
+      if (ids.size > 0) addRequests.run(JSON.stringify([...ids]))
+      if (refusals.length > 0) addRefusals.run(JSON.stringify(refusals))
+      clear()
+    },
+    clear,
+  }
+}
+
+const columnsOf = (table: typeof requests | typeof calls | typeof refusalsHourly) =>
+  Object.values(getTableColumns(table))
+    .map(({ name }) => name)
+    .join(', ')
+
+const REQUESTS = `SELECT ${columnsOf(requests)} FROM requests WHERE id IN (SELECT value FROM json_each(?))`
+const CALLS = `
+  SELECT ${columnsOf(calls)} FROM calls WHERE request_id IN (SELECT value FROM json_each(?)) ORDER BY request_id, number`
+const REFUSALS = `
+  SELECT ${columnsOf(refusalsHourly)} FROM refusals_hourly WHERE (hour_ms, key_id, team_id, code) IN (
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)
+  )`
+
+interface Entry {
+  seq: number
+  requestId: string | null
+  refusal: string | null
+}
+
+export function createOutbox(sqlite: Database): Outbox {
+  const range = sqlite.query<{ first: number | null; last: number | null }, []>(
+    "SELECT MIN(seq) AS first, (SELECT seq FROM sqlite_sequence WHERE name = 'cluster_outbox') AS last FROM cluster_outbox",
+  )
+  const entriesAfter = sqlite.query<Entry, [number, number]>(
+    'SELECT seq, request_id AS requestId, refusal FROM cluster_outbox WHERE seq > ? ORDER BY seq LIMIT ?',
+  )
+  const entryAt = sqlite.query<{ mark: string }, [number]>(
+    'SELECT COALESCE(request_id, refusal) AS mark FROM cluster_outbox WHERE seq = ?',
+  )
+  const requestsOf = sqlite.query<object, [string]>(REQUESTS)
+  const callsOf = sqlite.query<object, [string]>(CALLS)
+  const refusalsOf = sqlite.query<object, [string]>(REFUSALS)
+  const remove = sqlite.query('DELETE FROM cluster_outbox WHERE seq < ?')
+  const nextIds = sqlite.query<{ id: string }, [string, number]>(
+    'SELECT id FROM requests WHERE id > ? ORDER BY id LIMIT ?',
+  )
+  const again = sqlite.query('INSERT INTO cluster_outbox (request_id) SELECT value FROM json_each(?)')
+  const refusalsAgain = sqlite.query(
+    `INSERT INTO cluster_outbox (refusal) SELECT json_array(hour_ms, key_id, team_id, code, last_ms)
+     FROM refusals_hourly WHERE hour_ms >= ? ORDER BY hour_ms`,
+  )
+  const refusing = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      throw refusalOf(error) ?? error
+    }
+  }
+  const rangeNow = () => {
+    const { first, last } = range.get() ?? { first: null, last: null }
+    return { first: first ?? (last ?? 0) + 1, last: last ?? 0 }
+  }
+
+  return {
+    range: rangeNow,
+    markAt: (seq) => entryAt.get(seq)?.mark ?? null,
+    take(after, limit) {
+      const entries = entriesAfter.all(after, limit)
+      const last = entries.at(-1)
+      if (!last) return null
+      const ids = [...new Set(entries.flatMap(({ requestId }) => requestId ?? []))].sort()
+      const list = JSON.stringify(ids)
+      const cells = entries.flatMap(({ refusal }) => refusal ?? [])
+      const rows = {
+        requests: ids.length > 0 ? requestsOf.all(list) : [],
+        calls: ids.length > 0 ? callsOf.all(list) : [],
+        refusals: cells.length > 0 ? refusalsOf.all(`[${cells.join(',')}]`) : [],
+      }
+      return {
+        ...{ to: last.seq, mark: last.requestId ?? last.refusal ?? '', ids },
+        ...{ entries: entries.length, rows: toText(rows) },
+      }
+    },
+    remove: (before, limit) => refusing(() => remove.run(Math.min(before, rangeNow().first + limit)).changes),
+    again(after, limit) {
+      const ids = nextIds.all(after, limit).map(({ id }) => id)
+      if (ids.length > 0) refusing(() => again.run(JSON.stringify(ids)))
+      return ids.length < limit ? null : (ids.at(-1) ?? null)
+    },
+    refusalsAgain: (sinceMs) => void refusing(() => refusalsAgain.run(sinceMs)),
+  }
+}
+
+/** What PostgreSQL's text can't hold: NUL, and halves of a character. */
+const UNFIT = /\\u(?:0000|d[89a-f])/
+
+function toText(rows: object): string {
+  const text = JSON.stringify(rows)
+  if (!UNFIT.test(text)) return text
+  return JSON.stringify(rows, (_, value) =>
+    typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value,
+  )
+}
