@@ -4,6 +4,7 @@ import { API_PATH } from './access.ts'
 import { alertsController } from './alerts.ts'
 import { attentionController } from './attention.ts'
 import { catalogController } from './catalog.ts'
+import { clusterController } from './cluster.ts'
 import type { AdminDeps, GivenDeps } from './deps.ts'
 import { createAdmin } from './instance.ts'
 import { keysController } from './keys.ts'
@@ -32,6 +33,7 @@ const routesOf = (deps: AdminDeps, describe: () => Described) =>
     .use(tokensController(deps))
     .use(settingsController(deps))
     .use(statusController(deps))
+    .use(clusterController(deps))
     .use(attentionController(deps))
     .use(alertsController(deps))
     .use(backupsController(deps))

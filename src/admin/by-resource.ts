@@ -25,7 +25,7 @@ const CONTROLLERS: Record<keyof AdminApi['~Routes']['admin']['api'], (() => Prom
   requests: async () => (await import('./requests.ts')).requestsController,
   audit: async () => (await import('./usage.ts')).auditController,
   ...{ status: null, session: null, sessions: null, setup: null, code: null, password: null, passkeys: null },
-  ...{ backups: null, oidc: null, own: null, 'openapi.json': null },
+  ...{ cluster: null, backups: null, oidc: null, own: null, 'openapi.json': null },
 }
 
 const isKnown = (name: string): name is keyof typeof CONTROLLERS => Object.hasOwn(CONTROLLERS, name)

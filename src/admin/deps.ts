@@ -4,6 +4,7 @@ import type { FileThread } from '../catalog/file-thread.ts'
 import type { LocalServer } from '../catalog/providers.ts'
 import type { LookUp } from '../catalog/remote.ts'
 import type { ModelFile } from '../catalog/source.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { SettingText } from '../config.ts'
 import type { AuditPageDocument } from '../documents/audit.ts'
 import type { ChargeDocument, RequestPageDocument } from '../documents/request.ts'
@@ -99,6 +100,10 @@ export interface Serving {
   status(): Promise<StatusDocument>
   /** Why its readiness is not `ok`. */
   reasons(): readonly Reason[]
+  /** Null without one, or without a running server. */
+  cluster:
+    | (Pick<Cluster, 'state' | 'nodes' | 'drain' | 'remove'> & { postgres: Pick<Cluster['postgres'], 'server'> })
+    | null
   /** Values at the start of the server. */
   settings: readonly SettingText[]
   /** Enabled upstreams; null without a running server. */

@@ -46,6 +46,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     session_not_found: 404,
     passkey_not_found: 404,
     backup_not_found: 404,
+    node_not_found: 404,
   },
   ...{
     list_failed: 502,
@@ -53,6 +54,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     owners_only: 403,
     secret_unusable: 500,
     catalog_not_read: 503,
+    cluster_unreachable: 503,
     catalog_unreadable: 500,
   },
   ...{ revision_conflict: 412, above_ceiling: 403 },

@@ -150,6 +150,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./audit.ts')).addCompact,
   },
   {
+    name: 'cluster',
+    summary: 'join several servers to one cluster, and list, drain, and remove its nodes',
+    load: async () => (await import('./cluster.ts')).addCluster,
+  },
+  {
     name: 'status',
     summary: 'show whether the server is well, and what needs attention',
     load: async () => (await import('./status.ts')).addStatus,

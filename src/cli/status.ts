@@ -38,9 +38,12 @@ interface Shown {
 }
 
 function toText({ status, attention: { findings }, upstreams }: Shown, io: Context): string {
-  const { url, readiness, started_ms: startedMs, in_flight: inFlight } = status
+  const { url, readiness, started_ms: startedMs, in_flight: inFlight, cluster } = status
   const server = `${url}: ${readiness.replace('_', ' ')}, started ${toAgo(startedMs, io.nowMs())}, ${count(inFlight, 'request')} in flight.`
-  const ready = `${upstreams.filter(isReady).length} of ${count(upstreams.length, 'upstream')} ready.`
+  const node = cluster
+    ? `Node ${toPrintable(cluster.name)} of ${count(cluster.living_nodes, 'living node')}: PostgreSQL ${cluster.reachable ? 'is reachable' : "can't be reached"}.\n`
+    : ''
+  const ready = `${node}${upstreams.filter(isReady).length} of ${count(upstreams.length, 'upstream')} ready.`
   if (findings.length === 0) return `${server}\n${ready}\nNothing needs attention.\n`
   const lines = findings.map(({ severity, message, action: { command } }) => {
     const text = toPrintable(`${message} To act: ${command}`)

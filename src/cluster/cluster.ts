@@ -95,6 +95,8 @@ export interface Cluster {
   nodes(): Promise<ClusterNode[]>
   /** Asks a node to finish its requests and end. */
   drain(id: string): Promise<void>
+  /** A node that doesn't live. */
+  remove(id: string): Promise<void>
   /** From now on the successor is this node, unless that fails. */
   handOver(): Promise<void>
   takeBack(): void
@@ -162,14 +164,6 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
   const beats = async () => {
     while (!isOver && fenced === null) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timing.beatMs)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-      if (isOver) return
       await beatOnce().catch((error: unknown) => {
         if (error instanceof OtherRun) {
           fenced = error.message
@@ -181,6 +175,14 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         if (error instanceof PostgresRefusal || messageOf(error) === failure) return
         failure = messageOf(error)
         log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
+      })
+      if (isOver || fenced !== null) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timing.beatMs)
+        wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
       })
     }
   }
@@ -226,9 +228,11 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     serve(own, drain) {
       address = own
       drainServer = drain
+      wake()
     },
     nodes: () => listNodes(postgres, timing.livingMs),
     drain: (other) => wishDrain(postgres, other),
+    remove: (other) => setState(postgres, other, null, 'left'),
     async handOver() {
       await stop()
       for (const part of parts.toReversed()) await part.handOver?.()

@@ -168,3 +168,18 @@ export async function setState(postgres: Postgres, id: string, epoch: string | n
     [id, state, epoch],
   )
 }
+
+/** Throws `node_lives`. */
+export function requireGone<N extends { name: string; isLiving: boolean }>(node: N): N {
+  if (!node.isLiving) return node
+  throw new ServiceError({ kind: 'node_lives', node: node.name }, `Node ${node.name} still runs.`)
+}
+
+/** By name, ID, or 6 or more digits of the ID's end. Throws `node_not_found`. */
+export function findNode<N extends { id: string; name: string }>(nodes: readonly N[], which: string): N {
+  const isMeant = ({ id, name }: N) => name === which || (/^[\da-f]{6,32}$/.test(which) && id.endsWith(which))
+  const [found, ...others] = nodes.filter(isMeant)
+  if (found && others.length === 0) return found
+  const what = found ? `${1 + others.length} nodes are` : 'No node is'
+  throw new ServiceError({ kind: 'node_not_found', node: which }, `${what} called '${which.slice(0, 64)}'.`)
+}

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { ListedBackup } from '../backup/backup-list.ts'
 import { type SettingText, toVariableName } from '../config.ts'
 import { Check } from './checks.ts'
+import { OwnNode } from './cluster.ts'
 import { Count, Flag, orNull, Revision, Text, TextOrNull, Time, TimeOrNull, wordOf } from './fields.ts'
 
 export const Setting = Type.Object({
@@ -52,19 +53,6 @@ const Certificate = Type.Object({
 })
 export type CertificateState = Static<typeof Certificate>
 
-const ClusterNodeState = Type.Object({
-  ...{ id: Text, name: Text },
-  reachable: Type.Boolean({ description: 'Whether PostgreSQL answers.' }),
-  since_ms: Time,
-  trouble: TextOrNull,
-  leader: Type.Boolean({ description: 'Whether this node does the work that one node does for all.' }),
-  living_nodes: Type.Integer({ description: 'Nodes seen in the last seconds, this one included.' }),
-  clock_difference_ms: orNull(Type.Integer({ description: "PostgreSQL's clock less this machine's." })),
-  facts: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]), {
-    description: 'What the parts of the node tell, such as rows that wait.',
-  }),
-})
-
 export const Status = Type.Object({
   ...{ version: Text, url: Type.String({ description: 'Ends in `/v1`.' }), started_ms: Time },
   readiness: wordOf(['ok', 'degraded', 'starting', 'draining', 'ledger_unavailable'] as const),
@@ -77,7 +65,7 @@ export const Status = Type.Object({
   disk: orNull(Disk),
   backups: Backups,
   certificates: Type.Array(Certificate, { description: 'In use for HTTPS; empty: plain HTTP.' }),
-  cluster: orNull(ClusterNodeState),
+  cluster: orNull(OwnNode),
   in_flight: Count,
   buffered_bytes: Type.Integer({ description: 'Memory used by requests in flight.' }),
   checks: Type.Array(Check),

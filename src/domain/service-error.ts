@@ -107,6 +107,9 @@ export type ServiceFailure =
   | { kind: 'restart_failed' }
   /** PostgreSQL is too old, or its role may not do what it must. */
   | { kind: 'cluster_unusable' }
+  /** A change needs PostgreSQL. `isInDoubt`: it may have been made. */
+  | { kind: 'cluster_unreachable'; isInDoubt: boolean }
+  | { kind: 'node_not_found' | 'node_lives'; node: string }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }

@@ -174,7 +174,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   background.defer(() => shelf.stop())
   const serving = createServing({
-    ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now },
+    ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now, cluster },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
     chat: (request, headers, key, upstream) => playground(request, headers, key, upstream),

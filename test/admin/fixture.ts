@@ -248,6 +248,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
       checks: [],
     }),
     reasons: () => [],
+    cluster: null,
     environment: {},
     readSnapshot: async () => snapshot ?? toSnapshot(await store.read(), environment),
     settings: toSettingTexts(sources),

@@ -84,6 +84,7 @@ const CLI_PAGES = {
         'service',
         'restart',
         'reload',
+        'cluster',
         'status',
         'doctor',
         'backup',

@@ -62,7 +62,7 @@ function whyClosed(folder: string, right: number): string | null {
 /** Permissions of group and others. */
 const FOREIGN = 0o077
 const OURS =
-  /^((serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|rollback|logs|run|models\.d|engines)$/
+  /^(cluster|node\.json|(serve|secret)\.lock|ledger\.mark|control\.sock|secret|journal|spool|backups|restore|rollback|logs|run|models\.d|engines)$/
 
 function checkModes(dataFolder: string, { mode, uid, gid }: Stats): Check {
   const { main, sidecars } = storeOf(dataFolder).files

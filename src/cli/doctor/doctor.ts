@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { listScheduled } from '../../backup/backup-list.ts'
+import { findJoined } from '../../cluster/url.ts'
 import { toServeConfig } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'
@@ -60,6 +61,7 @@ async function examine(io: Context): Promise<Check[]> {
       ...checks,
       ...(await guarded('journal', () => checkJournal(store?.audit ?? null, dataFolder, toLiving(found, store)))),
       ...checkServer(found, dataFolder, version(), nowMs),
+      ...(await guarded('cluster', () => inspectCluster(found, io))),
       ...(store ? await guarded('catalog_file', () => inspectCatalogFile(store, io)) : []),
       ...(store ? await guarded('catalog', () => checkCatalog(store, found, io)) : []),
       ...(store ? await guarded('keys', () => checkAllKeys(store, nowMs)) : []),
@@ -89,6 +91,13 @@ function toLiving(found: ServerLookup, store: Store | null): string | null | und
   if (found.kind === 'none') return null
   if (!store) return undefined
   return store.audit.lastInstance() ?? undefined
+}
+
+/** Without one, none of it is loaded. */
+async function inspectCluster(found: ServerLookup, io: Context): Promise<Check[]> {
+  const serves = found.kind === 'server' && found.status.cluster
+  if (!serves && !io.environment.TOLLGATE_CLUSTER && findJoined(io.dataFolder) === null) return []
+  return (await import('./cluster.ts')).checkCluster(found, io)
 }
 
 const inspectCatalogFile = async (store: Store, io: Context) => checkCatalogFile(await store.config.readSettings(), io)

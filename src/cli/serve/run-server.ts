@@ -2,6 +2,7 @@
 
 import { realpathSync } from 'node:fs'
 import type { MakeBackup } from '../../backup/backup-list.ts'
+import { findJoined } from '../../cluster/url.ts'
 import { FETCHES, type ServeConfig, type SettingText, toServeConfig, toSettingTexts } from '../../config.ts'
 import { isBuiltIn } from '../../domain/dialects.ts'
 import { ServiceError } from '../../domain/service-error.ts'
@@ -29,8 +30,11 @@ interface RunOptions {
 const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\n'
 
 /** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
-export async function runServer(io: Context, options: RunOptions): Promise<void> {
+export async function runServer(io: Context, given: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
+  // As `tollgate cluster join` left it.
+  const joined = given.flags.cluster || environment.TOLLGATE_CLUSTER ? null : findJoined(dataFolder)
+  const options = joined === null ? given : { ...given, flags: { ...given.flags, cluster: joined } }
   const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched

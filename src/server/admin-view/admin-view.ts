@@ -111,7 +111,7 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
   }
 }
 
-export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' | 'modelsAt'> {
+export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' | 'modelsAt' | 'cluster'> {
   live: { readonly snapshot: Snapshot; refresh(): Promise<void> }
   health: Pick<Health, 'states' | 'forRequest'>
   ledger: Pick<Ledger, 'flush'>
@@ -126,9 +126,9 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' 
 }
 
 export function createServing(deps: ServingDeps): Serving {
-  const { live, health, fleet, speeds, watched, settings, test, chat, modelsAt } = deps
+  const { live, health, fleet, speeds, watched, settings, test, chat, modelsAt, cluster } = deps
   return {
-    ...{ settings, test, chat, modelsAt },
+    ...{ settings, test, chat, modelsAt, cluster },
     async status() {
       const [{ waiting }, all] = await Promise.all([deps.ledger.flush(), deps.shelf.list()])
       const { instance: _, files, untrusted_proxy, ...status } = toOwnStatus(watched, deps.run())

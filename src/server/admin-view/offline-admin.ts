@@ -68,6 +68,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     settings: [],
     status: async () => refuse(),
     reasons: () => [],
+    cluster: null,
     upstreams: () => null,
     readSnapshot: async () => (await import('../../store/snapshot.ts')).toSnapshot(await store.read(), environment),
     modelsOf: () => [],

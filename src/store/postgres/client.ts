@@ -36,7 +36,7 @@ export interface Postgres extends Queries {
   /** Null while reachable; otherwise what is wrong, for people, without secrets. */
   readonly trouble: string | null
   /** Null before the first connection. */
-  readonly server: { address: string; version: number } | null
+  readonly server: { address: string; version: number; isPooled: boolean } | null
   close(): Promise<void>
 }
 
@@ -94,7 +94,7 @@ export function openPostgres({ url: text, log, timing: own = {} }: PostgresOptio
     if (isClosed) throw new PostgresRefusal('unreachable', 'The connection to PostgreSQL was closed.')
     pool ??= findWritable(options).then(
       (found) => {
-        server = { address: toAddressText(found.address), version: found.version }
+        server = { address: toAddressText(found.address), version: found.version, isPooled: found.isPooled }
         setTrouble(null)
         return found
       },

@@ -103,9 +103,31 @@ export async function findWritable(options: PoolOptions): Promise<Pool> {
     for (const each of found) if (each !== chosen) endSoon(each.sql)
   }
   void all.then(rest)
-  if (chosen) return chosen
+  if (chosen) return { ...chosen, isPooled: chosen.isPooled || (await isShared(options, chosen)) }
   const isStandby = found.length > 0
   throw new PostgresRefusal(isStandby ? 'read_only' : 'unreachable', `Can't use PostgreSQL: ${problems.join('; ')}.`)
+}
+
+const SHARED_TRIES = 3
+
+/**
+ * Whether two connections of ours can have the same session: a pooler gives it to another connection between transactions. A busy one may not show it, which
+ * is what `?pooler=true` is for.
+ */
+async function isShared(options: PoolOptions, { sql, address }: Probed): Promise<boolean> {
+  const other = openPool(options, address, 1)
+  const sessionOf = async (one: SQL) =>
+    (await inTime(options.connectMs, one.unsafe<{ pid: number }[]>('select pg_backend_pid() as pid')))[0]?.pid
+  try {
+    for (let tries = SHARED_TRIES; tries > 0; tries--)
+      if ((await sessionOf(sql)) === (await sessionOf(other))) return true
+    return false
+  } catch (error) {
+    endNow(sql)
+    throw toRefusal(error, false)
+  } finally {
+    endSoon(other)
+  }
 }
 
 /** Of servers that all take writes, as when an old primary has come back: the one that was promoted last. */

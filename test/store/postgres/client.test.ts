@@ -195,6 +195,7 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
   test('a unix socket and several addresses are reached, and what is wrong with each is said', async () => {
     await using socket = open(`postgres://postgres@/postgres?host=${server.folder}&port=${server.port}`)
     expect(await socket.query('select 1 as one')).toEqual([{ one: 1 }])
+    expect(socket.server?.isPooled).toBe(false)
     await using several = open(`postgres://postgres@127.0.0.1:1,127.0.0.1:${server.port}/postgres`)
     expect(await several.query('select 1 as one')).toEqual([{ one: 1 }])
     await using none = open('postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres')
@@ -219,11 +220,12 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
 
   test('behind a pooler, statements, transactions, and locks work, and deaf listening is said', async () => {
     const pooler = await startPgBouncer(server)
-    await using postgres = open(`${pooler.url}?pooler=true`)
+    await using postgres = open(pooler.url)
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, i) => postgres.query<{ i: number }>(`select $1::int as i, ${i % 7}`, [i])),
     )
     expect(answers.map(([row]) => row?.i)).toEqual(Array.from({ length: 100 }, (_, i) => i))
+    expect(postgres.server?.isPooled).toBe(true)
     const holders = new Set<string>()
     const set = (who: string) => (isHeld: boolean) => (isHeld ? holders.add(who) : holders.delete(who))
     const stops = ['a', 'b'].map((who) => postgres.hold(78, set(who)))

@@ -1,0 +1,208 @@
+/** `tollgate cluster`: nodes that share a configuration, a ledger, and limits through PostgreSQL. */
+import type { Command } from 'commander'
+import { findNode, forgetNodeId, listNodes, readNodeId, requireGone, setState } from '../cluster/nodes.ts'
+import { findJoined, forgetJoined, keepJoined, readClusterUrl } from '../cluster/url.ts'
+import { type ClusterDocument, type NodeDocument, toNodeDocument } from '../documents/cluster.ts'
+import { toShortId } from '../domain/id.ts'
+import { isLocal, toPostgresUrl } from '../domain/postgres-url.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { count } from '../domain/text.ts'
+import { toAgo } from '../domain/time.ts'
+import { createLog } from '../log.ts'
+import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import { openPostgres, type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
+import { migratePostgres } from '../store/postgres/migrate.ts'
+import { answerOf, idOf, withAdmin } from './admin-client.ts'
+import { CommandError, usageError } from './command-error.ts'
+import { type Context, printJson, toDescribedTable, toExamples, toPrintable, toShort } from './io.ts'
+
+const WHICH = 'node name, or 6+ digits of its ID'
+
+export function addCluster(group: Command, context: Context): void {
+  group
+    .command('status')
+    .description('list the nodes, with their state and what waits')
+    .addHelpText('after', toExamples('cluster status', 'cluster status --json'))
+    .action(() => status(context))
+  group
+    .command('join')
+    .description('make the data folder a node of a cluster, from the next start of its server')
+    .argument(
+      '[url]',
+      'URL of PostgreSQL without a password; omit it to be prompted, since other users can read arguments',
+    )
+    .option('--url-stdin', 'read the URL from stdin')
+    .addHelpText('after', toExamples('cluster join', 'cluster join --url-stdin < /run/secrets/cluster-url'))
+    .action((url: string | undefined, { urlStdin }: { urlStdin?: true }) => join(url, urlStdin === true, context))
+  group
+    .command('drain')
+    .description('have a node finish its requests and stop')
+    .argument('<node>', WHICH)
+    .addHelpText('after', toExamples('cluster drain gateway-2', 'cluster drain 4f9a21c8'))
+    .action((which: string) => drain(which, context))
+  group
+    .command('leave')
+    .description('take this data folder, or a stopped node, out of the cluster (stop its server first)')
+    .argument('[node]', WHICH)
+    .addHelpText('after', toExamples('cluster leave', 'cluster leave gateway-2'))
+    .action((which: string | undefined) => leave(which, context))
+}
+
+async function status(io: Context): Promise<void> {
+  const served = await withAdmin(io, { readonly: true }, async ({ api, found }) =>
+    found.kind === 'server' ? answerOf(api.cluster.get()) : null,
+  ).catch((error: unknown) => {
+    if (error instanceof CommandError && error.kind === 'no_database') return null
+    throw error
+  })
+  const document = served?.node ? served : await withPostgres(io, readAlone)
+  if (io.json) return printJson(io, document)
+  io.stdout(toText(document, io))
+}
+
+/** Without a server on the data folder. */
+const readAlone = async (postgres: Postgres): Promise<ClusterDocument> => ({
+  nodes: (await listNodes(postgres)).map(toNodeDocument),
+  ...{ node: null, postgres: postgres.server?.address ?? null },
+})
+
+function toText({ nodes, postgres, node }: ClusterDocument, io: Context): string {
+  const living = nodes.filter((one) => one.living)
+  const leader = living.find(({ facts }) => facts.leader === true)
+  const head = `${count(living.length, 'living node')} of ${nodes.length}, on PostgreSQL at ${postgres ?? 'unknown'}; ${leader ? `${toPrintable(leader.name)} leads` : 'none leads'}.`
+  const rows = nodes.map((one) => [
+    ...[toShort(one.name) + (one.id === node?.id ? ' *' : ''), toShortId(one.id), toStateWord(one)],
+    ...[toAgo(-one.seen_ms_ago, 0), one.version, toShort(one.address, 40)],
+  ])
+  const notes = nodes.map(({ facts }) => [
+    Object.entries(facts)
+      .filter(([name]) => name !== 'leader')
+      .map(([name, value]) => toPrintable(`${name.replaceAll('_', ' ')} ${value}`))
+      .join(', '),
+  ])
+  return `${head}\n\n${toDescribedTable(['NAME', 'ID', 'STATE', 'SEEN', 'VERSION', 'ADDRESS'], rows, notes, io.paint)}`
+}
+
+const toStateWord = ({ state, living }: NodeDocument) => (living || state === 'stopped' ? state : 'silent')
+
+async function join(argument: string | undefined, isPiped: boolean, io: Context): Promise<void> {
+  const url = await readUrl(argument, isPiped, io)
+  const parsed = toPostgresUrl(url)
+  if (parsed === null)
+    throw usageError(
+      'The URL must be like postgres://tollgate@db.internal/tollgate, with parameters that Tollgate knows.',
+    )
+  if (argument !== undefined && parsed.password !== null)
+    throw usageError('Other users can read arguments. Omit the URL to be prompted, or pipe it in with --url-stdin.')
+  const { dataFolder } = io
+  prepareDataFolder(dataFolder)
+  const postgres = openPostgres({ url, log: createLog({ now: io.nowMs, write: async () => {} }) })
+  try {
+    await explained(migratePostgres(postgres))
+    const nodes = await explained(listNodes(postgres))
+    keepJoined(dataFolder, url)
+    const address = postgres.server?.address ?? ''
+    if (io.json) return printJson(io, { postgres: address, nodes: nodes.length })
+    if (parsed.tls === 'disable' && !parsed.addresses.every(isLocal))
+      io.stderr('note: the connection is not encrypted. Use it only in a network that you trust.\n')
+    io.stdout(`Joined ${count(nodes.length, 'node')} on PostgreSQL at ${address}. `)
+    io.stdout(`It takes effect at the next start: tollgate restart, or tollgate serve --data ${dataFolder}\n`)
+  } finally {
+    await postgres.close()
+  }
+}
+
+async function readUrl(argument: string | undefined, isPiped: boolean, io: Context): Promise<string> {
+  if (isPiped && argument !== undefined) throw usageError('Pass either a URL or --url-stdin, not both.')
+  if (argument !== undefined) return argument
+  const typed = isPiped ? await io.stdin() : await io.ask('URL of PostgreSQL (hidden): ', true)
+  if (typed !== null && typed.trim() !== '') return typed.trim()
+  throw new CommandError('no_url', 'No URL. Pass it, pipe it in with --url-stdin, or run in a terminal.', 2)
+}
+
+async function drain(which: string, io: Context): Promise<void> {
+  const { draining } = await withAdmin(io, {}, async ({ api, found }) => {
+    if (found.kind !== 'server')
+      throw new CommandError('no_server', 'This command needs a running node. Run it on another one.')
+    return answerOf(api.cluster(idOf(which)).drain.post())
+  })
+  if (io.json) return printJson(io, { draining })
+  io.stdout(`Asked node ${toPrintable(draining)} to finish its requests and stop. Follow it: tollgate cluster status\n`)
+}
+
+async function leave(which: string | undefined, io: Context): Promise<void> {
+  const name = which === undefined ? await leaveWithFolder(io) : await remove(which, io)
+  if (io.json) return printJson(io, { left: name })
+  io.stdout(`Node ${toPrintable(name)} has left the cluster.\n`)
+  if (which === undefined && io.environment.TOLLGATE_CLUSTER)
+    io.stderr('note: TOLLGATE_CLUSTER is set, so a server that starts with it joins again.\n')
+}
+
+/** Through the running node, or in this process. */
+async function remove(which: string, io: Context): Promise<string> {
+  const removed = await withAdmin(io, {}, async ({ api, found }) =>
+    found.kind === 'server' ? answerOf(api.cluster(idOf(which)).delete()) : null,
+  )
+  if (removed) return removed.name
+  return withPostgres(io, async (postgres) => {
+    const { id, name } = requireGone(findNode(await listNodes(postgres), which))
+    await setState(postgres, id, null, 'left')
+    return name
+  })
+}
+
+async function leaveWithFolder(io: Context): Promise<string> {
+  const { dataFolder } = io
+  const id = readNodeId(dataFolder)
+  if (id === null)
+    throw new CommandError('no_cluster', `${dataFolder} doesn't belong to a cluster. Pass another folder with --data.`)
+  // Its server has ended, and none starts meanwhile.
+  const unlock = takeLock(dataFolder)
+  try {
+    const name = await withPostgres(io, async (postgres) => {
+      const node = (await listNodes(postgres)).find((one) => one.id === id)
+      await setState(postgres, id, null, 'left')
+      return node?.name ?? toShortId(id)
+    })
+    forgetJoined(dataFolder)
+    forgetNodeId(dataFolder)
+    return name
+  } finally {
+    unlock()
+  }
+}
+
+/** By TOLLGATE_CLUSTER, or as the folder has joined. */
+async function withPostgres<T>(io: Context, work: (postgres: Postgres) => Promise<T>): Promise<T> {
+  const given = io.environment.TOLLGATE_CLUSTER || findJoined(io.dataFolder)
+  if (!given)
+    throw new CommandError(
+      'no_cluster',
+      'No cluster is known here. Run this where a node runs, set TOLLGATE_CLUSTER, or join one: tollgate cluster join',
+    )
+  const postgres = openPostgres({
+    url: readClusterUrl(given),
+    log: createLog({ now: io.nowMs, write: async () => {} }),
+  })
+  try {
+    return await explained(work(postgres))
+  } finally {
+    await postgres.close()
+  }
+}
+
+async function explained<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof PostgresRefusal)) throw error
+    if (error.sqlstate === NO_TABLE)
+      throw new CommandError(
+        'no_cluster',
+        'This database has no cluster yet. Start a node: tollgate serve --cluster URL',
+      )
+    throw new ServiceError({ kind: 'cluster_unreachable', isInDoubt: false }, error.message)
+  }
+}
+
+const NO_TABLE = '42P01'

@@ -1,0 +1,79 @@
+/** Two nodes of one cluster, as an operator sees them. */
+import { expect, test } from 'bun:test'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createWorkplace } from '../support/binary.ts'
+import { describeWith, startPostgres } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+
+interface Listed {
+  node: { name: string } | null
+  nodes: { name: string; state: string; living: boolean; facts: Record<string, unknown> }[]
+}
+
+describeWith('PostgreSQL')('a cluster of two nodes', () => {
+  const server = forAllTests(() => startPostgres())
+  const first = forAllTests(() => createWorkplace())
+  const second = forAllTests(() => createWorkplace())
+  const withPassword = () => server.url.replace('postgres@', 'postgres:s3cret@')
+  const listed = async (place: typeof first): Promise<Listed> => {
+    const { code, stdout, stderr } = await place.run('cluster', 'status', '--json')
+    if (code !== 0) throw new Error(stderr)
+    return JSON.parse(stdout)
+  }
+  const readiness = async (baseUrl: string) => (await fetch(new URL('/readyz', baseUrl))).text()
+
+  test('joins by environment or by command, says how it is, drains, and leaves', async () => {
+    const environment = { TOLLGATE_CLUSTER: withPassword() }
+    const one = await first.serve(['--node-name', 'one'], { environment })
+    const refused = await second.run('cluster', 'join', withPassword())
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Other users can read arguments')])
+    const joined = await second.run('cluster', 'join', server.url)
+    expect([joined.code, joined.stdout]).toEqual([0, expect.stringContaining('Joined 1 node on PostgreSQL')])
+    expect(statSync(join(second.folder, 'data/cluster')).mode & 0o777).toBe(0o600)
+    const two = await second.serve(['--node-name', 'two'])
+    await until('both to be seen', async () => {
+      const { nodes } = await listed(first)
+      return nodes.length === 2 && nodes.every(({ living }) => living) && nodes.some(({ facts }) => facts.leader)
+    })
+    const text = await second.run('cluster', 'status')
+    expect(text.stdout).toMatch(/^2 living nodes of 2, on PostgreSQL at 127\.0\.0\.1:\d+; (one|two) leads\./)
+    expect((await second.run('status')).stdout).toContain('Node two of 2 living nodes: PostgreSQL is reachable.')
+    expect((await second.run('doctor')).stdout).toMatch(/cluster .*PostgreSQL 1\d/)
+
+    await server.stop()
+    await until('a node to say so', async () => (await readiness(two.baseUrl)).includes('degraded'))
+    expect((await second.run('status')).stdout).toContain("PostgreSQL can't be reached")
+    const headers = { authorization: `Bearer ${one.key ?? ''}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
+    if (one.key)
+      expect((await fetch(`${one.baseUrl}/chat/completions`, { method: 'POST', headers, body })).status).toBe(200)
+    await server.start()
+    await until('a node to say so', async () => (await readiness(two.baseUrl)).includes('ok'))
+
+    const lives = await first.run('cluster', 'leave', 'two')
+    expect([lives.code, lives.stderr]).toEqual([1, expect.stringContaining('tollgate cluster drain two')])
+    expect((await first.run('cluster', 'drain', 'two')).code).toBe(0)
+    expect(await two.exited).toBe(0)
+    expect((await listed(first)).nodes.map(({ name, state }) => [name, state])).toEqual([
+      ['one', 'active'],
+      ['two', 'stopped'],
+    ])
+    expect((await second.run('cluster', 'leave')).code).toBe(0)
+    expect((await second.run('cluster', 'status')).stderr).toContain('No cluster is known here')
+    expect((await listed(first)).nodes.length).toBe(1)
+    expect((await first.run('cluster', 'leave')).stderr).toContain('Another Tollgate server is using')
+
+    one.signal('SIGTERM')
+    expect(await one.exited).toBe(0)
+    const said = [
+      one.stdout(),
+      one.stderr(),
+      two.stderr(),
+      text.stdout,
+      readFileSync(join(first.folder, 'data/node.json'), 'utf8'),
+    ]
+    for (const each of said) expect(each).not.toContain('s3cret')
+  })
+})
