@@ -1,139 +1,24 @@
 /** The ledger in PostgreSQL is what the nodes' SQLite files add up to, however their rows arrive. */
-import type { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DAY_MS } from '../../../src/domain/time.ts'
-import type { LedgerRecord, OpenCall, OpenRow } from '../../../src/store/ledger-rows.ts'
 import type { Outbox } from '../../../src/store/ledger-store.ts'
 import { openPostgres, type Postgres } from '../../../src/store/postgres/client.ts'
-import { createSharedLedger, type SharedLedger } from '../../../src/store/postgres/ledger.ts'
+import type { SharedLedger } from '../../../src/store/postgres/ledger.ts'
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts'
-import { createLeases, createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
-import { createOutbox, createOutboxNotes } from '../../../src/store/sqlite/outbox.ts'
-import { createRefusalWriter } from '../../../src/store/sqlite/refusals.ts'
-import {
-  callGrowing,
-  calling,
-  contentsOf,
-  createFolder,
-  growing,
-  HOUR,
-  opening,
-  settling,
-  toCall,
-  toOpen,
-  toSettled,
-  toSettledCall,
-} from '../../ledger/fixture.ts'
+import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../../ledger/fixture.ts'
 import { describeWith, startPostgres, type TestPostgres } from '../../support/engines.ts'
 import { createPicker } from '../../support/random.ts'
+import { contentsHere, contentsThere, createNode, makeRecords, type Row, shuffle } from './ledger-fixture.ts'
 
-type Row = Record<string, unknown>
 const log = { info() {}, warn() {}, error() {} }
-
 let server: TestPostgres
 let postgres: Postgres
-
-/** A node's file, and its cursor. */
-function createNode(name: string) {
-  const folder = createFolder()
-  const { database } = folder
-  const notes = createOutboxNotes(database)
-  const shared = createSharedLedger(postgres, name)
-  return {
-    ...{ name, folder, database, shared },
-    writer: createLedgerWriter(database, notes),
-    refusals: createRefusalWriter(database, notes),
-    outbox: createOutbox(database),
-    abandon(instance: string) {
-      createLeases(database).begin(instance, { fromMs: HOUR, untilMs: HOUR + 1 }, [])
-      this.writer.abandonGone(HOUR)
-    },
-  }
-}
 
 /** All entries after a number, whatever has arrived. */
 async function shipFrom(after: number, outbox: Outbox, shared: SharedLedger, limit: number): Promise<void> {
   for (let batch = outbox.take(after, limit); batch !== null; batch = outbox.take(batch.to, limit))
     expect((await shared.ship((await shared.cursor()).seq, batch)).isApplied).toBe(true)
 }
-
-const toHistogram = (value: unknown): unknown =>
-  Array.isArray(value)
-    ? Object.fromEntries(value.flatMap((count, bucket) => (count === 0 ? [] : [[String(bucket), count]])))
-    : JSON.parse(String(value))
-
-const ofRow = (row: Row): Row =>
-  Object.fromEntries(
-    Object.entries(row).flatMap(([name, value]) => {
-      if (name === 'node') return []
-      if (name.endsWith('_histogram')) return [[name, toHistogram(value)]]
-      if (name === 'user') return [[name, value === null ? null : String(value).replace('\0', '\u{fffd}')]]
-      return [[name, /^(id|request_id)$/.test(name) ? String(value).replaceAll('-', '') : value]]
-    }),
-  )
-
-const contentsThere = async () => ({
-  requests: await all('requests order by id'),
-  calls: await all('calls order by request_id, number'),
-  rollup: await all('usage_hourly order by hour_ms, key_id, team_id, model, upstream'),
-  days: await all('usage_daily order by dimension, day_ms, value'),
-  uses: await all('key_uses order by key_id'),
-})
-const all = async (from: string) => (await postgres.query<Row>(`select * from tollgate.${from}`)).map(ofRow)
-
-const contentsHere = (database: Database) =>
-  Object.fromEntries(
-    Object.entries(contentsOf(database)).map(([name, rows]) => [name, (rows as Row[]).map(ofRow)] as const),
-  )
-
-/** Requests of two days, three keys, and two teams: settled, elsewhere than opened, with several calls, or never. */
-function makeRecords(pick: (below: number) => number, count: number): LedgerRecord[] {
-  const statuses = ['ok', 'failed', 'cut'] as const
-  const targets = ['paid', 'spare', 'third']
-  return Array.from({ length: count }).flatMap(() => {
-    const row: OpenRow = toOpen({
-      instance: pick(3) === 0 ? 'gone' : 'here',
-      keyId: `key-${pick(3)}`,
-      teamId: [null, 'team-a', 'team-b'][pick(3)] ?? null,
-      model: ['acme/large', 'acme/Small', 'acme/småll'][pick(3)] ?? '',
-      user: pick(9) === 0 ? 'a\0b\ud800' : null,
-      createdMs: HOUR + pick(2) * DAY_MS + pick(3) * 3_600_000 + pick(1_000),
-      reservedNanoUsd: 100 + pick(100),
-    })
-    const records: LedgerRecord[] = [opening(row)]
-    if (pick(4) === 0) records.push(growing(row, { reservedCompletionTokens: 2_000 + pick(5), reservedNanoUsd: 900 }))
-    const calls: OpenCall[] = Array.from({ length: Math.max(0, pick(5) - 2) }, (_, i) => toCall(row, i + 2))
-    for (const call of calls) {
-      const first = toSettledCall(
-        { ...call, number: 1, reason: 'first' },
-        { status: 'failed', errorCode: 'upstream_timeout' },
-      )
-      records.push(calling(call, pick(2) === 0 ? [first] : undefined))
-      if (pick(3) === 0) records.push(callGrowing(call, { reservedCompletionTokens: 3_000 }))
-    }
-    if (pick(4) === 0) return records
-    const outcome = {
-      status: statuses[pick(3)] ?? 'ok',
-      upstream: targets[pick(3)] ?? '',
-      estimated: pick(2),
-      unpriced: pick(2),
-      durationMs: pick(6) === 0 ? null : 2 ** pick(20) + pick(3) - 1,
-      firstTokenMs: pick(2) === 0 ? null : pick(5_000),
-      costNanoUsd: 1_000 + pick(1_000),
-      promptTokens: pick(50),
-      attempts: calls.length + 1,
-    }
-    const ended = calls.map((call) => toSettledCall(call, { costNanoUsd: pick(400) }))
-    records.push(settling(toSettled(row, outcome), ended))
-    return records
-  })
-}
-
-const shuffle = <T>(list: readonly T[], pick: (below: number) => number): T[] =>
-  list
-    .map((each) => ({ each, at: pick(1 << 30) }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ each }) => each)
 
 describeWith('PostgreSQL')('the ledger of all nodes', () => {
   beforeAll(async () => {
@@ -147,7 +32,7 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
   })
 
   test('has the columns of a node’s file, and the node', async () => {
-    const node = createNode('columns')
+    const node = createNode(postgres, 'columns')
     const same: Record<string, string> = { INTEGER: 'bigint', TEXT: 'text' }
     for (const table of ['requests', 'calls', 'usage_hourly', 'usage_daily', 'refusals_hourly', 'key_uses']) {
       const here = node.database
@@ -177,8 +62,8 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
       await postgres.query('truncate tollgate.key_uses, tollgate.ledger_cursors')
       const pick = createPicker(seed)
       // One file that sees everything, to compare with.
-      const whole = createNode('whole')
-      const nodes = [createNode('one'), createNode('two')]
+      const whole = createNode(postgres, 'whole')
+      const nodes = [createNode(postgres, 'one'), createNode(postgres, 'two')]
       for (const node of nodes) {
         const made = makeRecords(pick, 60)
         const records = shuffle([...made, ...made.slice(0, pick(made.length))], pick)
@@ -197,16 +82,16 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
       }
       for (const node of [...nodes, whole]) node.abandon('nobody')
       for (const node of nodes) await shipFrom(await sentOf(node), node.outbox, node.shared, 50)
-      const [there, here] = [await contentsThere(), contentsHere(whole.database)]
+      const [there, here] = [await contentsThere(postgres), contentsHere(whole.database)]
       for (const part of Object.keys(here)) expect(there[part as keyof typeof there], part).toEqual(here[part] as Row[])
       expect(there.calls.length * there.requests.length).toBeGreaterThan(100)
       for (const node of nodes) await shipFrom(0, node.outbox, node.shared, 500)
-      expect(await contentsThere()).toEqual(there)
+      expect(await contentsThere(postgres)).toEqual(there)
       for (const node of [...nodes, whole]) node.folder.close()
     })
 
   test('refuses a batch that another one has overtaken', async () => {
-    const { outbox, shared, writer, folder } = createNode('late')
+    const { outbox, shared, writer, folder } = createNode(postgres, 'late')
     const [first, second] = [toOpen(), toOpen()]
     writer.apply([opening(first)])
     writer.apply([settling(toSettled(second))])
@@ -227,7 +112,7 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
       refused: 2,
       lastMs: HOUR + 5,
     } as const
-    for (const node of [createNode('first'), createNode('second')]) {
+    for (const node of [createNode(postgres, 'first'), createNode(postgres, 'second')]) {
       node.refusals.add([count])
       node.refusals.add([{ ...count, refused: 3, lastMs: HOUR + 9 }])
       for (let times = 0; times < 3; times++) await shipFrom(0, node.outbox, node.shared, 1)
@@ -240,7 +125,7 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
   })
 
   test('has a partition per month, also for rows that came before it, and drops old months without their sums', async () => {
-    const { database, folder, outbox, shared, writer } = createNode('months')
+    const { database, folder, outbox, shared, writer } = createNode(postgres, 'months')
     const [old, late] = [Date.UTC(2020, 0, 31, 23), Date.UTC(2020, 1, 1)]
     const rows = [old, late, late + 1].map((createdMs) => toOpen({ createdMs, keyId: 'key-m' }))
     const calls = rows.map((row) => toCall(row, 2))
