@@ -105,6 +105,11 @@ export type LogEvent =
   | 'cluster_leader'
   | 'cluster_fenced'
   | 'cluster_failed'
+  | 'config_stale'
+  | 'config_current'
+  | 'config_replaced'
+  | 'config_change_lost'
+  | 'config_snapshot_failed'
   // A bug; its line has a stack trace
   | 'internal_error'
 

@@ -55,6 +55,7 @@ const STATUS: Partial<Record<ServiceFailure['kind'], number>> = {
     secret_unusable: 500,
     catalog_not_read: 503,
     cluster_unreachable: 503,
+    cluster_newer: 503,
     catalog_unreadable: 500,
   },
   ...{ revision_conflict: 412, above_ceiling: 403 },

@@ -110,6 +110,12 @@ export type ServiceFailure =
   /** A change needs PostgreSQL. `isInDoubt`: it may have been made. */
   | { kind: 'cluster_unreachable'; isInDoubt: boolean }
   | { kind: 'node_not_found' | 'node_lives'; node: string }
+  /** A newer version changed something that this one doesn't know. */
+  | { kind: 'cluster_newer' }
+  /** Without the cluster, its configuration can't be changed. */
+  | { kind: 'cluster_member' }
+  /** Another cluster's data folder or encryption key, or a configuration that would be lost. */
+  | { kind: 'cluster_foreign' }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }

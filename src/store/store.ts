@@ -1,6 +1,7 @@
 /** The contract of a store, for any database. */
 import type { Log } from '../log.ts'
 import type { AlertStore } from './alert-store.ts'
+import type { ConfigReplica } from './config-replica.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
 import type { ClosedCall, ClosedRow } from './ledger-rows.ts'
@@ -111,6 +112,7 @@ export interface ServedStore {
   /** Of a cluster's node. */
   readonly outbox: Outbox | null
   readonly leases: Leases
+  readonly replica: ConfigReplica
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */
   readonly schema: string

@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 export interface StorePair {
   store: ConfigStore
   other: ConfigStore
-  close(): void
+  close(): void | Promise<void>
 }
 
 export const BY = { actor: 'test', nowMs: 1_000 }
@@ -94,19 +94,19 @@ export const decided = <Write>(what: Write): Decided<Write, null> => ({
 })
 
 /** Runs the contract's tests. `open` makes an empty store, seen twice. */
-export function testConfigStore(name: string, open: () => StorePair): void {
+export function testConfigStore(name: string, open: () => StorePair | Promise<StorePair>): void {
   describe(name, () => {
     let pair: StorePair
     let store: ConfigStore
     let watch: Watch | null = null
-    beforeEach(() => {
-      pair = open()
+    beforeEach(async () => {
+      pair = await open()
       store = pair.store
     })
-    afterEach(() => {
+    afterEach(async () => {
       watch?.stop()
       watch = null
-      pair.close()
+      await pair.close()
     })
 
     test('is empty at first', async () => {

@@ -3,6 +3,7 @@
  * transaction, which also holds the lock: behind a pooler, a session's lock would be anyone's.
  */
 import nodes from '../../../postgres/0000_nodes.sql' with { type: 'text' }
+import config from '../../../postgres/0001_config.sql' with { type: 'text' }
 import ledger from '../../../postgres/0002_ledger.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { type Postgres, PostgresRefusal, type Queries } from './client.ts'
@@ -15,6 +16,7 @@ export interface PostgresMigration {
 /** A test compares it with `postgres/`. */
 export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
   { name: '0000_nodes', sql: nodes },
+  { name: '0001_config', sql: config },
   { name: '0002_ledger', sql: ledger },
 ]
 

@@ -9,6 +9,7 @@ import { writeAlerts, writeTargets } from './alert-rows.ts'
 import { writeCatalog } from './catalog.ts'
 import { writeIdentity, writeSessions } from './identity-rows.ts'
 import { writeKeys } from './key-rows.ts'
+import { leaveHistory, requireAlone } from './position.ts'
 import { audit, settings } from './schema.ts'
 import { type Connection, type Transaction, toTables } from './tables.ts'
 
@@ -45,19 +46,33 @@ export interface Changer {
 const changers = new WeakMap<Database, Changer>()
 
 /** All stores of a connection change through it. */
-export const changerOf = (sqlite: Database): Changer => changers.getOrInsertComputed(sqlite, createChanger)
+export const changerOf = (sqlite: Database): Changer =>
+  changers.getOrInsertComputed(sqlite, () => createChanger(sqlite, requireAlone))
 
-export const setChanger = (sqlite: Database, changer: Changer): void => void changers.set(sqlite, changer)
-
-function createChanger(sqlite: Database): Changer {
-  const database = toTables(sqlite)
-  return { change: (steps) => untilFree(() => changeHere(database, steps)), seenGrainMs: 0 }
+/** null: changes are made here alone. */
+export function setChanger(sqlite: Database, changer: Changer | null): void {
+  if (changer) changers.set(sqlite, changer)
+  else changers.delete(sqlite)
 }
 
-function changeHere<K extends EntryKind, T>(database: Connection, steps: ChangeSteps<K, T>): T {
+/** Changes of a copy, which no node uses. */
+export const changeAsCopy = (sqlite: Database): void => setChanger(sqlite, createChanger(sqlite, leaveHistory))
+
+/** @param begin of each change. */
+function createChanger(sqlite: Database, begin: (tx: Transaction) => void): Changer {
+  const database = toTables(sqlite)
+  return { change: (steps) => untilFree(() => changeHere(database, steps, begin)), seenGrainMs: 0 }
+}
+
+function changeHere<K extends EntryKind, T>(
+  database: Connection,
+  steps: ChangeSteps<K, T>,
+  begin: (tx: Transaction) => void,
+): T {
   let isNews = false
   const value = database.transaction(
     (tx) => {
+      begin(tx)
       const { entry, value } = toEntry(tx, steps)
       if (entry) isNews = applyEntry(database, tx, entry)
       return value
@@ -171,3 +186,18 @@ const ownChanges = new WeakMap<Database, number>()
 export const countOwnChanges = (sqlite: Database): number => ownChanges.get(sqlite) ?? 0
 
 const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwnChanges(sqlite) + 1)
+
+const watches = new WeakMap<Database, Set<() => void>>()
+
+/** `look` is called for changes that come from other nodes. */
+export function addWatch(sqlite: Database, look: () => void): () => void {
+  const all = watches.getOrInsertComputed(sqlite, () => new Set())
+  all.add(look)
+  return () => void all.delete(look)
+}
+
+/** Those who asked for this change don't apply it. */
+export function tellChange(sqlite: Database): void {
+  noteOwnChange(sqlite)
+  for (const look of watches.get(sqlite) ?? []) look()
+}

@@ -4,8 +4,9 @@ import { and, desc, eq, gte, inArray, lt, or, sql } from 'drizzle-orm'
 import type { Log } from '../../log.ts'
 import type { AuditQuery, ConfigStore, Settings, Watch } from '../config-store.ts'
 import { readCatalog, readLayers, readSealed, readVersions, toCatalogEdit, toHistory } from './catalog.ts'
-import { changerOf, countOwnChanges, toProposal } from './change.ts'
+import { addWatch, changerOf, countOwnChanges, toProposal } from './change.ts'
 import { toKeyReader } from './key-rows.ts'
+import { isSetting } from './position.ts'
 import { audit, prices, settings } from './schema.ts'
 import { readRevision, type Transaction, toTables } from './tables.ts'
 
@@ -66,6 +67,7 @@ const readSettings = (tx: Pick<Transaction, 'select'>): Settings =>
     tx
       .select()
       .from(settings)
+      .where(isSetting)
       .all()
       .map(({ key, value }) => [key, value]),
   )
@@ -96,6 +98,7 @@ export function createWatch(
   let seenRevision = revision
   let healthy = true
   let isBusy = false
+  let isAskedAgain = false
   let isStopped = false
 
   const look = async () => {
@@ -109,8 +112,12 @@ export function createWatch(
     seenOwn = own
   }
   const poll = async () => {
-    if (isBusy) return
+    if (isBusy) {
+      isAskedAgain = true
+      return
+    }
     isBusy = true
+    isAskedAgain = false
     try {
       await look()
       if (!healthy) log?.info('config_readable', 'configuration changes are applied again')
@@ -123,14 +130,17 @@ export function createWatch(
       healthy = false
     }
     isBusy = false
+    if (isAskedAgain && !isStopped) void poll()
   }
   const timer = setInterval(poll, POLL_MS)
+  const removeWatch = addWatch(writer, poll)
 
   return {
     healthy: () => healthy,
     stop() {
       isStopped = true
       clearInterval(timer)
+      removeWatch()
     },
   }
 }

@@ -3,6 +3,7 @@ import { constants, Database } from 'bun:sqlite'
 import { pathToFileURL } from 'node:url'
 import type { ClosedCall, ClosedRow } from '../ledger-rows.ts'
 import type { ClosedRequest, StoreCopy } from '../store.ts'
+import { changeAsCopy } from './change.ts'
 import { readContent } from './content.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
 import { CLOSED, CLOSED_CALL, selection } from './ledger-schema.ts'
@@ -24,6 +25,7 @@ export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
     sqlite.run('PRAGMA journal_mode = MEMORY')
     sqlite.run('PRAGMA synchronous = OFF')
   }
+  changeAsCopy(sqlite)
   return {
     store: toStore(sqlite, NOWHERE),
     get writer() {

@@ -1,4 +1,5 @@
 /** The database of a running server, its only user. */
+import type { ConfigReplica } from '../config-replica.ts'
 import type { ServedStore, ServeOptions } from '../store.ts'
 import { createAlertStore } from './alert-store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
@@ -12,6 +13,7 @@ import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
 import { createOutbox, createOutboxNotes } from './outbox.ts'
 import { createRefusalWriter } from './refusals.ts'
+import { createReplica } from './replica.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
 
 export function openServed(
@@ -37,6 +39,8 @@ export function openServed(
   opening.defer(upkeep.close)
   let checkpointer: Checkpointer | null = null
   let isThere = () => true
+  let replica: ConfigReplica | null = null
+  const schema = MIGRATIONS.at(-1)?.name ?? ''
   opening.defer(() => checkpointer?.close())
   const notes = isClustered ? createOutboxNotes(writer) : null
   const opened = opening.move()
@@ -50,8 +54,12 @@ export function openServed(
     refusals: createRefusalWriter(writer, notes),
     outbox: isClustered ? createOutbox(writer) : null,
     leases: createLeases(writer),
+    get replica() {
+      replica ??= createReplica(path, writer, schema)
+      return replica
+    },
     upkeep,
-    schema: MIGRATIONS.at(-1)?.name ?? '',
+    schema,
     begin() {
       writer.run('PRAGMA busy_timeout = 0')
       writer.run('PRAGMA wal_autocheckpoint = 0')

@@ -1,0 +1,61 @@
+-- The configuration: one log of changes. Every node applies it to its own database, in the same order.
+create table tollgate.config_head (
+  one boolean primary key default true check (one),
+  -- Of this cluster, for ever.
+  generation uuid not null,
+  -- The newest entry; before the first, 0 and the generation.
+  seq bigint not null,
+  last uuid not null,
+  -- Tells the key that encrypts credentials from others; it can't be derived from this.
+  secret text not null
+);
+
+create table tollgate.config_log (
+  seq bigint primary key,
+  id uuid not null unique,
+  node text not null,
+  format int not null,
+  -- JSON.
+  entry text not null,
+  at_ms bigint not null default tollgate.now_ms()
+);
+
+-- All rows of the configuration after an entry, for nodes that lack entries which the log no longer has.
+create table tollgate.config_snapshots (
+  seq bigint not null,
+  part int not null,
+  -- Of the entry.
+  id uuid not null,
+  schema text not null,
+  -- JSON: table, columns, rows.
+  rows text not null,
+  at_ms bigint not null default tollgate.now_ms(),
+  primary key (seq, part)
+);
+
+-- The number of the entry, also if it was committed before; null if the one that it was decided after is not the newest.
+create function tollgate.config_commit(
+  p_generation uuid, p_seq bigint, p_last uuid, p_id uuid, p_node text, p_format int, p_entry text
+) returns bigint language plpgsql as $$
+declare
+  head tollgate.config_head;
+  done bigint;
+begin
+  -- A standby that takes over must have it.
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform set_config('lock_timeout', '2s', true);
+  select * into head from tollgate.config_head for update;
+  select seq into done from tollgate.config_log where id = p_id;
+  if found then
+    return done;
+  end if;
+  if head.generation is distinct from p_generation or head.seq <> p_seq or head.last <> p_last then
+    return null;
+  end if;
+  insert into tollgate.config_log (seq, id, node, format, entry) values (p_seq + 1, p_id, p_node, p_format, p_entry);
+  update tollgate.config_head set seq = p_seq + 1, last = p_id;
+  perform pg_notify('tollgate_config', (p_seq + 1)::text);
+  return p_seq + 1;
+end $$;

@@ -1,0 +1,337 @@
+/**
+ * Replicates the configuration: commits this node's changes to the log, and follows those of all nodes by notifications and by polls, as notifications may be
+ * lost without an error. Without PostgreSQL the node serves what it has, says that it is stale, and refuses changes.
+ */
+import { messageOf } from '../domain/error.ts'
+import { mintId } from '../domain/id.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { toAge } from '../domain/time.ts'
+import type { Log } from '../log.ts'
+import {
+  type ChangeLog,
+  type ConfigReplica,
+  ENTRY_FORMAT,
+  type LoggedEntry,
+  type Lost,
+} from '../store/config-replica.ts'
+import { type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
+import type { SecretFile } from '../store/secret.ts'
+import { CONFIG_CHANNEL, type ConfigHead, createConfigLog } from './config-log.ts'
+
+export interface ConfigFeedOptions {
+  postgres: Pick<Postgres, 'query' | 'begin' | 'listen'>
+  replica: ConfigReplica
+  /** ID of this node. */
+  node: string
+  /** Of credentials; throws `secret_unusable`. */
+  secret: Pick<SecretFile, 'read' | 'need'>
+  /** Revokes again what was revoked here only. */
+  revoke(lost: Pick<Lost, 'keys' | 'tokens'>): Promise<void>
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+  timing?: Partial<ConfigTiming>
+}
+
+export interface ConfigTiming {
+  pollMs: number
+  pollTimeoutMs: number
+  /** Without a look at the log. */
+  staleMs: number
+  /** Until it is logged. */
+  toldMs: number
+  /** For a change whose commit is in doubt. */
+  doubtMs: number
+  /** Entries between snapshots. */
+  snapshotEvery: number
+}
+
+const TIMING: ConfigTiming = {
+  ...{ pollMs: 100, pollTimeoutMs: 200, staleMs: 250, toldMs: 1_000, doubtMs: 5_000, snapshotEvery: 1_000 },
+}
+
+export interface ConfigState {
+  /** Number of the newest applied entry. */
+  seq: number
+  /** ms since when this may lack changes of other nodes; null if current. */
+  staleSinceMs: number | null
+  /** Why, in a sentence. */
+  problem: string | null
+}
+
+export interface ConfigFeed {
+  /** Begins the cluster with this node's configuration, joins it, or catches up. Throws a ServiceError or a PostgresRefusal. */
+  join(): Promise<void>
+  /** Resolves once all changes committed before are applied here. */
+  catchUp(): Promise<void>
+  state(): ConfigState
+  /** Resolves once nothing is being applied. */
+  stop(): Promise<void>
+  /** After `stop`. */
+  start(): void
+}
+
+export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
+  const { postgres, replica, node, log, now } = options
+  const timing = { ...TIMING, ...options.timing }
+  const configLog = createConfigLog(postgres, node)
+  /** Newest look at the log after which nothing was missing, monotonic ms. */
+  let currentMs = Number.NEGATIVE_INFINITY
+  let currentWallMs = now()
+  let trouble: string | null = null
+  let blocked: LoggedEntry | null = null
+  let isTold = false
+  let isRunning = false
+  let wake = () => {}
+  let polling: Promise<void> = Promise.resolve()
+  let stopListening = () => {}
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    return turn
+  }
+
+  const takeSnapshot = async (why: string): Promise<void> => {
+    const snapshot = await configLog.readSnapshot()
+    if (!snapshot) throw foreign('PostgreSQL has no copy of the configuration of this cluster.')
+    const entries: LoggedEntry[] = []
+    for (let seq = snapshot.position.seq; ; ) {
+      const [, ...next] = await configLog.readFrom(seq)
+      entries.push(...next)
+      const newest = next.at(-1)
+      if (!newest) break
+      seq = newest.seq
+    }
+    const wasMember = replica.position() !== null
+    const lost = await replica.replace(snapshot, entries)
+    if (!wasMember) return
+    const changes = lost.audit.length
+    log[changes > 0 ? 'error' : 'warn']('config_replaced', `took the configuration of the cluster: ${why}`, {
+      changes_lost: changes,
+    })
+    for (const { action, subject, actor, atMs, detail } of lost.audit)
+      log.error('config_change_lost', 'the cluster does not have a change that was made; make it again', {
+        ...{ action, subject, name: typeof detail.name === 'string' ? detail.name : null, actor },
+        at: new Date(atMs).toISOString(),
+      })
+    if (lost.keys.length + lost.tokens.length > 0) revokeAgain(lost)
+  }
+  /** A failover must not undo a revocation. */
+  const revokeAgain = (lost: Lost) => {
+    const counts = { keys: lost.keys.length, tokens: lost.tokens.length }
+    options.revoke(lost).then(
+      () => log.warn('config_replaced', 'revoked again what was revoked before the changes were lost', counts),
+      (error) =>
+        log.error('config_change_lost', 'could not revoke again what was revoked before the changes were lost', {
+          ...{ ...counts, key_ids: lost.keys.join(' '), token_ids: lost.tokens.join(' '), error: messageOf(error) },
+        }),
+    )
+  }
+
+  const follow = async (head: ConfigHead): Promise<void> => {
+    for (;;) {
+      const position = replica.position()
+      if (position === null) throw foreign('This node has left its cluster.')
+      if (position.generation !== head.generation)
+        throw foreign(
+          'PostgreSQL has the configuration of another cluster than this data folder. Check the URL of --cluster, or take this node out of its cluster: tollgate cluster leave',
+        )
+      if (position.seq === head.seq && position.last === head.last) break
+      const [own, ...entries] = await configLog.readFrom(position.seq)
+      if (own?.seq !== position.seq) {
+        const isAhead = position.seq > head.seq
+        await takeSnapshot(isAhead ? HAS_LOST : 'the log no longer has all entries that this node lacks')
+        break
+      }
+      if (own.id !== position.last) {
+        await takeSnapshot(HAS_LOST)
+        break
+      }
+      if (entries.length === 0) break
+      blocked = await replica.apply(entries)
+      if (blocked && replica.position()?.seq === blocked.seq - 1)
+        throw newer(`A newer Tollgate made change ${blocked.seq} of the configuration`)
+    }
+    blocked = null
+  }
+
+  const look = (timeoutMs?: number): Promise<void> =>
+    inTurn(async () => {
+      const [beganMs, beganWallMs] = [performance.now(), now()]
+      const head = await configLog.readHead(timeoutMs)
+      if (!head) throw foreign('PostgreSQL has no configuration of this cluster: was its database replaced?')
+      await follow(head)
+      currentMs = beganMs
+      currentWallMs = beganWallMs
+      trouble = null
+    })
+
+  const isStale = () => performance.now() - currentMs > timing.staleMs
+  const tell = () => {
+    const ms = performance.now() - currentMs
+    if (!isTold && ms > timing.toldMs) {
+      isTold = true
+      log.warn('config_stale', 'configuration changes of other nodes are not applied', { reason: trouble })
+    }
+    if (isTold && ms <= timing.staleMs) {
+      isTold = false
+      log.info('config_current', 'configuration changes of other nodes are applied again')
+    }
+  }
+  const poll = async () => {
+    while (isRunning) {
+      let isAsked = false
+      const next = Promise.withResolvers<void>()
+      const timer = setTimeout(next.resolve, timing.pollMs)
+      wake = () => {
+        isAsked = true
+        next.resolve()
+      }
+      await look(timing.pollTimeoutMs).catch((error) => {
+        trouble = messageOf(error)
+      })
+      tell()
+      if (!isAsked) await next.promise
+      clearTimeout(timer)
+    }
+  }
+  const start = () => {
+    if (isRunning) return
+    isRunning = true
+    stopListening = postgres.listen(
+      CONFIG_CHANNEL,
+      () => wake(),
+      () => wake(),
+    )
+    polling = poll()
+  }
+
+  const keepSnapshot = async () => {
+    const snapshot = await replica.readSnapshot()
+    if (snapshot) await configLog.keepSnapshot(snapshot)
+  }
+  const changeLog: ChangeLog = {
+    async commit(basis, text) {
+      if (blocked) throw newer(`A newer Tollgate made change ${blocked.seq} of the configuration, so this node can't`)
+      if (isTold) refuse(new PostgresRefusal('unreachable', trouble ?? 'no answer'), false)
+      const id = mintId(now())
+      const seq = await settle(timing.doubtMs, () => configLog.commit(basis, id, text))
+      if (seq === null) {
+        await look().catch((error) => refuse(error, false))
+        return false
+      }
+      // If that fails, the next look applies it, and tells.
+      await inTurn(() => replica.apply([{ seq, id, format: ENTRY_FORMAT, text }])).catch(() => {})
+      if (seq % timing.snapshotEvery === 0)
+        void keepSnapshot().catch((error) =>
+          log.warn('config_snapshot_failed', 'could not keep a copy of the configuration; the log keeps its entries', {
+            error: messageOf(error),
+          }),
+        )
+      return true
+    },
+  }
+  if (replica.position() !== null) {
+    replica.changeThrough(changeLog)
+    start()
+  }
+
+  /** Returns the head of the cluster that this node's configuration began, or another node's. */
+  const found = async (): Promise<ConfigHead | null> => {
+    const generation = replica.position()?.generation ?? mintId(now())
+    const isNew = replica.position() === null
+    const secret = options.secret.need()[0]?.id ?? ''
+    if (isNew) replica.found({ generation, seq: 0, last: generation })
+    const snapshot = await replica.readSnapshot()
+    const isFirst = snapshot !== null && (await configLog.found(snapshot, secret))
+    if (!isFirst && isNew) replica.leave()
+    return configLog.readHead()
+  }
+
+  return {
+    async join() {
+      const position = replica.position()
+      let head = await configLog.readHead()
+      if (!head && (position === null || position.seq === 0)) head = await found()
+      // Polls report it, and this node serves what it has.
+      if (!head) return
+      await requireSecret(head, options.secret.read(), configLog.moveSecret)
+      if (replica.position() === null) {
+        if (!replica.isEmpty())
+          throw foreign(
+            'This data folder has a configuration of its own, and so has the cluster. Start a node with an empty data folder.',
+          )
+        await takeSnapshot('')
+      }
+      replica.changeThrough(changeLog)
+      await look()
+      start()
+    },
+    catchUp: () => look(),
+    state: () => ({
+      seq: replica.position()?.seq ?? 0,
+      staleSinceMs: isStale() ? currentWallMs : null,
+      problem: isStale() ? toProblem(now() - currentWallMs, trouble) : null,
+    }),
+    start,
+    async stop() {
+      isRunning = false
+      stopListening()
+      wake()
+      await polling
+      await last
+    },
+  }
+}
+
+const HAS_LOST = 'PostgreSQL has lost changes that this node had, as in a failover or a restore'
+
+const toProblem = (ms: number, trouble: string | null): string =>
+  [`Configuration changes of other nodes have not been applied for ${toAge(Math.max(0, ms))}.`, trouble ?? []]
+    .flat()
+    .join(' ')
+
+const foreign = (message: string) => new ServiceError({ kind: 'cluster_foreign' }, message)
+const newer = (what: string) => new ServiceError({ kind: 'cluster_newer' }, `${what}. Upgrade this node.`)
+
+/** An entry that is in doubt can be committed again: it has an ID. */
+async function settle<T>(doubtMs: number, commit: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + doubtMs
+  let isInDoubt = false
+  for (;;) {
+    try {
+      return await commit()
+    } catch (error) {
+      if (error instanceof PostgresRefusal) isInDoubt ||= error.inDoubt
+      if (!isInDoubt || performance.now() >= endMs) refuse(error, isInDoubt)
+    }
+    await Bun.sleep(AGAIN_MS)
+  }
+}
+
+const AGAIN_MS = 200
+
+function refuse(error: unknown, isInDoubt: boolean): never {
+  if (!(error instanceof PostgresRefusal)) throw error
+  throw new ServiceError(
+    { kind: 'cluster_unreachable', isInDoubt },
+    isInDoubt
+      ? `PostgreSQL broke off during this change, which may have been made: ${error.message} Check before you repeat it.`
+      : `Nothing was changed, since the cluster's PostgreSQL can't be used: ${error.message} Requests are still answered. Try again once it is back.`,
+  )
+}
+
+async function requireSecret(
+  head: ConfigHead,
+  secrets: readonly { id: string }[],
+  move: (from: string, to: string) => Promise<void>,
+): Promise<void> {
+  if (!secrets.some(({ id }) => id === head.secret))
+    throw foreign(
+      'The nodes of this cluster encrypt credentials with another key. Set the same TOLLGATE_SECRET on all of them; during a rotation, TOLLGATE_SECRET_PREVIOUS too.',
+    )
+  // A rotation has begun.
+  const [current] = secrets
+  if (current && current.id !== head.secret) await move(head.secret, current.id)
+}
