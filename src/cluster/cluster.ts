@@ -82,6 +82,8 @@ export interface ClusterState {
 
 export interface Cluster {
   readonly postgres: Postgres
+  /** With connections of its own, which a timeout of others doesn't end. The caller closes it. */
+  connect(): Postgres
   readonly node: OwnNode
   readonly leader: Leader
   /** Calls `joined` at once if this node is in the registry. */
@@ -113,7 +115,8 @@ const CLOSE_MS = 2_000
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { dataFolder, instance, version, log, now, nodeName } = options
   const timing = { ...TIMING, ...options.timing }
-  const postgres = openPostgres({ url: readClusterUrl(options.cluster), log, timing })
+  const url = readClusterUrl(options.cluster)
+  const postgres = openPostgres({ url, log, timing })
   const known = readNodeId(dataFolder)
   const id = known ?? mintNodeId(now())
   const node: OwnNode = { id, name: nodeName ?? hostname(), epoch: instance, version, place: toPlace(dataFolder) }
@@ -210,6 +213,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
   return {
     ...{ postgres, node, leader },
+    connect: () => openPostgres({ url, log: { ...log, warn() {}, info() {} }, timing }),
     async add(part) {
       parts.push(part)
       if (hasEntered) await part.joined?.()

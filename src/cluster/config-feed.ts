@@ -232,10 +232,8 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       return true
     },
   }
-  if (replica.position() !== null) {
-    replica.changeThrough(changeLog)
-    start()
-  }
+  replica.changeThrough(changeLog)
+  if (replica.position() !== null) start()
 
   /** Returns the head of the cluster that this node's configuration began, or another node's. */
   const found = async (): Promise<ConfigHead | null> => {

@@ -6,6 +6,7 @@ import { createBackupList, type MakeBackup } from '../backup/backup-list.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, Snapshot, Target } from '../domain/snapshot.ts'
 import { type AppDeps, createApp } from '../http/app.ts'
 import { createPlayground } from '../http/endpoints.ts'
@@ -105,17 +106,24 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     opened,
   )
   const { store, identity, alerts } = storage
-  const settings = await store.readSettings()
-  const config = options.configure(settings)
-  const { startWorker } = options.commands
-  const processes = startWorker ? toProcessCount(config.processes) : 1
+  const vault = createVault(dataFolder, environment)
+  const before = options.configure(await store.readSettings())
   const cluster =
-    config.cluster === null
+    before.cluster === null
       ? null
       : await (await import('../cluster/cluster.ts')).openCluster({
-          ...{ cluster: config.cluster, nodeName: config.nodeName, dataFolder, instance, version, log, now },
+          ...{ cluster: before.cluster, nodeName: before.nodeName, dataFolder, instance, version, log, now },
         })
   opened.defer(() => cluster?.close())
+  if (cluster)
+    await (await import('../cluster/config-part.ts')).shareConfig(cluster, {
+      ...{ store, identity, replica: storage.replica(), secret: vault.secret, log, now },
+    })
+  // Those of the cluster.
+  const settings = await store.readSettings()
+  const config = cluster ? options.configure(settings) : before
+  const { startWorker } = options.commands
+  const processes = startWorker ? toProcessCount(config.processes) : 1
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
   const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
@@ -124,12 +132,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   background.defer(() => tls?.stop())
   const oidcSettings = toOidcSettings(config)
   const ways = toSignInMethods(config, oidcSettings)
-  await options.prepare(store, settings)
+  await prepareCatalog(async () => options.prepare(store, settings), log)
 
   const folder = storage.openLedger(config)
   const { ledger, refusals, reader, files: dataFiles, disk, others } = folder
   background.defer(() => folder.retention.stop())
-  const vault = createVault(dataFolder, environment)
   const served = new ServedFacts({ log, monotonicMs })
   const speeds = new Speeds()
   const onReady = served.started.bind(served)
@@ -366,5 +373,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await Promise.race([log.flush(), Bun.sleep(LOG_MS)])
       return clean
     },
+  }
+}
+
+/** A node of a cluster starts without PostgreSQL, with the catalog that it has. */
+async function prepareCatalog(prepare: () => Promise<void>, log: Log): Promise<void> {
+  try {
+    await prepare()
+  } catch (error) {
+    const kind = error instanceof ServiceError ? error.failure.kind : null
+    if (kind !== 'cluster_unreachable' && kind !== 'cluster_newer') throw error
+    log.error('config_rejected', 'catalog not applied; the previous one stays active. Later, run: tollgate reload', {
+      error: String(error),
+    })
   }
 }

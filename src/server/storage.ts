@@ -69,6 +69,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     store: config,
     identity,
     alerts,
+    replica: () => store.replica,
     /** From here on the store never blocks, as that would block the event loop. */
     openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
       store.begin()

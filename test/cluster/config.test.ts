@@ -179,10 +179,13 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     const waiting = async () =>
       (await server.query(`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'config_commit'`))
         .length > 0
+    const locked = Promise.withResolvers<void>()
     const holding = holder.begin(async (tx) => {
       await tx.query('select 1 from tollgate.config_head for update')
+      locked.resolve()
       await held.promise
     })
+    await locked.promise
     const adding = addKey(one, 'a')
     await until('the commit to wait', waiting)
     proxy.cut()

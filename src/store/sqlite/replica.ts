@@ -156,7 +156,11 @@ function propose<K extends ConfigEntry['kind'], T>(database: Connection, steps: 
   } catch (error) {
     if (error !== UNDO) throw error
   }
-  if (proposed === null || position === null) throw new Error('the node has left its cluster')
+  if (proposed === null || position === null)
+    throw new ServiceError(
+      { kind: 'cluster_unreachable', isInDoubt: false },
+      'This node has not joined its cluster yet.',
+    )
   return { ...(proposed as ReturnType<typeof toEntry<K, T>>), position }
 }
 

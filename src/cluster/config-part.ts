@@ -1,0 +1,41 @@
+/** The configuration as a part of a node: shared by all nodes of the cluster. */
+import type { Log } from '../log.ts'
+import type { ConfigReplica } from '../store/config-replica.ts'
+import type { ConfigStore } from '../store/config-store.ts'
+import type { IdentityStore } from '../store/identity-store.ts'
+import type { SecretFile } from '../store/secret.ts'
+import type { Cluster } from './cluster.ts'
+import { createConfigFeed } from './config-feed.ts'
+import { revokeAgain } from './revoke-again.ts'
+
+export interface ConfigPartDeps {
+  replica: ConfigReplica
+  store: ConfigStore
+  identity: IdentityStore
+  secret: SecretFile
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+}
+
+/** Joins, if PostgreSQL can be reached. Throws a ServiceError if this node's configuration can't be the cluster's. */
+export async function shareConfig(cluster: Cluster, deps: ConfigPartDeps): Promise<void> {
+  const { store, identity, now } = deps
+  const postgres = cluster.connect()
+  const feed = createConfigFeed({
+    ...{ ...deps, postgres, node: cluster.node.id },
+    revoke: (lost) => revokeAgain({ store, identity }, lost, now()),
+  })
+  const state = () => feed.state()
+  await cluster.add({
+    facts: () => ({ config_seq: state().seq, config_stale_since_ms: state().staleSinceMs }),
+    problem: () => state().problem,
+    joined: feed.join,
+    handOver: feed.stop,
+    takeBack: feed.start,
+    async close() {
+      await feed.stop()
+      await postgres.close()
+    },
+  })
+}
