@@ -3,13 +3,9 @@ import type { Histogram } from '../histogram.ts'
 import type { Dialect, Engine, Given } from '../reports/engine.ts'
 import type { Queries } from './client.ts'
 
-/** Longer durations than 2^28 ms, which is three days, count as the longest. */
-const BUCKETS = 56
 const ID_DIGITS = 32
 
 const toId = (column: string) => `replace(${column}::text, '-', '')`
-const toList = (of: (bucket: number) => string) =>
-  `ARRAY[${Array.from({ length: BUCKETS }, (_, bucket) => of(bucket)).join(', ')}]::text`
 
 export const DIALECT: Dialect = {
   toId,
@@ -18,20 +14,12 @@ export const DIALECT: Dialect = {
   matches: (column, parameter) => `${column} LIKE ${parameter}`,
   toPattern: (pattern) => pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%'),
   toText: (column) => `${column}::text`,
-  addUp: (column) => toList((bucket) => `SUM(${column}[${bucket + 1}])`),
+  addUp: (column) => `tollgate.sum_histograms(${column})::text`,
   readText,
-  countDurations: (column) =>
-    toList((bucket) => {
-      const from = bucket === 0 ? [] : [`${column} >= ${startOf(bucket)}`]
-      const until = bucket === BUCKETS - 1 ? [] : [`${column} < ${startOf(bucket + 1)}`]
-      return `COUNT(*) FILTER (WHERE ${[`${column} IS NOT NULL`, ...from, ...until].join(' AND ')})`
-    }),
+  countDurations: (column) => `tollgate.histogram(tollgate.bucket(${column}), 1)::text`,
 }
 
-/** First whole ms of a bucket (`histogram.ts`). */
-const startOf = (bucket: number) => Math.ceil(2 ** (bucket / 2))
-
-/** `{0,2,NULL}`, the first of bucket 0. */
+/** `{0,2}`: a count for each bucket, from 0. */
 function readText(text: string): Histogram {
   const histogram: Histogram = {}
   for (const [bucket, count] of text.slice(1, -1).split(',').entries())
