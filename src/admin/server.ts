@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findSettingProblem, type SettingText, WITHOUT_ROW } from '../config.ts'
-import { checkKeys } from '../documents/checks.ts'
+import { type Check, checkKeys, warning } from '../documents/checks.ts'
 import { TextOrNull } from '../documents/fields.ts'
 import {
   Backup,
@@ -63,16 +63,21 @@ const toDocument = (settings: readonly SettingText[], rows: Rows): Static<typeof
   settings: settings.map((setting) => toSettingDocument(setting, rows[setting.name] ?? null)),
 })
 
+/** The rest is of the server itself. */
+function toUnread(error: unknown): Check {
+  if (error instanceof ServiceError && error.failure.kind === 'cluster_unreachable')
+    return warning('keys', error.message)
+  throw error
+}
+
 export const statusController = ({ store, reports, serving, now }: AdminDeps) =>
   new Elysia({ name: 'status' }).use(access()).get(
     '/status',
     async ({ asker }): Promise<StatusDocument> => {
-      const [status, rows, key, team] = await Promise.all([
-        serving.status(),
-        store.readKeys(),
-        reports.spendStatuses(asker, 'key'),
-        reports.spendStatuses(asker, 'team'),
-      ])
+      const spend = Promise.all([reports.spendStatuses(asker, 'key'), reports.spendStatuses(asker, 'team')])
+      const [status, rows, known] = await Promise.all([serving.status(), store.readKeys(), spend.catch(toUnread)])
+      if ('message' in known) return { ...status, checks: [...status.checks, known] }
+      const [key, team] = known
       return { ...status, checks: [...status.checks, ...checkKeys(rows, (kind) => ({ key, team })[kind], now())] }
     },
     {

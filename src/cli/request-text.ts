@@ -45,6 +45,7 @@ function toFacts(request: ChargeDocument): string {
       'from',
       keyId === CORRECTION ? "a provider's bill: tollgate audit log --action ledger" : by.filter(Boolean).join(', '),
     ],
+    ...(request.node ? [['node', request.node] as [string, string]] : []),
     ['model', request.model],
     ['status', toStatus(request)],
     ...toErrorFacts(request),

@@ -81,6 +81,8 @@ export interface ClusterState {
 }
 
 export interface Cluster {
+  /** Of PostgreSQL, for threads that connect themselves. Secret. */
+  readonly url: string
   readonly postgres: Postgres
   /** With connections of its own, which a timeout of others doesn't end. The caller closes it. */
   connect(): Postgres
@@ -212,7 +214,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   start()
 
   return {
-    ...{ postgres, node, leader },
+    ...{ url, postgres, node, leader },
     connect: () => openPostgres({ url, log: { ...log, warn() {}, info() {} }, timing }),
     async add(part) {
       parts.push(part)

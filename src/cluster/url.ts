@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { messageOf } from '../domain/error.ts'
 import { toPostgresUrl } from '../domain/postgres-url.ts'
 import { toBadConfig } from '../domain/service-error.ts'
+import type { Environment } from '../domain/snapshot.ts'
 import { putFile } from '../store/files.ts'
 
 /** @param text a URL, or the path of a file that has one. Throws a ServiceError that doesn't repeat it. */
@@ -17,6 +18,12 @@ export function readClusterUrl(text: string): string {
   }
   if (toPostgresUrl(url) !== null) return url
   throw toBadConfig([`${text} must have the URL of PostgreSQL, e.g. postgres://tollgate@db.internal/tollgate.`])
+}
+
+/** For commands, which don't have the flags of the server. Null if none is known. Throws a ServiceError. */
+export function findClusterUrl(dataFolder: string, environment: Environment): string | null {
+  const known = environment.TOLLGATE_CLUSTER || findJoined(dataFolder)
+  return known === null ? null : readClusterUrl(known)
 }
 
 const fileOf = (dataFolder: string) => join(dataFolder, 'cluster')

@@ -8,7 +8,8 @@ import { type CsvCell, toCsvRows } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
-import type { SettledRow, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
+import type { SettledRow, StoredCall } from '../store/ledger-rows.ts'
+import type { FoundRequest } from '../store/report-store.ts'
 import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
 import { Pricing } from './model.ts'
 
@@ -37,7 +38,11 @@ const Called = {
 
 /** A request with the current names of its key and team. */
 export const Request = Type.Object({
-  ...{ id: Text, instance: Text, key_id: Text, key: TextOrNull, team_id: TextOrNull, team: TextOrNull },
+  ...{ id: Text, instance: Text },
+  node: orNull(
+    Type.String({ description: 'Name of the node that answered it; null without a cluster, and in the live stream.' }),
+  ),
+  ...{ key_id: Text, key: TextOrNull, team_id: TextOrNull, team: TextOrNull },
   ...{ model: Text, endpoint: Text, stream: bit, user: TextOrNull },
   ...Called,
   attempts: Count,
@@ -65,9 +70,10 @@ const toCalled = <Row extends { lane: Lane }>({ lane, ...row }: Row) => ({
 })
 
 /** @param reason how its upstream failed, from its last call */
-function toRequestDocument(row: StoredRequest, reason: string | null, names: Names): RequestDocument {
+function toRequestDocument(row: FoundRequest, reason: string | null, names: Names): RequestDocument {
   return {
     ...toCalled(row),
+    node: row.node ?? null,
     key: names.keys.get(row.keyId) ?? null,
     team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
     reason,

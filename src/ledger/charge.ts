@@ -2,8 +2,8 @@
 import { toUsage } from '../domain/call-counts.ts'
 import { type Charge, toCharge } from '../domain/price.ts'
 import type { PriceRow } from '../store/catalog-rows.ts'
-import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
-import type { RequestReader } from '../store/report-store.ts'
+import type { StoredCall } from '../store/ledger-rows.ts'
+import type { FoundRequest, RequestReader } from '../store/report-store.ts'
 
 /**
  * What a call's charge is based on.
@@ -28,7 +28,7 @@ export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> 
 }
 
 export interface RequestCharge {
-  request: StoredRequest
+  request: FoundRequest
   calls: ChargedCall[]
   recalculatedNanoUsd: number | null
   /** True if the total and every call match the ledger; null while in flight. */
@@ -37,7 +37,7 @@ export interface RequestCharge {
 
 export async function readCharge(
   reader: Pick<RequestReader, 'calls' | 'price'>,
-  request: StoredRequest,
+  request: FoundRequest,
 ): Promise<RequestCharge> {
   const calls: ChargedCall[] = []
   for (const { requestId: _, instance: __, ...call } of await reader.calls(request)) {

@@ -3,7 +3,7 @@ import { timeOfId } from '../domain/id.ts'
 import { ERROR_STATUSES } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { StoredCall, StoredRequest } from '../store/ledger-rows.ts'
-import type { RequestReader, RequestSearch } from '../store/report-store.ts'
+import type { FoundRequest, RequestReader, RequestSearch } from '../store/report-store.ts'
 
 /** The first slice, which is enough for most filters, and the largest: about 10 ms. */
 const SLICE = { first: 1_000, most: 20_000 }
@@ -20,7 +20,7 @@ export interface ListOptions extends RequestSearch {
 }
 
 /** With the last call of a request with an error, which says why. */
-export interface ListedRequest extends StoredRequest {
+export interface ListedRequest extends FoundRequest {
   lastCall: StoredCall | null
 }
 
@@ -64,7 +64,7 @@ async function look(
   limit: number,
   most: number,
 ) {
-  const rows: StoredRequest[] = []
+  const rows: FoundRequest[] = []
   let next = before
   let size = Math.max(SLICE.first, Math.min(SLICE.most, limit))
   for (let looked = 0; looked < most; looked += size, size = Math.min(SLICE.most, size * 4)) {
@@ -98,7 +98,7 @@ export async function findRequest(
   text: string,
   most = MAX_SEARCHED,
   ownKeys?: readonly string[],
-): Promise<StoredRequest> {
+): Promise<FoundRequest> {
   const isSeen = (row: StoredRequest | null) => row !== null && (ownKeys?.includes(row.keyId) ?? true)
   const request = text.trim().slice(0, 200)
   if (/^[0-9a-f]{0,3}$/i.test(request)) throw invalid('id', `'${request}' is too short: use at least 4 digits`)

@@ -200,6 +200,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reader,
     instance,
     refusals,
+    cluster,
     liveRequests,
     log,
     now,

@@ -13,6 +13,7 @@ import type {
   RequestStatus,
   USAGE_FILTERS,
 } from '../domain/report-filters.ts'
+import { ServiceError } from '../domain/service-error.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
@@ -211,8 +212,13 @@ export interface RequestSearch extends RequestFilter {
   id?: { end?: string; ofUpstream: string }
 }
 
+/** `node`: name of the node of a cluster that answered it. */
+export interface FoundRequest extends StoredRequest {
+  node?: string | null
+}
+
 interface RowSlice {
-  rows: StoredRequest[]
+  rows: FoundRequest[]
   /** Where to continue; null if done. */
   next: string | null
 }
@@ -220,13 +226,13 @@ interface RowSlice {
 export interface RequestReader {
   /** Scans the newest `size` requests before `before`: takes milliseconds, and holds nothing afterward. */
   slice(search: RequestSearch, before: string | null, limit: number, size: number): Promise<RowSlice>
-  get(id: string): Promise<StoredRequest | null>
+  get(id: string): Promise<FoundRequest | null>
   /** Among the first `most` IDs that begin so. */
   beginning(digits: string, limit: number, most: number, ownKeys?: readonly string[]): Promise<string[]>
   /** First time from which none was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
   /** At least one. */
-  calls(request: StoredRequest): Promise<StoredCall[]>
+  calls(request: FoundRequest): Promise<StoredCall[]>
   price(id: string): Promise<PriceRow | null>
 }
 
@@ -302,6 +308,7 @@ export interface SpendReader {
   latestHour(untilMs: number): Promise<number>
 }
 
+/** Those of a cluster throw `toUnreadable` and `report_too_long`. */
 export interface ReportReaders {
   readonly spend: SpendReader
   readonly requests: RequestReader
@@ -310,3 +317,10 @@ export interface ReportReaders {
   readonly failures: FailureReader
   readonly refusals: RefusalReader
 }
+
+/** @param trouble what is wrong with PostgreSQL, if known */
+export const toUnreadable = (trouble: string | null): ServiceError =>
+  new ServiceError(
+    { kind: 'cluster_unreachable', isInDoubt: false },
+    `Can't read the cluster's ledger: ${(trouble ?? 'PostgreSQL does not answer').replace(/\.$/, '')}. Requests are still answered and recorded. Try again once PostgreSQL can be reached.`,
+  )

@@ -112,6 +112,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       dataFolder: folder.path,
       ledger: { flush },
       refusals: { flush: async () => {} },
+      cluster: null,
       now,
       thread,
     }),

@@ -27,6 +27,7 @@ test('the thread reads what was settled before it was asked, and is gone with th
     dataFolder: folder.path,
     ledger: { flush },
     refusals: { flush: async () => {} },
+    cluster: null,
     now: () => HOUR + 5_000,
   })
   const usage = { ...USAGE, by: ['model'] } as const
@@ -92,6 +93,7 @@ function open() {
     dataFolder: folder.path,
     ledger: { flush },
     refusals: { flush: async () => {} },
+    cluster: null,
     now: () => HOUR,
     thread,
   })

@@ -59,6 +59,7 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       </span>
       <span class="dim">
         <When ms={request.created_ms} />
+        {request.node && `, node ${request.node}`}
       </span>
     </p>
     <ErrorPanel of={request} />

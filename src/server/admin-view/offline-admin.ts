@@ -6,6 +6,7 @@ import { createParts } from '../../admin/by-resource.ts'
 import type { GivenDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import type { FileThread } from '../../catalog/file-thread.ts'
+import { findClusterUrl } from '../../cluster/url.ts'
 import { once } from '../../domain/once.ts'
 import { SIGN_IN_METHODS } from '../../domain/roles.ts'
 import type { Environment, Upstream } from '../../domain/snapshot.ts'
@@ -52,10 +53,12 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     return toUpstream(row, environment, 'here', opened?.get(id))
   }
   const backends = once(async () => (await import('../backends.ts')).createAllBackends({ environment, now }))
+  const url = findClusterUrl(dataFolder, environment)
   const reports = createReports({
     dataFolder,
     ledger: { flush: async () => ({ applied: 0, waiting: behind().waiting }) },
     refusals: { flush: async () => {} },
+    cluster: url === null ? null : { url },
     now,
     // A command has nothing else to do meanwhile.
     thread: {

@@ -16,6 +16,7 @@ import { findRequest, listRequests } from '../../ledger/requests.ts'
 import { reportUsage, type UsageOptions } from '../../ledger/usage.ts'
 import type { Configuration, KeyRows } from '../../store/config-store.ts'
 import { openStore, toStoreUrl } from '../../store/open.ts'
+import type { ReportReaders } from '../../store/report-store.ts'
 import type { Store } from '../../store/store.ts'
 
 export type Question =
@@ -35,6 +36,8 @@ export interface ReportRequest {
   nowMs: number
   /** Ledger records not yet in the database. */
   waiting: number
+  /** The ledger of all nodes. */
+  shared?: { url: string; timeoutMs: number }
   /** Limit of requests scanned for a page or a partial ID; unlimited by default, for commands. */
   looks?: number
 }
@@ -70,32 +73,34 @@ async function readRows(opened: Store): Promise<Configuration> {
   return rows
 }
 
-async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: ReportRequest): Promise<ReportReply> {
+async function answer(request: ReportRequest): Promise<ReportReply> {
+  const { dataFolder, question, ownerId, nowMs, waiting, looks } = request
   // Closed before the response: a kept connection would read on in a database that a restore has replaced.
   const opened = openStore(toStoreUrl(dataFolder), { readonly: true, isLook: true })
   const { config: store } = opened
   try {
+    const reports = await toReaders(opened, request)
     const limited = <Rows extends KeyRows>(rows: Rows) => (ownerId === undefined ? rows : toOwnRows(rows, ownerId))
     const toFilter = (rows: KeyRows) => (ownerId === undefined ? {} : toOwnFilter(rows))
     switch (question.kind) {
       case 'spendStatuses':
-        return { kind: 'spent', spent: await readSpent(opened.reports.spend, question.of, nowMs, question.id) }
+        return { kind: 'spent', spent: await readSpent(reports.spend, question.of, nowMs, question.id) }
       case 'usage': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportUsage(opened.reports.usage, rows, options, { nowMs, clock })
+        const found = await reportUsage(reports.usage, rows, options, { nowMs, clock })
         return toDocument(toUsageDocument(found, options.by, waiting, options.figures))
       }
       case 'failures': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportFailures(opened.reports.failures, rows, options, { nowMs, clock })
+        const found = await reportFailures(reports.failures, rows, options, { nowMs, clock })
         return toDocument(toFailuresDocument(found, waiting))
       }
       case 'refusals': {
         const rows = limited(await readRows(opened))
         const options = { ...question.options, where: { ...question.options.where, ...toFilter(rows) } }
-        const found = await reportRefusals(opened.reports.refusals, rows, options, { nowMs, clock })
+        const found = await reportRefusals(reports.refusals, rows, options, { nowMs, clock })
         return toDocument(toRefusalsDocument(found, options.by))
       }
       case 'requests':
@@ -104,14 +109,14 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
         const rows = limited(await readRows(opened))
         const filter = { ...toRequestFilter(wanted, rows, nowMs), ...toFilter(rows) }
         const options = { ...filter, limit, ...toDefined({ before, sinceMs, untilMs }) }
-        const page = await listRequests(opened.reports.requests, options, looks)
+        const page = await listRequests(reports.requests, options, looks)
         const names = toNames(rows)
         if (question.kind === 'requests') return toDocument(toRequestPageDocument(page, names))
         const text = toRequestsCsv(page, names)
         return { kind: 'csv', text, rows: page.requests.length, next: page.next }
       }
       case 'request': {
-        const reader = opened.reports.requests
+        const reader = reports.requests
         const rows = limited(await readRows(opened))
         const ownKeys = ownerId === undefined ? undefined : toOwnFilter(rows).ownKeys
         const found = await findRequest(reader, question.id, looks, ownKeys)
@@ -125,6 +130,11 @@ async function answer({ dataFolder, question, ownerId, nowMs, waiting, looks }: 
   } finally {
     opened.close()
   }
+}
+
+async function toReaders({ reports }: Store, { shared }: ReportRequest): Promise<ReportReaders> {
+  if (shared === undefined) return reports
+  return (await import('../../store/postgres/report-ledger.ts')).openReportLedger(shared, reports)
 }
 
 const toDocument = (document: unknown): ReportReply => ({ kind: 'document', json: JSON.stringify(document) })

@@ -2,11 +2,13 @@
 import { isOperator } from '../../admin/access.ts'
 import type { Asker, Json, Reports } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
 import { toDefined } from '../../domain/changes.ts'
 import { ServiceError } from '../../domain/service-error.ts'
 import { toSpendStatuses } from '../../keys/spend-status.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Refusals } from '../../ledger/refusals.ts'
+import { toUnreadable } from '../../store/report-store.ts'
 import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
@@ -27,11 +29,13 @@ export interface ReportsDeps {
   dataFolder: string
   ledger: Pick<Ledger, 'flush'>
   refusals: Pick<Refusals, 'flush'>
+  /** The ledger of all nodes; null without a cluster. */
+  cluster: (Pick<Cluster, 'url'> & Partial<Pick<Cluster, 'state'>>) | null
   now(): number
   thread?: Thread<ReportRequest, ReportReply>
 }
 
-export function createReports({ dataFolder, ledger, refusals, now, thread = startThread() }: ReportsDeps) {
+export function createReports({ dataFolder, ledger, refusals, cluster, now, thread = startThread() }: ReportsDeps) {
   const flush = shareRuns(async () => {
     const [applied] = await Promise.all([ledger.flush(), refusals.flush()])
     return applied
@@ -40,9 +44,13 @@ export function createReports({ dataFolder, ledger, refusals, now, thread = star
 
   const answer = async (asker: Asker, question: Question) => {
     const { id: owner, ownerId, signal } = asker
-    const { limitMs, looks } = boundsOf(asker)
+    const { usageMs, limitMs, looks } = boundsOf(asker)
     const { waiting } = await flush()
-    const request = { dataFolder, question, nowMs: now(), waiting, ...toDefined({ ownerId, looks }) }
+    const shared = cluster && question.kind !== 'audit' ? { url: cluster.url, timeoutMs: usageMs } : undefined
+    const state = shared && cluster?.state?.()
+    // The thread would find out later.
+    if (state?.reachable === false) throw toUnreadable(state.trouble)
+    const request = { dataFolder, question, nowMs: now(), waiting, ...toDefined({ ownerId, looks, shared }) }
     const reply = await thread.ask(request, { owner, limitMs, ...toDefined({ signal }) })
     if (typeof reply === 'string') throw toRefusal(reply, limitMs)
     if (reply.kind === 'refused') throw new ServiceError(reply.failure, reply.message)

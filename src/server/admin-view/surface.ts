@@ -26,6 +26,7 @@ import { createFacts } from '../outward/facts.ts'
 import { createLookUp } from '../outward/look-up.ts'
 import { createLocalLook } from '../outward/questions.ts'
 import type { LiveRequests } from './live-requests.ts'
+import type { ReportsDeps } from './reports.ts'
 
 export interface AdminSurfaceDeps
   extends Pick<
@@ -49,6 +50,7 @@ export interface AdminSurfaceDeps
   reader: CorrectionDeps['reader']
   instance: string
   refusals: Pick<Refusals, 'flush'>
+  cluster: ReportsDeps['cluster']
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
@@ -69,7 +71,7 @@ const ALERTS: Asker = { id: 'alerts' }
 const ALERT_SPEND_MS = 60_000
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
-  const { dataFolder, ledger, reader, instance, refusals, liveRequests, ...others } = surface
+  const { dataFolder, ledger, reader, instance, refusals, liveRequests, cluster, ...others } = surface
   const { trustedProxies, oidcSettings, environment, ...deps } = others
   const { identity, now } = deps
   const setupCode = new SetupCode()
@@ -99,7 +101,9 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       if (!ofOperator.has(request)) listener?.server?.timeout(request, isKept ? 0 : IDLE_SECONDS)
     },
   }
-  const reports = once(async () => (await import('./reports.ts')).createReports({ dataFolder, ledger, refusals, now }))
+  const reports = once(async () =>
+    (await import('./reports.ts')).createReports({ dataFolder, ledger, refusals, cluster, now }),
+  )
   const watch = createAlertWatch({
     alerts: deps.alerts,
     log: deps.log,

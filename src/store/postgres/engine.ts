@@ -10,6 +10,7 @@ const toId = (column: string) => `replace(${column}::text, '-', '')`
 export const DIALECT: Dialect = {
   toId,
   toBound: (text) => (text.endsWith('g') ? text.slice(0, -1).padEnd(ID_DIGITS, 'f') : text.padEnd(ID_DIGITS, '0')),
+  ofRequests: ', (SELECT name FROM tollgate.nodes WHERE nodes.id = requests.node) AS node',
   endsWith: (column, parameter, length) => `right(${toId(column)}, ${length}) = ${parameter}`,
   matches: (column, parameter) => `${column} LIKE ${parameter}`,
   toPattern: (pattern) => pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%'),
@@ -34,8 +35,12 @@ const toText = (sql: string) => sql.replace(TABLES, '$1 tollgate.$2').replace(/\
 
 const KEPT_FROM = 'SELECT kept_from_ms AS ms FROM tollgate.ledger_state'
 
+/** As rows arrive: PostgreSQL has no texts with these. */
+const toStored = (value: Given) =>
+  typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
+
 export function createEngine(postgres: Queries): Engine {
-  const rows = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values)
+  const rows = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values.map(toStored))
   return {
     dialect: DIALECT,
     rows,

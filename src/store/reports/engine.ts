@@ -20,6 +20,8 @@ export interface Dialect {
   toId(column: string): string
   /** Value of a parameter that IDs are compared with: what they begin with, `AFTER_ALL`, or both. */
   toBound(text: string): string
+  /** More columns of requests. */
+  ofRequests: string
   endsWith(column: string, parameter: string, length: number): string
   /** Of a pattern with `*`. */
   matches(column: string, parameter: string): string

@@ -1,13 +1,14 @@
 /** Reads requests by ID, which begins with their time, as there is no other index; failures have a partial index. */
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf } from '../../domain/time.ts'
-import { type StoredCall, type StoredRequest, toOnlyCall } from '../ledger-rows.ts'
+import { type StoredCall, toOnlyCall } from '../ledger-rows.ts'
 import {
   EXACT,
   EXACT_FILTERS,
   type FailureCell,
   type FailureFilter,
   type FailureReader,
+  type FoundRequest,
   type RequestReader,
   type RequestSearch,
 } from '../report-store.ts'
@@ -47,7 +48,7 @@ export function createRequestReader(
   price: RequestReader['price'],
 ): RequestReader {
   const id = dialect.toId('id')
-  const request = `${id} AS id, ${toSelection(REQUEST_FIELDS)}`
+  const request = `${id} AS id, ${toSelection(REQUEST_FIELDS)}${dialect.ofRequests}`
   const call = `${dialect.toId('request_id')} AS "requestId", ${toSelection(CALL_FIELDS)}`
   return {
     async slice(search, before, limit, size) {
@@ -61,14 +62,14 @@ export function createRequestReader(
       )
       const next = oldest?.id ?? null
       const { which, parameters } = toSearch(dialect, search, { first: next ?? first, end })
-      const found = await rows<StoredRequest>(
+      const found = await rows<FoundRequest>(
         `SELECT ${request} FROM requests WHERE ${which} ORDER BY requests.id DESC LIMIT ${parameters.add(limit)}`,
         parameters.values,
       )
       return { rows: found, next }
     },
     get: async (id) =>
-      (await rows<StoredRequest>(`SELECT ${request} FROM requests WHERE id = ?1`, [dialect.toBound(id)]))[0] ?? null,
+      (await rows<FoundRequest>(`SELECT ${request} FROM requests WHERE id = ?1`, [dialect.toBound(id)]))[0] ?? null,
     async beginning(digits, limit, most, ownKeys) {
       const parameters = createParameters()
       const [first, end] = [digits, digits + AFTER_ALL].map((text) => parameters.add(dialect.toBound(text)))
@@ -82,7 +83,7 @@ export function createRequestReader(
       return found.map(({ id }) => id)
     },
     keptFromMs,
-    async calls(request) {
+    async calls({ node: _, ...request }) {
       const stored = await rows<StoredCall>(`SELECT ${call} FROM calls WHERE request_id = ?1 ORDER BY number`, [
         dialect.toBound(request.id),
       ])

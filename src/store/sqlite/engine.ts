@@ -8,6 +8,7 @@ import { createKeptFrom } from './prune.ts'
 export const DIALECT: Dialect = {
   toId: (column) => column,
   toBound: (text) => text,
+  ofRequests: '',
   endsWith: (column, parameter, length) => `substr(${column}, -${length}) = ${parameter}`,
   matches: (column, parameter) => `${column} GLOB ${parameter}`,
   toPattern: (pattern) => pattern.replace(/[?[]/g, '[$&]'),
