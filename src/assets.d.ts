@@ -3,6 +3,10 @@ declare module '*.sql' {
   const text: string
   export default text
 }
+declare module '*.lua' {
+  const text: string
+  export default text
+}
 declare module '*.yaml' {
   const text: string
   export default text

@@ -117,7 +117,7 @@ describe('imports', () => {
   })
 
   test('name their file with its ending', () => {
-    for (const { to } of imports) if (to.startsWith('.')) expect(to).toMatch(/\.(tsx?|css|sql|yaml|json|json\.gz)$/)
+    for (const { to } of imports) if (to.startsWith('.')) expect(to).toMatch(/\.(tsx?|css|sql|lua|yaml|json|json\.gz)$/)
   })
 
   test('every folder has its row', () => {
@@ -147,7 +147,7 @@ test('only the contract knows a store, and only a store its database', () => {
 })
 
 const PURE =
-  /^(domain\/|formats\/|upstreams\/(dialects\/|sse|failure)|routing\/|limits\/|gateway\/(structured-plan|json-check\.)|tokens\/(?!count))/
+  /^(domain\/|formats\/|upstreams\/(dialects\/|sse|failure)|routing\/|limits\/(?!shared\/)|gateway\/(structured-plan|json-check\.)|tokens\/(?!count))/
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bfetch\(|\bprocess\.|\bBun\.(env|file|serve|spawn)|\bMath\.random\b|\bsetTimeout\b/
 

@@ -143,7 +143,7 @@ export const UNLIMITED_REQUEST: LocalRequest = Object.freeze({
 })
 export const UNLIMITED_PERMIT: Permit = Object.freeze({ leave() {} })
 
-interface PastRequest {
+export interface PastRequest {
   keyId: string | null
   teamId: string | null
   upstream: string | null
@@ -228,9 +228,14 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
 }
 
 /** Requests rejected for these don't use up the request rate, so that clients can retry. */
-const GIVES_BACK: ReadonlySet<ErrorKind> = new Set(['token_limit', 'insufficient_quota', 'overloaded', 'over_share'])
+export const GIVES_BACK: ReadonlySet<ErrorKind> = new Set([
+  'token_limit',
+  'insufficient_quota',
+  'overloaded',
+  'over_share',
+])
 
-const toWorst = ({ nanoUsd }: Ask): Cost => ({
+export const toWorst = ({ nanoUsd }: Ask): Cost => ({
   likelyNanoUsd: nanoUsd,
   mostNanoUsd: nanoUsd,
   reservedNanoUsd: 0,
@@ -248,12 +253,61 @@ export async function raiseThere(
   return (await successor({ ...request, likelyNanoUsd: counted.likelyNanoUsd, nanoUsd: toHeld(counted) })) ?? null
 }
 
-const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
+export const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
   decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided
 
 /** Whether a count could help: past spend stays. */
 const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
   spentNanoUsd + counting.leastNanoUsd() <= budget.nanoUsd
+
+interface Attempts<T> {
+  headers: Headers
+  /** A worker may have given up meanwhile. */
+  isOver(): boolean
+  countOthers(): Promise<void>
+  attempt(cost: Cost): T | BudgetRefusal | Promise<T | BudgetRefusal>
+}
+
+/**
+ * If the worst case doesn't fit, tries again with a count of the prompt, then with counts of all running requests.
+ */
+export function refuseOrCount<T>(
+  refusal: BudgetRefusal,
+  { counting, isMore = false }: Ask,
+  attempts: Attempts<T>,
+): GatewayError | Promise<T | GatewayError> {
+  if (!counting || !mayFit(refusal, counting)) return toBudgetError(refusal, attempts.headers, isMore)
+  return untilCounted(counting, refusal, isMore, attempts)
+}
+
+async function untilCounted<T>(
+  counting: Counting,
+  refusal: BudgetRefusal,
+  isMore: boolean,
+  { headers, isOver, countOthers, attempt }: Attempts<T>,
+): Promise<T | GatewayError> {
+  const cost = await counting.count()
+  if (cost === null || isOver()) return toBudgetError(refusal, headers, isMore)
+  let decided = await attempt(cost)
+  if (isBudgetRefusal(decided)) {
+    await countOthers()
+    if (!isOver()) decided = await attempt(cost)
+  }
+  return isBudgetRefusal(decided) ? toBudgetError(decided, headers, isMore) : decided
+}
+
+/** Of both errors, the one with the longer wait, after which both have capacity. */
+export function toLongerError(
+  key: Pick<Limited, 'name'>,
+  team: Pick<Limited, 'name'> | null,
+  byKey: RateRefusal | null,
+  byTeam: RateRefusal | null,
+  headers: () => Headers,
+): GatewayError | null {
+  if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
+    return toRateError('team', team?.name ?? '', byTeam, headers())
+  return byKey && toRateError('key', key.name, byKey, headers())
+}
 
 const toWait = ({ retryAfterMs }: RateRefusal) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
@@ -299,33 +353,17 @@ class LimitedRequest implements LocalRequest, LocalReservation {
     return this.#refuseOrCount(decided, ask, (cost) => this.#admit(tokens, cost, null, now))
   }
 
-  /**
-   * If the worst case doesn't fit, tries again with a count of the prompt, then with counts of all running requests.
-   */
   #refuseOrCount<T>(
     refusal: BudgetRefusal,
-    { counting, isMore = false }: Ask,
+    ask: Ask,
     attempt: (cost: Cost) => T | BudgetRefusal,
   ): GatewayError | Promise<T | GatewayError> {
-    if (!counting || !mayFit(refusal, counting)) return toBudgetError(refusal, this.headers, isMore)
-    return this.#untilCounted(counting, refusal, isMore, attempt)
-  }
-
-  async #untilCounted<T>(
-    counting: Counting,
-    refusal: BudgetRefusal,
-    isMore: boolean,
-    attempt: (cost: Cost) => T | BudgetRefusal,
-  ): Promise<T | GatewayError> {
-    const cost = await counting.count()
-    // A worker may have given up meanwhile.
-    if (cost === null || this.#isOver) return toBudgetError(refusal, this.headers, isMore)
-    let decided = attempt(cost)
-    if (isBudgetRefusal(decided)) {
-      await this.budgets.countOthers(this.key, this.team)
-      if (!this.#isOver) decided = attempt(cost)
-    }
-    return isBudgetRefusal(decided) ? toBudgetError(decided, this.headers, isMore) : decided
+    return refuseOrCount(refusal, ask, {
+      headers: this.headers,
+      isOver: () => this.#isOver,
+      countOthers: () => this.budgets.countOthers(this.key, this.team),
+      attempt,
+    })
   }
 
   #admit(
@@ -422,11 +460,8 @@ class LimitedRequest implements LocalRequest, LocalReservation {
     this.#teamSlot?.leave(tokens)
   }
 
-  /** Of both errors, the one with the longer wait, after which both have capacity. */
   #toRateError(byKey: RateRefusal | null, byTeam: RateRefusal | null, nowMs: number): GatewayError | null {
-    if (byTeam !== null && (byKey === null || toWait(byTeam) > toWait(byKey)))
-      return toRateError('team', this.team?.name ?? '', byTeam, this.#toHeaders(nowMs))
-    return byKey && toRateError('key', this.key.name, byKey, this.#toHeaders(nowMs))
+    return toLongerError(this.key, this.team, byKey, byTeam, () => this.#toHeaders(nowMs))
   }
 
   /** Of key and team, the lower remaining value. */

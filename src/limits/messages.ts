@@ -9,7 +9,7 @@ import type { Spender } from '../domain/snapshot.ts'
 import { capitalize } from '../domain/text.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { BudgetRefusal } from './budget.ts'
-import type { RateLimiter, RateRefusal, Unit } from './rates.ts'
+import type { RateRefusal, Unit, Window } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -139,7 +139,7 @@ const RATES = Object.entries(RATE_HEADERS) as [keyof Limits, RateHeaders | null]
 export function addRateHeaders(
   headers: Record<string, string>,
   limits: Limits,
-  { window }: RateLimiter,
+  { window }: { window: Pick<Window, 'used' | 'emptyMs'> },
   nowMs: number,
 ): void {
   for (const [name, rate] of RATES) {

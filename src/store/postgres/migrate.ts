@@ -5,6 +5,7 @@
 import nodes from '../../../postgres/0000_nodes.sql' with { type: 'text' }
 import config from '../../../postgres/0001_config.sql' with { type: 'text' }
 import ledger from '../../../postgres/0002_ledger.sql' with { type: 'text' }
+import limits from '../../../postgres/0003_limits.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { type Postgres, PostgresRefusal, type Queries } from './client.ts'
 
@@ -18,10 +19,11 @@ export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
   { name: '0000_nodes', sql: nodes },
   { name: '0001_config', sql: config },
   { name: '0002_ledger', sql: ledger },
+  { name: '0003_limits', sql: limits },
 ]
 
 /** Advisory locks, by purpose: one number space for the whole database. */
-export const LOCKS = { migrate: 0x70_11_6a_00, leader: 0x70_11_6a_01 } as const
+export const LOCKS = { migrate: 0x70_11_6a_00, leader: 0x70_11_6a_01, limits: 0x70_11_6a_02 } as const
 
 const MIN_VERSION = 150_000
 const MIGRATE_MS = 600_000

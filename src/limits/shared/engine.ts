@@ -1,0 +1,154 @@
+/**
+ * The shared state of all nodes' limits, as an engine keeps it: Valkey (`valkey.lua`) or PostgreSQL
+ * (`postgres/0003_limits.sql`), with the same algorithm. A node sends batches. The engine decides its asks one after
+ * the other, by its own clock, each for all of its scopes or for none.
+ *
+ * - A scope is a key, a team, or an upstream: a sliding minute in grains of a second, slots, and the budgets' usages.
+ * - A hold is what one request or call has of its scopes. An ask brings a hold up to what it wants, so that asking again
+ *   after a lost reply takes nothing twice.
+ * - An epoch is one run of a node. If it isn't heard of during its lease, its slots are freed, and its holds count as
+ *   spent until it returns or settles them.
+ * - A state that is lost starts empty at a later `bornMs`. It decides nothing at first, while all nodes declare what
+ *   they have in flight; what was spent is read from the ledger when a usage is first asked for.
+ */
+
+/** `key:ID`, `team:ID`, or `upstream:ID`. */
+export type ScopeName = string
+
+/** One period of a budget, such as `month:1793491200000`. */
+export type Usage = string
+
+export interface BudgetAsk {
+  usage: Usage
+  fromMs: number
+  untilMs: number
+  nanoUsd: number
+  warnNanoUsd: number
+  /** What the ledger has as settled, if the engine didn't know. */
+  spentNanoUsd?: number
+}
+
+export interface ScopeAsk {
+  name: ScopeName
+  rpm?: number
+  tpm?: number
+  concurrency?: number
+  budget?: BudgetAsk
+}
+
+/** What a request wants to hold. */
+export interface Want {
+  requests: 0 | 1
+  slots: 0 | 1
+  /** Undefined leaves tokens unchecked. */
+  tokens?: number
+  heldNanoUsd: number
+}
+
+export interface Ask extends Want {
+  id: string
+  /** `raise` is for an admitted request: only budgets decide. */
+  op: 'take' | 'raise'
+  scopes: readonly ScopeAsk[]
+  /** The budgets must have this much left. 0 passes always. */
+  likelyNanoUsd: number
+}
+
+/** Facts that the engine takes as they are, in order, each once. */
+export type Told =
+  /** Brings a hold up to this, whatever the limits. */
+  | ({ op: 'hold'; id: string; scopes: readonly Pick<ScopeAsk, 'name' | 'budget'>[] } & Want)
+  /** Ends a hold: replaces it by the actual use, or undoes it. */
+  | { op: 'end'; id: string; isCanceled: boolean; tokens?: number; nanoUsd: number }
+  /** Frees its slots. */
+  | { op: 'free'; id: string }
+  | { op: 'lower'; id: string; heldNanoUsd: number }
+  /** Spent without a hold. */
+  | { op: 'spend'; name: ScopeName; usage: Usage; nanoUsd: number }
+  /** Requests of the last minute. */
+  | { op: 'rate'; name: ScopeName; requests: number; tokens: number; agoMs: number }
+
+export interface Batch {
+  epoch: string
+  /** Of `told`: a batch that is sent again isn't applied again. */
+  seq: number
+  leaseMs: number
+  /** How long a new state decides nothing. */
+  youngMs: number
+  told: readonly Told[]
+  asks: readonly Ask[]
+}
+
+/** Whether a scope refuses, and its figures after the decision. */
+export interface ScopeReply {
+  refusal: 'none' | 'concurrency' | 'rpm' | 'tpm'
+  /** Of the refusing limit. */
+  used: number
+  /** Null if waiting won't help. */
+  retryAfterMs: number | null
+  requests: number
+  requestsEmptyMs: number
+  tokens: number
+  tokensEmptyMs: number
+  /** `unknown`: its spend must be read from the ledger. `over`: another period is in force by the engine's clock. */
+  budget: 'fits' | 'full' | 'unknown' | 'over'
+  spentNanoUsd: number
+  reservedNanoUsd: number
+}
+
+export interface EngineWarning {
+  name: ScopeName
+  usage: Usage
+  spentNanoUsd: number
+}
+
+export interface BatchReply {
+  /** Engine's clock. */
+  nowMs: number
+  bornMs: number
+  /** Nodes whose lease holds. */
+  nodes: number
+  /** The engine didn't know this epoch, and decided nothing. */
+  isNew: boolean
+  warnings: EngineWarning[]
+  /** For each ask and its scopes; empty if nothing was decided. */
+  replies: ScopeReply[][]
+}
+
+export interface LimitEngine {
+  /** Such as `Valkey`, for people. */
+  readonly name: string
+  /** Rejects if it can't be reached; whether the batch was applied is then unknown. */
+  call(batch: Batch): Promise<BatchReply>
+  /** Drops the connection: the next call uses another. */
+  reset(): void
+  close(): void | Promise<void>
+}
+
+const REFUSALS = ['none', 'concurrency', 'rpm', 'tpm'] as const
+const BUDGETS = ['fits', 'full', 'unknown', 'over'] as const
+const FIGURES = 10
+
+/** @param figures ten numbers for each scope. */
+export function toScopeReplies(figures: readonly number[]): ScopeReply[] {
+  const replies: ScopeReply[] = []
+  for (let at = 0; at < figures.length; at += FIGURES) {
+    const of = (offset: number) => figures[at + offset] ?? 0
+    replies.push({
+      refusal: REFUSALS[of(0)] ?? 'none',
+      used: of(1),
+      retryAfterMs: of(2) < 0 ? null : of(2),
+      requests: of(3),
+      requestsEmptyMs: of(4),
+      tokens: of(5),
+      tokensEmptyMs: of(6),
+      budget: BUDGETS[of(7)] ?? 'fits',
+      spentNanoUsd: of(8),
+      reservedNanoUsd: of(9),
+    })
+  }
+  return replies
+}
+
+export const isGranted = (replies: readonly ScopeReply[]): boolean =>
+  replies.every(({ refusal, budget }) => refusal === 'none' && budget === 'fits')

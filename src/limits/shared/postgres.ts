@@ -1,0 +1,40 @@
+/** Limits of all nodes in PostgreSQL: `postgres/0003_limits.sql`. */
+import { type LimitEngine, toScopeReplies } from './engine.ts'
+
+/** Of `store/postgres`. */
+interface Database {
+  query<Row>(text: string, values: readonly unknown[], options: { timeoutMs: number }): Promise<Row[]>
+  close(): Promise<void>
+}
+
+interface Answer {
+  now: number
+  born: number
+  nodes: number
+  isNew: boolean
+  warnings: [name: string, usage: string, spent: number][]
+  replies: number[][]
+}
+
+/** @param timeoutMs after which the database gives up a call. */
+export function openPostgresLimits(database: Database, timeoutMs: number): LimitEngine {
+  return {
+    name: 'PostgreSQL',
+    async call(batch) {
+      const [row] = await database.query<{ answer: string }>(
+        'select tollgate.ask_limits($1::text::jsonb) as answer',
+        [JSON.stringify(batch)],
+        { timeoutMs },
+      )
+      const { now, born, nodes, isNew, warnings, replies }: Answer = JSON.parse(row?.answer ?? '{}')
+      return {
+        ...{ nowMs: now, bornMs: born, nodes, isNew },
+        warnings: warnings.map(([name, usage, spentNanoUsd]) => ({ name, usage, spentNanoUsd })),
+        replies: replies.map(toScopeReplies),
+      }
+    },
+    // Its client drops the connection.
+    reset() {},
+    close: () => database.close(),
+  }
+}

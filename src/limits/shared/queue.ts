@@ -1,0 +1,195 @@
+/** Gathers what a node asks and tells the engine: one call under way, each with all that has come meanwhile. */
+import type { Ask, Batch, BatchReply, EngineWarning, LimitEngine, ScopeReply, Told } from './engine.ts'
+
+export interface EngineTimes {
+  /** A node that isn't heard of for this long has ended. */
+  leaseMs: number
+  /** How long a new state waits for all nodes. */
+  youngMs: number
+  beatMs: number
+  /** With a beat: how long an outage goes unnoticed. */
+  timeoutMs: number
+}
+
+export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100, timeoutMs: 200 }
+
+export interface EngineQueueDeps {
+  engine: LimitEngine
+  /** Of this run. */
+  epoch: string
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+  times?: EngineTimes
+  /**
+   * What the engine must be told before it decides: it was not reachable, or took this node for ended.
+   * @param isLost whether it has lost its state.
+   */
+  restore(isLost: boolean): Told[]
+  onWarning(warning: EngineWarning): void
+  /** @param reason why it can't be reached; null once it can be again. */
+  onChange(reason: string | null): void
+}
+
+interface Waiting {
+  ask: Ask
+  resolve(replies: ScopeReply[] | null): void
+}
+
+const MAX_ASKS = 200
+const MAX_TOLD = 500
+const FLUSH_MS = 1_000
+
+export class EngineQueue {
+  /** Nodes that the engine has heard of. */
+  nodes = 1
+  /** Why the engine can't be reached; null if it can. */
+  trouble: string | null = 'Not asked yet.'
+  readonly #deps: EngineQueueDeps
+  readonly #times: EngineTimes
+  #asks: Waiting[] = []
+  #told: Told[] = []
+  /** Sent, and perhaps applied. */
+  #unconfirmed: Told[] | null = null
+  #seq = 0
+  #bornMs: number | null = null
+  /** Engine's clock minus the monotonic one. */
+  #offsetMs: number | null = null
+  /** Before, a new state decides nothing. */
+  #decidesMs = 0
+  #wake: () => void = () => {}
+  /** Whether an outage has been reported. */
+  #isAway = false
+  #isClosed = false
+  readonly #first = Promise.withResolvers<void>()
+  readonly #ended: Promise<void>
+
+  constructor(deps: EngineQueueDeps) {
+    this.#deps = deps
+    this.#times = deps.times ?? ENGINE_TIMES
+    this.#ended = this.#run()
+  }
+
+  /** Resolves after the first call, failed or not. */
+  get started(): Promise<void> {
+    return this.#first.promise
+  }
+
+  /** By the engine's clock, once it is known. */
+  nowMs(wallMs: number): number {
+    return this.#offsetMs === null ? wallMs : this.#deps.monotonicMs() + this.#offsetMs
+  }
+
+  /** Null if the engine can't be reached: it may have decided, or not. */
+  ask(ask: Ask): Promise<ScopeReply[] | null> {
+    if (this.trouble !== null || this.#isClosed) return Promise.resolve(null)
+    const { promise, resolve } = Promise.withResolvers<ScopeReply[] | null>()
+    this.#asks.push({ ask, resolve })
+    this.#wake()
+    return promise
+  }
+
+  /** In order, each once, as soon as it can be reached. */
+  tell(...told: Told[]): void {
+    this.#told.push(...told)
+    this.#wake()
+  }
+
+  /** Tells what is left, for up to a second. */
+  async close(): Promise<void> {
+    const endMs = this.#deps.monotonicMs() + FLUSH_MS
+    while (this.trouble === null && this.#hasTold() && this.#deps.monotonicMs() < endMs) await Bun.sleep(5)
+    this.#isClosed = true
+    this.#wake()
+    await this.#ended
+    await this.#deps.engine.close()
+  }
+
+  #hasTold(): boolean {
+    return this.#told.length > 0 || this.#unconfirmed !== null
+  }
+
+  #hasWork(): boolean {
+    if (this.trouble !== null) return false
+    return this.#hasTold() || (this.#asks.length > 0 && this.#deps.monotonicMs() >= this.#decidesMs)
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosed) {
+      await this.#send()
+      this.#first.resolve()
+      if (!this.#hasWork() && !this.#isClosed) await this.#untilWoken()
+    }
+    this.#giveUp()
+  }
+
+  async #untilWoken(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // What comes in one turn of the event loop goes together.
+    this.#wake = () => this.trouble === null && setImmediate(resolve)
+    const timer = setTimeout(resolve, this.#times.beatMs)
+    await promise
+    clearTimeout(timer)
+    this.#wake = () => {}
+  }
+
+  async #send(): Promise<void> {
+    const { engine, epoch } = this.#deps
+    const { leaseMs, youngMs } = this.#times
+    if (this.#unconfirmed === null && this.#told.length > 0) {
+      this.#unconfirmed = this.#told.splice(0, MAX_TOLD)
+      this.#seq++
+    }
+    const waiting = this.#deps.monotonicMs() >= this.#decidesMs ? this.#asks.splice(0, MAX_ASKS) : []
+    const asks = waiting.map(({ ask }) => ask)
+    const batch: Batch = { epoch, seq: this.#seq, leaseMs, youngMs, told: this.#unconfirmed ?? [], asks }
+    try {
+      this.#take(await within(this.#times.timeoutMs, engine.call(batch)), waiting)
+    } catch (error) {
+      engine.reset()
+      this.#asks.unshift(...waiting)
+      this.trouble = error instanceof Error ? error.message : String(error)
+      this.#giveUp()
+      if (!this.#isAway) this.#deps.onChange(this.trouble)
+      this.#isAway = true
+    }
+  }
+
+  #take(reply: BatchReply, waiting: Waiting[]): void {
+    const { monotonicMs, restore, onChange, onWarning } = this.#deps
+    this.#unconfirmed = null
+    this.nodes = Math.max(1, reply.nodes)
+    this.#offsetMs = reply.nowMs - monotonicMs()
+    const youngMs = Math.max(0, this.#times.youngMs - (reply.nowMs - reply.bornMs))
+    const isLost = this.#bornMs === null ? youngMs > 0 : reply.bornMs !== this.#bornMs
+    const wasAway = this.trouble !== null
+    this.#bornMs = reply.bornMs
+    this.trouble = null
+    if (reply.isNew || wasAway) this.#told.push(...restore(isLost))
+    if (this.#isAway) onChange(null)
+    this.#isAway = false
+    for (const warning of reply.warnings) onWarning(warning)
+    if (waiting.length > 0 && reply.replies.length === 0) {
+      this.#decidesMs = monotonicMs() + youngMs
+      this.#asks.unshift(...waiting)
+      return
+    }
+    for (const [at, { resolve }] of waiting.entries()) resolve(reply.replies[at] ?? null)
+  }
+
+  #giveUp(): void {
+    for (const { resolve } of this.#asks.splice(0)) resolve(null)
+  }
+}
+
+/** Rejects if it takes longer, unless this process was the one that was late. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const fail = () => late.reject(new Error(`No response within ${ms} ms.`))
+  const timer = setTimeout(() => setImmediate(() => setImmediate(fail)), ms)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+    work.catch(() => {})
+  }
+}

@@ -1,0 +1,371 @@
+/** A request in a cluster: it asks the engine once to be admitted, and tells it how it ended. */
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { Limits } from '../../domain/limits.ts'
+import type { BudgetRefusal, Cost, Counting } from '../budget.ts'
+import { toHeld } from '../budget.ts'
+import {
+  type Ask,
+  GIVES_BACK,
+  isBudgetRefusal,
+  type Limited,
+  type Limiter,
+  type LocalRequest,
+  type LocalReservation,
+  refuseOrCount,
+  toLongerError,
+  toWorst,
+  type Used,
+} from '../limiter.ts'
+import { addRateHeaders, type Headers } from '../messages.ts'
+import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
+import { type Ask as EngineAsk, isGranted, type ScopeAsk, type ScopeReply, type Want } from './engine.ts'
+import { type Shared, toScope } from './limiter.ts'
+
+/** Says that this node enforces its share alone. */
+export const OUTAGE_HEADER = 'x-tollgate-limits'
+
+/** A key or team with limits, in the order of its scopes. */
+interface Owner {
+  kind: 'key' | 'team'
+  owner: Limited
+}
+
+const NOTHING: Want = { requests: 0, slots: 0, heldNanoUsd: 0 }
+
+export class SharedRequest implements LocalRequest, LocalReservation {
+  headers: Headers = {}
+  readonly hasBudget: boolean
+  readonly #owners: Owner[]
+  /** As admitted: the budgets' periods stay. */
+  #scopes: readonly ScopeAsk[] = []
+  #want = NOTHING
+  /** Nano-dollars that its budgets had left at the last reply. */
+  #left = Number.POSITIVE_INFINITY
+  /** Of an outage, and whether the engine knows nothing of it. */
+  #alone: { local: Limiter; reservation: LocalReservation; isAll: boolean } | null = null
+  #countings: Counting[] = []
+  #settledNanoUsd: number | null = null
+  /** Whether the engine may know of it. */
+  #isKnown = false
+  #isOver = false
+  #freeLocal = () => {}
+
+  constructor(
+    private readonly shared: Shared,
+    readonly id: string,
+    readonly key: Limited,
+    readonly team: Limited | null,
+  ) {
+    const all: Owner[] = [{ kind: 'key', owner: key }]
+    if (team !== null) all.push({ kind: 'team', owner: team })
+    this.#owners = all.filter(({ owner }) => hasLimits(owner.limits) || owner.budget !== null)
+    this.hasBudget = this.#owners.some(({ owner }) => owner.budget !== null)
+  }
+
+  async admit(ask: Ask): Promise<Decision<LocalReservation>> {
+    const { tokens, counting } = ask
+    const decided = await this.#take(tokens, toWorst(ask), counting)
+    if (decided === null) return this.#admitAlone(ask)
+    if (!isBudgetRefusal(decided)) return decided
+    return refuseOrCount<Decision<LocalReservation>>(decided, ask, {
+      headers: this.headers,
+      isOver: () => this.#isOver,
+      countOthers: () => this.#countOthers(),
+      attempt: async (cost) => (await this.#take(tokens, cost)) ?? this.#toOutageError(),
+    })
+  }
+
+  /** Null if the engine can't be reached. */
+  async #take(tokens: number, cost: Cost, counting?: Counting): Promise<Decision<this> | BudgetRefusal | null> {
+    const want: Want = { requests: 1, slots: 1, tokens, heldNanoUsd: cost.mostNanoUsd }
+    const replies = await this.#ask('take', want, cost.likelyNanoUsd)
+    if (replies === null) return null
+    this.#noteReplies(replies)
+    if (isGranted(replies)) {
+      if (this.#isOver) this.#tellEnd(true, null, 0)
+      else this.#hold(want, counting)
+      return this
+    }
+    return this.#toRateError(replies, tokens) ?? this.#toBudgetRefusal(replies, cost.likelyNanoUsd)
+  }
+
+  #hold(want: Want, counting: Counting | undefined): void {
+    this.#want = want
+    this.shared.holds.set(this.id, { scopes: this.#scopes, want })
+    this.shared.requests.add(this)
+    this.#countings = counting && this.hasBudget ? [counting] : []
+  }
+
+  #ask(op: EngineAsk['op'], want: Want, likelyNanoUsd: number): Promise<ScopeReply[] | null> {
+    const isAdmitted = this.#want !== NOTHING
+    this.#isKnown ||= this.shared.outage === null
+    const toScopes = (nowMs: number) => {
+      if (isAdmitted) return [...this.#scopes]
+      const scopes = this.#owners.map(({ kind, owner }) => toScope(kind, owner.id, owner.limits, owner.budget, nowMs))
+      this.#scopes = scopes
+      return scopes
+    }
+    return this.shared.ask(this.id, op, toScopes, want, likelyNanoUsd)
+  }
+
+  async #admitAlone(ask: Ask): Promise<Decision<LocalReservation>> {
+    const local = this.shared.alone()
+    if (local === null || this.#isOver) {
+      this.#tellEnd(true, null, 0)
+      return this.#toOutageError()
+    }
+    const decided = await this.#reserveAlone(local, ask, true)
+    if (decided instanceof GatewayError) this.#tellEnd(true, null, 0)
+    else this.#hold({ requests: 1, slots: 1, tokens: ask.tokens, heldNanoUsd: ask.nanoUsd }, undefined)
+    return decided
+  }
+
+  async #reserveAlone(local: Limiter, ask: Ask, isAll: boolean): Promise<Decision<this>> {
+    const moment = { monotonicMs: this.shared.monotonicMs, wallMs: this.shared.wallMs }
+    const { shared, team } = this
+    const own = shared.toOwn('key', this.key, isAll)
+    const entered = local.enter(this.id, own, team && shared.toOwn('team', team, isAll), moment.monotonicMs)
+    if (entered instanceof GatewayError) return this.#said(entered)
+    const reservation = await entered.admit(ask, moment)
+    if (reservation instanceof GatewayError) {
+      this.#left = entered.room(moment)
+      void entered.refuse(reservation, moment.monotonicMs)
+      return reservation.kind === 'insufficient_quota' ? this.#toOutageError() : this.#said(reservation)
+    }
+    this.#alone = { local, reservation, isAll }
+    this.headers = { ...reservation.headers, [OUTAGE_HEADER]: 'share' }
+    return this
+  }
+
+  #said(error: GatewayError): GatewayError {
+    error.headers[OUTAGE_HEADER] = 'share'
+    return error
+  }
+
+  #toOutageError(): GatewayError {
+    const text = `Tollgate can't admit this request: ${this.shared.outageText()}. Try again in a few seconds.`
+    return new GatewayError('overloaded', text)
+  }
+
+  /** While the outage lasts in which it was admitted or raised; then the engine was told of it. */
+  #aloneNow() {
+    if (this.#alone !== null && this.#alone.local !== this.shared.local) {
+      this.#alone = null
+      this.#isKnown = true
+    }
+    return this.#alone
+  }
+
+  raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
+    if (this.#isOver) return null
+    const { tokens, nanoUsd, counting } = ask
+    if (nanoUsd <= this.#want.heldNanoUsd) {
+      if (counting && this.#countings.length > 0) this.#countings.push(counting)
+      this.#raiseTokens(tokens)
+      return null
+    }
+    return this.hasBudget ? this.#raise(ask) : this.#raiseTokens(tokens)
+  }
+
+  #raiseTokens(tokens: number): null {
+    if (tokens <= (this.#want.tokens ?? 0)) return null
+    this.#setWant({ ...this.#want, tokens })
+    this.shared.queue.tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
+    return null
+  }
+
+  async #raise(ask: Ask): Promise<GatewayError | null> {
+    const decided = await this.#raiseTo(ask.tokens, toWorst(ask), ask.counting)
+    if (decided === undefined) return this.#raiseAlone(ask)
+    if (decided === null) return null
+    return refuseOrCount<GatewayError | null>(decided, ask, {
+      headers: this.headers,
+      isOver: () => this.#isOver,
+      countOthers: () => this.#countOthers(),
+      attempt: async (cost) => {
+        const again = await this.#raiseTo(ask.tokens, cost, ask.counting)
+        return again === undefined ? this.#toOutageError() : again
+      },
+    })
+  }
+
+  /** Undefined if the engine can't be reached. */
+  async #raiseTo(tokens: number, cost: Cost, counting?: Counting): Promise<BudgetRefusal | null | undefined> {
+    const want = {
+      ...this.#want,
+      tokens: Math.max(tokens, this.#want.tokens ?? 0),
+      heldNanoUsd: Math.max(toHeld(cost), this.#want.heldNanoUsd),
+    }
+    const replies = await this.#ask('raise', want, cost.likelyNanoUsd)
+    if (this.#isOver) return null
+    if (replies === null) return undefined
+    this.#noteReplies(replies)
+    if (!isGranted(replies)) return this.#toBudgetRefusal(replies, cost.likelyNanoUsd)
+    this.#setWant(want)
+    this.#countings = counting ? [counting] : []
+    return null
+  }
+
+  /** From this node's slices. */
+  async #raiseAlone(ask: Ask): Promise<GatewayError | null> {
+    const alone = this.#aloneNow()
+    const local = this.shared.alone()
+    if (local === null) return this.#toOutageError()
+    const more = ask.nanoUsd - this.#want.heldNanoUsd
+    const refusal = alone
+      ? await alone.reservation.raise({ ...ask, nanoUsd: alone.isAll ? ask.nanoUsd : ask.nanoUsd - more })
+      : await this.#reserveAlone(local, { ...ask, tokens: 0, nanoUsd: more }, false)
+    if (refusal instanceof GatewayError) return this.#toOutageError()
+    this.#setWant({ ...this.#want, tokens: ask.tokens, heldNanoUsd: ask.nanoUsd })
+    return null
+  }
+
+  #setWant(want: Want): void {
+    this.#want = want
+    if (this.shared.holds.has(this.id)) this.shared.holds.set(this.id, { scopes: this.#scopes, want })
+  }
+
+  room(): number {
+    return this.#want.heldNanoUsd + this.#left
+  }
+
+  releaseSlot(): void {
+    if (this.#want.slots === 0 || !this.#owners.some(({ owner }) => owner.limits.concurrency !== null)) return
+    // Most are settled at once.
+    queueMicrotask(() => {
+      if (this.#isOver) return
+      this.#setWant({ ...this.#want, slots: 0 })
+      this.#aloneNow()?.reservation.releaseSlot()
+      this.#freeLocal()
+      this.shared.queue.tell({ op: 'free', id: this.id })
+    })
+  }
+
+  settle({ tokens, nanoUsd }: Used): void {
+    if (this.#isOver) return
+    this.#settledNanoUsd = nanoUsd
+    this.#end(false, tokens, nanoUsd)
+  }
+
+  cancel(): void {
+    if (!this.#isOver) this.#end(true, null, 0)
+  }
+
+  correct(nanoUsd: number): void {
+    const more = nanoUsd - (this.#settledNanoUsd ?? nanoUsd)
+    this.#settledNanoUsd = nanoUsd
+    if (more === 0) return
+    for (const { name, budget } of this.#scopes)
+      if (budget) this.shared.queue.tell({ op: 'spend', name, usage: budget.usage, nanoUsd: more })
+  }
+
+  async refuse(error: GatewayError): Promise<void> {
+    // It was asked for with the rest, and refused.
+    if (GIVES_BACK.has(error.kind) || error.kind === 'request_limit') this.cancel()
+    const hasRates = this.#owners.some(({ owner }) => owner.limits.rpm !== null || owner.limits.tpm !== null)
+    const isCounted = this.#want !== NOTHING
+    if (!this.#isOver && !isCounted && hasRates) {
+      const replies = await this.#ask('take', { ...NOTHING, requests: 1 }, 0)
+      if (replies) this.#noteReplies(replies)
+    }
+    if (!this.#isOver) this.#end(false, null, 0)
+    Object.assign(error.headers, this.headers)
+  }
+
+  /** Its slots, in limits that an outage begins with. */
+  holdIn(local: Limiter): void {
+    if (this.#want.slots === 0) return
+    const limits = { keyId: this.key.id, teamId: this.team?.id ?? null, upstream: '' }
+    const free = local.hold(limits, this.shared.monotonicMs)
+    this.#freeLocal = () => {
+      free()
+      this.#freeLocal = () => {}
+    }
+  }
+
+  /** Lowers what it holds to a count. */
+  async count(): Promise<void> {
+    const countings = this.#countings
+    if (countings.length === 0) return
+    const costs = await Promise.all(countings.map((counting) => counting.count()))
+    if (this.#isOver || this.#countings !== countings || countings.length !== costs.length) return
+    this.#countings = []
+    const held = Math.max(...costs.map((cost) => (cost === null ? Number.POSITIVE_INFINITY : toHeld(cost))))
+    if (held >= this.#want.heldNanoUsd) return
+    this.#setWant({ ...this.#want, heldNanoUsd: held })
+    this.shared.queue.tell({ op: 'lower', id: this.id, heldNanoUsd: held })
+  }
+
+  /** Of this node. */
+  async #countOthers(): Promise<void> {
+    const isLike = ({ key, team }: SharedRequest) =>
+      key.id === this.key.id || (team !== null && team.id === this.team?.id)
+    await Promise.all([...this.shared.requests].filter(isLike).map((request) => request.count()))
+  }
+
+  #end(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {
+    this.#isOver = true
+    const alone = this.#aloneNow()
+    if (isCanceled) alone?.reservation.cancel()
+    else alone?.reservation.settle({ tokens, nanoUsd })
+    this.#freeLocal()
+    if (alone?.isAll) {
+      this.shared.spendAlone(this.#scopes, nanoUsd)
+      this.#tellEnd(true, null, 0)
+    } else this.#tellEnd(isCanceled, tokens, nanoUsd)
+    this.shared.holds.delete(this.id)
+    this.shared.requests.delete(this)
+  }
+
+  #tellEnd(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {
+    if (!this.#isKnown) return
+    const { queue } = this.shared
+    queue.tell({ op: 'end', id: this.id, isCanceled, ...(tokens !== null && { tokens }), nanoUsd })
+  }
+
+  #noteReplies(replies: readonly ScopeReply[]): void {
+    const headers: Record<string, string> = {}
+    this.#left = Number.POSITIVE_INFINITY
+    for (const [at, { owner }] of this.#owners.entries()) {
+      const reply = replies[at]
+      if (reply === undefined) continue
+      addRateHeaders(headers, owner.limits, { window: toWindow(reply) }, 0)
+      const { spentNanoUsd, reservedNanoUsd } = reply
+      if (owner.budget) this.#left = Math.min(this.#left, owner.budget.nanoUsd - spentNanoUsd - reservedNanoUsd)
+    }
+    this.headers = headers
+  }
+
+  #toRateError(replies: readonly ScopeReply[], tokens: number): GatewayError | null {
+    const by = (kind: Owner['kind']): RateRefusal | null => {
+      const at = this.#owners.findIndex((one) => one.kind === kind)
+      const [reply, owner] = [replies[at], this.#owners[at]?.owner]
+      return reply && owner ? toRateRefusal(reply, owner.limits, tokens) : null
+    }
+    return toLongerError(this.key, this.team, by('key'), by('team'), () => this.headers)
+  }
+
+  #toBudgetRefusal(replies: readonly ScopeReply[], likelyNanoUsd: number): BudgetRefusal {
+    const at = replies.findIndex(({ budget }) => budget === 'full')
+    const [reply, of, scope] = [replies[at], this.#owners[at], this.#scopes[at]]
+    if (!reply || !of?.owner.budget || !scope?.budget) throw new Error('the engine refused without a reason')
+    const { spentNanoUsd, reservedNanoUsd } = reply
+    const { untilMs } = scope.budget
+    return {
+      ...{ kind: of.kind, name: of.owner.name, budget: of.owner.budget, spentNanoUsd, reservedNanoUsd },
+      askedNanoUsd: Math.max(0, likelyNanoUsd - this.#want.heldNanoUsd),
+      resetMs: untilMs === Number.MAX_SAFE_INTEGER ? null : untilMs,
+    }
+  }
+}
+
+const toWindow = (reply: ScopeReply) => ({
+  used: (unit: Unit) => reply[unit],
+  emptyMs: (unit: Unit) => (unit === 'requests' ? reply.requestsEmptyMs : reply.tokensEmptyMs),
+})
+
+export function toRateRefusal(reply: ScopeReply, limits: Limits, tokens: number): RateRefusal | null {
+  const { refusal, used, retryAfterMs } = reply
+  if (refusal === 'none') return null
+  return { on: refusal, limit: limits[refusal] ?? 0, used, requested: refusal === 'tpm' ? tokens : 1, retryAfterMs }
+}

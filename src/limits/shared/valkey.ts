@@ -1,0 +1,84 @@
+/**
+ * Limits of all nodes in Valkey or Redis 7: one script, which decides a batch in one step. A restarted or promoted
+ * server has a new run ID, and with it an empty state: so it needs no persistence, and a stale one is never used.
+ */
+import { RedisClient } from 'bun'
+import { type BatchReply, type LimitEngine, toScopeReplies } from './engine.ts'
+import script from './valkey.lua' with { type: 'text' }
+
+/** In one slot of a cluster. */
+const PREFIX = '{tollgate}:limits'
+const CONNECT_MS = 250
+const SHA = new Bun.CryptoHasher('sha1').update(script).digest('hex')
+
+interface Connection {
+  client: RedisClient
+  prefix: string
+}
+
+/**
+ * @param url `valkey://`, `redis://`, `valkeys://`, or `rediss://` (TLS, verified), with user, password, and database.
+ * @param ca trusted instead of the system's authorities.
+ */
+export function openValkey({ url, ca }: { url: string; ca?: string }): LimitEngine {
+  let opened: Promise<Connection> | null = null
+
+  const open = async (): Promise<Connection> => {
+    const client = new RedisClient(url, {
+      ...{ connectionTimeout: CONNECT_MS, autoReconnect: false, maxRetries: 0, enableOfflineQueue: false },
+      ...(ca !== undefined && { tls: { ca } }),
+    })
+    const connection = { client, prefix: '' }
+    const forget = () => {
+      if (current === connection) reset()
+    }
+    client.onclose = forget
+    current = connection
+    await client.connect()
+    const info = String(await client.send('INFO', ['server']))
+    const [, runId] = /^run_id:(\w+)/m.exec(info) ?? []
+    if (runId === undefined) throw new Error('the answer to INFO has no run_id')
+    connection.prefix = `${PREFIX}:${runId}`
+    return connection
+  }
+  let current: Connection | null = null
+  const reset = () => {
+    const { client } = current ?? {}
+    current = null
+    opened = null
+    client?.close()
+  }
+  const run = async ({ client, prefix }: Connection, batch: string): Promise<unknown> => {
+    try {
+      return await client.send('EVALSHA', [SHA, '1', prefix, batch])
+    } catch (error) {
+      if (!String(error).includes('NOSCRIPT')) throw error
+      return client.send('EVAL', [script, '1', prefix, batch])
+    }
+  }
+  return {
+    name: 'Valkey',
+    async call(batch) {
+      opened ??= open()
+      const opening = opened
+      try {
+        return toReply(await run(await opening, JSON.stringify(batch)))
+      } catch (error) {
+        if (opened === opening) reset()
+        throw error
+      }
+    },
+    reset,
+    close: reset,
+  }
+}
+
+function toReply(answer: unknown): BatchReply {
+  const [head, warnings, replies] = answer as [string, [string, string, string][], string[]]
+  const [nowMs = 0, bornMs = 0, nodes = 0, isNew] = head.split(',').map(Number)
+  return {
+    ...{ nowMs, bornMs, nodes, isNew: isNew === 1 },
+    warnings: warnings.map(([name, usage, spent]) => ({ name, usage, spentNanoUsd: Number(spent) })),
+    replies: replies.map((figures) => toScopeReplies(figures.split(',').map(Number))),
+  }
+}

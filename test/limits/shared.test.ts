@@ -1,0 +1,380 @@
+/** Limits of several nodes on one engine: of Valkey and of PostgreSQL, the same. */
+import { expect, test } from 'bun:test'
+import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import type { Key, Team } from '../../src/domain/snapshot.ts'
+import type { BudgetWarning } from '../../src/limits/budget.ts'
+import type { Amount, PastRequest, Reservation } from '../../src/limits/limiter.ts'
+import type { Ask, Batch, LimitEngine, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
+import { createSharedLimiter, type SharedLimiterDeps } from '../../src/limits/shared/limiter.ts'
+import { openPostgresLimits } from '../../src/limits/shared/postgres.ts'
+import type { EngineTimes } from '../../src/limits/shared/queue.ts'
+import { openValkey } from '../../src/limits/shared/valkey.ts'
+import { createLog } from '../../src/log.ts'
+import { openPostgres } from '../../src/store/postgres/client.ts'
+import { migratePostgres } from '../../src/store/postgres/migrate.ts'
+import { describeWith, startDroppingProxy, startPostgres, startValkey } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+import { at, budget, CENT, cents, held, limited, refused, toTeam, toUpstream } from './asking.ts'
+
+const log = createLog({ now: () => 0, write: async () => {} })
+const times: EngineTimes = { leaseMs: 1_500, youngMs: 60, beatMs: 20, timeoutMs: 2_000 }
+let names = 0
+
+interface TestEngine {
+  open(): LimitEngine
+  kill(): Promise<void>
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+const ENGINES = {
+  async Valkey(): Promise<TestEngine> {
+    const server = await startValkey()
+    const { kill, start, close, url } = server
+    return { open: () => openValkey({ url }), kill, start, close }
+  },
+  async PostgreSQL(): Promise<TestEngine> {
+    const server = await startPostgres()
+    const open = () => openPostgres({ url: server.url, log, timing: { retryMs: 20 } })
+    const postgres = open()
+    await migratePostgres(postgres)
+    await postgres.close()
+    const { kill, start, close } = server
+    return { open: () => openPostgresLimits(open(), times.timeoutMs), kill, start, close }
+  },
+}
+
+/** A key of its own, so that tests don't meet. */
+const named = (key: Key): Key => ({ ...key, id: `k${++names}` })
+
+function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> = {}) {
+  const warnings: BudgetWarning[] = []
+  const outages: (string | null)[] = []
+  const limiter = createSharedLimiter({
+    ...{ engine, epoch: `e${++names}`, onOutage: 'share', times, monotonicMs: () => performance.now() },
+    ...{ now: Date.now, spent: async () => 0, recent: () => [] },
+    onWarning: (warning) => warnings.push(warning),
+    onOutageChange: (reason) => outages.push(reason),
+    ...more,
+  })
+  const admit = async (key: Key, team: Team | null, amount: Amount) => {
+    const request = limiter.enter(`r${++names}`, key, team)
+    const decided = await request.admit(amount, at(0))
+    if (decided instanceof GatewayError) await request.refuse(decided, 0)
+    return decided
+  }
+  return { limiter, admit, warnings, outages, [Symbol.asyncDispose]: () => limiter.close() }
+}
+const admitted = (decided: readonly (Reservation | GatewayError)[]) =>
+  decided.flatMap((one) => (one instanceof GatewayError ? [] : [one]))
+
+for (const [name, start] of Object.entries(ENGINES)) {
+  describeWith(name as keyof typeof ENGINES)(`limits of all nodes in ${name}`, () => {
+    const engine = forAllTests(start)
+
+    const stampede = async (key: Key, team: Team | null, amount: Amount, each: number) => {
+      const nodes = [1, 2, 3].map(() => openNode(engine.open()))
+      await Promise.all(nodes.map(({ limiter }) => limiter.started))
+      const asked = nodes.flatMap(({ admit }) => Array.from({ length: each }, () => admit(key, team, amount)))
+      const decided = await Promise.all(asked)
+      return { nodes, decided, close: () => Promise.all(nodes.map(({ limiter }) => limiter.close())) }
+    }
+
+    test('a stampede on three nodes takes all of a budget, and nothing more', async () => {
+      const key = named(limited({}, { budget: budget(200) }))
+      const { decided, close } = await stampede(key, null, cents(1), 200)
+      expect(admitted(decided).length).toBe(200)
+      expect(
+        refused(decided.find((one) => one instanceof GatewayError) ?? held(decided[0] as never)).message,
+      ).toContain('Budget exceeded for key `ann`: $2 per day limit, $0 spent, $2 reserved by running requests')
+      await close()
+    })
+
+    test.each([
+      ['requests per minute', { rpm: 40 }, 'request_limit'],
+      ['tokens per minute', { tpm: 400 }, 'token_limit'],
+      ['concurrency', { concurrency: 40 }, 'request_limit'],
+    ] as const)('a stampede on three nodes takes all of %s, and nothing more', async (_, limits, kind) => {
+      const key = named(limited(limits))
+      const { decided, nodes, close } = await stampede(key, null, { tokens: 10, nanoUsd: 0 }, 40)
+      expect(admitted(decided).length).toBe(40)
+      expect(new Set(decided.flatMap((one) => (one instanceof GatewayError ? one.kind : [])))).toEqual(new Set([kind]))
+      for (const one of admitted(decided).slice(0, 10)) one.cancel()
+      await Bun.sleep(100)
+      const again = await Promise.all(
+        nodes.flatMap(({ admit }) => Array.from({ length: 10 }, () => admit(key, null, { tokens: 10, nanoUsd: 0 }))),
+      )
+      expect(admitted(again).length).toBe(10)
+      await close()
+    })
+
+    test('a request that its team refuses leaves nothing on its key', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({ rpm: 5, tpm: 100, concurrency: 2 }, { budget: budget(10) }))
+      const team = toTeam(budget(5), key.id)
+      for (let i = 0; i < 3; i++)
+        expect(refused(await node.admit(key, team, cents(6))).message).toStartWith('Budget exceeded for team')
+      expect(held(await node.admit(key, team, cents(5))).headers).toMatchObject({
+        'x-ratelimit-remaining-requests': '4',
+        'x-ratelimit-remaining-tokens': '99',
+      })
+    })
+
+    test('what it cost replaces the reservation, once; an invalid request counts in its rate', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({ rpm: 4 }, { budget: budget(10) }))
+      const reservation = held(await node.admit(key, null, cents(8)))
+      expect(await reservation.raise(cents(9))).toBeNull()
+      expect((await reservation.raise(cents(11)))?.code).toBe('insufficient_quota')
+      reservation.settle(cents(3))
+      reservation.settle(cents(9))
+      reservation.cancel()
+      expect(refused(await node.admit(key, null, cents(8))).message).toContain('$0.03 spent, $0 reserved')
+      const invalid = new GatewayError('invalid_request', '')
+      await node.limiter.enter('invalid', key, null).refuse(invalid, 0)
+      expect(invalid.headers['x-ratelimit-remaining-requests']).toBe('2')
+      expect(held(await node.admit(key, null, cents(7))).headers['x-ratelimit-remaining-requests']).toBe('1')
+    })
+
+    test('a call is kept under its upstream’s limits', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const upstream = { ...toUpstream({ concurrency: 1 }), id: `u${++names}` }
+      const permit = await node.limiter.permit(upstream, 5)
+      if (permit instanceof UpstreamError) throw permit
+      expect(await node.limiter.permit(upstream, 5)).toBeInstanceOf(UpstreamError)
+      expect(node.limiter.isFull(upstream, 5, performance.now())).toBe(true)
+      permit.leave(3)
+      expect(await node.limiter.permit(upstream, 5)).not.toBeInstanceOf(UpstreamError)
+    })
+
+    test('a budget is exact to the nano-dollar at 2^53, and warns once for all nodes', async () => {
+      await using node = openNode(engine.open())
+      await using other = openNode(engine.open())
+      await Promise.all([node.limiter.started, other.limiter.started])
+      const most = Number.MAX_SAFE_INTEGER
+      const key = named(limited({}, { budget: { nanoUsd: most, period: 'total' } }))
+      for (const { limiter } of [node, other]) limiter.renew([key], [])
+      held(await node.admit(key, null, cents(0))).settle({ tokens: 1, nanoUsd: most - 1 })
+      await until('the warning', () => node.warnings.length > 0)
+      expect(node.warnings).toMatchObject([{ percent: 80, spentNanoUsd: most - 1 }])
+      refused(await other.admit(key, null, { tokens: 1, nanoUsd: 2 }))
+      held(await other.admit(key, null, { tokens: 1, nanoUsd: 1 })).settle({ tokens: 1, nanoUsd: most })
+      await until('the warning', () => other.warnings.length > 0)
+      expect(other.warnings.map(({ percent }) => percent)).toEqual([100])
+      expect(node.warnings.length).toBe(1)
+    })
+
+    test('the engine’s clock says what period is in force, and the ledger what was spent before', async () => {
+      const asked: number[] = []
+      const spent = async (_: unknown, { fromMs }: { fromMs: number }) => asked.push(fromMs) && 4 * CENT
+      await using wrong = openNode(engine.open(), { now: () => Date.UTC(2020, 0), spent })
+      await using node = openNode(engine.open(), { spent })
+      await Promise.all([wrong.limiter.started, node.limiter.started])
+      const key = named(limited({}, { budget: budget(10, 'day') }))
+      refused(await wrong.admit(key, null, cents(7)))
+      held(await node.admit(key, null, cents(6)))
+      expect(asked).toEqual([Math.floor(Date.now() / 86_400_000) * 86_400_000])
+    })
+
+    test('a node that is gone leaves its slots, and what it held counts as spent until it comes back', async () => {
+      const lost = engine.open()
+      const base: Batch = { epoch: `gone${++names}`, seq: 1, leaseMs: times.leaseMs, youngMs: 0, told: [], asks: [] }
+      const key = named(limited({ concurrency: 1 }, { budget: budget(10) }))
+      const scopes: ScopeAsk[] = [toScope(key)]
+      const ask: Ask = {
+        id: 'a',
+        op: 'take',
+        scopes,
+        requests: 1,
+        slots: 1,
+        tokens: 1,
+        likelyNanoUsd: 6 * CENT,
+        heldNanoUsd: 6 * CENT,
+      }
+      await lost.call(base)
+      await lost.call({ ...base, asks: [ask] })
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      refused(await node.admit(key, null, cents(1)))
+      await until('its slot', async () => !((await node.admit(key, null, cents(0))) instanceof GatewayError))
+      const standing = () => node.admit({ ...key, limits: limited({}).limits }, null, cents(5))
+      expect(refused(await standing()).message).toContain('$0.06 spent, $0 reserved')
+      const back = await lost.call({
+        ...base,
+        seq: 2,
+        told: [{ op: 'end', id: 'a', isCanceled: false, nanoUsd: 2 * CENT }],
+      })
+      expect(back.isNew).toBe(true)
+      expect(held(await standing())).toBeDefined()
+      await lost.close()
+    })
+
+    test('what is sent again after a lost reply counts once', async () => {
+      const client = engine.open()
+      const base: Batch = { epoch: `again${++names}`, seq: 1, leaseMs: times.leaseMs, youngMs: 0, told: [], asks: [] }
+      await client.call(base)
+      const scopes = [{ ...toScope(named(limited({ rpm: 9, tpm: 90 }, { budget: budget(10) }))) }]
+      const ask: Ask = {
+        id: 'a',
+        op: 'take',
+        scopes,
+        requests: 1,
+        slots: 1,
+        tokens: 5,
+        likelyNanoUsd: CENT,
+        heldNanoUsd: CENT,
+      }
+      const told: Told[] = [
+        { op: 'spend', name: scopes[0]?.name ?? '', usage: scopes[0]?.budget?.usage ?? '', nanoUsd: CENT },
+      ]
+      await client.call({ ...base, asks: [ask] })
+      for (let i = 0; i < 2; i++) await client.call({ ...base, seq: 2, told, asks: [ask] })
+      const { replies } = await client.call({ ...base, asks: [ask] })
+      expect(replies[0]?.[0]).toMatchObject({ requests: 1, tokens: 5, spentNanoUsd: CENT, reservedNanoUsd: CENT })
+      await client.close()
+    })
+  })
+
+  describeWith(name as keyof typeof ENGINES)(`an outage of ${name}`, () => {
+    test('leaves each node its share, exceeds no budget, and what it changed is counted afterwards', async () => {
+      const engine = await start()
+      const ledger = { spent: 0 }
+      const recent: PastRequest[] = []
+      const deps = { spent: async () => ledger.spent, recent: () => recent }
+      await using node = openNode(engine.open(), deps)
+      await using other = openNode(engine.open(), deps)
+      await using strict = openNode(engine.open(), { ...deps, onOutage: 'refuse' })
+      await Promise.all([node.limiter.started, other.limiter.started, strict.limiter.started])
+      const key = named(limited({ rpm: 30, concurrency: 6 }, { budget: budget(1_000) }))
+      const early = held(await node.admit(key, null, cents(10)))
+      held(await other.admit(key, null, cents(10)))
+      await Bun.sleep(100)
+      await engine.kill()
+      await until('the outage', () => [node, other, strict].every(({ limiter }) => limiter.outage() !== null))
+      expect(refused(await strict.admit(key, null, cents(1)))).toMatchObject({ status: 503, kind: 'overloaded' })
+      const mine: Reservation[] = []
+      // A third of six slots, of which one is taken.
+      mine.push(held(await node.admit(key, null, cents(10))))
+      expect(mine[0]?.headers).toMatchObject({ 'x-tollgate-limits': 'share', 'x-ratelimit-limit-requests': '10' })
+      refused(await node.admit(key, null, cents(10)))
+      mine.pop()?.settle(cents(9))
+      // More than its slice.
+      expect(refused(await node.admit(key, null, cents(60))).status).toBe(503)
+      const open = held(await node.admit(key, null, cents(10)))
+      ledger.spent = 9 * CENT
+      await engine.start()
+      await until('the end', () => [node, other, strict].every(({ limiter }) => limiter.outage() === null))
+      // Two of its own and one of the other's: none is free for the slots of four more.
+      const decided = await Promise.all([1, 2, 3, 4].map(() => strict.admit(key, null, cents(1))))
+      expect(admitted(decided).length).toBe(3)
+      for (const one of [early, open, ...admitted(decided)]) one.settle(cents(10))
+      await Bun.sleep(100)
+      const standing = refused(await strict.admit(key, null, cents(990))).message
+      expect(standing).toContain('$0.59 spent')
+      await engine.close()
+    }, 30_000)
+  })
+}
+
+describeWith('Valkey')('a network that drops everything', () => {
+  test('is noticed, and requests go on', async () => {
+    const server = await startValkey()
+    const proxy = await startDroppingProxy(server.port)
+    const engine = openValkey({ url: `redis://127.0.0.1:${proxy.port}` })
+    await using node = openNode(engine, { times: { ...times, timeoutMs: 200 } })
+    await node.limiter.started
+    const key = named(limited({ rpm: 10 }))
+    held(await node.admit(key, null, cents(0)))
+    proxy.set('drop')
+    expect(held(await node.admit(key, null, cents(0))).headers['x-tollgate-limits']).toBe('share')
+    proxy.set('forward')
+    await until('the end', () => node.limiter.outage() === null)
+    expect(held(await node.admit(key, null, cents(0))).headers['x-tollgate-limits']).toBeUndefined()
+    await proxy.close()
+    await server.close()
+  })
+})
+
+describeWith('Valkey', 'PostgreSQL')('both engines', () => {
+  const engines = forAllTests(async () => {
+    const [valkey, postgres] = [await ENGINES.Valkey(), await ENGINES.PostgreSQL()]
+    return { valkey, postgres, close: async () => void (await Promise.all([valkey.close(), postgres.close()])) }
+  })
+
+  test('decide alike, whatever is asked and told in whatever order', async () => {
+    const [one, two] = [engines.valkey.open(), engines.postgres.open()]
+    const random = (below: number) => Math.floor(Math.random() * below)
+    const base = { epoch: 'x', leaseMs: 60_000, youngMs: 0 }
+    let seq = 1
+    for (const engine of [one, two]) await engine.call({ ...base, seq, told: [], asks: [] })
+    const scope = (name: string): ScopeAsk => ({
+      ...{ name, rpm: 30, tpm: 300, concurrency: 12 },
+      budget: {
+        usage: 'total:0',
+        fromMs: 0,
+        untilMs: Number.MAX_SAFE_INTEGER,
+        nanoUsd: 500,
+        warnNanoUsd: 400,
+        spentNanoUsd: 7,
+      },
+    })
+    for (let round = 0; round < 60; round++) {
+      const own = () => {
+        const number = random(40)
+        return { id: `r${number}`, scopes: [scope(`key:${number % 3}`), scope(`team:${number % 2}`)] }
+      }
+      const asks = Array.from({ length: random(6) }, (): Ask => {
+        const likelyNanoUsd = random(60)
+        const want = { requests: 1, slots: 1, tokens: random(40), heldNanoUsd: likelyNanoUsd + random(20) } as const
+        return { ...own(), op: random(4) ? 'take' : 'raise', ...want, likelyNanoUsd }
+      })
+      const told = Array.from({ length: random(6) }, (): Told => {
+        const op = (['end', 'end', 'free', 'lower', 'hold'] as const)[random(5)] ?? 'end'
+        const { id, scopes } = own()
+        if (op === 'end') return { op, id, isCanceled: random(3) === 0, tokens: random(60), nanoUsd: random(60) }
+        if (op === 'lower') return { op, id, heldNanoUsd: random(40) }
+        if (op === 'free') return { op, id }
+        return { op, id, scopes, requests: 1, slots: 1, tokens: random(9), heldNanoUsd: random(9) }
+      })
+      const batch: Batch = { ...base, seq: ++seq, told, asks }
+      const [a, b] = [await one.call(batch), await two.call(batch)]
+      const timeless = ({ replies, warnings }: typeof a) => ({
+        warnings: warnings.map(({ name }) => name).sort(),
+        replies: replies.map((each) =>
+          each.map(({ retryAfterMs, requestsEmptyMs, tokensEmptyMs, ...rest }) => ({
+            ...rest,
+            isLater: retryAfterMs !== null,
+            isUsed: requestsEmptyMs > 0,
+            isSpent: tokensEmptyMs > 0,
+          })),
+        ),
+      })
+      expect(timeless(b)).toEqual(timeless(a))
+    }
+    await Promise.all([one.close(), two.close()])
+  })
+})
+
+function toScope({ id, limits, budget: of }: Key): ScopeAsk {
+  const day = Math.floor(Date.now() / 86_400_000) * 86_400_000
+  return {
+    name: `key:${id}`,
+    ...(limits.rpm !== null && { rpm: limits.rpm }),
+    ...(limits.tpm !== null && { tpm: limits.tpm }),
+    ...(limits.concurrency !== null && { concurrency: limits.concurrency }),
+    ...(of && {
+      budget: {
+        usage: `day:${day}`,
+        fromMs: day,
+        untilMs: day + 86_400_000,
+        nanoUsd: of.nanoUsd,
+        warnNanoUsd: of.nanoUsd,
+        spentNanoUsd: 0,
+      },
+    }),
+  }
+}
