@@ -142,6 +142,7 @@ const withOwnAdmin = <T>(
   work: (admin: AdminClient) => Promise<T>,
 ): Promise<T> =>
   withStore(io, { readonly }, async (store) => {
+    if (readonly) (await import('./shared-ledger.ts')).noteOwnOnly(io)
     const { createOfflineAdmin } = await import('../server/admin-view/offline-admin.ts')
     const { dataFolder, environment, nowMs: now } = io
     const admin = createOfflineAdmin({ dataFolder, environment, store, now })

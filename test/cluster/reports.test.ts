@@ -1,8 +1,10 @@
 /** Reports of a node are of all nodes; without PostgreSQL they say so, and come back with it. */
 import { expect, test } from 'bun:test'
+import { keepNodeId } from '../../src/cluster/nodes.ts'
 import { createReports } from '../../src/server/admin-view/reports.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
+import { createBench } from '../cli/run.ts'
 import { createFolder, createTestLog, HOUR, toOpen, toSettled } from '../ledger/fixture.ts'
 import { describeWith, startPostgres } from '../support/engines.ts'
 import { forAllTests, forEachTest } from '../support/lifetime.ts'
@@ -67,5 +69,21 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     const { message } = await cutOff.request(ANN, 'ffffffff').catch((error) => error)
     expect(message).toStartWith("Can't read the cluster's ledger: no answer in 1000 ms. Requests are still answered")
     cutOff.close()
+  })
+
+  test('a command without a server reads them of all nodes by TOLLGATE_CLUSTER, and says when it has only its own', async () => {
+    const bench = createBench(HOUR)
+    bench.environment = { NO_COLOR: '1' }
+    await bench.run('keys', 'create', '--name', 'dev')
+    keepNodeId(bench.folder, 'c'.repeat(32))
+    const own = await bench.run('usage', '--since', '7d')
+    expect(own.stderr).toContain(
+      "note: these are this node's own requests only. For those of all nodes, set TOLLGATE_CLUSTER.",
+    )
+    bench.environment = { NO_COLOR: '1', TOLLGATE_CLUSTER: server.url }
+    const all = await bench.run('usage', '--by', 'model', '--since', '7d', '--json')
+    expect(JSON.parse(all.stdout).usage).toMatchObject([{ model: 'acme/large', requests: 1 }])
+    expect(all.stderr).toBe('')
+    await bench.close()
   })
 })

@@ -6,16 +6,19 @@ import { findJoined } from '../../cluster/url.ts'
 import { toServeConfig } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'
+import { once } from '../../domain/once.ts'
 import { count } from '../../domain/text.ts'
 import { readSpendStatuses } from '../../keys/spend-status.ts'
 import { measureDisk, toDiskState } from '../../server/disk.ts'
 import { checkBackups, checkDisk } from '../../server/findings.ts'
+import type { ReportReaders } from '../../store/report-store.ts'
 import { toSnapshot } from '../../store/snapshot.ts'
 import type { Store } from '../../store/store.ts'
 import { createVault, inspectVault } from '../../store/vault.ts'
 import { CommandError } from '../command-error.ts'
 import { askVault, findServer, type ServerLookup } from '../control-client.ts'
 import { type Context, printJson, toExamples, toIndented, toPrintable, version } from '../io.ts'
+import { sharedReports } from '../shared-ledger.ts'
 import { checkFolder, checkJournal, checkSpace, guarded, inspectDatabase } from './data.ts'
 import {
   checkCatalogFile,
@@ -47,6 +50,7 @@ async function examine(io: Context): Promise<Check[]> {
   const folder = checkFolder(dataFolder, found.kind !== 'none')
   if (!folder.usable) return folder.checks
   const { checks, store } = inspectDatabase(dataFolder, { nowMs, isAtRest: found.kind === 'none' })
+  const reports = once(() => (store ? sharedReports(io, store) : Promise.reject(new Error('no database'))))
   try {
     return [
       ...folder.checks,
@@ -64,8 +68,8 @@ async function examine(io: Context): Promise<Check[]> {
       ...(await guarded('cluster', () => inspectCluster(found, io))),
       ...(store ? await guarded('catalog_file', () => inspectCatalogFile(store, io)) : []),
       ...(store ? await guarded('catalog', () => checkCatalog(store, found, io)) : []),
-      ...(store ? await guarded('keys', () => checkAllKeys(store, nowMs)) : []),
-      ...(store ? await guarded('prices', () => checkPrices(store.reports.usage, nowMs)) : []),
+      ...(store ? await guarded('keys', async () => checkAllKeys(store, await reports.get(), nowMs)) : []),
+      ...(store ? await guarded('prices', async () => checkPrices((await reports.get()).usage, nowMs)) : []),
     ]
   } finally {
     store?.close()
@@ -121,9 +125,9 @@ async function checkCatalog(store: Store, found: ServerLookup, io: Context): Pro
 }
 
 /** Without rows of the journal, which have their own check. */
-async function checkAllKeys(store: Store, nowMs: number): Promise<Check[]> {
+async function checkAllKeys(store: Store, { spend }: ReportReaders, nowMs: number): Promise<Check[]> {
   const rows = await store.config.readKeys()
-  const read = (kind: 'key' | 'team') => readSpendStatuses(store.reports.spend, kind, nowMs)
+  const read = (kind: 'key' | 'team') => readSpendStatuses(spend, kind, nowMs)
   const statuses = { key: await read('key'), team: await read('team') }
   return checkKeys(rows, (kind) => statuses[kind], nowMs)
 }

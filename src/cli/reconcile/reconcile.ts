@@ -20,6 +20,7 @@ import { CommandError, usageError } from '../command-error.ts'
 import { flushServer } from '../control-client.ts'
 import { type Context, printJson, toExamples, toPrintable, withStore } from '../io.ts'
 import { toRounded } from '../money.ts'
+import { sharedReports } from '../shared-ledger.ts'
 import { createBar } from '../terminal.ts'
 import { addParameters, collect, toMoment } from '../values.ts'
 import { MAX_NAMED, toDocument, toText } from './text.ts'
@@ -72,7 +73,9 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
   const reason = toReason(flags)
   const asked = toSpan(flags, todayMs, io.nowMs())
   const { name, bill } = await readBill(files, flags, asked, todayMs, io)
-  return withStore(io, { readonly: true }, async ({ config, reports: { calls }, audit }) => {
+  return withStore(io, { readonly: true }, async (store) => {
+    const { config, audit } = store
+    const { calls } = await sharedReports(io, store)
     const { upstreams } = await config.readCatalog()
     const accounts = toAccounts(flags, providers[name], upstreams)
     if (accounts.some(({ keyId }) => keyId !== null)) requireKeys(bill, accounts)
