@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 interface Listed {
   node: { name: string } | null
-  nodes: { name: string; state: string; living: boolean; facts: Record<string, unknown> }[]
+  nodes: { id: string; epoch: string; name: string; state: string; living: boolean; facts: Record<string, unknown> }[]
 }
 
 describeWith('PostgreSQL')('a cluster of two nodes', () => {
@@ -75,5 +75,25 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
       readFileSync(join(first.folder, 'data/node.json'), 'utf8'),
     ]
     for (const each of said) expect(each).not.toContain('s3cret')
+  })
+
+  test.skipIf(process.platform !== 'linux')('keeps a node that restarts, also with several processes', async () => {
+    const environment = { TOLLGATE_CLUSTER: server.url }
+    const place = createWorkplace()
+    const node = await place.serve(['--node-name', 'again', '--processes', '2', '--first-key'], { environment })
+    const found = async () => (await listed(place)).nodes.find(({ name }) => name === 'again')
+    const before = await found()
+    expect(before).toMatchObject({ state: 'active', living: true })
+    const restarted = await place.restart()
+    expect({ code: restarted.code, stderr: restarted.stderr }).toEqual({ code: 0, stderr: '' })
+    expect(await node.exited).toBe(0)
+    const after = await found()
+    expect([after?.id, after?.state, after?.living]).toEqual([before?.id, 'active', true])
+    expect(after?.epoch).not.toBe(before?.epoch)
+    expect((await place.run('status')).stdout).toContain('ok, started')
+    const copy = createWorkplace()
+    await Bun.$`cp -r ${place.folder}/data ${copy.folder}/data`
+    await expect(copy.serve([], { environment })).rejects.toThrow('remove node.json from the copy')
+    await Promise.all([place.close(), copy.close()])
   })
 })
