@@ -1,5 +1,8 @@
 /** `tollgate cluster`: nodes that share a configuration, a ledger, and limits through PostgreSQL. */
+import { hostname } from 'node:os'
 import type { Command } from 'commander'
+import { requireKnownSecret } from '../cluster/config-feed.ts'
+import { createConfigLog } from '../cluster/config-log.ts'
 import { findNode, forgetNodeId, listNodes, readNodeId, requireGone, setState } from '../cluster/nodes.ts'
 import { findJoined, forgetJoined, keepJoined, readClusterUrl } from '../cluster/url.ts'
 import { type ClusterDocument, type NodeDocument, toNodeDocument } from '../documents/cluster.ts'
@@ -10,11 +13,14 @@ import { count } from '../domain/text.ts'
 import { toAgo } from '../domain/time.ts'
 import { createLog } from '../log.ts'
 import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import { storeOf } from '../store/open.ts'
 import { openPostgres, type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
+import { createSharedLedger } from '../store/postgres/ledger.ts'
 import { migratePostgres } from '../store/postgres/migrate.ts'
+import { openSecret } from '../store/secret.ts'
 import { answerOf, idOf, withAdmin } from './admin-client.ts'
 import { CommandError, usageError } from './command-error.ts'
-import { type Context, printJson, toDescribedTable, toExamples, toPrintable, toShort } from './io.ts'
+import { type Context, printJson, toDescribedTable, toExamples, toPrintable, toShort, version } from './io.ts'
 
 const WHICH = 'node name, or 6+ digits of its ID'
 
@@ -99,6 +105,8 @@ async function join(argument: string | undefined, isPiped: boolean, io: Context)
   const postgres = openPostgres({ url, log: createLog({ now: io.nowMs, write: async () => {} }) })
   try {
     await explained(migratePostgres(postgres))
+    const head = await explained(createConfigLog(postgres, '').readHead())
+    if (head) requireKnownSecret(head, openSecret(dataFolder, io.environment).read())
     const nodes = await explained(listNodes(postgres))
     keepJoined(dataFolder, url)
     const address = postgres.server?.address ?? ''
@@ -154,21 +162,39 @@ async function remove(which: string, io: Context): Promise<string> {
 async function leaveWithFolder(io: Context): Promise<string> {
   const { dataFolder } = io
   const id = readNodeId(dataFolder)
-  if (id === null)
+  if (id === null && findJoined(dataFolder) === null)
     throw new CommandError('no_cluster', `${dataFolder} doesn't belong to a cluster. Pass another folder with --data.`)
   // Its server has ended, and none starts meanwhile.
   const unlock = takeLock(dataFolder)
   try {
-    const name = await withPostgres(io, async (postgres) => {
-      const node = (await listNodes(postgres)).find((one) => one.id === id)
-      await setState(postgres, id, null, 'left')
-      return node?.name ?? toShortId(id)
-    })
+    // It has joined, and never started since.
+    const name = id === null ? hostname() : await withPostgres(io, (postgres) => leaveWith(postgres, id, io))
     forgetJoined(dataFolder)
     forgetNodeId(dataFolder)
     return name
   } finally {
     unlock()
+  }
+}
+
+async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<string> {
+  const { dataFolder, nowMs: now } = io
+  const options = { version: version(), startedMs: now(), now, log: createLog({ now, write: async () => {} }) }
+  const store = await storeOf(dataFolder).serve(options)
+  try {
+    const { seq } = await createSharedLedger(postgres, id).cursor()
+    const waiting = (store.outbox?.range().last ?? 0) - seq
+    if (waiting > 0)
+      throw new CommandError(
+        'ledger_behind',
+        `${count(waiting, 'record')} of this node ${waiting === 1 ? 'is' : 'are'} not in PostgreSQL yet. Start its server, wait until \`tollgate cluster status\` shows none, stop it, and try again.`,
+      )
+    const node = (await listNodes(postgres)).find((one) => one.id === id)
+    await setState(postgres, id, null, 'left')
+    store.replica.leave()
+    return node?.name ?? toShortId(id)
+  } finally {
+    store.close()
   }
 }
 

@@ -109,8 +109,6 @@ export interface Cluster {
 
 const TIMING: ClusterTiming = { beatMs: 1_000, livingMs: LIVING_MS }
 const CLOCK_MS = 2_000
-/** Until a run that was killed is forgotten. */
-const ENTER_TRIES = 4
 const CLOSE_MS = 2_000
 
 /** Throws a ServiceError if the node can't join, or PostgreSQL can't be reached by one that never has. */
@@ -193,7 +191,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 
   try {
-    await enterAtStart(enter, known !== null, timing.livingMs)
+    await enterAtStart(enter, known !== null, timing.beatMs)
   } catch (error) {
     await postgres.close()
     throw error
@@ -277,17 +275,20 @@ const toClockProblem = (ms: number | null): string | null =>
 
 /** Of this node's identity. */
 class OtherRun extends ServiceError {
+  readonly seenMsAgo: number
   constructor(other: ClusterNode | null) {
     const where = other?.address ? ` at ${other.address}` : ''
     super(
       { kind: 'cluster_unusable' },
       `Another server${where} runs as this node${other ? ` (${other.name})` : ''}, so this one takes no part in the cluster. If its data folder is a copy, stop it, remove node.json from the copy, and start it: it is then a node of its own.`,
     )
+    this.seenMsAgo = other?.seenMsAgo ?? 0
   }
 }
 
-async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, livingMs: number): Promise<void> {
-  for (let tries = ENTER_TRIES; ; tries--) {
+async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, beatMs: number): Promise<void> {
+  const pauseMs = 1.5 * beatMs
+  for (let before: number | null = null; ; ) {
     try {
       return await enter()
     } catch (error) {
@@ -298,8 +299,11 @@ async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, livi
           { kind: 'cluster_unusable' },
           `${error.message} A node needs PostgreSQL to join a cluster; later it can start without it.`,
         )
-      if (!(error instanceof OtherRun) || tries === 1) throw error
+      if (!(error instanceof OtherRun)) throw error
+      // It was seen since. One that was killed is soon forgotten.
+      if (before !== null && error.seenMsAgo < before + pauseMs / 2) throw error
+      before = error.seenMsAgo
     }
-    await Bun.sleep(livingMs / (ENTER_TRIES - 2))
+    await Bun.sleep(pauseMs)
   }
 }

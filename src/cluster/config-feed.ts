@@ -320,15 +320,20 @@ function refuse(error: unknown, isInDoubt: boolean): never {
   )
 }
 
+/** Throws `cluster_foreign`. */
+export function requireKnownSecret(head: ConfigHead, secrets: readonly { id: string }[]): void {
+  if (secrets.some(({ id }) => id === head.secret)) return
+  throw foreign(
+    "The nodes of this cluster encrypt credentials with another key. Set the same TOLLGATE_SECRET on all of them (during a rotation, TOLLGATE_SECRET_PREVIOUS too), or copy the file `secret` from another node's data folder.",
+  )
+}
+
 async function requireSecret(
   head: ConfigHead,
   secrets: readonly { id: string }[],
   move: (from: string, to: string) => Promise<void>,
 ): Promise<void> {
-  if (!secrets.some(({ id }) => id === head.secret))
-    throw foreign(
-      'The nodes of this cluster encrypt credentials with another key. Set the same TOLLGATE_SECRET on all of them; during a rotation, TOLLGATE_SECRET_PREVIOUS too.',
-    )
+  requireKnownSecret(head, secrets)
   // A rotation has begun.
   const [current] = secrets
   if (current && current.id !== head.secret) await move(head.secret, current.id)

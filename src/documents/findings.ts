@@ -136,7 +136,7 @@ function findLedger({ status, reasons }: Seen): Found[] {
   return reasons.flatMap(({ about, text }) => (about === 'ledger' ? [toServerFinding('problem', text)] : []))
 }
 
-const OF_SERVER: readonly Reason['about'][] = ['shutdown', 'overload', 'configuration']
+const OF_SERVER: readonly Reason['about'][] = ['shutdown', 'overload', 'configuration', 'cluster']
 
 const findServer = ({ status, reasons }: Seen): Found[] => [
   ...reasons.flatMap(({ about, text }) =>

@@ -1,6 +1,6 @@
 /** Two nodes of one cluster, as an operator sees them. */
 import { expect, test } from 'bun:test'
-import { readFileSync, statSync } from 'node:fs'
+import { cpSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createWorkplace } from '../support/binary.ts'
 import { describeWith, startPostgres } from '../support/engines.ts'
@@ -26,9 +26,12 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
 
   test('joins by environment or by command, says how it is, drains, and leaves', async () => {
     const environment = { TOLLGATE_CLUSTER: withPassword() }
-    const one = await first.serve(['--node-name', 'one'], { environment })
+    const one = await first.serve(['--node-name', 'one', '--first-key'], { environment })
     const refused = await second.run('cluster', 'join', withPassword())
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Other users can read arguments')])
+    const foreign = await second.run('cluster', 'join', server.url)
+    expect([foreign.code, foreign.stderr]).toEqual([1, expect.stringContaining('copy the file `secret`')])
+    cpSync(join(first.folder, 'data/secret'), join(second.folder, 'data/secret'))
     const joined = await second.run('cluster', 'join', server.url)
     expect([joined.code, joined.stdout]).toEqual([0, expect.stringContaining('Joined 1 node on PostgreSQL')])
     expect(statSync(join(second.folder, 'data/cluster')).mode & 0o777).toBe(0o600)
@@ -43,14 +46,15 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
     expect((await second.run('doctor')).stdout).toMatch(/cluster .*PostgreSQL 1\d/)
 
     await server.stop()
-    await until('a node to say so', async () => (await readiness(two.baseUrl)).includes('degraded'))
-    expect((await second.run('status')).stdout).toContain("PostgreSQL can't be reached")
+    await until('a node to be degraded', async () => (await readiness(two.baseUrl)).includes('degraded'))
+    await until('the command to say why', async () =>
+      (await second.run('status')).stdout.includes("problem  PostgreSQL can't be reached"),
+    )
     const headers = { authorization: `Bearer ${one.key ?? ''}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
-    if (one.key)
-      expect((await fetch(`${one.baseUrl}/chat/completions`, { method: 'POST', headers, body })).status).toBe(200)
+    expect((await fetch(`${one.baseUrl}/chat/completions`, { method: 'POST', headers, body })).status).toBe(200)
     await server.start()
-    await until('a node to say so', async () => (await readiness(two.baseUrl)).includes('ok'))
+    await until('a node to be well', async () => (await readiness(two.baseUrl)).includes('ok'))
 
     const lives = await first.run('cluster', 'leave', 'two')
     expect([lives.code, lives.stderr]).toEqual([1, expect.stringContaining('tollgate cluster drain two')])
@@ -61,6 +65,8 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
       ['two', 'stopped'],
     ])
     expect((await second.run('cluster', 'leave')).code).toBe(0)
+    // Alone from now on, with what it had.
+    expect((await second.run('keys', 'create', '--name', 'own')).code).toBe(0)
     expect((await second.run('cluster', 'status')).stderr).toContain('No cluster is known here')
     expect((await listed(first)).nodes.length).toBe(1)
     expect((await first.run('cluster', 'leave')).stderr).toContain('Another Tollgate server is using')
@@ -80,6 +86,7 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
   test.skipIf(process.platform !== 'linux')('keeps a node that restarts, also with several processes', async () => {
     const environment = { TOLLGATE_CLUSTER: server.url }
     const place = createWorkplace()
+    await Bun.$`mkdir ${place.folder}/data && cp ${first.folder}/data/secret ${place.folder}/data`
     await place.serve(['--node-name', 'again', '--processes', '2', '--first-key'], { environment })
     const found = async () => (await listed(place)).nodes.find(({ name }) => name === 'again')
     const before = await found()
