@@ -35,7 +35,13 @@ export function listenTo(
 
   const connect = async (): Promise<void> => {
     const { address } = await reach()
-    const opened = openPool(options, address, 1)
+    const opened = openPool(options, address, 1, () => {
+      // Otherwise the runtime tries again by itself, and says so on standard error.
+      endNow(opened)
+      if (sql !== opened) return
+      sql = null
+      wake()
+    })
     sql = opened
     const isCurrent = () => sql === opened && !isStopped
     const listening = (async () => {
@@ -60,10 +66,10 @@ export function listenTo(
       const before = pings
       await query('select pg_notify($1, $2)', [own, ''])
       if (pings === before) await sleep(timing.pingMs)
-      if (isStopped) return true
+      if (isStopped || sql === null) return true
       if (pings === before) return heard > 0
       await sleep(timing.pingMs)
-      if (isStopped) return true
+      if (isStopped || sql === null) return true
     }
   }
 

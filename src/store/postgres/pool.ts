@@ -30,7 +30,12 @@ const MAX_CONNECTIONS = 8
 const RIVALS_MS = 100
 
 /** @param max connections. */
-export function openPool({ url, ca, connectMs }: PoolOptions, address: PostgresAddress, max = MAX_CONNECTIONS): SQL {
+export function openPool(
+  { url, ca, connectMs }: PoolOptions,
+  address: PostgresAddress,
+  max = MAX_CONNECTIONS,
+  onClose = () => {},
+): SQL {
   const { host, port } = address
   const { user, password, database, channelBinding } = url
   const isSocket = host.startsWith('/')
@@ -38,7 +43,7 @@ export function openPool({ url, ca, connectMs }: PoolOptions, address: PostgresA
   return new SQL({
     // Without one, the runtime takes a URL of the environment.
     url: `postgres://${isSocket ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}?sslmode=${mode === 'no-verify' ? 'require' : mode}`,
-    ...{ port, max, bigint: true, channelBinding, connectionTimeout: connectMs / 1_000 },
+    ...{ port, max, onclose: onClose, bigint: true, channelBinding, connectionTimeout: connectMs / 1_000 },
     ...(isSocket && { path: host }),
     ...(user !== null && { username: user }),
     ...(password !== null && { password }),
