@@ -167,6 +167,15 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       trouble = null
     })
 
+  /** Many may ask at once. */
+  let asked: Promise<void> | null = null
+  const lookSoon = () => {
+    asked ??= inTurn(async () => {
+      asked = null
+    }).then(() => look(timing.pollTimeoutMs))
+    return asked
+  }
+
   const isStale = () => performance.now() - currentMs > timing.staleMs
   const tell = () => {
     const ms = performance.now() - currentMs
@@ -231,6 +240,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         )
       return true
     },
+    catchUp: async () => (isTold ? undefined : lookSoon().catch(() => {})),
   }
   replica.changeThrough(changeLog)
   if (replica.position() !== null) start()

@@ -30,6 +30,8 @@ export interface ChangeLog {
    * Commits an entry that was decided at `basis`. False if others were first: the copy has caught up, and it must be decided again. Throws a ServiceError.
    */
   commit(basis: Position, text: string): Promise<boolean>
+  /** Applies what others have committed; gives up soon. Never throws. */
+  catchUp(): Promise<void>
 }
 
 /** Rows of one table. Bytes are `{ base64 }`. */

@@ -39,6 +39,8 @@ export const toProposal = <K extends EntryKind, T>({
 
 export interface Changer {
   change<K extends EntryKind, T>(steps: ChangeSteps<K, T>): Promise<T>
+  /** Resolves once changes of other nodes that were made before are here, unless they can't be reached. */
+  catchUp(): Promise<void>
   /** How exactly the last use of sessions is kept, ms. */
   readonly seenGrainMs: number
 }
@@ -61,7 +63,11 @@ export const changeAsCopy = (sqlite: Database): void => setChanger(sqlite, creat
 /** @param begin of each change. */
 function createChanger(sqlite: Database, begin: (tx: Transaction) => void): Changer {
   const database = toTables(sqlite)
-  return { change: (steps) => untilFree(() => changeHere(database, steps, begin)), seenGrainMs: 0 }
+  return {
+    change: (steps) => untilFree(() => changeHere(database, steps, begin)),
+    catchUp: async () => {},
+    seenGrainMs: 0,
+  }
 }
 
 function changeHere<K extends EntryKind, T>(

@@ -16,6 +16,13 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
     passkeys: () => readPasskeys(tx),
     keyRows: () => readKeys(tx),
   })
+  /** What another node has begun an instant ago may not be here yet. */
+  const here = async <T>(find: () => T | null): Promise<T | null> => {
+    const found = find()
+    if (found !== null) return found
+    await changerOf(sqlite).catchUp()
+    return find()
+  }
 
   return {
     readAdmins: async () => readAdmins(database),
@@ -35,16 +42,18 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
         .get()
       return found ?? null
     },
-    findToken: async (hash) => database.select().from(adminTokens).where(eq(adminTokens.hash, hash)).get() ?? null,
-    async findSession(hash) {
-      const found = database
-        .select({ session: adminSessions, admin: admins })
-        .from(adminSessions)
-        .innerJoin(admins, eq(admins.id, adminSessions.adminId))
-        .where(eq(adminSessions.hash, hash))
-        .get()
-      return found ?? null
-    },
+    findToken: (hash) =>
+      here(() => database.select().from(adminTokens).where(eq(adminTokens.hash, hash)).get() ?? null),
+    findSession: (hash) =>
+      here(
+        () =>
+          database
+            .select({ session: adminSessions, admin: admins })
+            .from(adminSessions)
+            .innerJoin(admins, eq(admins.id, adminSessions.adminId))
+            .where(eq(adminSessions.hash, hash))
+            .get() ?? null,
+      ),
     readSessions: async (adminId) =>
       database
         .select()

@@ -129,6 +129,7 @@ function createClusterChanger(database: Connection, log: ChangeLog): Changer {
   }
   return {
     seenGrainMs: SEEN_GRAIN_MS,
+    catchUp: log.catchUp,
     change(steps) {
       const turn = last.then(() => changeOnce(steps))
       last = turn.catch(() => {})

@@ -15,6 +15,7 @@ function record(sqlite: Database, texts: string[]): void {
   const database = toTables(sqlite)
   setChanger(sqlite, {
     seenGrainMs: 0,
+    catchUp: async () => {},
     change: async (steps) =>
       database.transaction((tx) => {
         const { entry, value } = toEntry(tx, steps)
