@@ -172,9 +172,10 @@ export const SETTINGS = {
     expected: 'a duration from 1s to 60s, or off',
   }),
   durability: setting('durability', 'Records and backups', '<level>', 'process', {
-    description: 'Recorded requests survive a process crash (process) or also power loss (power)',
-    read: oneOf(['process', 'power'] as const),
-    expected: 'process or power',
+    description:
+      'Recorded requests survive a process crash (process), also power loss (power), or the loss of a node (shared, in a cluster)',
+    read: oneOf(['process', 'power', 'shared'] as const),
+    expected: 'process, power, or shared',
   }),
   /** Above it new requests are rejected. */
   maxJournalBytes: setting('max-journal-size', 'Records and backups', '<size>', '1G', {
@@ -424,6 +425,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   const tlsProblems = findTlsProblems(config)
   if (tlsProblems.length > 0) throw toBadConfig(tlsProblems)
   if (hasPassword(sources.flags[SETTINGS.cluster.name])) throw toBadConfig([NO_PASSWORD])
+  if (config.durability === 'shared' && config.cluster === null) throw toBadConfig([NOT_SHARED])
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
   return { ...config, oidcClientSecret }
 }
@@ -431,6 +433,8 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
 const hasPassword = (url: string | undefined) => url !== undefined && toPostgresUrl(url)?.password != null
 const NO_PASSWORD =
   '--cluster must not have a password, since other users can read arguments. Set TOLLGATE_CLUSTER instead, or put the URL in a file and name that.'
+
+const NOT_SHARED = '--durability shared needs --cluster: outcomes are also recorded in its PostgreSQL.'
 
 function findTlsProblems({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): string[] {
   const problems: string[] = []

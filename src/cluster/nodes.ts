@@ -4,11 +4,11 @@
  */
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { messageOf } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
 import { isObject } from '../domain/json.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { nodeFile } from '../store/data-folder.ts'
 import { putFile } from '../store/files.ts'
 import type { Postgres } from '../store/postgres/client.ts'
 
@@ -46,11 +46,9 @@ export interface OwnNode {
 /** Without a heartbeat. */
 export const LIVING_MS = 5_000
 
-const fileOf = (dataFolder: string) => join(dataFolder, 'node.json')
-
 /** Null before the folder's first join. Throws a ServiceError. */
 export function readNodeId(dataFolder: string): string | null {
-  const path = fileOf(dataFolder)
+  const path = nodeFile(dataFolder)
   if (!existsSync(path)) return null
   try {
     const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
@@ -63,9 +61,9 @@ export function readNodeId(dataFolder: string): string | null {
 
 /** Its file shows that the folder has joined. */
 export const keepNodeId = (dataFolder: string, id: string): void =>
-  putFile(fileOf(dataFolder), `${JSON.stringify({ id })}\n`, { mode: 0o600, isNew: true })
+  putFile(nodeFile(dataFolder), `${JSON.stringify({ id })}\n`, { mode: 0o600, isNew: true })
 
-export const forgetNodeId = (dataFolder: string): void => rmSync(fileOf(dataFolder), { force: true })
+export const forgetNodeId = (dataFolder: string): void => rmSync(nodeFile(dataFolder), { force: true })
 
 export const mintNodeId = mintId
 

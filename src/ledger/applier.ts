@@ -12,6 +12,8 @@ export interface Applier {
   waiting(): number
   /** Age of the oldest waiting record, ms; 0 if none. */
   waitsMs(): number
+  /** Applies what is in the journal now. False if the store refuses. */
+  pass(): Promise<boolean>
   /** Applies all of the journal, for up to `patienceMs`. */
   flush(patienceMs: number): Promise<FlushResult>
   /** From then on, leaves the store to another server. Resolves once the current batch is done. */
@@ -115,6 +117,11 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
     },
     waiting: journal.waiting,
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
+    async pass() {
+      // It may be past what was written since.
+      await running
+      return await start()
+    },
     flush,
     async pause() {
       isPaused = true

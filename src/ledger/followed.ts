@@ -142,6 +142,12 @@ export class FollowedJournal {
     return Object.fromEntries([...this.#segments].map(([name, { at }]) => [name, at]))
   }
 
+  /** Tells whether all that is told now is applied. */
+  reach(): () => boolean {
+    const told = [...this.#segments].map(([name, segment]) => [name, segment.told.bytes] as const)
+    return () => told.every(([name, bytes]) => (this.#segments.get(name)?.at ?? bytes) >= bytes)
+  }
+
   /** All that are there and not applied. */
   *unapplied(): Generator<LedgerRecord> {
     for (const path of this.paths) {

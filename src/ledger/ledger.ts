@@ -17,6 +17,7 @@ import {
 import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
 import { type Applier, createApplier, type FlushResult } from './applier.ts'
 import type { Journal } from './journal.ts'
+import { createSharing, type Share } from './sharing.ts'
 import { isGrowth, toUnapplied } from './unapplied.ts'
 
 /** After this, `/readyz` reports that the database is behind. */
@@ -43,7 +44,7 @@ export interface Ledger {
   /** Records an open call's increased reservation. Not awaited: after a kill the previous reservation is charged. */
   grow(growth: Growth): void
   /**
-   * Resolves once the outcome is durable. Throws `ledger_unavailable`: then withhold the end of the response.
+   * Resolves once the outcome is durable, with `--durability shared` in PostgreSQL. Throws `ledger_unavailable`: then withhold the end of the response.
    *
    * @param calls all calls, if there were several; the row's cost includes them.
    */
@@ -70,7 +71,7 @@ export interface OwnLedger extends Ledger {
   takeBack(): void
 }
 
-/** `behind`: the oldest record has waited for 10 s; `unavailable`: no new requests fit. */
+/** `behind`: the oldest record has waited for 10 s; `unavailable`: no new requests are accepted. */
 type LedgerState = 'ok' | 'behind' | 'unavailable'
 
 export interface LedgerDeps extends Omit<LedgerParts, 'applier'> {
@@ -82,8 +83,10 @@ export interface LedgerParts {
   journal: Journal
   applier: Applier
   reader: Pick<LedgerReader, 'counted'>
-  /** Durable once synced (`power`), or once written (`process`). */
-  durability: 'process' | 'power'
+  /** Durable once written (`process`), once synced (`power`), or once shared. */
+  durability: 'process' | 'power' | 'shared'
+  /** Of a cluster's node; needed for `shared`. */
+  share?: Share | null
   /** What was deleted: then new requests are rejected, and without the journal outcomes too. */
   files?: { readonly lost: 'database' | 'journal' | null }
   mark?: { add(requests: number): void }
@@ -109,6 +112,9 @@ export function createLedger({ store, onCommit, ...parts }: LedgerDeps): OwnLedg
 /** With an applier of its own. */
 export function createLedgerOver(parts: LedgerParts): OwnLedger {
   const { journal, applier, reader, durability, files = NOTHING_LOST, mark, log, onTimed = () => {} } = parts
+  const { share = null } = parts
+  const applyAndShare: Share = async (ids) => (await applier.pass()) && share !== null && (await share(ids))
+  const sharing = durability === 'shared' && share !== null ? createSharing(applyAndShare, log) : null
   let pending: PendingRecord[] = []
   let scheduled = false
   let syncing = false
@@ -136,7 +142,7 @@ export function createLedgerOver(parts: LedgerParts): OwnLedger {
     pending = []
     const startMs = performance.now()
     const rest = journal.append(group)
-    if (durability === 'process') onTimed('commit', performance.now() - startMs)
+    if (durability !== 'power') onTimed('commit', performance.now() - startMs)
     applier.note()
     if (rest.length > 0) waitForRoom(rest)
     const placed = rest.length > 0 ? [...new Set(group).difference(new Set(rest))] : group
@@ -201,18 +207,22 @@ export function createLedgerOver(parts: LedgerParts): OwnLedger {
   }
 
   return {
-    open: (row) => (files.lost ? Promise.reject(lost()) : enqueue({ kind: 'open', row })),
+    open(row) {
+      const refusal = files.lost ? lost() : sharing?.refusal()
+      return refusal ? Promise.reject(refusal) : enqueue({ kind: 'open', row })
+    },
     openCall: (call, ended) =>
       files.lost
         ? Promise.reject(lost())
         : enqueue(ended?.length ? { kind: 'call', call, ended } : { kind: 'call', call }),
     grow: (growth) => void enqueue(growth).catch(() => {}),
-    settle: (row, calls) =>
-      files.lost === 'journal'
-        ? Promise.reject(lost())
-        : enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row }),
+    settle(row, calls) {
+      if (files.lost === 'journal') return Promise.reject(lost())
+      const recorded = enqueue(calls?.length ? { kind: 'settle', row, calls } : { kind: 'settle', row })
+      return sharing ? recorded.then(() => sharing.settled(row.id)) : recorded
+    },
     state() {
-      if (files.lost) return 'unavailable'
+      if (files.lost || sharing?.isAway) return 'unavailable'
       if (journal.isFull()) {
         // Without requests, nothing else would check for free space.
         void journal.grow()

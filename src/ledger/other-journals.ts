@@ -22,8 +22,9 @@ import type { FlushResult } from './applier.ts'
 import { BATCH, Batches } from './applying.ts'
 import { type Extent, FollowedJournal, type Part } from './followed.ts'
 import { setAside } from './journal-file.ts'
+import type { Share } from './sharing.ts'
 import { isGrowth, toUnapplied } from './unapplied.ts'
-import { APPLIED, COVER, FLUSH, RELEASE, REMOVED, TELL, WRITTEN } from './worker-applier.ts'
+import { APPLIED, COVER, FLUSH, RELEASE, REMOVED, SHARE, TELL, WRITTEN } from './worker-applier.ts'
 
 const LOOK_MS = 100
 const FLUSH_MS = 2_000
@@ -82,6 +83,8 @@ export interface OtherJournalsDeps {
   mark: { add(requests: number): void }
   onCommit(): void
   onApplied?(ms: number): void
+  /** Of a cluster's node. */
+  share?: Share | null
   /** Wall clock, ms. */
   now(): number
   log: Log
@@ -107,6 +110,8 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   let timer: Timer | null = null
   let running: Promise<boolean> | null = null
   let isStopped = true
+  /** For records that must be applied at once. */
+  let waiters: { isReached(): boolean; resolve(): void }[] = []
   /** Unapplied records, in this event loop turn. */
   let unapplied: LedgerRecord[] | null = null
 
@@ -138,6 +143,9 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       if (opened > 0) mark.add(opened)
       if (!journal.isLinkLost) journal.link?.tell(APPLIED, journal.applied())
     }
+    const reached = waiters.filter((waiter) => waiter.isReached())
+    if (reached.length > 0) waiters = waiters.filter((waiter) => !reached.includes(waiter))
+    for (const { resolve } of reached) resolve()
     for (const record of records)
       if (record.kind === 'settle') {
         const { id, keyId, teamId, costNanoUsd } = record.row
@@ -220,7 +228,8 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       )
       .finally(() => {
         running = null
-        if (batches.isRefused || [...others].some(mayHaveEnded) || sumOf(({ waiting }) => waiting) > 0) schedule()
+        if (!batches.isRefused && waiters.length > 0) schedule(0)
+        else if (batches.isRefused || [...others].some(mayHaveEnded) || sumOf(({ waiting }) => waiting) > 0) schedule()
       })
     return running
   }
@@ -229,6 +238,16 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     if (isStopped || others.size === 0) return
     if (ms === 0 && timer !== null) clearTimeout(timer)
     if (ms === 0 || timer === null) timer = setTimeout(run, ms)
+  }
+
+  /** Applies without delay what a worker has told. At once if the successor applies it. */
+  const applied = async (journal: FollowedJournal): Promise<void> => {
+    const isReached = journal.reach()
+    if (isStopped || isReached()) return
+    await new Promise<void>((resolve) => {
+      waiters.push({ isReached, resolve })
+      schedule(0)
+    })
   }
 
   const flush = async (): Promise<FlushResult> => {
@@ -268,6 +287,11 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
         journal.told(places, performance.now())
         await flush()
         return null
+      })
+      link.on(SHARE, async ({ places, requestIds }) => {
+        journal.told(places, performance.now())
+        await applied(journal)
+        return (await deps.share?.(requestIds)) ?? false
       })
       link.on(COVER, async () => !isStopped && (await store.checkpoint()))
       void link.ended.then(() => {
@@ -316,6 +340,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       if (timer !== null) clearTimeout(timer)
       timer = null
       await running
+      for (const { resolve } of waiters.splice(0)) resolve()
     },
     resume,
   }

@@ -5,6 +5,7 @@ import type { Applier } from './applier.ts'
 import { Releases } from './applying.ts'
 import type { Cursor, Written } from './cursor.ts'
 import type { Journal } from './journal.ts'
+import type { Share } from './sharing.ts'
 
 /** By name of segment. */
 export type Places<Place> = Readonly<Record<string, Place>>
@@ -17,6 +18,8 @@ export const TELL = topic<null, null>('journal.tell')
 export const REMOVED = topic<readonly string[]>('journal.removed')
 /** Worker to keeper: apply all of these; the reply follows once they are, or are refused, or after two seconds. */
 export const FLUSH = topic<Places<Written>, null>('journal.flush')
+/** Worker to keeper: apply all of these now, and ship them; true once the requests' outcomes are in PostgreSQL. */
+export const SHARE = topic<{ places: Places<Written>; requestIds: readonly string[] }, boolean>('journal.share')
 /** Worker to keeper: true once all that `APPLIED` told survives a power failure. */
 export const COVER = topic<null, boolean>('journal.cover')
 /** Keeper to worker: the bytes of these that are in the database. */
@@ -37,7 +40,7 @@ export interface WorkerApplierDeps {
   log: Log
 }
 
-/** Its `pause` and `resume` do nothing: another process applies the journal anyway. */
+/** Its `pass`, `pause`, and `resume` do nothing: another process applies the journal anyway. */
 export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplierDeps): Applier {
   let timer: Timer | null = null
   let isLost = false
@@ -86,6 +89,7 @@ export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplie
     },
     waiting: () => cursor.waiting,
     waitsMs: () => cursor.waitsMs(performance.now()),
+    pass: async () => true,
     flush,
     async pause() {},
     resume() {},
@@ -97,6 +101,11 @@ export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplie
     },
   }
 }
+
+export const toWorkerShare =
+  (cursor: Cursor, link: Link): Share =>
+  (requestIds) =>
+    link.ask(SHARE, { places: cursor.takeNews(), requestIds }).catch(orIfLost(false))
 
 const orIfLost =
   <T>(value: T) =>

@@ -134,7 +134,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const ways = toSignInMethods(config, oidcSettings)
   await prepareCatalog(async () => options.prepare(store, settings), log)
 
-  const folder = storage.openLedger(config)
+  const shipLedger = cluster && (await import('../cluster/ledger.ts')).shipLedger
+  const folder = storage.openLedger(
+    config,
+    cluster && shipLedger && ((outbox) => shipLedger(cluster, outbox, { ...config, monotonicMs, log })),
+  )
   const { ledger, refusals, reader, files: dataFiles, disk, others } = folder
   background.defer(() => folder.retention.stop())
   const served = new ServedFacts({ log, monotonicMs })

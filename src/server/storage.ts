@@ -13,20 +13,30 @@ import { createOtherJournals, type OtherJournals } from '../ledger/other-journal
 import { recover } from '../ledger/recover.ts'
 import { createRefusals } from '../ledger/refusals.ts'
 import { createRetention } from '../ledger/retention.ts'
+import type { Share } from '../ledger/sharing.ts'
 import type { Log } from '../log.ts'
 import {
   listDraining,
+  nodeFile,
   prepareDataFolder,
   removeDrainingLocks,
   takeDrainingLock,
   takeLock,
 } from '../store/data-folder.ts'
 import { BACKUPS, removeParts } from '../store/files.ts'
+import type { Outbox } from '../store/ledger-store.ts'
 import { storeOf } from '../store/open.ts'
 import { StoreRefusal } from '../store/refusal.ts'
 import { watchDisk } from './disk.ts'
 
 type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
+
+/** Of a cluster's node. */
+export interface LedgerShipper {
+  /** There is something to ship. */
+  note(): void
+  share: Share
+}
 
 interface StorageOptions {
   version: string
@@ -56,7 +66,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   removeParts(join(dataFolder, BACKUPS))
   const lost = findLost(dataFolder)
   if (lost !== null) throw new ServiceError({ kind: 'database_lost', dataFolder }, lost)
-  const store = await storeOf(dataFolder).serve({ version, startedMs, now, log })
+  const hasJoined = existsSync(nodeFile(dataFolder))
+  const store = await storeOf(dataFolder).serve({ version, startedMs, hasJoined, now, log })
   cleanup.defer(() => store.close())
   const { alerts, config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }
@@ -71,7 +82,14 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     alerts,
     replica: () => store.replica,
     /** From here on the store never blocks, as that would block the event loop. */
-    openLedger({ durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig) {
+    openLedger(
+      { durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig,
+      toShipper: ((outbox: Outbox) => LedgerShipper) | null = null,
+    ) {
+      const outbox = store.ship(toShipper !== null)
+      const shipper = outbox === null ? null : (toShipper?.(outbox) ?? null)
+      const onCommit = shipper === null ? store.noteCommit : () => [store.noteCommit(), shipper.note()]
+      const share = shipper?.share ?? null
       store.begin()
       const journal = createJournal({
         folder: join(dataFolder, 'journal'),
@@ -100,19 +118,20 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         files,
         mark,
         log,
-        onCommit: store.noteCommit,
+        onCommit,
         onTimed,
+        share,
       })
       cleanup.defer(() => own.close())
       const others = createOtherJournals({
         ...{ dataFolder, instance, living, leases, reader, mark, now, log },
         store: { ...writer, checkpoint },
-        onCommit: store.noteCommit,
+        ...{ onCommit, share },
         onApplied: (ms) => onTimed('apply', ms),
       })
       cleanup.defer(() => others.stop())
       const ledger = withOthers(own, others)
-      const refusals = createRefusals({ writer: store.refusals, onCommit: store.noteCommit, log })
+      const refusals = createRefusals({ writer: store.refusals, onCommit, log })
       cleanup.defer(() => refusals.close())
       // Prepares the first segment during the start, so that the first request needn't wait for it.
       void journal.grow()

@@ -5,7 +5,7 @@ import type { Link } from '../domain/link.ts'
 import { Cursor } from '../ledger/cursor.ts'
 import { createJournal } from '../ledger/journal.ts'
 import { createLedgerOver, type Ledger, type OnTimed } from '../ledger/ledger.ts'
-import { createWorkerApplier, REMOVED } from '../ledger/worker-applier.ts'
+import { createWorkerApplier, REMOVED, toWorkerShare } from '../ledger/worker-applier.ts'
 import type { Log } from '../log.ts'
 import { removeDrainingLock, takeDrainingLock } from '../store/data-folder.ts'
 import { storeOf } from '../store/open.ts'
@@ -55,7 +55,7 @@ export async function openWorkerStorage(
   const ledger = createLedgerOver({
     applier: createWorkerApplier({ journal, cursor, link, log }),
     reader: store.ledger,
-    ...{ journal, durability, files, log },
+    ...{ journal, durability, files, log, share: toWorkerShare(cursor, link) },
     ...(onTimed && { onTimed }),
   })
   cleanup.defer(() => ledger.close())

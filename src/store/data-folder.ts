@@ -6,6 +6,9 @@ import { ServiceError } from '../domain/service-error.ts'
 import { filesIn } from './files.ts'
 import { isLocked, lockFile } from './sqlite/lock-file.ts'
 
+/** Has the node's ID, once the folder has joined a cluster. */
+export const nodeFile = (dataFolder: string) => join(dataFolder, 'node.json')
+
 /** Creates it for its owner only, or checks that it is writable. Throws a ServiceError. */
 export function prepareDataFolder(dataFolder: string): void {
   try {

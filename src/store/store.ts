@@ -92,8 +92,8 @@ export interface ServeOptions {
   /** Recorded in the database. */
   version: string
   startedMs: number
-  /** Of a cluster's node: changes of the ledger are noted for shipping. */
-  isClustered?: boolean
+  /** The folder is a cluster's node, so that also changes before `ship` are noted. */
+  hasJoined?: boolean
   /** Wall clock, ms. */
   now(): number
   log: Log
@@ -109,8 +109,8 @@ export interface ServedStore {
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
   readonly refusals: RefusalWriter
-  /** Of a cluster's node. */
-  readonly outbox: Outbox | null
+  /** Notes changes of the ledger from now on; or no longer, and null, if this server isn't a node of a cluster. */
+  ship(isNode: boolean): Outbox | null
   readonly leases: Leases
   readonly replica: ConfigReplica
   readonly upkeep: LedgerUpkeep

@@ -1,4 +1,5 @@
 /** The ledger of all nodes in PostgreSQL: taking a node's rows, and removing old ones. Throws a PostgresRefusal. */
+import { DAY_MS } from '../../domain/time.ts'
 import type { OutboxBatch } from '../ledger-store.ts'
 import type { Postgres } from './client.ts'
 
@@ -22,16 +23,25 @@ export interface SharedLedger {
   cursor(): Promise<ShipCursor>
   /** Rows, sums, and cursor in one transaction. A batch that arrived before changes nothing. */
   ship(from: number, batch: Pick<OutboxBatch, 'to' | 'mark' | 'ids' | 'rows'>): Promise<Shipped>
+  /** Of these requests, how many have ended there. */
+  countEnded(ids: readonly string[]): Promise<number>
   /** Makes the partitions of all months in the span; returns how many. */
   makeMonths(span: { fromMs: number; untilMs: number }): Promise<number>
   /** Removes the requests of whole months before; sums stay. Returns how many partitions were dropped. */
   retain(beforeMs: number): Promise<number>
+  /** Does both for PostgreSQL's time. @param keepMs Infinity = forever. */
+  upkeep(keepMs: number): Promise<{ made: number; dropped: number }>
 }
 
 /** A batch takes some 30 ms. */
 const SHIP_MS = 5_000
 const UPKEEP_MS = 60_000
 
+/** Partitions are there so long before they are needed. */
+const AHEAD_MS = 62 * DAY_MS
+const MAX_AHEAD_MS = 7 * DAY_MS
+const TIMES = `select tollgate.now_ms() as "nowMs", coalesce(max(hour_ms), 0) as "latestMs" from tollgate.usage_hourly`
+const ENDED = `select count(*) as count from tollgate.requests where id = any($1::text::uuid[]) and status <> 'open'`
 const CURSOR = 'select seq, mark, shipped_ms as "shippedMs" from tollgate.ledger_cursors where node = $1'
 const SHIP = `
   select seq, mark, is_applied as "isApplied", ignored
@@ -54,6 +64,19 @@ export function createSharedLedger(postgres: Pick<Postgres, 'query'>, node: stri
       const [shipped] = await postgres.query<Shipped>(SHIP, values, { timeoutMs: SHIP_MS })
       if (!shipped) throw new Error('tollgate.ship_ledger returned nothing')
       return shipped
+    },
+    async countEnded(ids) {
+      const [row] = await postgres.query<{ count: number }>(ENDED, [`{${ids.join(',')}}`])
+      return row?.count ?? 0
+    },
+    async upkeep(keepMs) {
+      const [row] = await postgres.query<{ nowMs: number; latestMs: number }>(TIMES)
+      if (!row) throw new Error('PostgreSQL has no time')
+      const { nowMs, latestMs } = row
+      const made = await this.makeMonths({ fromMs: nowMs, untilMs: nowMs + AHEAD_MS })
+      // A clock that is far ahead of all requests is wrong.
+      const beforeMs = Math.min(nowMs, latestMs + MAX_AHEAD_MS) - keepMs
+      return { made, dropped: beforeMs > 0 ? await this.retain(beforeMs) : 0 }
     },
     makeMonths: ({ fromMs, untilMs }) => count('make_ledger_months($1::int8, $2::int8)', [fromMs, untilMs]),
     retain: (beforeMs) => count('retain_ledger($1::int8)', [beforeMs]),

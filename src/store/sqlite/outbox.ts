@@ -6,6 +6,8 @@ import { refusalOf } from '../refusal.ts'
 import { calls, refusalsHourly, requests } from './ledger-schema.ts'
 
 export interface OutboxNotes {
+  /** Otherwise nothing is noted. */
+  isOn: boolean
   request(id: string): void
   refusal(count: RefusalCount): void
   /** In the rows' transaction. */
@@ -14,7 +16,7 @@ export interface OutboxNotes {
   clear(): void
 }
 
-export function createOutboxNotes(sqlite: Database): OutboxNotes {
+export function createOutboxNotes(sqlite: Database, isOn = true): OutboxNotes {
   const ids = new Set<string>()
   const refusals: string[] = []
   const addRequests = sqlite.query('INSERT INTO cluster_outbox (request_id) SELECT value FROM json_each(?)')
@@ -23,10 +25,14 @@ export function createOutboxNotes(sqlite: Database): OutboxNotes {
     ids.clear()
     refusals.length = 0
   }
-  return {
-    request: (id) => void ids.add(id),
-    refusal: ({ hourMs, keyId, teamId, code, lastMs }) =>
-      void refusals.push(JSON.stringify([hourMs, keyId, teamId, code, lastMs])),
+  const notes: OutboxNotes = {
+    isOn,
+    request(id) {
+      if (notes.isOn) ids.add(id)
+    },
+    refusal({ hourMs, keyId, teamId, code, lastMs }) {
+      if (notes.isOn) refusals.push(JSON.stringify([hourMs, keyId, teamId, code, lastMs]))
+    },
     flush() {
       if (ids.size > 0) addRequests.run(JSON.stringify([...ids]))
       if (refusals.length > 0) addRefusals.run(JSON.stringify(refusals))
@@ -34,6 +40,19 @@ export function createOutboxNotes(sqlite: Database): OutboxNotes {
     },
     clear,
   }
+  return notes
+}
+
+/** Of a node that serves alone now. The gap in the numbers tells a later run in the cluster that entries are missing. */
+export function forgetOutbox(sqlite: Database): void {
+  const had = sqlite.query("SELECT 1 FROM sqlite_sequence WHERE name = 'cluster_outbox' AND seq > 0").get()
+  if (had === null) return
+  sqlite
+    .transaction(() => {
+      sqlite.run("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'cluster_outbox'")
+      sqlite.run('DELETE FROM cluster_outbox')
+    })
+    .immediate()
 }
 
 const columnsOf = (table: typeof requests | typeof calls | typeof refusalsHourly) =>

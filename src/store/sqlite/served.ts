@@ -11,7 +11,7 @@ import { createLedgerReader } from './ledger-reader.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
 import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
-import { createOutbox, createOutboxNotes } from './outbox.ts'
+import { createOutbox, createOutboxNotes, forgetOutbox } from './outbox.ts'
 import { createRefusalWriter } from './refusals.ts'
 import { createReplica } from './replica.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
@@ -19,7 +19,7 @@ import { createLedgerUpkeep } from './upkeep.ts'
 export function openServed(
   path: string,
   dataFolder: string,
-  { version, startedMs, isClustered = false, now, log }: ServeOptions,
+  { version, startedMs, hasJoined = false, now, log }: ServeOptions,
 ): ServedStore {
   using opening = new DisposableStack()
   const writer = openDatabase(path, { busyMs: COMMAND_BUSY_MS })
@@ -42,7 +42,7 @@ export function openServed(
   let replica: ConfigReplica | null = null
   const schema = MIGRATIONS.at(-1)?.name ?? ''
   opening.defer(() => checkpointer?.close())
-  const notes = isClustered ? createOutboxNotes(writer) : null
+  const notes = createOutboxNotes(writer, hasJoined)
   const opened = opening.move()
 
   return {
@@ -52,7 +52,11 @@ export function openServed(
     ledger: createLedgerReader(writer),
     writer: createLedgerWriter(writer, notes),
     refusals: createRefusalWriter(writer, notes),
-    outbox: isClustered ? createOutbox(writer) : null,
+    ship(isNode) {
+      notes.isOn = isNode
+      if (!isNode) forgetOutbox(writer)
+      return isNode ? createOutbox(writer) : null
+    },
     leases: createLeases(writer),
     get replica() {
       replica ??= createReplica(path, writer, schema)

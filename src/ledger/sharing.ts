@@ -1,0 +1,80 @@
+/** `--durability shared`: an outcome is in the cluster's PostgreSQL before its response ends, so that the loss of a node loses none. */
+import { GatewayError } from '../domain/error.ts'
+import type { Log } from '../log.ts'
+
+/** Ships what is applied at once. True once these requests' outcomes are in PostgreSQL; false if that can't be. May stay pending while PostgreSQL is away. */
+export type Share = (requestIds: readonly string[]) => Promise<boolean>
+
+/** How long the end of a response waits: longer than a failover that goes well. */
+export const SHARE_MS = 5_000
+const PROBE_MS = 500
+
+export interface Sharing {
+  /** Once the outcome is in the journal. Throws `ledger_unavailable`: then withhold the end of the response. */
+  settled(requestId: string): Promise<void>
+  /** Since an outcome didn't arrive in time, and until one does again: new requests would cost, and end without their end. */
+  readonly isAway: boolean
+  /** Why a new request is refused; null if none is. */
+  refusal(): GatewayError | null
+}
+
+interface Waiting {
+  id: string
+  resolve(): void
+  reject(error: unknown): void
+}
+
+export function createSharing(share: Share, log: Log): Sharing {
+  let waiting: Waiting[] = []
+  let isAway = false
+  let isProbing = false
+
+  /** Those of one turn of the event loop. */
+  const flush = async () => {
+    const group = waiting
+    waiting = []
+    const isShared = await ask(group.map(({ id }) => id))
+    for (const { resolve, reject } of group) isShared ? resolve() : reject(unshared())
+  }
+
+  const ask = async (ids: readonly string[]): Promise<boolean> => {
+    const late = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => late.resolve(false), SHARE_MS)
+    const isShared = await Promise.race([share(ids).catch(() => false), late.promise])
+    clearTimeout(timer)
+    if (isAway && isShared) log.info('ledger_shipped', 'PostgreSQL gets outcomes again; accepting requests')
+    if (!isAway && !isShared)
+      log.warn('ledger_unshipped', 'PostgreSQL did not get an outcome in time; rejecting requests until it does', {
+        ms: SHARE_MS,
+      })
+    isAway = !isShared
+    return isShared
+  }
+
+  /** Costs nothing: all that is in the journal must arrive. */
+  const probe = async () => {
+    isProbing = true
+    while (isAway && !(await ask([]))) await Bun.sleep(PROBE_MS)
+    isProbing = false
+  }
+
+  return {
+    settled: (id) =>
+      new Promise((resolve, reject) => {
+        if (waiting.push({ id, resolve, reject }) === 1) setImmediate(flush)
+      }),
+    get isAway() {
+      return isAway
+    },
+    refusal() {
+      if (isAway && !isProbing) void probe()
+      return isAway ? unshared() : null
+    },
+  }
+}
+
+const unshared = () =>
+  new GatewayError(
+    'ledger_unavailable',
+    "Usage can't be recorded in the cluster right now: PostgreSQL didn't answer in time. Ask an administrator to check it; then try again.",
+  )
