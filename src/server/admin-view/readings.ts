@@ -68,6 +68,8 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       certificate: () => toExpiries(tls?.states() ?? []),
       cluster: () => (cluster ? one(Number(cluster.reachable)) : []),
       clusterNodes: () => (cluster ? one(cluster.living_nodes) : []),
+      unshipped: () => (cluster ? one(Number(cluster.facts.ledger_pending_entries ?? 0)) : []),
+      unshippedAge: () => (cluster ? one(Number(cluster.facts.ledger_pending_ms ?? 0) / 1_000) : []),
       clusterLeader: () => (cluster ? one(Number(cluster.leader)) : []),
       cpu: () => {
         const { user, system } = process.cpuUsage()
