@@ -183,7 +183,7 @@ async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<s
   const store = await storeOf(dataFolder).serve(options)
   try {
     const { seq } = await createSharedLedger(postgres, id).cursor()
-    const waiting = (store.outbox?.range().last ?? 0) - seq
+    const waiting = (store.ship(true)?.range().last ?? 0) - seq
     if (waiting > 0)
       throw new CommandError(
         'ledger_behind',
@@ -192,6 +192,7 @@ async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<s
     const node = (await listNodes(postgres)).find((one) => one.id === id)
     await setState(postgres, id, null, 'left')
     store.replica.leave()
+    store.ship(false)
     return node?.name ?? toShortId(id)
   } finally {
     store.close()
