@@ -285,6 +285,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const baseUrl = `${(await tls?.start({ listener, publicUrls, isShared })) ?? listener.origin}/v1`
   if (config.metrics)
     background.defer(await listenForMetrics(config.metrics, isShared(config.metrics.port), metricsPages))
+  if (cluster) background.defer((await import('../cluster/live.ts')).followOthers(cluster, liveRequests, now))
   cluster?.serve(config.publicUrls[0] ?? baseUrl.replace(/\/v1$/, ''), options.commands.drain)
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))

@@ -43,12 +43,15 @@ function toSearch(dialect: Dialect, search: RequestSearch, range: { first: strin
   return { which: conditions.join(' AND '), parameters }
 }
 
+export const toRequestColumns = (dialect: Dialect) =>
+  `${dialect.toId('id')} AS id, ${toSelection(REQUEST_FIELDS)}${dialect.ofRequests}`
+
 export function createRequestReader(
   { dialect, rows, keptFromMs }: Engine,
   price: RequestReader['price'],
 ): RequestReader {
   const id = dialect.toId('id')
-  const request = `${id} AS id, ${toSelection(REQUEST_FIELDS)}${dialect.ofRequests}`
+  const request = toRequestColumns(dialect)
   const call = `${dialect.toId('request_id')} AS "requestId", ${toSelection(CALL_FIELDS)}`
   return {
     async slice(search, before, limit, size) {
