@@ -192,7 +192,6 @@ async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<s
     const node = (await listNodes(postgres)).find((one) => one.id === id)
     await setState(postgres, id, null, 'left')
     store.replica.leave()
-    store.ship(false)
     return node?.name ?? toShortId(id)
   } finally {
     store.close()

@@ -7,6 +7,8 @@ import { createShipper, type Shipper } from '../../src/cluster/shipper.ts'
 import type { Log } from '../../src/log.ts'
 import { openPostgres, type Postgres } from '../../src/store/postgres/client.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { forgetOutbox } from '../../src/store/sqlite/outbox.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createFolder, HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { contentsHere, contentsThere, createNode, makeRecords } from '../store/postgres/ledger-fixture.ts'
@@ -183,6 +185,21 @@ describeWith('PostgreSQL')('the shipper', () => {
       rows.reduce((total, row) => total + Number(row[name]), 0)
     expect(sum(there.rollup, 'requests')).toBe(settled.length)
     expect(sum(there.rollup, 'cost_nano_usd')).toBe(sum(settled, 'cost_nano_usd'))
+  })
+
+  test('sends what was recorded while the node served alone', async () => {
+    const node = make()
+    const now = () => toOpen({ createdMs: Date.now() })
+    const shipper = ship(node)
+    node.writer.apply([settling(toSettled(now())), opening(now())])
+    await shipper.shipped()
+    await shipper.stop(true)
+    forgetOutbox(node.database)
+    createLedgerWriter(node.database).apply([settling(toSettled(now())), opening(now())])
+    const again = ship(node)
+    await until('all of it to arrive', async () => (await contentsThere(postgres)).requests.length === 4)
+    await again.stop(false)
+    await expectSame(node)
   })
 
   test('sets aside a row that PostgreSQL can’t store, and sends the others', async () => {

@@ -55,6 +55,12 @@ export function forgetOutbox(sqlite: Database): void {
     .immediate()
 }
 
+/** Numbers begin at 1 again, so that another cluster isn't sent what this one got. */
+export function leaveOutbox(sqlite: Database): void {
+  sqlite.run('DELETE FROM cluster_outbox')
+  sqlite.run("DELETE FROM sqlite_sequence WHERE name = 'cluster_outbox'")
+}
+
 const columnsOf = (table: typeof requests | typeof calls | typeof refusalsHourly) =>
   Object.values(getTableColumns(table))
     .map(({ name }) => name)

@@ -23,6 +23,7 @@ import {
   toEntry,
   untilFree,
 } from './change.ts'
+import { leaveOutbox } from './outbox.ts'
 import { OWN_SETTINGS, readPosition, writePosition } from './position.ts'
 import { admins, adminTokens, audit, keys, settings, teams, upstreamCredentials } from './schema.ts'
 import { type Connection, readRevision, type Transaction, toTables } from './tables.ts'
@@ -60,6 +61,7 @@ export function createReplica(path: string, sqlite: Database, schema: string): C
     leave() {
       writePosition(database, null)
       setChanger(sqlite, null)
+      leaveOutbox(sqlite)
     },
     changeThrough: (log) => setChanger(sqlite, createClusterChanger(database, log)),
     async apply(entries) {
