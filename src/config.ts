@@ -23,6 +23,7 @@ import {
   toFiles,
   toHost,
   toIpRanges,
+  toLimitsUrl,
   toListenAddress,
   toOrigins,
   toPublicUrls,
@@ -155,6 +156,21 @@ export const SETTINGS = {
     description: 'How long a node keeps rows that have arrived in PostgreSQL, to send them again after a failover',
     read: time(60_000, 7 * DAY_MS),
     expected: 'a duration from 1m to 7d, e.g. 15m',
+  }),
+  /** Valkey's URL, or the path of a file that has one; null = the cluster's PostgreSQL. */
+  limits: setting<string | null>('limits', 'Server', '<url>', null, {
+    description: 'Valkey or Redis that has the limits of all nodes of a cluster, or a file with its URL',
+    defaultText: "the cluster's PostgreSQL",
+    none: null,
+    withoutRow: true,
+    read: toLimitsUrl,
+    expected: 'a URL, e.g. valkey://cache.internal:6379, or the absolute path of a file with one',
+  }),
+  limitsOutage: setting('limits-outage', 'Server', '<mode>', 'share', {
+    description:
+      "Without the limits of all nodes, enforce this node's share (share) or reject keys with limits (refuse)",
+    read: oneOf(['share', 'refuse'] as const),
+    expected: 'share or refuse',
   }),
   /** Null = the machine's. */
   nodeName: setting<string | null>('node-name', 'Server', '<name>', null, {
@@ -424,15 +440,16 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   const config = Object.fromEntries(values) as Values
   const tlsProblems = findTlsProblems(config)
   if (tlsProblems.length > 0) throw toBadConfig(tlsProblems)
-  if (hasPassword(sources.flags[SETTINGS.cluster.name])) throw toBadConfig([NO_PASSWORD])
   if (config.durability === 'shared' && config.cluster === null) throw toBadConfig([NOT_SHARED])
+  for (const { name } of [SETTINGS.cluster, SETTINGS.limits])
+    if (hasPassword(sources.flags[name])) throw toBadConfig([toNoPassword(name)])
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
   return { ...config, oidcClientSecret }
 }
 
-const hasPassword = (url: string | undefined) => url !== undefined && toPostgresUrl(url)?.password != null
-const NO_PASSWORD =
-  '--cluster must not have a password, since other users can read arguments. Set TOLLGATE_CLUSTER instead, or put the URL in a file and name that.'
+const hasPassword = (url = '') => (toPostgresUrl(url)?.password ?? URL.parse(url)?.password ?? '') !== ''
+const toNoPassword = (name: string) =>
+  `--${name} must not have a password, since other users can read arguments. Set ${toVariableName(name)} instead, or put the URL in a file and name that.`
 
 const NOT_SHARED = '--durability shared needs --cluster: outcomes are also recorded in its PostgreSQL.'
 

@@ -28,6 +28,8 @@ export type LogEvent =
   | 'breaker_opened'
   | 'breaker_closed'
   | 'budget_threshold'
+  | 'limits_apart'
+  | 'limits_shared'
   // Managed model servers
   | 'process_started'
   | 'process_ready'

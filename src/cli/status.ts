@@ -41,7 +41,7 @@ function toText({ status, attention: { findings }, upstreams }: Shown, io: Conte
   const { url, readiness, started_ms: startedMs, in_flight: inFlight, cluster } = status
   const server = `${url}: ${readiness.replace('_', ' ')}, started ${toAgo(startedMs, io.nowMs())}, ${count(inFlight, 'request')} in flight.`
   const node = cluster
-    ? `Node ${toPrintable(cluster.name)} of ${count(cluster.living_nodes, 'living node')}: PostgreSQL ${cluster.reachable ? 'is reachable' : "can't be reached"}.\n`
+    ? `Node ${toPrintable(cluster.name)} of ${count(cluster.living_nodes, 'living node')}: PostgreSQL ${cluster.reachable ? 'is reachable' : "can't be reached"}.${cluster.facts.limits_apart ? " The limits of all nodes can't be reached." : ''}\n`
     : ''
   const ready = `${node}${upstreams.filter(isReady).length} of ${count(upstreams.length, 'upstream')} ready.`
   if (findings.length === 0) return `${server}\n${ready}\nNothing needs attention.\n`

@@ -95,6 +95,12 @@ export function toSecureUrl(text: string): string | null {
 export const toClusterUrl: Read<string> = (text) =>
   /^\/[^\p{Cc}]*$/u.test(text) || toPostgresUrl(text) !== null ? text : null
 
+const VALKEY = /^(?:valkey|redis)(?:s|\+tls|\+unix|\+tls\+unix)?:$/
+
+/** Valkey's or Redis's, or the absolute path of a file that has one. */
+export const toLimitsUrl: Read<string> = (text) =>
+  /^\/[^\p{Cc}]*$/u.test(text) || VALKEY.test(URL.parse(text)?.protocol ?? '') ? text : null
+
 export function toCollector(text: string): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return null

@@ -157,6 +157,21 @@ interface HeldElsewhere {
   upstream: string
 }
 
+/** Of a node: it alone has the limits, or shares them with others. */
+export interface NodeLimiter extends RequestLimiter {
+  enter(id: string, key: Limited, team: Limited | null, monotonicMs: number): Decision<LocalRequest>
+  renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
+  /** For a request that `spent` counted as in flight; ignores others. */
+  ended(request: Ended): void
+  /** Holds the slots of a request that another server admitted and finishes. Returns what frees them. */
+  hold(request: HeldElsewhere, monotonicMs: number): () => void
+  /** From now on, asks another server before a request may cost more. */
+  askSuccessor(ask: AskSuccessor): void
+  /** For a request that another server finishes; undefined if that must decide itself. */
+  raiseHeld?: (raise: HeldRaise) => BudgetRefusal | null
+  budgetUses(kind: Spender['kind'], wallMs: number): Iterable<BudgetUse>
+}
+
 export type Limiter = ReturnType<typeof createLimiter>
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}) {
@@ -189,13 +204,9 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
      */
     renew: (allKeys: Iterable<Key>, allTeams: Iterable<Team>, spent: SpentOf, { wallMs }: Moment): void =>
       budgets.renew(allKeys, allTeams, spent, wallMs),
-    /** For a request that `spent` counted as in flight; ignores others. */
     ended: (request: Ended): void => budgets.ended(request),
 
-    /**
-     * Holds the concurrency slots of a request that another server admitted and finishes; its rates are in the ledger.
-     * Returns what frees them.
-     */
+    /** Its rates are in the ledger. */
     hold({ keyId, teamId, upstream }: HeldElsewhere, monotonicMs: number): () => void {
       const held = [keys.of(keyId, monotonicMs), upstreams.of(upstream, monotonicMs)]
       if (teamId !== null) held.push(teams.of(teamId, monotonicMs))
@@ -205,11 +216,9 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       }
     },
 
-    /** From now on, asks another server before a request may cost more. */
     askSuccessor(ask: AskSuccessor): void {
       budgets.successor = ask
     },
-    /** For a request that another server finishes. */
     raiseHeld: (raise: HeldRaise): BudgetRefusal | null => budgets.raiseInFlight(raise),
 
     budgetUses: (kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> => budgets.uses(kind, wallMs),
@@ -224,7 +233,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
         if (upstream !== null) upstreams.of(upstream, monotonicMs).window.add(1, tokens, atMs)
       }
     },
-  }
+  } satisfies NodeLimiter & Record<string, unknown>
 }
 
 /** Requests rejected for these don't use up the request rate, so that clients can retry. */

@@ -5,7 +5,7 @@
 import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Link } from '../domain/link.ts'
 import type { Cost } from './budget.ts'
-import type { Ask, Limiter, LocalRequest, LocalReservation, Moment, Permit, Used } from './limiter.ts'
+import type { Ask, LocalRequest, LocalReservation, Moment, NodeLimiter, Permit, Used } from './limiter.ts'
 import {
   ADMIT,
   type Admitted,
@@ -16,6 +16,7 @@ import {
   type Entering,
   LEAVE,
   PERMIT,
+  type Permitted,
   type Permitting,
   RAISE,
   RAISE_TOKENS,
@@ -28,7 +29,7 @@ import {
 } from './remote-topics.ts'
 
 export interface ServeLimitsDeps {
-  limiter: Pick<Limiter, 'enter' | 'permit' | 'isFull'>
+  limiter: Pick<NodeLimiter, 'enter' | 'permit' | 'isFull'>
   /** Monotonic clock, ms. */
   monotonicMs(): number
   /** Wall clock, ms. */
@@ -67,6 +68,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   let settledBefore = new Map<string, LocalReservation>()
   let sinceMs = monotonicMs()
   const permits = new Map<number, Permit & { asked: Permitting }>()
+  let isResolved = false
   const moment = (): Moment => ({ monotonicMs: monotonicMs(), wallMs: now() })
 
   const enter = ({ request, id, key, team }: Entering): GatewayError | null => {
@@ -142,21 +144,28 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   link.on(REFUSE, ({ request, kind }) => {
     const error = new GatewayError(kind, '')
     const own = Object.keys(error.headers)
-    void end(request)?.entered.refuse(error, monotonicMs())
-    for (const name of own) delete error.headers[name]
-    return error.headers
+    const toHeaders = () => {
+      for (const name of own) delete error.headers[name]
+      return error.headers
+    }
+    const refusing = end(request)?.entered.refuse(error, monotonicMs())
+    return refusing instanceof Promise ? refusing.then(toHeaders) : toHeaders()
   })
   link.on(RELEASE, (request) => running.get(request)?.reservation?.releaseSlot())
   link.on(SETTLE, settle)
   link.on(PERMIT, (asked) => {
-    const permit = limiter.permit(asked, asked.tokens, monotonicMs())
-    const isFull = limiter.isFull(asked, asked.tokens, monotonicMs())
-    if (permit instanceof UpstreamError) {
-      const { message, retryable, retryAfterMs } = permit
-      return { refused: { message, retryable, retryAfterMs }, isFull }
+    const done = (permit: Permit | UpstreamError): Permitted => {
+      const isFull = limiter.isFull(asked, asked.tokens, monotonicMs())
+      if (permit instanceof UpstreamError) {
+        const { message, retryable, retryAfterMs } = permit
+        return { refused: { message, retryable, retryAfterMs }, isFull }
+      }
+      if (isResolved) permit.leave(null)
+      else permits.set(asked.number, { leave: (tokens) => permit.leave(tokens), asked })
+      return { refused: null, isFull }
     }
-    permits.set(asked.number, { leave: (tokens) => permit.leave(tokens), asked })
-    return { refused: null, isFull }
+    const permitting = limiter.permit(asked, asked.tokens, monotonicMs())
+    return permitting instanceof Promise ? permitting.then(done) : done(permitting)
   })
   link.on(LEAVE, ({ number, tokens }) => {
     const permit = permits.get(number)
@@ -168,6 +177,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   return {
     requests: () => [...running.values()].map(({ id }) => id),
     resolve(outcomeOf) {
+      isResolved = true
       for (const permit of permits.values()) permit.leave(null)
       permits.clear()
       for (const request of running.values()) {

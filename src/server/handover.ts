@@ -16,7 +16,7 @@ import { LARGEST_BODY_BYTES } from '../http/app.ts'
 import { peers } from '../http/client-ip.ts'
 import type { ListeningApp } from '../http/instance.ts'
 import type { BudgetRefusal, HeldRaise } from '../limits/budget.ts'
-import type { Limiter } from '../limits/limiter.ts'
+import type { NodeLimiter } from '../limits/limiter.ts'
 import { type Listener, type ListenerRange, toLast } from './listener.ts'
 import { socketPath } from './protocol.ts'
 
@@ -58,7 +58,7 @@ export interface GateDeps {
   listener: Pick<Listener, 'divert'>
   app: ListeningApp
   load: Pick<Load, 'inFlight' | 'admitted'>
-  limiter: Pick<Limiter, 'askSuccessor'>
+  limiter: Pick<NodeLimiter, 'askSuccessor'>
   /** Rejects requests whose bodies are still being received. */
   endUploads(): void
 }

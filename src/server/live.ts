@@ -8,7 +8,7 @@ import { createProber, type Prober } from '../health/prober.ts'
 import type { OwnLedger } from '../ledger/ledger.ts'
 import type { OtherJournals } from '../ledger/other-journals.ts'
 import type { SpentOf } from '../limits/budget.ts'
-import { createLimiter } from '../limits/limiter.ts'
+import { createLimiter, type LimiterOptions, type NodeLimiter, type PastRequest } from '../limits/limiter.ts'
 import { MAX_STEP_MS } from '../limits/period.ts'
 import type { Log } from '../log.ts'
 import type { Fleet } from '../processes/fleet.ts'
@@ -37,6 +37,11 @@ export interface LiveDeps {
   loadProcesses(): Promise<ProcessSpecs>
   fleet: Pick<Fleet, 'renew'>
   served: ServedFacts
+  /** Limits that all nodes of a cluster share; by default, this server has its own. */
+  shareLimits?(parts: {
+    onWarning: NonNullable<LimiterOptions['onWarning']>
+    recent(): PastRequest[]
+  }): Promise<NodeLimiter>
   /** Servers that finish their requests, and workers. */
   others?: Pick<OtherJournals, 'open' | 'hasPredecessors' | 'follow'>
 }
@@ -65,18 +70,27 @@ export async function createLive(deps: LiveDeps) {
   }
   const first = await read(true)
   const wallMs = now()
-  const limiter = createLimiter({
-    latestMs: reader.latestHour(wallMs + MAX_STEP_MS),
-    onWarning: ({ spender, name, spentNanoUsd, budget, percent }) =>
-      log.warn('budget_threshold', 'budget threshold reached', {
-        [spender.kind]: spender.id,
-        name,
-        threshold_percent: percent,
-        spent_nano_usd: spentNanoUsd,
-        budget_nano_usd: budget.nanoUsd,
-        period: budget.period,
-      }),
-  })
+  const onWarning: LimiterOptions['onWarning'] = ({ spender, name, spentNanoUsd, budget, percent }) =>
+    log.warn('budget_threshold', 'budget threshold reached', {
+      [spender.kind]: spender.id,
+      name,
+      threshold_percent: percent,
+      spent_nano_usd: spentNanoUsd,
+      budget_nano_usd: budget.nanoUsd,
+      period: budget.period,
+    })
+  const recent = (): PastRequest[] => {
+    const nowMs = now()
+    return reader
+      .recent(nowMs - MINUTE_MS)
+      .map(({ createdMs, ...request }) => ({ ...request, agoMs: nowMs - createdMs }))
+  }
+  const openOwn = () => {
+    const own = createLimiter({ latestMs: reader.latestHour(wallMs + MAX_STEP_MS), onWarning })
+    own.replay(recent(), monotonicMs())
+    return own
+  }
+  const limiter: NodeLimiter = (await deps.shareLimits?.({ onWarning, recent })) ?? openOwn()
   const health = createHealth({
     nowMs: monotonicMs,
     wallMs: now,
@@ -97,11 +111,6 @@ export async function createLive(deps: LiveDeps) {
     log,
   })
   logClock(log, wallMs, reader.latestHour(LATEST_MS))
-  const past = reader.recent(wallMs - MINUTE_MS)
-  limiter.replay(
-    past.map(({ createdMs, ...request }) => ({ ...request, agoMs: wallMs - createdMs })),
-    monotonicMs(),
-  )
   // The database lags behind the journal, so it alone never tells what was spent.
   const spent: SpentOf = (spender, span, inFlight) => {
     for (const [id, nanoUsd] of reader.underWay(spender, span)) inFlight.set(id, nanoUsd)

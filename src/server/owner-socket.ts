@@ -117,7 +117,10 @@ export function createControlRoutes({
     )
     .post(
       '/budget/raise',
-      async ({ request }) => ({ refusal: raiseHeld?.((await request.json()) as HeldRaise) ?? null }),
+      async ({ request }) =>
+        raiseHeld
+          ? { refusal: raiseHeld((await request.json()) as HeldRaise) }
+          : refuse(409, 'not_held_here', 'All nodes share the limits.'),
       { parse: 'none' },
     )
     .post('/ledger/flush', () => flush())

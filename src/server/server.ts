@@ -151,6 +151,12 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const live = await createLive({
     ...{ store, vault, environment, reader, ledger, backends, probeMs, now, monotonicMs, log, fleet, served },
     others,
+    ...(cluster && {
+      shareLimits: async (parts) =>
+        (await import('../cluster/limits-part.ts')).shareLimits(cluster, {
+          ...{ ...parts, limits: config.limits, onOutage: config.limitsOutage, log, now, monotonicMs },
+        }),
+    }),
     loadProcesses: options.loadProcesses ?? (async () => NO_PROCESSES),
   })
   const { limiter, health, prober } = live
@@ -303,7 +309,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       servers: fleet,
       reload: options.commands.reload,
       ...(options.commands.restart && { restart: options.commands.restart }),
-      raiseHeld: limiter.raiseHeld,
+      ...(limiter.raiseHeld && { raiseHeld: limiter.raiseHeld }),
       flush: ledger.flush,
       inspectVault: () => inspectVault(store, dataFolder, environment),
       endTails: liveRequests.endCommands,

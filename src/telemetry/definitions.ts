@@ -165,6 +165,10 @@ export const READ = {
   unshipped: gauge('tollgate_cluster_ledger_pending_entries', 'Changes of the ledger that PostgreSQL lacks'),
   unshippedAge: gauge('tollgate_cluster_ledger_pending_seconds', 'Age of the oldest of them; 0 if none'),
   clusterLeader: gauge('tollgate_cluster_leader', '1 if this node leads the cluster'),
+  clusterLimits: gauge(
+    'tollgate_cluster_limits_shared',
+    '1 if this node enforces the limits of all nodes, otherwise 0',
+  ),
   cpu: {
     type: 'counter',
     name: 'process_cpu_seconds_total',

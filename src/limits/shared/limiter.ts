@@ -12,9 +12,9 @@ import {
   type Limited,
   type LimitedUpstream,
   type Limiter,
+  type NodeLimiter,
   type PastRequest,
   type Permit,
-  type RequestLimiter,
   UNLIMITED_PERMIT,
   UNLIMITED_REQUEST,
 } from '../limiter.ts'
@@ -158,6 +158,10 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
         if (spender.kind === kind)
           yield { id: spender.id, name, nanoUsd: budget.nanoUsd, spentNanoUsd, reservedNanoUsd }
     },
+    // The engine has what another server of this node holds, or has ended.
+    ended() {},
+    hold: () => () => {},
+    askSuccessor() {},
     /** Why the engine can't be reached, for people; null if it can. */
     outage: () => shared.outage,
     engine: deps.engine.name,
@@ -168,7 +172,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
       shared.slices.sweep(true)
       await shared.queue.close()
     },
-  } satisfies RequestLimiter & Record<string, unknown>
+  } satisfies NodeLimiter & Record<string, unknown>
 }
 
 const spenderOf = (name: string): Spender | null => {

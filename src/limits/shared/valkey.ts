@@ -16,11 +16,14 @@ interface Connection {
   prefix: string
 }
 
-/**
- * @param url `valkey://`, `redis://`, `valkeys://`, or `rediss://` (TLS, verified), with user, password, and database.
- * @param ca trusted instead of the system's authorities.
- */
-export function openValkey({ url, ca }: { url: string; ca?: string }): LimitEngine {
+export interface ValkeyOptions {
+  /** `valkey://`, `redis://`, `valkeys://`, or `rediss://` (TLS, verified), with user, password, and database. */
+  url: string
+  /** Trusted instead of the system's authorities. */
+  ca?: string
+}
+
+export function openValkey({ url, ca }: ValkeyOptions): LimitEngine {
   let opened: Promise<Connection> | null = null
 
   const open = async (): Promise<Connection> => {

@@ -7,7 +7,7 @@ import type { AdaptiveConcurrency } from '../../gateway/adaptive-concurrency.ts'
 import type { UpstreamHealth } from '../../health/health.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { BudgetUse } from '../../limits/budget.ts'
-import type { Limiter } from '../../limits/limiter.ts'
+import type { NodeLimiter } from '../../limits/limiter.ts'
 import { HEALTH_STATES, MOST_BUDGETS } from '../../telemetry/definitions.ts'
 import type { Point, Readings } from '../../telemetry/exposition.ts'
 import type { Workers } from '../workers/shared.ts'
@@ -16,7 +16,7 @@ import { toReadiness, type WatchedParts } from './admin-view.ts'
 export interface ReadingsDeps {
   version: string
   startedMs: number
-  live: { readonly snapshot: Snapshot; limiter: Pick<Limiter, 'budgetUses'> }
+  live: { readonly snapshot: Snapshot; limiter: Pick<NodeLimiter, 'budgetUses'> }
   watched: WatchedParts & { ledger: Pick<Ledger, 'backlog'> }
   concurrency: Pick<AdaptiveConcurrency, 'waiting'>
   maxInFlight: number
@@ -70,6 +70,7 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       clusterNodes: () => (cluster ? one(cluster.living_nodes) : []),
       unshipped: () => (cluster ? one(Number(cluster.facts.ledger_pending_entries ?? 0)) : []),
       unshippedAge: () => (cluster ? one(Number(cluster.facts.ledger_pending_ms ?? 0) / 1_000) : []),
+      clusterLimits: () => (cluster ? one(Number(cluster.facts.limits_apart !== true)) : []),
       clusterLeader: () => (cluster ? one(Number(cluster.leader)) : []),
       cpu: () => {
         const { user, system } = process.cpuUsage()

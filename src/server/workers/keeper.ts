@@ -11,7 +11,7 @@ import { ServiceError } from '../../domain/service-error.ts'
 import type { Load } from '../../gateway/admission.ts'
 import type { ListeningApp } from '../../http/instance.ts'
 import type { OtherJournals } from '../../ledger/other-journals.ts'
-import type { Limiter } from '../../limits/limiter.ts'
+import type { NodeLimiter } from '../../limits/limiter.ts'
 import { serveLimits } from '../../limits/serve.ts'
 import type { Log } from '../../log.ts'
 import type { Settings } from '../../store/config-store.ts'
@@ -58,7 +58,7 @@ export interface WorkersDeps {
   workers: Pick<Workers, 'connect'>
   others: Pick<OtherJournals, 'add' | 'settled'>
   reader: Pick<LedgerReader, 'counted'>
-  limiter: Limiter
+  limiter: NodeLimiter
   /** Wall clock, ms. */
   now(): number
   /** Monotonic clock, ms. */

@@ -1,0 +1,50 @@
+/** Limits of a cluster, as its clients see them: nodes of one process and of several, on both engines. */
+import { expect, test } from 'bun:test'
+import { createWorkplace } from '../support/binary.ts'
+import { describeWith, startPostgres, startValkey } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+
+describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
+  const postgres = forAllTests(() => startPostgres())
+  const valkey = forAllTests(() => startValkey())
+  const places = [1, 2].map(() => forAllTests(() => createWorkplace()))
+  const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
+  const ask = (baseUrl: string, key: string) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    return fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers, body })
+  }
+
+  test.each(['PostgreSQL', 'Valkey'])('are held by all nodes together, in %s', async (engine) => {
+    const secret = { TOLLGATE_SECRET: 'a'.repeat(64) }
+    const environment = {
+      ...secret,
+      TOLLGATE_CLUSTER: postgres.url,
+      ...(engine === 'Valkey' && { TOLLGATE_LIMITS: valkey.url }),
+    }
+    const [first, second] = places
+    if (!first || !second) throw new Error('there are two')
+    const one = await first.serve(['--node-name', 'one'], { environment })
+    const two = await second.serve(['--node-name', 'two', '--processes', '2'], { environment })
+    const made = await first.run('keys', 'create', '--name', `of ${engine}`, '--rpm', '6', '--json')
+    const { key } = JSON.parse(made.stdout)
+    await until('the other node to know the key', async () => (await ask(two.baseUrl, key)).ok)
+    const statuses = await Promise.all(
+      Array.from({ length: 12 }, async (_, at) => (await ask((at % 2 ? one : two).baseUrl, key)).status),
+    )
+    expect(statuses.filter((status) => status === 200).length).toBe(5)
+    expect(statuses.filter((status) => status === 429).length).toBe(7)
+
+    const other = await first.run('keys', 'create', '--name', `without ${engine}`, '--concurrency', '9', '--json')
+    const away = engine === 'Valkey' ? valkey : postgres
+    await away.kill()
+    const status = async () => (await first.run('status')).stdout
+    await until('a node to say so', async () => (await status()).includes("The limits of all nodes can't be reached"))
+    const answer = await ask(one.baseUrl, JSON.parse(other.stdout).key)
+    expect([answer.status, answer.headers.get('x-tollgate-limits')]).toEqual([200, 'share'])
+    await away.start()
+    await until('a node to be well', async () => (await status()).includes('is reachable.\n'))
+    for (const node of [one, two]) node.signal('SIGTERM')
+    expect([await one.exited, await two.exited]).toEqual([0, 0])
+  })
+})
