@@ -241,6 +241,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       return true
     },
     catchUp: async () => (isTold ? undefined : lookSoon().catch(() => {})),
+    findUnused: configLog.findUnused,
   }
   replica.changeThrough(changeLog)
   if (replica.position() !== null) start()

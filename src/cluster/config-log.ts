@@ -26,6 +26,7 @@ export interface ConfigLog {
   /** False if there is a cluster already. */
   found(snapshot: ConfigSnapshot, secret: string): Promise<boolean>
   moveSecret(from: string, to: string): Promise<void>
+  findUnused(keyIds: readonly string[]): Promise<string[]>
   readSnapshot(): Promise<ConfigSnapshot | null>
   /** Two are kept, and the entries after the older one. */
   keepSnapshot(snapshot: ConfigSnapshot): Promise<void>
@@ -44,6 +45,10 @@ const COMMIT = 'select tollgate.config_commit($1::uuid, $2::int8, $3::uuid, $4::
 const SNAPSHOT = `select ${fromUuid('s.id')} as id, ${fromUuid('h.generation')} as generation, s.seq, s.schema, s.rows
   from tollgate.config_snapshots s, tollgate.config_head h
   where s.seq = (select max(seq) from tollgate.config_snapshots) order by s.part`
+const UNUSED = `select id from json_array_elements_text($1::text::json) as keys (id)
+  where not exists (select from tollgate.key_uses where key_id = id)
+    and not exists (select from tollgate.usage_hourly where key_id = id)
+    and not exists (select from tollgate.refusals_hourly where key_id = id)`
 const TRIM = `
   delete from tollgate.config_snapshots where seq <
     (select min(seq) from (select distinct seq from tollgate.config_snapshots order by seq desc limit 2) newest);
@@ -84,6 +89,10 @@ export function createConfigLog(postgres: Pick<Postgres, 'query' | 'begin'>, nod
       ),
     async moveSecret(from, to) {
       await postgres.query('update tollgate.config_head set secret = $2 where secret = $1', [from, to])
+    },
+    async findUnused(keyIds) {
+      const rows = await postgres.query<{ id: string }>(UNUSED, [JSON.stringify(keyIds)])
+      return rows.map(({ id }) => id)
     },
     async readSnapshot() {
       const rows = await postgres.query<SnapshotRow>(SNAPSHOT, [], { timeoutMs: TRANSFER_MS })

@@ -30,6 +30,14 @@ export interface SessionWrite {
   forget?: { createdMs: number; seenMs: number }
 }
 
+/** Of retention. */
+export interface RemovalWrite {
+  /** IDs, and before when all such keys had ended. */
+  keys?: { ids: readonly string[]; fromMs: number }
+  /** IDs below this. */
+  audit?: string
+}
+
 export interface EntryWrites {
   keys: KeyWrite
   catalog: CatalogEdit
@@ -38,6 +46,7 @@ export interface EntryWrites {
   sessions: SessionWrite
   targets: TargetWrite
   alerts: AlertWrite
+  removal: RemovalWrite
 }
 
 export type EntryKind = keyof EntryWrites

@@ -32,6 +32,8 @@ export interface ChangeLog {
   commit(basis: Position, text: string): Promise<boolean>
   /** Applies what others have committed; gives up soon. Never throws. */
   catchUp(): Promise<void>
+  /** Those of these keys that no node has in its ledger. Throws a PostgresRefusal. */
+  findUnused(keyIds: readonly string[]): Promise<string[]>
 }
 
 /** Rows of one table. Bytes are `{ base64 }`. */

@@ -3,6 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerUpkeep } from '../../src/store/sqlite/upkeep.ts'
 import { createFolder } from '../ledger/fixture.ts'
 import { BY, decided, key, testConfigStore } from '../store/config-store.ts'
 import { readTables } from '../store/sqlite/read-tables.ts'
@@ -196,6 +198,25 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(await idsOf(one)).toEqual(['a'])
     await holder.close()
     await proxy.close()
+  })
+
+  test('what retention removes on one node is removed on all, but no key that any node has in its ledger', async () => {
+    const url = await createCluster(server)
+    const [one, other] = [await start({ url }), await start({ url })]
+    const ended = ['old', 'used'].map((id) => key(id, { revokedMs: 1 }))
+    await one.store.changeKeys(BY, () => decided({ keys: [...ended, key('new')] }))
+    await addKey(other, 'more')
+    const log = postgresAt(url)
+    await log.query("insert into tollgate.key_uses values ('used', 1, 'm')")
+    await log.close()
+    const upkeep = createLedgerUpkeep(databasePath(one.folder.path), one.folder.database, Date.now)
+    expect(await upkeep.drop({ what: 'keys', untilMs: 5, limit: 10 })).toMatchObject({ rows: 1 })
+    expect(await upkeep.drop({ what: 'audit', untilMs: 2_000, limit: 1 })).toMatchObject({ rows: 1 })
+    upkeep.close()
+    await Promise.all([one, other].map(({ feed }) => feed.catchUp()))
+    expect((await idsOf(other)).toSorted()).toEqual(['more', 'new', 'used'])
+    expect(await other.store.readAudit()).toHaveLength(1)
+    expect(rowsOf(one)).toEqual(rowsOf(other))
   })
 
   test('PostgreSQL down: nothing is changed, and the node says so; up again: it is current', async () => {

@@ -4,12 +4,14 @@ import { desc, eq, sql } from 'drizzle-orm'
 import { codeOf } from '../../domain/error.ts'
 import { mintId, timeOfId } from '../../domain/id.ts'
 import type { EntryKind, EntryOfKind, EntryWrites } from '../config-entry.ts'
+import type { ChangeLog } from '../config-replica.ts'
 import type { Actor, AuditEntry, Decided, SettingsWrite } from '../config-store.ts'
 import { writeAlerts, writeTargets } from './alert-rows.ts'
 import { writeCatalog } from './catalog.ts'
 import { writeIdentity, writeSessions } from './identity-rows.ts'
 import { writeKeys } from './key-rows.ts'
 import { leaveHistory, requireAlone } from './position.ts'
+import { writeRemoval } from './prune.ts'
 import { audit, settings } from './schema.ts'
 import { type Connection, type Transaction, toTables } from './tables.ts'
 
@@ -39,10 +41,8 @@ export const toProposal = <K extends EntryKind, T>({
 
 export interface Changer {
   change<K extends EntryKind, T>(steps: ChangeSteps<K, T>): Promise<T>
-  /** Resolves once changes of other nodes that were made before are here, unless they can't be reached. */
-  catchUp(): Promise<void>
-  /** How exactly the last use of sessions is kept, ms. */
-  readonly seenGrainMs: number
+  /** Null without a cluster. */
+  readonly log: ChangeLog | null
 }
 
 const changers = new WeakMap<Database, Changer>()
@@ -63,11 +63,7 @@ export const changeAsCopy = (sqlite: Database): void => setChanger(sqlite, creat
 /** @param begin of each change. */
 function createChanger(sqlite: Database, begin: (tx: Transaction) => void): Changer {
   const database = toTables(sqlite)
-  return {
-    change: (steps) => untilFree(() => changeHere(database, steps, begin)),
-    catchUp: async () => {},
-    seenGrainMs: 0,
-  }
+  return { change: (steps) => untilFree(() => changeHere(database, steps, begin)), log: null }
 }
 
 function changeHere<K extends EntryKind, T>(
@@ -122,6 +118,7 @@ const KINDS: Kinds = {
   sessions: { write: writeSessions, isNews: never },
   targets: { write: writeTargets, isNews: never },
   alerts: { write: writeAlerts, isNews: never },
+  removal: { write: writeRemoval, isNews: ({ keys }) => keys !== undefined },
 }
 
 export const isKnownKind = (kind: string): kind is EntryKind => Object.hasOwn(KINDS, kind)

@@ -20,7 +20,7 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
   const here = async <T>(find: () => T | null): Promise<T | null> => {
     const found = find()
     if (found !== null) return found
-    await changerOf(sqlite).catchUp()
+    await changerOf(sqlite).log?.catchUp()
     return find()
   }
 
@@ -65,7 +65,7 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
       const changer = changerOf(sqlite)
       const propose = (tx: Transaction) => {
         const was = tx.select({ ms: adminSessions.seenMs }).from(adminSessions).where(eq(adminSessions.id, id)).get()
-        const isNew = was !== undefined && Math.abs(seenMs - was.ms) >= changer.seenGrainMs
+        const isNew = was !== undefined && (changer.log === null || Math.abs(seenMs - was.ms) >= SEEN_GRAIN_MS)
         return { value: undefined, write: isNew ? { seen: { id, seenMs } } : null }
       }
       return changer.change({ kind: 'sessions', by: { actor: 'server', nowMs: seenMs }, propose })
@@ -82,6 +82,9 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
       changerOf(sqlite).change({ kind: 'identity', by, propose: (tx) => toProposal(decide(read(tx))) }),
   }
 }
+
+/** Of a cluster, as each is a change that all nodes apply. */
+const SEEN_GRAIN_MS = 3_600_000
 
 type Reader = Pick<Transaction, 'select'>
 

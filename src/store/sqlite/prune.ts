@@ -2,7 +2,10 @@
 import type { Database } from 'bun:sqlite'
 import { toFirstId } from '../../domain/id.ts'
 import { HOUR_MS, hourOf } from '../../domain/time.ts'
+import type { RemovalWrite } from '../config-entry.ts'
+import type { ChangeLog } from '../config-replica.ts'
 import type { OldRows, Pruned, PruneSlice, SliceTiming, Space } from '../ledger-store.ts'
+import type { Changer } from './change.ts'
 
 const IN_OUTBOX = 'SELECT 1 FROM cluster_outbox WHERE cluster_outbox.request_id'
 
@@ -109,6 +112,51 @@ export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, n
     refusals: () =>
       dropUntil(sqlite, 'refusals_hourly', ['hour_ms', 'key_id', 'team_id', 'code'], hourOf(untilMs), limit),
   })[what]()
+
+/** What a node of a cluster removes is removed by all. */
+export async function dropShared(
+  sqlite: Database,
+  { change, log }: Pick<Changer, 'change'> & { log: ChangeLog },
+  { what, untilMs, limit }: OldRows & { what: 'keys' | 'audit' },
+  nowMs: number,
+): Promise<number> {
+  const by = { actor: 'server', nowMs }
+  if (what === 'audit') {
+    const until = toFirstId(untilMs)
+    const propose = () => {
+      const rows = sqlite
+        .query<{ id: string }, [string, number]>('SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?')
+        .all(until, limit + 1)
+      const removed = Math.min(rows.length, limit)
+      return { value: removed, write: removed === 0 ? null : { audit: rows[limit]?.id ?? until } }
+    }
+    return change({ kind: 'removal', by, propose })
+  }
+  const old = sqlite.query<{ id: string }, [number]>(`SELECT id FROM keys WHERE ${IS_OLD_KEY} ORDER BY id`).all(untilMs)
+  if (old.length === 0) return 0
+  const unused = new Set(await log.findUnused(old.map(({ id }) => id)))
+  const propose = () => {
+    const still = sqlite.query<{ id: string }, [number]>(`SELECT id FROM keys WHERE ${IS_OLD_KEY}`).all(untilMs)
+    const ids = still.flatMap(({ id }) => (unused.has(id) ? id : [])).slice(0, limit)
+    return { value: ids.length, write: ids.length === 0 ? null : { keys: { ids, fromMs: untilMs } } }
+  }
+  return change({ kind: 'removal', by, propose })
+}
+
+export function writeRemoval(
+  _: unknown,
+  { keys, audit }: RemovalWrite,
+  { sqlite, nowMs }: { sqlite: Database; nowMs: number },
+): void {
+  if (audit !== undefined) sqlite.query('DELETE FROM audit WHERE id < ?').run(audit)
+  if (keys === undefined) return
+  const ids = JSON.stringify(keys.ids)
+  const these = '(SELECT value FROM json_each(?))'
+  for (const table of ['key_secrets', 'key_models'])
+    sqlite.query(`DELETE FROM ${table} WHERE key_id IN ${these}`).run(ids)
+  sqlite.query(`DELETE FROM keys WHERE id IN ${these}`).run(ids)
+  sqlite.query(MOVE_KEYS_FROM).run(String(keys.fromMs), nowMs)
+}
 
 function dropKeys(sqlite: Database, untilMs: number, limit: number, nowMs: number): Removed {
   // Before the write lock.

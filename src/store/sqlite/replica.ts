@@ -36,8 +36,6 @@ export const CONFIG_TABLES = [
 ] as const
 
 const OWN = OWN_SETTINGS.map((key) => `'${key}'`).join(', ')
-/** The last use of a session is shown to the hour. */
-const SEEN_GRAIN_MS = 3_600_000
 /** Of a snapshot. */
 const PART_ROWS = 1_000
 const MAX_LOST = 1_000
@@ -130,8 +128,7 @@ function createClusterChanger(database: Connection, log: ChangeLog): Changer {
     }
   }
   return {
-    seenGrainMs: SEEN_GRAIN_MS,
-    catchUp: log.catchUp,
+    log,
     change(steps) {
       const turn = last.then(() => changeOnce(steps))
       last = turn.catch(() => {})

@@ -3,7 +3,8 @@ import type { Database } from 'bun:sqlite'
 import { timeOfId, toFirstId } from '../../domain/id.ts'
 import { createThread } from '../../threads/thread.ts'
 import type { LedgerUpkeep } from '../ledger-store.ts'
-import { readSpace } from './prune.ts'
+import { changerOf } from './change.ts'
+import { dropShared, readSpace } from './prune.ts'
 import type { WorkerReply, WorkerRequest } from './worker.ts'
 
 const IDLE_MS = 10_000
@@ -34,6 +35,13 @@ export function createLedgerUpkeep(
       return reply !== 'busy' && reply.kind === 'pruned' ? reply.pruned : 'busy'
     },
     async drop(old) {
+      const { change, log } = changerOf(sqlite)
+      const { what } = old
+      if (log !== null && what !== 'refusals') {
+        const startMs = performance.now()
+        const rows = await dropShared(sqlite, { change, log }, { ...old, what }, now())
+        return { rows, tookMs: performance.now() - startMs, lockedMs: 0 }
+      }
       const reply = await ask({ path, kind: 'drop', old, nowMs: now() })
       return reply !== 'busy' && reply.kind === 'dropped' ? reply.dropped : 'busy'
     },

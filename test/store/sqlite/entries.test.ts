@@ -14,8 +14,7 @@ import { readTables } from './read-tables.ts'
 function record(sqlite: Database, texts: string[]): void {
   const database = toTables(sqlite)
   setChanger(sqlite, {
-    seenGrainMs: 0,
-    catchUp: async () => {},
+    log: null,
     change: async (steps) =>
       database.transaction((tx) => {
         const { entry, value } = toEntry(tx, steps)
