@@ -3,7 +3,6 @@
  * lost without an error. Without PostgreSQL the node serves what it has, says that it is stale, and refuses changes.
  */
 import { messageOf } from '../domain/error.ts'
-import { mintId } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { toAge } from '../domain/time.ts'
 import type { Log } from '../log.ts'
@@ -224,7 +223,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
     async commit(basis, text) {
       if (blocked) throw newer(`A newer Tollgate made change ${blocked.seq} of the configuration, so this node can't`)
       if (isTold) refuse(new PostgresRefusal('unreachable', trouble ?? 'no answer'), false)
-      const id = mintId(now())
+      const id = mintUuid()
       const seq = await settle(timing.doubtMs, () => configLog.commit(basis, id, text))
       if (seq === null) {
         await look().catch((error) => refuse(error, false))
@@ -248,7 +247,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
 
   /** Returns the head of the cluster that this node's configuration began, or another node's. */
   const found = async (): Promise<ConfigHead | null> => {
-    const generation = replica.position()?.generation ?? mintId(now())
+    const generation = replica.position()?.generation ?? mintUuid()
     const isNew = replica.position() === null
     const secret = options.secret.need()[0]?.id ?? ''
     if (isNew) replica.found({ generation, seq: 0, last: generation })
@@ -293,6 +292,8 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
     },
   }
 }
+
+const mintUuid = () => crypto.randomUUID().replaceAll('-', '')
 
 const HAS_LOST = 'PostgreSQL has lost changes that this node had, as in a failover or a restore'
 

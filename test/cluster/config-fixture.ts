@@ -1,4 +1,5 @@
 /** Nodes that share a configuration in a real PostgreSQL. Without the rest of a server. */
+import type { Database } from 'bun:sqlite'
 import { type ConfigTiming, createConfigFeed } from '../../src/cluster/config-feed.ts'
 import { revokeAgain } from '../../src/cluster/revoke-again.ts'
 import { createLog } from '../../src/log.ts'
@@ -11,6 +12,7 @@ import { createIdentityStore } from '../../src/store/sqlite/identity-store.ts'
 import { createReplica } from '../../src/store/sqlite/replica.ts'
 import { createVault } from '../../src/store/vault.ts'
 import { createFolder, type Folder } from '../ledger/fixture.ts'
+import { readTables } from '../store/sqlite/read-tables.ts'
 import type { TestPostgres } from '../support/engines.ts'
 
 export const SECRET = { TOLLGATE_SECRET: 'of all nodes of this cluster, 32+ characters' }
@@ -80,6 +82,17 @@ export async function startNode({
     throw error
   }
   return node
+}
+
+/** Rows of the configuration, without what is of one node. */
+export function rowsOf(sqlite: Database) {
+  const { settings = [], keys = [], ...tables } = readTables(sqlite)
+  const own = ['cluster_position', 'config_revision', 'ledger_from']
+  return {
+    ...tables,
+    settings: settings.filter((row) => !own.includes(String(Reflect.get(row as object, 'key')))),
+    keys: keys.map((row) => ({ ...(row as object), revision: 0 })),
+  }
 }
 
 export type TestNode = Awaited<ReturnType<typeof startNode>>

@@ -7,10 +7,9 @@ import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerUpkeep } from '../../src/store/sqlite/upkeep.ts'
 import { createFolder } from '../ledger/fixture.ts'
 import { BY, decided, key, testConfigStore } from '../store/config-store.ts'
-import { readTables } from '../store/sqlite/read-tables.ts'
 import { describeWith, startDroppingProxy, startPostgres, type TestPostgres } from '../support/engines.ts'
 import { until } from '../support/until.ts'
-import { caughtUp, createCluster, type NodeOptions, startNode, type TestNode } from './config-fixture.ts'
+import { caughtUp, createCluster, type NodeOptions, rowsOf, startNode, type TestNode } from './config-fixture.ts'
 
 describeWith('PostgreSQL')('with PostgreSQL', () => {
   let server: TestPostgres
@@ -28,7 +27,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
       async close() {
         await other.feed.catchUp()
         await one.feed.catchUp()
-        expect(rowsOf(other)).toEqual(rowsOf(one))
+        expect(rowsOf(other.folder.database)).toEqual(rowsOf(one.folder.database))
         await Promise.all([one.close(), other.close()])
       },
     }
@@ -57,7 +56,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await Promise.all(Array.from({ length: 40 }, (_, at) => count(both[at % 2 === 0 ? 0 : 1])))
     await Promise.all(both.map(({ feed }) => feed.catchUp()))
     expect(await both[0].store.readSettings()).toMatchObject({ count: '40' })
-    expect(rowsOf(both[0])).toEqual(rowsOf(both[1]))
+    expect(rowsOf(both[0].folder.database)).toEqual(rowsOf(both[1].folder.database))
   })
 
   test("a change is noticed by another node's watch without a question", async () => {
@@ -80,7 +79,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     for (const { database } of [first, foreign])
       await createConfigStore(database).changeKeys(BY, () => decided({ teams: [], keys: [key('own')] }))
     const one = await start({ url, folder: first })
-    expect(rowsOf(await start({ url }))).toEqual(rowsOf(one))
+    expect(rowsOf((await start({ url })).folder.database)).toEqual(rowsOf(one.folder.database))
     await expect(start({ url, folder: foreign })).rejects.toThrow('has a configuration of its own')
     foreign.close()
   })
@@ -116,7 +115,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
       const back = await start({ url, folder })
       await addKey(one, `c${folder.path}`)
       await back.feed.catchUp()
-      expect(rowsOf(back)).toEqual(rowsOf(one))
+      expect(rowsOf(back.folder.database)).toEqual(rowsOf(one.folder.database))
       expect(await back.logged()).not.toContain('config_change_lost')
     }
   })
@@ -147,7 +146,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(await idsOf(one)).toEqual(['a', 'b'])
     await addKey(back, 'c')
     await one.feed.catchUp()
-    expect(rowsOf(one)).toEqual(rowsOf(back))
+    expect(rowsOf(one.folder.database)).toEqual(rowsOf(back.folder.database))
     const logged = (await one.logged()).split('\n').filter((line) => line.includes('config_change_lost'))
     expect(logged).toHaveLength(2)
     expect(logged[0]).toContain('keys.edit')
@@ -216,7 +215,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await Promise.all([one, other].map(({ feed }) => feed.catchUp()))
     expect((await idsOf(other)).toSorted()).toEqual(['more', 'new', 'used'])
     expect(await other.store.readAudit()).toHaveLength(1)
-    expect(rowsOf(one)).toEqual(rowsOf(other))
+    expect(rowsOf(one.folder.database)).toEqual(rowsOf(other.folder.database))
   })
 
   test('PostgreSQL down: nothing is changed, and the node says so; up again: it is current', async () => {
@@ -245,14 +244,3 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
 })
 
 const postgresAt = (url: string) => openPostgres({ url, log: createLog({ now: Date.now, write: async () => {} }) })
-
-/** Without what is of one node. */
-function rowsOf({ folder }: TestNode) {
-  const { settings = [], keys = [], ...tables } = readTables(folder.database)
-  const own = ['cluster_position', 'config_revision']
-  return {
-    ...tables,
-    settings: settings.filter((row) => !own.includes(String(Reflect.get(row as object, 'key')))),
-    keys: keys.map((row) => ({ ...(row as object), revision: 0 })),
-  }
-}

@@ -37,6 +37,9 @@ export interface Folder {
   close(): void
 }
 
+/** For suites that run over other stores: sees each new database, and once more just before it is closed. */
+export const hooks: { opened?(path: string, database: Database): () => void } = {}
+
 export function createFolder(): Folder {
   const path = mkdtempSync(join(tmpdir(), 'tollgate-usage-'))
   const journal = join(path, 'journal')
@@ -49,12 +52,14 @@ export function createFolder(): Folder {
   }
   putMigrated(path)
   const database = connect()
+  const closing = hooks.opened?.(path, database)
   return {
     path,
     journal,
     database,
     other: connect,
     close() {
+      closing?.()
       for (const connection of open) connection.close()
       rmSync(path, { recursive: true })
     },

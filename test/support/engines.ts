@@ -21,6 +21,8 @@ const pgBouncer = Bun.which('pgbouncer', { PATH: `${process.env.PATH}:/usr/sbin`
 
 const ENGINES = { PostgreSQL: postgresFolder !== '', Valkey: valkey !== null, PgBouncer: pgBouncer !== null }
 
+export const isInstalled = (engine: keyof typeof ENGINES): boolean => ENGINES[engine]
+
 /** `describe` if all of them are installed. */
 export function describeWith(...engines: (keyof typeof ENGINES)[]) {
   const missing = engines.filter((engine) => !ENGINES[engine])
