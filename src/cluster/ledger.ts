@@ -1,14 +1,15 @@
 /** The ledger of a node of the cluster: its rows are shipped, and the leader looks after those of all. */
 import type { ServeConfig } from '../config.ts'
-import { HOUR_MS, toAge } from '../domain/time.ts'
+import { toAge } from '../domain/time.ts'
 import type { Share } from '../ledger/sharing.ts'
 import type { Log } from '../log.ts'
 import type { Outbox } from '../store/ledger-store.ts'
 import { createSharedLedger } from '../store/postgres/ledger.ts'
+import { abandonLeft } from '../store/postgres/left-nodes.ts'
 import type { Cluster } from './cluster.ts'
 import { createShipper } from './shipper.ts'
 
-const UPKEEP_MS = HOUR_MS
+const UPKEEP_MS = 600_000
 const RETRY_MS = 60_000
 /** How often a server that handed over looks for what its successor ships. */
 const LOOK_MS = 20
@@ -43,9 +44,12 @@ export function shipLedger(
     if (timer !== null) clearTimeout(timer)
     timer = null
     if (isClosed || !cluster.leader.isLeader) return
-    let nextMs: number = UPKEEP_MS
+    let nextMs = UPKEEP_MS
     try {
       const { dropped } = await shared.upkeep(keepMs)
+      const abandoned = await abandonLeft(cluster.postgres)
+      if (abandoned > 0)
+        log.warn('ledger_recovered', 'recovered the ledger of nodes that left the cluster', { abandoned })
       if (dropped > 0)
         log.info('ledger_pruned', 'removed the requests of months before --retention from PostgreSQL; totals stay', {
           partitions: dropped,

@@ -1,9 +1,11 @@
 /** The ledger in PostgreSQL is what the nodes' SQLite files add up to, however their rows arrive. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DAY_MS } from '../../../src/domain/time.ts'
+import type { OpenRow } from '../../../src/store/ledger-rows.ts'
 import type { Outbox } from '../../../src/store/ledger-store.ts'
 import { openPostgres, type Postgres } from '../../../src/store/postgres/client.ts'
 import type { SharedLedger } from '../../../src/store/postgres/ledger.ts'
+import { abandonLeft } from '../../../src/store/postgres/left-nodes.ts'
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts'
 import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from '../../ledger/fixture.ts'
 import { describeWith, startPostgres, type TestPostgres } from '../../support/engines.ts'
@@ -101,6 +103,36 @@ describeWith('PostgreSQL')('the ledger of all nodes', () => {
     expect(await shared.ship(0, late)).toEqual({ seq: 2, mark: second.id, isApplied: false, ignored: 0 })
     expect(await shared.cursor()).toMatchObject({ seq: 2, mark: second.id })
     folder.close()
+  })
+
+  test('abandons what a node that left had open, as its own start would', async () => {
+    await postgres.query('truncate tollgate.requests, tollgate.calls, tollgate.usage_hourly, tollgate.usage_daily')
+    await postgres.query('truncate tollgate.key_uses')
+    const [left, stays] = [createNode(postgres, 'left'), createNode(postgres, 'stays')]
+    left.writer.apply(makeRecords(createPicker(21), 300))
+    await shipFrom(0, left.outbox, left.shared, 500)
+    const open = left.database.query("SELECT 1 FROM requests WHERE status = 'open'").all().length
+    stays.writer.apply([opening(toOpen({ keyId: 'key-s' }))])
+    await shipFrom(0, stays.outbox, stays.shared, 1)
+    expect(await abandonLeft(postgres)).toBe(0)
+    for (const id of ['left', 'stays'])
+      await postgres.query(
+        `insert into tollgate.nodes (id, name, epoch, place, address, version, state, started_ms, seen_ms)
+         values ($1, $1, '', '', '', '', case $1 when 'left' then 'left' else 'active' end, 0, 0)`,
+        [id],
+      )
+    expect([await abandonLeft(postgres), await abandonLeft(postgres)]).toEqual([open, 0])
+    left.abandon('nobody')
+    left.writer.apply([
+      opening(
+        toOpen({
+          ...(stays.database.query('SELECT id, created_ms AS createdMs FROM requests').get() as OpenRow),
+          keyId: 'key-s',
+        }),
+      ),
+    ])
+    expect(await contentsThere(postgres)).toEqual(contentsHere(left.database) as never)
+    for (const node of [left, stays]) node.folder.close()
   })
 
   test('counts refused requests of all nodes, each once', async () => {
