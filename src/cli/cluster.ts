@@ -19,6 +19,7 @@ import { createSharedLedger } from '../store/postgres/ledger.ts'
 import { migratePostgres } from '../store/postgres/migrate.ts'
 import { openSecret } from '../store/secret.ts'
 import { answerOf, idOf, withAdmin } from './admin-client.ts'
+import { addClusterCopy } from './cluster-copy.ts'
 import { CommandError, usageError } from './command-error.ts'
 import { type Context, printJson, toDescribedTable, toExamples, toPrintable, toShort, version } from './io.ts'
 
@@ -52,6 +53,7 @@ export function addCluster(group: Command, context: Context): void {
     .argument('[node]', WHICH)
     .addHelpText('after', toExamples('cluster leave', 'cluster leave gateway-2'))
     .action((which: string | undefined) => leave(which, context))
+  addClusterCopy(group, context)
 }
 
 async function status(io: Context): Promise<void> {
@@ -120,7 +122,7 @@ async function join(argument: string | undefined, isPiped: boolean, io: Context)
   }
 }
 
-async function readUrl(argument: string | undefined, isPiped: boolean, io: Context): Promise<string> {
+export async function readUrl(argument: string | undefined, isPiped: boolean, io: Context): Promise<string> {
   if (isPiped && argument !== undefined) throw usageError('Pass either a URL or --url-stdin, not both.')
   if (argument !== undefined) return argument
   const typed = isPiped ? await io.stdin() : await io.ask('URL of PostgreSQL (hidden): ', true)
@@ -199,17 +201,18 @@ async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<s
 }
 
 /** By TOLLGATE_CLUSTER, or as the folder has joined. */
-async function withPostgres<T>(io: Context, work: (postgres: Postgres) => Promise<T>): Promise<T> {
+export async function withPostgres<T>(io: Context, work: (postgres: Postgres) => Promise<T>): Promise<T> {
   const given = io.environment.TOLLGATE_CLUSTER || findJoined(io.dataFolder)
   if (!given)
     throw new CommandError(
       'no_cluster',
       'No cluster is known here. Run this where a node runs, set TOLLGATE_CLUSTER, or join one: tollgate cluster join',
     )
-  const postgres = openPostgres({
-    url: readClusterUrl(given),
-    log: createLog({ now: io.nowMs, write: async () => {} }),
-  })
+  return connectTo(readClusterUrl(given), io, work)
+}
+
+export async function connectTo<T>(url: string, io: Context, work: (postgres: Postgres) => Promise<T>): Promise<T> {
+  const postgres = openPostgres({ url, log: createLog({ now: io.nowMs, write: async () => {} }) })
   try {
     return await explained(work(postgres))
   } finally {

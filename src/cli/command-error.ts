@@ -149,6 +149,8 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   cluster_newer: '',
   cluster_member: ' Start the node with --cluster, or take it out of the cluster: tollgate cluster leave',
   cluster_foreign: '',
+  sums_differ: '',
+  folder_taken: ' Choose a new folder, or empty it.',
   data_unwritable: ' Choose another folder with --data, or grant this user write access.',
   data_unreadable: ' Run this as the user running the server.',
   no_folder: ' Pass a folder with --data.',

@@ -151,7 +151,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     name: 'cluster',
-    summary: 'join several servers to one cluster, and list, drain, and remove its nodes',
+    summary: 'join several servers to one cluster, manage its nodes, import, and export',
     load: async () => (await import('./cluster.ts')).addCluster,
   },
   {

@@ -181,3 +181,27 @@ export function findNode<N extends { id: string; name: string }>(nodes: readonly
   const what = found ? `${1 + others.length} nodes are` : 'No node is'
   throw new ServiceError({ kind: 'node_not_found', node: which }, `${what} called '${which.slice(0, 64)}'.`)
 }
+
+/** Makes a stopped node the only one of a cluster that has not begun. May be repeated by it. Throws `cluster_foreign`. */
+export async function claimEmptyCluster(postgres: Postgres, node: OwnNode): Promise<void> {
+  const isFree = await postgres.begin(async (tx) => {
+    await tx.query('lock table tollgate.nodes in exclusive mode')
+    const used = await tx.query(
+      `select 1 from tollgate.nodes where id <> $1 union all select 1 from tollgate.config_head
+       union all select 1 from tollgate.requests where node <> $1 limit 1`,
+      [node.id],
+    )
+    if (used.length > 0) return false
+    await tx.query(
+      `insert into tollgate.nodes (id, name, epoch, place, address, version, state, started_ms, seen_ms)
+       values ($1, $2, $3, $4, '', $5, 'stopped', tollgate.now_ms(), tollgate.now_ms()) on conflict (id) do nothing`,
+      [node.id, node.name, node.epoch, node.place, node.version],
+    )
+    return true
+  })
+  if (isFree) return
+  throw new ServiceError(
+    { kind: 'cluster_foreign' },
+    'This database has a cluster already. Import into an empty database; or, to add this machine to that cluster, start it with an empty data folder.',
+  )
+}

@@ -116,6 +116,9 @@ export type ServiceFailure =
   | { kind: 'cluster_member' }
   /** Another cluster's data folder or encryption key, or a configuration that would be lost. */
   | { kind: 'cluster_foreign' }
+  /** Of a copied ledger and its original. */
+  | { kind: 'sums_differ' }
+  | { kind: 'folder_taken'; folder: string }
   | { kind: 'already_served'; dataFolder: string }
   | { kind: 'no_room'; folder: string }
   | { kind: 'backup_exists' | 'backup_unwritable' | 'backup_damaged' | 'backup_unusable'; path: string }

@@ -43,6 +43,8 @@ export interface Outbox {
   markAt(seq: number): string | null
   /** The rows that the next `limit` entries name, as they are now. Null if there is no entry. */
   take(after: number, limit: number): OutboxBatch | null
+  /** The next requests by ID, whether entries name them or not. Null if there are none. */
+  stored(after: string, limit: number): Pick<OutboxBatch, 'ids' | 'rows'> | null
   /** Removes entries before a number, up to `limit`; returns how many. */
   remove(before: number, limit: number): number
   /** Adds entries for stored requests with a higher ID, up to `limit`; returns where to continue, null if done. */

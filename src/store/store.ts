@@ -4,6 +4,7 @@ import type { AlertStore } from './alert-store.ts'
 import type { ConfigReplica } from './config-replica.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
+import type { LedgerTarget } from './ledger-copy.ts'
 import type { ClosedCall, ClosedRow } from './ledger-rows.ts'
 import type {
   Leases,
@@ -113,6 +114,8 @@ export interface ServedStore {
   ship(isNode: boolean): Outbox | null
   readonly leases: Leases
   readonly replica: ConfigReplica
+  /** To bring the ledger from or to another database. */
+  readonly copy: LedgerTarget
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */
   readonly schema: string

@@ -58,7 +58,7 @@ export const key = (id: string, more: Partial<StoredKey> = {}): StoredKey => ({
 })
 
 const AT = { origin: 'file', createdMs: 1, updatedMs: 1 } as const
-const UPSTREAM: UpstreamRow = {
+export const UPSTREAM: UpstreamRow = {
   ...{ id: 'u', dialect: 'openai', baseUrl: 'http://h/v1', apiKeyRef: null, local: true, enabled: true },
   ...{ deadlines: { idle: 5 }, options: { rpm: 3 }, ...AT },
 }
@@ -82,7 +82,7 @@ const ROUTE: RouteRow = {
 }
 const ALIAS: AliasRow = { alias: 'fast', model: 'v/m', listed: true, origin: 'file' }
 const PRICE = { id: 'p', model: 'v/m', upstream: null, pricing: MODEL.pricing, createdMs: 1 }
-const ROWS: CatalogRows = {
+export const ROWS: CatalogRows = {
   ...{ upstreams: [UPSTREAM], models: [MODEL], aliases: [ALIAS] },
   routes: [ROUTE, { ...ROUTE, upstreamModel: 'a' }],
 }

@@ -134,6 +134,12 @@ export function createOutbox(sqlite: Database): Outbox {
         ...{ entries: entries.length, rows: toText(rows) },
       }
     },
+    stored(after, limit) {
+      const ids = nextIds.all(after, limit).map(({ id }) => id)
+      if (ids.length === 0) return null
+      const list = JSON.stringify(ids)
+      return { ids, rows: toText({ requests: requestsOf.all(list), calls: callsOf.all(list) }) }
+    },
     remove: (before, limit) => refusing(() => remove.run(Math.min(before, rangeNow().first + limit)).changes),
     again(after, limit) {
       const ids = nextIds.all(after, limit).map(({ id }) => id)

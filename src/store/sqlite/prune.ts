@@ -32,6 +32,10 @@ export function createKeptFrom(sqlite: Database): () => Promise<number> {
   return async () => Number(from.get()?.value ?? 0)
 }
 
+/** Requests from before were removed. */
+export const moveLedgerFrom = (sqlite: Database, ms: number, nowMs: number): void =>
+  void sqlite.query(MOVE_LEDGER_FROM).run(String(ms), nowMs)
+
 /**
  * Scans the next `limit` requests before `untilMs` (start of an hour), deletes settled ones with their calls, and moves `settings.ledger_from`. Throws SQLite's
  * error, and then nothing has changed.
@@ -62,7 +66,7 @@ export function pruneSlice(
       const calls = sqlite.query(REMOVE_CALLS).run(after, last, untilMs, staying).changes
       if (newest === null || newest.ms === null) return { requests: 0, calls }
       const requests = sqlite.query(`DELETE FROM requests WHERE ${GOES}`).run(after, last, untilMs, staying).changes
-      sqlite.query(MOVE_LEDGER_FROM).run(String(hourOf(newest.ms) + HOUR_MS), nowMs)
+      moveLedgerFrom(sqlite, hourOf(newest.ms) + HOUR_MS, nowMs)
       return { requests, calls }
     })
     .immediate()

@@ -8,6 +8,7 @@ import { watchFiles } from './files.ts'
 import { createIdentityStore } from './identity-store.ts'
 import { createLeases, createLedgerWriter } from './ledger-apply.ts'
 import { createLedgerReader } from './ledger-reader.ts'
+import { createLedgerTarget } from './ledger-target.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
 import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
@@ -61,6 +62,9 @@ export function openServed(
     get replica() {
       replica ??= createReplica(path, writer, schema)
       return replica
+    },
+    get copy() {
+      return createLedgerTarget(writer)
     },
     upkeep,
     schema,

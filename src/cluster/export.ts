@@ -1,0 +1,126 @@
+/**
+ * A new data folder for a single node, with the configuration and the ledger of a cluster. What nodes ship later is missing: stop them first to move, or take it
+ * as a backup that every version of the engine reads.
+ */
+import { join } from 'node:path'
+import { ServiceError } from '../domain/service-error.ts'
+import type { Environment } from '../domain/snapshot.ts'
+import { openMark } from '../ledger/mark.ts'
+import type { Log } from '../log.ts'
+import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import { filesIn, putFile } from '../store/files.ts'
+import { type Compared, compareSums, type WholeRequest } from '../store/ledger-copy.ts'
+import type { LedgerRecord, SettledCall, SettledRow, StoredCall, StoredRequest } from '../store/ledger-rows.ts'
+import { storeOf } from '../store/open.ts'
+import type { Postgres } from '../store/postgres/client.ts'
+import { createLedgerTarget } from '../store/postgres/ledger-target.ts'
+import { openSecret } from '../store/secret.ts'
+import type { ServedStore } from '../store/store.ts'
+import { createConfigFeed } from './config-feed.ts'
+import { createConfigLog } from './config-log.ts'
+import { copySums } from './import.ts'
+import { type ClusterNode, listNodes } from './nodes.ts'
+
+export interface ExportOptions {
+  /** Missing or empty. */
+  target: string
+  /** Of a node, for the key that encrypts credentials. */
+  dataFolder: string
+  postgres: Postgres
+  environment: Environment
+  version: string
+  log: Log
+  /** Wall clock, ms. */
+  now(): number
+  /** In requests. */
+  onProgress?(done: number): void
+}
+
+export interface Exported extends Compared {
+  /** Of the requests, those that retention has kept. */
+  kept: number
+  /** Those that run, whose latest requests are missing. */
+  living: ClusterNode[]
+  /** Where the key that encrypts credentials is; part of a sentence. */
+  secret: string
+}
+
+const BATCH = 1_000
+const MAX_MS = 24 * 3_600_000
+
+/** Throws a ServiceError or a PostgresRefusal, and then leaves an unfinished folder. A difference is returned: the folder is complete as far as it goes. */
+export async function exportCluster(options: ExportOptions): Promise<Exported> {
+  const { target, dataFolder, postgres, environment, version, log, now, onProgress = () => {} } = options
+  const head = await createConfigLog(postgres, '').readHead()
+  if (!head) throw new ServiceError({ kind: 'cluster_unusable' }, 'This database has no cluster yet.')
+  const living = (await listNodes(postgres)).filter(({ isLiving }) => isLiving)
+  await using cleanup = new AsyncDisposableStack()
+  prepareDataFolder(target)
+  if (filesIn(target).length > 0)
+    throw new ServiceError({ kind: 'folder_taken', folder: target }, `${target} is not empty.`)
+  cleanup.defer(takeLock(target))
+  const secret = openSecret(dataFolder, environment)
+  const served = await storeOf(target).serve({ version, startedMs: now(), now, log })
+  cleanup.defer(() => served.close())
+
+  const { replica } = served
+  const feed = createConfigFeed({ postgres, replica, node: '', secret, revoke: async () => {}, log, now })
+  try {
+    await feed.join()
+  } finally {
+    await feed.stop()
+  }
+  replica.leave()
+  const ownSecret = openSecret(dataFolder, {}).read()
+  const lines = ownSecret.map(({ bytes }) => `${Buffer.from(bytes).toString('hex')}\n`)
+  if (lines.length > 0) putFile(join(target, 'secret'), lines.join(''), { mode: 0o600 })
+
+  const copied = await postgres.begin(
+    async (tx) => {
+      await tx.query('set transaction isolation level repeatable read, read only')
+      const there = createLedgerTarget(tx, '')
+      let kept = 0
+      for (let after = ''; ; ) {
+        const requests = await there.requestsAfter(after, BATCH)
+        const last = requests.at(-1)
+        if (!last) break
+        await write(served, requests.flatMap(toRecords))
+        kept += requests.length
+        after = last.request.id
+        onProgress(kept)
+      }
+      const keptFromMs = await there.keptFromMs()
+      await copySums(there, served.copy, keptFromMs)
+      await served.copy.keepFrom(keptFromMs)
+      return { ...(await compareSums(there, served.copy)), kept }
+    },
+    { timeoutMs: MAX_MS },
+  )
+  openMark(target, served.ledger.count()).close()
+  await served.checkpoint()
+  return { ...copied, living, secret: lines.length > 0 ? `the file ${join(target, 'secret')}` : secret.where }
+}
+
+async function write({ writer }: ServedStore, records: readonly LedgerRecord[]): Promise<void> {
+  const [rejected] = await writer.apply(records)
+  if (rejected) throw rejected.error
+}
+
+/** Open ones stay open: the folder's first start charges them as reserved. */
+function toRecords({ request, calls }: WholeRequest): LedgerRecord[] {
+  const { status, ...row } = request
+  const open: LedgerRecord = { kind: 'open', row }
+  if (status !== 'open') return [open, { kind: 'settle', row: ofAnyEnd(request), calls: calls.map(ofAnyEnd) }]
+  const ended = calls.filter((call) => call.status !== 'open').map(ofAnyEnd)
+  const going = calls.filter((call) => call.status === 'open').map((call): LedgerRecord => ({ kind: 'call', call }))
+  // Those that ended come with another one.
+  const [call] = ended
+  return [open, ...going, ...(call ? [{ kind: 'call', call, ended } as const] : [])]
+}
+
+/** The writer keeps `abandoned` as it is; journals have it only after a rollback. */
+function ofAnyEnd(row: StoredRequest): SettledRow
+function ofAnyEnd(row: StoredCall): SettledCall
+function ofAnyEnd(row: StoredRequest | StoredCall) {
+  return row as SettledRow | SettledCall
+}
