@@ -59,3 +59,15 @@ begin
   perform pg_notify('tollgate_config', (p_seq + 1)::text);
   return p_seq + 1;
 end $$;
+
+-- What the steps of a sign-in leave for the next one. Times are those of the nodes' clocks.
+create table tollgate.sign_in_notes (
+  kind text not null,
+  name text not null,
+  network text not null,
+  text text not null,
+  ends_ms bigint not null,
+  primary key (kind, name)
+);
+create index sign_in_notes_network on tollgate.sign_in_notes (kind, network, ends_ms);
+create index sign_in_notes_ends on tollgate.sign_in_notes (kind, ends_ms);

@@ -156,9 +156,9 @@ export function passkeysController(deps: AdminDeps) {
     )
     .post(
       '/session/passkey/options',
-      ({ request, visitor: { own }, set }) => {
+      async ({ request, visitor: { own }, set }) => {
         const address = deps.addressOf(request)
-        const { options, secret } = beginPasskeySignIn(passkeys, requireParty(own), address, now())
+        const { options, secret } = await beginPasskeySignIn(passkeys, requireParty(own), address, now())
         set.headers['set-cookie'] = toCookie('passkey', secret, own)
         return { options }
       },

@@ -1,4 +1,6 @@
 /** The configuration as a part of a node: shared by all nodes of the cluster. */
+
+import type { SignInNoteKind, SignInNotes } from '../domain/sign-in-notes.ts'
 import type { Log } from '../log.ts'
 import type { ConfigReplica } from '../store/config-replica.ts'
 import type { ConfigStore } from '../store/config-store.ts'
@@ -7,6 +9,7 @@ import type { SecretFile } from '../store/secret.ts'
 import type { Cluster } from './cluster.ts'
 import { createConfigFeed } from './config-feed.ts'
 import { revokeAgain } from './revoke-again.ts'
+import { createSharedNotes } from './sign-in-notes.ts'
 
 export interface ConfigPartDeps {
   replica: ConfigReplica
@@ -19,7 +22,10 @@ export interface ConfigPartDeps {
 }
 
 /** Joins, if PostgreSQL can be reached. Throws a ServiceError if this node's configuration can't be the cluster's. */
-export async function shareConfig(cluster: Cluster, deps: ConfigPartDeps): Promise<void> {
+export async function shareConfig(
+  cluster: Cluster,
+  deps: ConfigPartDeps,
+): Promise<{ notesOf(kind: SignInNoteKind): SignInNotes }> {
   const { store, identity, now } = deps
   const postgres = cluster.connect()
   const feed = createConfigFeed({
@@ -38,4 +44,5 @@ export async function shareConfig(cluster: Cluster, deps: ConfigPartDeps): Promi
       await postgres.close()
     },
   })
+  return { notesOf: (kind) => createSharedNotes(cluster.postgres, kind) }
 }

@@ -111,7 +111,7 @@ export async function beginOidc(
   const checks = { state: mintSecret(), nonce: mintSecret(), codeVerifier: mintSecret() }
   const signIn: PendingSignIn = { ...checks, redirectUri, sessionId }
   const location = await provider.toSignInUrl(signIn)
-  return { location, secret: pending.begin(signIn, address, nowMs) }
+  return { location, secret: await pending.begin(signIn, address, nowMs) }
 }
 
 /**
@@ -130,14 +130,14 @@ export async function endOidc(
     { address: client.address, nowMs, by: 'provider' },
     async () => {
       // A wrong state leaves the sign-in pending: any page could send a browser here with one.
-      const found = pending.take(secret, nowMs, ({ state }) => state === url.searchParams.get('state'))
+      const found = await pending.take(secret, nowMs, ({ state }) => state === url.searchParams.get('state'))
       if (found === null) throw new ServiceError({ kind: 'sign_in_ended' }, ENDED)
       return { begun: found, claims: await provider.redeem(url, found) }
     },
     (error) => !isForgiven(error, url),
   )
   const admin = await admit(store, toClaimed(claims, settings), settings.claim, nowMs)
-  if (admin.role === 'owner') setupCode.end()
+  if (admin.role === 'owner') await setupCode.end()
   return beginSession(store, admin, { ...client, sessionId: client.sessionId ?? begun.sessionId }, nowMs)
 }
 

@@ -60,7 +60,7 @@ export async function beginPasskey(
   const own = await store.readPasskeys(admin.id)
   requireRoom(own)
   const challenge = mintSecret()
-  const secret = pendingPasskeys.begin({ challenge, party, forSession: session.id }, address, nowMs)
+  const secret = await pendingPasskeys.begin({ challenge, party, forSession: session.id }, address, nowMs)
   return { options: toOptions(admin, challenge, party, own), secret }
 }
 
@@ -100,7 +100,7 @@ export async function addPasskey(
 ): Promise<StoredPasskey> {
   requirePasswords(ways)
   requireName(name)
-  const asked = takeChallenge(pendingPasskeys, secret, sessionId, by.nowMs)
+  const asked = await takeChallenge(pendingPasskeys, secret, sessionId, by.nowMs)
   const made = await verifyNew(response, asked).catch(() => {
     throw refused()
   })
@@ -153,13 +153,13 @@ export function removePasskey(store: IdentityStore, id: string, adminId: string,
 }
 
 /** Takes a challenge, which can be used once. Throws `challenge_ended`. */
-function takeChallenge(
+async function takeChallenge(
   pending: Pending<PendingPasskey>,
   secret: string | null,
   session: string | null,
   nowMs: number,
-): Challenge {
-  const found = pending.take(secret, nowMs, ({ forSession }) => forSession === session)
+): Promise<Challenge> {
+  const found = await pending.take(secret, nowMs, ({ forSession }) => forSession === session)
   if (found !== null) return found
   const message = 'This request expired, was started elsewhere, or is already done. Start again.'
   throw new ServiceError({ kind: 'challenge_ended' }, message)
@@ -193,15 +193,15 @@ const refused = () =>
   new ServiceError({ kind: 'invalid', field: 'response' }, "This passkey can't be added. Try again, or use another.")
 
 /** Starts a sign-in by passkey: returns the browser's options, for any user, and cookie. Throws `password_off`. */
-export function beginPasskeySignIn(
+export async function beginPasskeySignIn(
   { ways, pendingPasskeys }: PasskeyDeps,
   party: RelyingParty,
   address: string,
   nowMs: number,
-): { options: PublicKeyCredentialRequestOptionsJSON; secret: string } {
+): Promise<{ options: PublicKeyCredentialRequestOptionsJSON; secret: string }> {
   requirePasswords(ways)
   const challenge = mintSecret()
-  const secret = pendingPasskeys.begin({ challenge, party, forSession: null }, address, nowMs)
+  const secret = await pendingPasskeys.begin({ challenge, party, forSession: null }, address, nowMs)
   return { options: { rpId: party.id, challenge, timeout: ASK_MS, userVerification: 'required' }, secret }
 }
 
@@ -217,7 +217,7 @@ export async function endPasskeySignIn(
 ): Promise<SignedIn> {
   requirePasswords(ways)
   const proved = await attempts.try({ address: client.address, nowMs, by: 'passkey' }, async () => {
-    const asked = takeChallenge(pendingPasskeys, secret, null, nowMs)
+    const asked = await takeChallenge(pendingPasskeys, secret, null, nowMs)
     const found = await store.findPasskey(response.id)
     if (found === null || found.admin.disabledMs !== null) throw notSignedIn()
     if (found.passkey.rpId !== asked.party.id) throw notSignedIn()

@@ -3,7 +3,9 @@
  * are single-use, 128 bits, typed or pasted as `4h2k-…`, and stored as a hash.
  */
 import { ServiceError } from '../domain/service-error.ts'
+import type { SignInNotes } from '../domain/sign-in-notes.ts'
 import { hashToken } from '../keys/token.ts'
+import { MemoryNotes } from './pending.ts'
 
 const PARAMETERS = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const
 
@@ -82,24 +84,31 @@ export const hashCode = (code: string) => hashToken(code.toLowerCase().replaceAl
 
 const SETUP_MS = 15 * 60_000
 
+const NAME = 'setup'
+
 /**
- * The setup code of the first owner, in memory, valid for 15 minutes. Wrong attempts don't end it, or anyone could lock out the owner; `attempts.ts` limits
- * them per address.
+ * The setup code of the first owner, valid for 15 minutes. Wrong attempts don't end it, or anyone could lock out the owner; `attempts.ts` limits them per
+ * address.
  */
 export class SetupCode {
-  #made: { hash: string; endsMs: number } | null = null
+  readonly #notes: SignInNotes
 
-  make(nowMs: number): string {
+  constructor(notes: SignInNotes = new MemoryNotes()) {
+    this.#notes = notes
+  }
+
+  async make(nowMs: number): Promise<string> {
     const code = mintCode()
-    this.#made = { hash: hashCode(code), endsMs: nowMs + SETUP_MS }
+    await this.#notes.put({ name: NAME, network: '', text: hashCode(code), endsMs: nowMs + SETUP_MS }, nowMs)
     return code
   }
 
-  isRight(code: string, nowMs: number): boolean {
-    return this.#made !== null && nowMs < this.#made.endsMs && hashCode(code) === this.#made.hash
+  async isRight(code: string, nowMs: number): Promise<boolean> {
+    return hashCode(code) === (await this.#notes.find(NAME, nowMs))
   }
 
-  end(): void {
-    this.#made = null
+  /** Once there is an owner, it opens nothing anyway. */
+  async end(): Promise<void> {
+    await this.#notes.remove(NAME).catch(() => false)
   }
 }

@@ -1,59 +1,75 @@
 /**
- * Sign-ins in progress at an identity provider or authenticator: in memory, for ten minutes, bound to the browser, single-use. Too many from one address
- * displace their own first.
+ * Sign-ins in progress at an identity provider or authenticator: for ten minutes, bound to the browser, single-use. In memory, unless a cluster has them.
  */
+
+import { MAX_NOTES, type SignInNote, type SignInNotes } from '../domain/sign-in-notes.ts'
 import { hashToken } from '../keys/token.ts'
 import { toNetwork } from './attempts.ts'
 
 export const PENDING_MS = 10 * 60_000
-const MAX = { network: 100, all: 10_000 }
-
-interface Kept<What> {
-  what: What
-  network: string
-  endsMs: number
-}
 
 export class Pending<What> {
-  /** By hash of the cookie, oldest first. */
-  readonly #kept = new Map<string, Kept<What>>()
+  readonly #notes: SignInNotes
+
+  constructor(notes: SignInNotes = new MemoryNotes()) {
+    this.#notes = notes
+  }
+
+  /** Returns the cookie. */
+  async begin(what: What, address: string, nowMs: number): Promise<string> {
+    const secret = mintSecret()
+    const note = { name: hashToken(secret), network: toNetwork(address), text: JSON.stringify(what) }
+    await this.#notes.put({ ...note, endsMs: nowMs + PENDING_MS }, nowMs)
+    return secret
+  }
+
+  /** Takes what was begun with this cookie; null if there is nothing, or if `isMeant` rejects it, which keeps it. */
+  async take(secret: string | null, nowMs: number, isMeant: (what: What) => boolean): Promise<What | null> {
+    if (secret === null) return null
+    const name = hashToken(secret)
+    const text = await this.#notes.find(name, nowMs)
+    if (text === null) return null
+    const what: What = JSON.parse(text)
+    return isMeant(what) && (await this.#notes.remove(name)) ? what : null
+  }
+}
+
+export class MemoryNotes implements SignInNotes {
+  /** Oldest first. */
+  readonly #kept = new Map<string, SignInNote>()
 
   get size(): number {
     return this.#kept.size
   }
 
-  /** Returns the cookie. */
-  begin(what: What, address: string, nowMs: number): string {
-    const network = toNetwork(address)
-    for (const [hash, { endsMs }] of this.#kept) {
+  async put(note: SignInNote, nowMs: number): Promise<void> {
+    for (const [name, { endsMs }] of this.#kept) {
       if (endsMs > nowMs) break
-      this.#kept.delete(hash)
+      this.#kept.delete(name)
     }
-    this.#makeRoom(network)
-    const secret = mintSecret()
-    this.#kept.set(hashToken(secret), { what, network, endsMs: nowMs + PENDING_MS })
-    return secret
+    this.#makeRoom(note.network)
+    this.#kept.set(note.name, note)
   }
 
   #makeRoom(network: string): void {
     let count = 0
     let oldest = ''
-    for (const [hash, kept] of this.#kept) {
+    for (const [name, kept] of this.#kept) {
       if (kept.network !== network) continue
-      oldest ||= hash
+      oldest ||= name
       count++
     }
-    if (count >= MAX.network) this.#kept.delete(oldest)
-    if (this.#kept.size >= MAX.all) this.#kept.delete(this.#kept.keys().next().value ?? '')
+    if (count >= MAX_NOTES.network) this.#kept.delete(oldest)
+    if (this.#kept.size >= MAX_NOTES.all) this.#kept.delete(this.#kept.keys().next().value ?? '')
   }
 
-  /** Takes what was begun with this cookie; null if there is nothing, or if `isMeant` rejects it, which keeps it. */
-  take(secret: string | null, nowMs: number, isMeant: (what: What) => boolean): What | null {
-    const hash = hashToken(secret ?? '')
-    const found = this.#kept.get(hash)
-    if (found === undefined || found.endsMs <= nowMs || !isMeant(found.what)) return null
-    this.#kept.delete(hash)
-    return found.what
+  async find(name: string, nowMs: number): Promise<string | null> {
+    const found = this.#kept.get(name)
+    return found === undefined || found.endsMs <= nowMs ? null : found.text
+  }
+
+  async remove(name: string): Promise<boolean> {
+    return this.#kept.delete(name)
   }
 }
 

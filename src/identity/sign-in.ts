@@ -64,7 +64,7 @@ export async function setUp(
   requireGoodPassword(credentials.password, name)
   const by = { actor: 'setup', nowMs }
   const signedIn = await attempts.try({ address: client.address, nowMs, by: 'code' }, async () => {
-    if (!setupCode.isRight(code, nowMs)) throw wrongCode()
+    if (!(await setupCode.isRight(code, nowMs))) throw wrongCode()
     const passwordHash = await hashPassword(credentials.password)
     return store.changeIdentity(by, ({ admins, keyRows }) => {
       if (isSetUp(admins, ways))
@@ -75,7 +75,7 @@ export async function setUp(
       return { value: opened, change: { ...toCreation(admin), write } }
     })
   })
-  setupCode.end()
+  await setupCode.end()
   attempts.opened(client.address, name)
   return signedIn
 }

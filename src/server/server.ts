@@ -115,10 +115,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
           ...{ cluster: before.cluster, nodeName: before.nodeName, dataFolder, instance, version, log, now },
         })
   opened.defer(() => cluster?.close())
-  if (cluster)
-    await (await import('../cluster/config-part.ts')).shareConfig(cluster, {
+  const shared =
+    cluster &&
+    (await (
+      await import('../cluster/config-part.ts')
+    ).shareConfig(cluster, {
       ...{ store, identity, replica: storage.replica(), secret: vault.secret, log, now },
-    })
+    }))
   // Those of the cluster.
   const settings = await store.readSettings()
   const config = cluster ? options.configure(settings) : before
@@ -199,6 +202,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   const publicUrls = [...config.publicUrls]
   const admin = createAdminSurface({
+    notesOf: shared?.notesOf ?? null,
     store,
     alerts,
     vault,

@@ -481,7 +481,7 @@ describe('where passwords are switched off', () => {
   test('none lets anybody in, no code does, and the page is told of the one way that there is', async () => {
     fixture.close()
     fixture = createFixture({ oidc: settings(), ways: ['oidc'] })
-    const code = fixture.setupCode.make(fixture.clock.ms)
+    const code = await fixture.setupCode.make(fixture.clock.ms)
     const browser = fixture.createBrowser()
     const typed = { name: 'eve', password: PASSWORD }
     for (const [path, body] of [

@@ -21,7 +21,7 @@ describe('the first owner', () => {
         passkeys: false,
       },
     })
-    const code = fixture.setupCode.make(fixture.clock.ms)
+    const code = await fixture.setupCode.make(fixture.clock.ms)
     const made = await browser.ask('POST', '/setup', { body: { ...owner, code: ` ${code.toUpperCase()}` } })
     expect([made.status, made.body]).toEqual([200, { name: 'ann@example.com', role: 'owner' }])
     expect((await browser.ask('GET', '/session')).body).toEqual({
@@ -33,7 +33,7 @@ describe('the first owner', () => {
   })
 
   test('cannot be made with a code that has ended', async () => {
-    const code = fixture.setupCode.make(fixture.clock.ms)
+    const code = await fixture.setupCode.make(fixture.clock.ms)
     fixture.clock.ms += 15 * MINUTE
     const { body } = await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, code } })
     expect(body.error.kind).toBe('code_wrong')
@@ -42,7 +42,7 @@ describe('the first owner', () => {
   test.each([['short'], ['aaaaaaaaaaaaaaaaaaaa'], ['ann@example.com and more']])(
     'needs a password that is not %p',
     async (password) => {
-      const code = fixture.setupCode.make(fixture.clock.ms)
+      const code = await fixture.setupCode.make(fixture.clock.ms)
       const { status, body } = await fixture
         .createBrowser()
         .ask('POST', '/setup', { body: { ...owner, password, code } })
@@ -121,7 +121,7 @@ test('wrong attempts close an account to one address after five, and to nobody e
 
 test('no password, code, cookie or token is in the log, the audit log or the database', async () => {
   const browser = await fixture.signIn('owner')
-  const code = fixture.setupCode.make(fixture.clock.ms)
+  const code = await fixture.setupCode.make(fixture.clock.ms)
   await browser.ask('POST', '/session', { body: { name: 'owner', password: `${PASSWORD}!` } })
   const { authorization } = await fixture.tokenHeaders('write')
   const secrets = [PASSWORD, code, browser.cookie.split('=')[1] ?? '?', authorization.slice(7)]

@@ -46,7 +46,7 @@ describeWith('PostgreSQL')('two nodes', () => {
     const kept = JSON.parse((await second.run('keys', 'create', '--name', 'bob', '--json')).stdout)
     await until('the key to work', async () => (await chat(one, kept.key)) === 200)
 
-    const { stdout } = await second.run('admin', 'code', '--json')
+    const { stdout } = await first.run('admin', 'code', '--json')
     const body = { name: 'ann', password: 'correct horse battery', code: JSON.parse(stdout).code }
     const signedIn = await api(two, 'POST', '/setup', { body })
     expect(signedIn.status).toBe(200)

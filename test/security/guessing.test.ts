@@ -68,7 +68,7 @@ describe('of twenty guesses at once, a door takes no more than one after the oth
 
   test.each(['/code', '/setup'])('a code at %s, of which an address may try twenty', async (path) => {
     await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
-    fixture.setupCode.make(fixture.clock.ms)
+    await fixture.setupCode.make(fixture.clock.ms)
     const body = { name: 'ann', password: PASSWORD, code: 'guessed' }
     const browser = fixture.createBrowser()
     const first = await guess(browser, path, body)
@@ -108,7 +108,7 @@ describe('a guess', () => {
 
   test('at a code costs no hash', async () => {
     await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
-    fixture.setupCode.make(fixture.clock.ms)
+    await fixture.setupCode.make(fixture.clock.ms)
     for (const name of ['ann', 'nobody'])
       for (const path of ['/code', '/setup']) {
         const body = { name, password: PASSWORD, code: 'guessed' }
@@ -120,7 +120,7 @@ describe('a guess', () => {
 
 describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
   test('not from the code by which the first owner is made', async () => {
-    const code = fixture.setupCode.make(fixture.clock.ms)
+    const code = await fixture.setupCode.make(fixture.clock.ms)
     const stranger = fixture.createBrowser()
     for (let i = 0; i < 100; i++)
       await stranger.ask('POST', '/setup', { body: { ...owner, code: 'wrong' }, ...at(`198.51.100.${i}`) })

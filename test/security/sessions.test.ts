@@ -89,7 +89,7 @@ describe('who signs in', () => {
       const typed = {
         '/session': { name: 'before', password: PASSWORD },
         '/code': { name: 'ann', password: PASSWORD, code },
-        '/setup': { ...owner, code: fixture.setupCode.make(fixture.clock.ms) },
+        '/setup': { ...owner, code: await fixture.setupCode.make(fixture.clock.ms) },
       }[door]
       expect((await browser.ask('POST', door, { body: typed })).status).toBe(200)
       expect([await isIn(browser), await isIn(browser, before)]).toEqual([true, false])

@@ -121,7 +121,7 @@ export async function runServer(io: Context, given: RunOptions): Promise<void> {
   else {
     const { warnings, dashboardUrl } = server
     // Other output may end up in a log.
-    const setupCode = dashboardUrl !== null && io.isTerminal(1) ? await server.setupCode() : null
+    const setupCode = dashboardUrl !== null && io.isTerminal(1) ? await server.setupCode().catch(() => null) : null
     const { model } = options
     const shown = { baseUrl, dashboardUrl, setupCode, dataFolder, catalog, warnings, firstKey, isQuiet, model }
     io.stdout(toWelcome({ ...shown, snapshot: server.snapshot(), started: toStarted(io) }))

@@ -7,6 +7,7 @@ import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
 import { hasProxy } from '../../config.ts'
 import { type IpRange, isIn, toIp, toIpText } from '../../domain/ip.ts'
 import { once } from '../../domain/once.ts'
+import type { SignInNoteKind, SignInNotes } from '../../domain/sign-in-notes.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { createIpOf } from '../../http/client-ip.ts'
 import { IDLE_SECONDS } from '../../http/endpoints.ts'
@@ -54,7 +55,11 @@ export interface AdminSurfaceDeps
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
+  /** What sign-ins share with other nodes; null without a cluster. */
+  notesOf: NotesOf | null
 }
+
+type NotesOf = (kind: SignInNoteKind) => SignInNotes
 
 /** A warning if all users seem to share one address, else null. */
 export const toAddressWarning = ({
@@ -72,9 +77,9 @@ const ALERT_SPEND_MS = 60_000
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
   const { dataFolder, ledger, reader, instance, refusals, liveRequests, cluster, ...others } = surface
-  const { trustedProxies, oidcSettings, environment, ...deps } = others
+  const { trustedProxies, oidcSettings, environment, notesOf, ...deps } = others
   const { identity, now } = deps
-  const setupCode = new SetupCode()
+  const setupCode = new SetupCode(notesOf?.('setup'))
   const catalogFiles = createFileThread()
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
@@ -125,7 +130,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       import('../../admin/app.ts'),
       reports.get(),
       import('../../ledger/reconcile/correct.ts'),
-      oidcSettings && loadOidc(oidcSettings, deps),
+      oidcSettings && loadOidc(oidcSettings, { ...deps, notesOf }),
     ])
     return createAdminApi({
       ...deps,
@@ -140,7 +145,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       thisMachine: { findServers: createLocalLook(), isSet: (variable) => Boolean(environment[variable]) },
       facts: createFacts(environment),
       setupCode,
-      pendingPasskeys: new Pending(),
+      pendingPasskeys: new Pending(notesOf?.('passkey')),
       attempts: createAttempts(identity, deps.log),
       addressOf,
       // With its own vault: the one in use caches decrypted credentials.
@@ -182,9 +187,16 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   }
 }
 
-async function loadOidc(settings: OidcSettings, { log, now }: Pick<AdminSurfaceDeps, 'log' | 'now'>) {
+async function loadOidc(
+  settings: OidcSettings,
+  { log, now, notesOf }: Pick<AdminSurfaceDeps, 'log' | 'now' | 'notesOf'>,
+) {
   const { createProvider } = await import('../../identity/oidc-provider.ts')
-  return { settings, provider: createProvider({ settings, log, now }), pending: new Pending<PendingSignIn>() }
+  return {
+    settings,
+    provider: createProvider({ settings, log, now }),
+    pending: new Pending<PendingSignIn>(notesOf?.('provider')),
+  }
 }
 
 export function toDashboardUrl(baseUrl: string, publicUrls: readonly string[]): string {
