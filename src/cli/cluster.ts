@@ -82,13 +82,23 @@ function toText({ nodes, postgres, node }: ClusterDocument, io: Context): string
     ...[toShort(one.name) + (one.id === node?.id ? ' *' : ''), toShortId(one.id), toStateWord(one)],
     ...[toAgo(-one.seen_ms_ago, 0), one.version, toShort(one.address, 40)],
   ])
-  const notes = nodes.map(({ facts }) => [
-    Object.entries(facts)
-      .filter(([name]) => name !== 'leader')
-      .map(([name, value]) => toPrintable(`${name.replaceAll('_', ' ')} ${value}`))
-      .join(', '),
-  ])
+  const notes = nodes.map(({ facts }) => [toNotes(facts, io.nowMs()).join(', ')])
   return `${head}\n\n${toDescribedTable(['NAME', 'ID', 'STATE', 'SEEN', 'VERSION', 'ADDRESS'], rows, notes, io.paint)}`
+}
+
+function toNotes(facts: NodeDocument['facts'], nowMs: number): string[] {
+  const number = (name: string) => Number(facts[name] ?? 0)
+  const staleMs = number('config_stale_since_ms')
+  return [
+    facts.config_seq == null ? [] : `configuration ${number('config_seq')}`,
+    staleMs > 0 ? `last updated ${toAgo(staleMs, nowMs)}` : [],
+    number('ledger_pending_entries') > 0 ? `${count(number('ledger_pending_entries'), 'request')} to send` : [],
+    number('ledger_refused_entries') > 0
+      ? `${count(number('ledger_refused_entries'), 'request')} that PostgreSQL refused`
+      : [],
+    facts.limits == null ? [] : `limits in ${toPrintable(String(facts.limits))}`,
+    facts.limits_apart === true ? "which it can't reach" : [],
+  ].flat()
 }
 
 const toStateWord = ({ state, living }: NodeDocument) => (living || state === 'stopped' ? state : 'silent')
