@@ -214,7 +214,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reader,
     instance,
     refusals,
-    cluster,
+    cluster: cluster && { ...cluster, arrived: async () => folder.share?.([]) },
     liveRequests,
     log,
     now,

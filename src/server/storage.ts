@@ -176,7 +176,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         ledger.takeBack()
         others.resume()
       }
-      return { ledger, refusals, reader, files, disk, retention, others, handOver, takeBack }
+      return { ledger, refusals, reader, files, disk, retention, others, share, handOver, takeBack }
     },
   }
 }

@@ -15,12 +15,12 @@ const USAGE = { sinceMs: 0, untilMs: null, where: {}, limit: 10, by: ['model'] }
 describeWith('PostgreSQL')('with PostgreSQL', () => {
   const server = forAllTests(startPostgres)
   const folder = forEachTest(createFolder)
-  const open = (state = { reachable: true, trouble: null as string | null }) =>
+  const open = (state = { reachable: true, trouble: null as string | null, facts: {} }) =>
     createReports({
       dataFolder: folder.path,
       ledger: { flush: async () => ({ applied: 0, waiting: 0 }) },
       refusals: { flush: async () => {} },
-      cluster: { url: server.url, state: () => state as never },
+      cluster: { url: server.url, state: () => state as never, arrived: async () => {} },
       now: () => HOUR + 5_000,
     })
 
@@ -65,7 +65,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await server.start()
     expect(await ask()).toMatchObject({ usage: [{ requests: 1 }] })
     reports.close()
-    const cutOff = open({ reachable: false, trouble: 'no answer in 1000 ms.' })
+    const cutOff = open({ reachable: false, trouble: 'no answer in 1000 ms.', facts: {} })
     const { message } = await cutOff.request(ANN, 'ffffffff').catch((error) => error)
     expect(message).toStartWith("Can't read the cluster's ledger: no answer in 1000 ms. Requests are still answered")
     cutOff.close()
