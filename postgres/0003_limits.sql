@@ -25,8 +25,10 @@ create unlogged table tollgate.limit_grains (
 create unlogged table tollgate.limit_budgets (
   name text collate "C" not null,
   usage text collate "C" not null,
-  -- Null: not read from the ledger yet.
+  -- Null: not read from the ledger yet; what was spent meanwhile, and when last.
   spent bigint,
+  unread bigint not null default 0,
+  unread_ms bigint not null default 0,
   reserved bigint not null default 0,
   -- Reached, and whether that is news.
   level bigint not null default 0,
@@ -54,17 +56,19 @@ create unlogged table tollgate.limit_holds (
   primary key (epoch, id)
 ) with (fillfactor = 50);
 
+-- Functions in plpgsql keep their plans; those in sql would be planned at each call.
 create function tollgate.limit_add(of text, at_ms bigint, more_requests bigint, more_tokens bigint) returns bigint
 language plpgsql as $$
 declare
   grain_ms bigint;
 begin
-  select first_ms into grain_ms from tollgate.limit_grains
-    where name = of and first_ms <= at_ms order by first_ms desc limit 1;
-  if grain_ms is null or at_ms - grain_ms >= 1000 then grain_ms := at_ms; end if;
-  insert into tollgate.limit_grains as old values (of, grain_ms, at_ms, more_requests, more_tokens)
-    on conflict (name, first_ms) do update set last_ms = greatest(old.last_ms, excluded.last_ms),
-      requests = old.requests + excluded.requests, tokens = old.tokens + excluded.tokens;
+  update tollgate.limit_grains set last_ms = greatest(last_ms, at_ms), requests = requests + more_requests,
+    tokens = tokens + more_tokens
+    where name = of and first_ms > at_ms - 1000 and first_ms <= at_ms returning first_ms into grain_ms;
+  if grain_ms is null then
+    insert into tollgate.limit_grains values (of, at_ms, at_ms, more_requests, more_tokens);
+    grain_ms := at_ms;
+  end if;
   return grain_ms;
 end $$;
 
@@ -74,18 +78,18 @@ language sql immutable as $$
 $$;
 
 create function tollgate.limit_spend(of text, which text, less_held bigint, more_spent bigint) returns void
-language sql as $$
-  -- What is unknown will be read from the ledger, which has this.
-  update tollgate.limit_budgets as b set reserved = greatest(0, reserved - less_held), spent = next.spent,
-    level = next.level, is_news = is_news or next.level > b.level
-  from (
-    select n.spent, tollgate.limit_level(n.spent, o.nano_usd, o.warn_nano_usd) as level
-    from tollgate.limit_budgets as o, lateral (
-      select case when o.spent is not null then greatest(0, o.spent + more_spent) end as spent) as n
-    where o.name = of and o.usage = which
-  ) as next
-  where b.name = of and b.usage = which
-$$;
+language plpgsql as $$
+begin
+  -- What is unknown will be read from the ledger, which has this in a second.
+  update tollgate.limit_budgets set reserved = greatest(0, reserved - less_held),
+    spent = case when spent is not null then greatest(0, spent + more_spent) end,
+    level = tollgate.limit_level(spent + more_spent, nano_usd, warn_nano_usd),
+    is_news = is_news or tollgate.limit_level(spent + more_spent, nano_usd, warn_nano_usd) > level,
+    unread = case when spent is not null or more_spent <= 0 then unread
+      when tollgate.now_ms() - unread_ms < 1000 then unread + more_spent else more_spent end,
+    unread_ms = case when spent is not null or more_spent <= 0 then unread_ms else tollgate.now_ms() end
+    where name = of and usage = which;
+end $$;
 
 -- Brings a hold up to what is wanted.
 create function tollgate.limit_take(hold tollgate.limit_holds, want jsonb, now_ms bigint) returns tollgate.limit_holds
@@ -127,11 +131,12 @@ begin
   return hold;
 end $$;
 
-create function tollgate.limit_put(hold tollgate.limit_holds) returns void language sql as $$
+create function tollgate.limit_put(hold tollgate.limit_holds) returns void language plpgsql as $$
+begin
   insert into tollgate.limit_holds select (hold).* on conflict (epoch, id) do update set grains = excluded.grains,
     requests = excluded.requests, tokens = excluded.tokens, slots = excluded.slots, held = excluded.held,
-    gone_ms = excluded.gone_ms
-$$;
+    gone_ms = excluded.gone_ms;
+end $$;
 
 create function tollgate.limit_budget(scope jsonb) returns tollgate.limit_budgets language plpgsql as $$
 declare
@@ -146,7 +151,8 @@ begin
       values (of, asked->>'usage', (asked->>'spentNanoUsd')::bigint, most, (asked->>'warnNanoUsd')::bigint,
         (asked->>'untilMs')::bigint)
       on conflict (name, usage) do update set nano_usd = excluded.nano_usd, warn_nano_usd = excluded.warn_nano_usd,
-        spent = coalesce(old.spent, excluded.spent)
+        spent = coalesce(old.spent,
+          excluded.spent + case when tollgate.now_ms() - old.unread_ms < 1000 then old.unread else 0 end)
       returning * into known;
     perform tollgate.limit_spend(of, asked->>'usage', 0, 0);
   end if;
@@ -170,12 +176,24 @@ begin
 end $$;
 
 create function tollgate.limit_new_hold(of_epoch text, of_id text, scopes jsonb) returns tollgate.limit_holds
-language sql as $$
-  select of_epoch, of_id, array_agg(scope->>'name' order by place), array_agg(0::bigint),
-    array_agg(coalesce(scope->'budget'->>'usage', '') order by place), 0::bigint, 0::bigint, 0::bigint, 0::bigint,
-    null::bigint
-  from jsonb_array_elements(scopes) with ordinality as each(scope, place)
-$$;
+language plpgsql as $$
+declare
+  hold tollgate.limit_holds;
+  scope jsonb;
+begin
+  hold.epoch := of_epoch;
+  hold.id := of_id;
+  hold.requests := 0;
+  hold.tokens := 0;
+  hold.slots := 0;
+  hold.held := 0;
+  for scope in select value from jsonb_array_elements(scopes) loop
+    hold.names := hold.names || (scope->>'name');
+    hold.grains := hold.grains || 0::bigint;
+    hold.usages := hold.usages || coalesce(scope->'budget'->>'usage', '');
+  end loop;
+  return hold;
+end $$;
 
 create function tollgate.limit_tell(of_epoch text, one jsonb, now_ms bigint) returns void language plpgsql as $$
 declare
@@ -226,14 +244,15 @@ end $$;
 
 -- Ms until at most `most` of requests, or tokens, are left; -1 for never.
 create function tollgate.limit_wait(of text, is_tokens boolean, most bigint, now_ms bigint) returns bigint
-language sql as $$
-  select case when most < 0 then -1 else coalesce((
+language plpgsql as $$
+begin
+  return case when most < 0 then -1 else coalesce((
     select last_ms + 60000 - now_ms from (
       select last_ms, first_ms, sum(case when is_tokens then tokens else requests end) over (order by first_ms desc)
         - case when is_tokens then tokens else requests end as newer
       from tollgate.limit_grains where name = of
-    ) as each where newer <= most order by first_ms limit 1), 0) end
-$$;
+    ) as each where newer <= most order by first_ms limit 1), 0) end;
+end $$;
 
 create function tollgate.limit_decide(of_epoch text, ask jsonb, now_ms bigint) returns numeric[] language plpgsql as $$
 declare
@@ -241,41 +260,65 @@ declare
   is_new boolean := hold.id is null;
   is_take boolean := ask->>'op' = 'take';
   wanted_tokens bigint := (ask->>'tokens')::bigint;
+  wanted_slots bigint := (ask->>'slots')::bigint;
+  wanted_requests bigint := (ask->>'requests')::bigint;
+  wanted_held bigint := (ask->>'heldNanoUsd')::bigint;
   likely bigint := (ask->>'likelyNanoUsd')::bigint;
+  before tollgate.limit_holds;
   is_granted boolean := true;
   place int := 0;
   scope jsonb;
   of text;
-  state numeric[];
-  states numeric[] := '{}';
+  most bigint;
+  figures numeric[] := '{}';
+  refusal int;
+  used bigint;
+  wait bigint;
+  state int;
   slots_now bigint;
   requests_now bigint;
   tokens_now bigint;
-  wait bigint;
+  requests_ms bigint;
+  tokens_ms bigint;
   budget tollgate.limit_budgets;
 begin
   for scope in select value from jsonb_array_elements(ask->'scopes') loop
     place := place + 1;
     of := scope->>'name';
-    state := array[0, 0, 0, 0];
+    refusal := 0;
+    used := 0;
+    wait := 0;
+    state := 0;
+    budget := null;
+    select coalesce(sum(requests), 0), coalesce(sum(tokens), 0), max(last_ms) filter (where requests > 0),
+      max(last_ms) filter (where tokens > 0) into requests_now, tokens_now, requests_ms, tokens_ms
+      from tollgate.limit_grains where name = of;
     if is_take and is_new then
-      select coalesce(sum(requests), 0), coalesce(sum(tokens), 0) into requests_now, tokens_now
-        from tollgate.limit_grains where name = of;
-      select slots into slots_now from tollgate.limit_scopes where name = of;
-      wait := 0;
       if wanted_tokens > (scope->>'tpm')::bigint then
-        state := array[3, tokens_now, -1, 0];
-      elsif (ask->>'slots')::bigint > 0 and slots_now >= (scope->>'concurrency')::bigint then
-        state := array[1, slots_now, case when (scope->>'concurrency')::bigint > 0 then 1000 else -1 end, 0];
-      else
-        if (ask->>'requests')::bigint > 0 and requests_now > (scope->>'rpm')::bigint - 1 then
-          wait := tollgate.limit_wait(of, false, (scope->>'rpm')::bigint - 1, now_ms);
-          if wait <> 0 then state := array[2, requests_now, wait, 0]; end if;
+        refusal := 3;
+        used := tokens_now;
+        wait := -1;
+      end if;
+      most := (scope->>'concurrency')::bigint;
+      if refusal = 0 and wanted_slots > 0 and most is not null then
+        select slots into slots_now from tollgate.limit_scopes where name = of;
+        if slots_now >= most then
+          refusal := 1;
+          used := slots_now;
+          wait := case when most > 0 then 1000 else -1 end;
         end if;
-        if state[1] = 0 and tokens_now > (scope->>'tpm')::bigint - wanted_tokens then
-          wait := tollgate.limit_wait(of, true, (scope->>'tpm')::bigint - wanted_tokens, now_ms);
-          if wait <> 0 then state := array[3, tokens_now, wait, 0]; end if;
-        end if;
+      end if;
+      most := (scope->>'rpm')::bigint - 1;
+      if refusal = 0 and wanted_requests > 0 and requests_now > most then
+        wait := tollgate.limit_wait(of, false, most, now_ms);
+        refusal := case when wait = 0 then 0 else 2 end;
+        used := requests_now;
+      end if;
+      most := (scope->>'tpm')::bigint - wanted_tokens;
+      if refusal = 0 and tokens_now > most then
+        wait := tollgate.limit_wait(of, true, most, now_ms);
+        refusal := case when wait = 0 then 0 else 3 end;
+        used := tokens_now;
       end if;
     end if;
     if scope ? 'budget' then
@@ -286,33 +329,36 @@ begin
       end if;
       if is_take and is_new and (now_ms < (scope->'budget'->>'fromMs')::bigint or
           now_ms >= (scope->'budget'->>'untilMs')::bigint) then
-        state[4] := 3;
+        state := 3;
       elsif budget.name is not null and budget.spent is null then
-        state[4] := 2;
-      elsif likely > 0 and (ask->>'heldNanoUsd')::bigint > coalesce(hold.held, 0) and
+        state := 2;
+      elsif likely > 0 and wanted_held > coalesce(hold.held, 0) and
           budget.spent + budget.reserved - coalesce(hold.held, 0) + likely > budget.nano_usd then
-        state[4] := 1;
+        state := 1;
       end if;
     end if;
-    is_granted := is_granted and state[1] = 0 and state[4] = 0;
-    states := states || state;
+    is_granted := is_granted and refusal = 0 and state = 0;
+    figures := figures || array[refusal, used, wait, requests_now, coalesce(requests_ms + 60000 - now_ms, 0), tokens_now,
+      coalesce(tokens_ms + 60000 - now_ms, 0), state, coalesce(budget.spent, 0), coalesce(budget.reserved, 0)]::numeric[];
   end loop;
   if is_granted then
     if is_new then hold := tollgate.limit_new_hold(of_epoch, ask->>'id', ask->'scopes'); end if;
-    perform tollgate.limit_put(tollgate.limit_take(hold, ask, now_ms));
+    before := hold;
+    hold := tollgate.limit_take(hold, ask, now_ms);
+    perform tollgate.limit_put(hold);
+    for place in 0 .. cardinality(hold.names) - 1 loop
+      figures[10 * place + 4] := figures[10 * place + 4] + hold.requests - before.requests;
+      figures[10 * place + 6] := figures[10 * place + 6] + hold.tokens - before.tokens;
+      if hold.requests > before.requests then
+        figures[10 * place + 5] := 60000;
+        if hold.tokens > before.tokens then figures[10 * place + 7] := 60000; end if;
+      end if;
+      if hold.usages[place + 1] <> '' then
+        figures[10 * place + 10] := figures[10 * place + 10] + hold.held - before.held;
+      end if;
+    end loop;
   end if;
-  return (
-    select array_agg(figure order by scopes.at, each.at) from jsonb_array_elements(ask->'scopes')
-      with ordinality as scopes(one, at)
-    left join lateral (
-      select coalesce(sum(requests), 0) as r, coalesce(max(last_ms) filter (where requests > 0) + 60000 - now_ms, 0) as re,
-        coalesce(sum(tokens), 0) as t, coalesce(max(last_ms) filter (where tokens > 0) + 60000 - now_ms, 0) as te
-      from tollgate.limit_grains where name = one->>'name') as rates on true
-    left join tollgate.limit_budgets as b on b.name = one->>'name'
-      and b.usage = coalesce(hold.usages[scopes.at], one->'budget'->>'usage'),
-    unnest(array[states[4 * scopes.at - 3], states[4 * scopes.at - 2], states[4 * scopes.at - 1], r, re, t, te,
-      states[4 * scopes.at], coalesce(b.spent, 0), coalesce(b.reserved, 0)]) with ordinality as each(figure, at)
-  );
+  return figures;
 end $$;
 
 -- Some holds of epochs that aren't heard of; the rest with later calls.

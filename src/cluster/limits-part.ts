@@ -6,9 +6,9 @@ import { toLimitsUrl } from '../domain/setting-text.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { BudgetWarning } from '../limits/budget.ts'
 import type { PastRequest } from '../limits/limiter.ts'
-import { createSharedLimiter, type OnOutage, type SharedLimiter } from '../limits/shared/limiter.ts'
+import { createSharedLimiter, type SharedLimiter } from '../limits/shared/limiter.ts'
 import { openPostgresLimits } from '../limits/shared/postgres.ts'
-import { ENGINE_TIMES } from '../limits/shared/queue.ts'
+import type { OnOutage } from '../limits/shared/state.ts'
 import { openValkey, type ValkeyOptions } from '../limits/shared/valkey.ts'
 import type { Log } from '../log.ts'
 import type { Postgres } from '../store/postgres/client.ts'
@@ -34,9 +34,13 @@ const SPENT_MS = 1_000
 export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promise<SharedLimiter> {
   const { limits, onOutage, recent, onWarning, log, now, monotonicMs } = deps
   const postgres = cluster.connect()
-  const engine = limits === null ? openPostgresLimits(postgres, ENGINE_TIMES.timeoutMs) : openValkey(readUrl(limits))
+  const engine = limits === null ? openPostgresLimits(postgres) : openValkey(readUrl(limits))
   const limiter = createSharedLimiter({
     ...{ engine, epoch: cluster.node.epoch, onOutage, recent, onWarning, now, monotonicMs },
+    nodes() {
+      const { reachable, living_nodes: living } = cluster.state()
+      return reachable ? living : null
+    },
     spent: (spender, span) => readSpent(cluster.postgres, spender, span),
     onOutageChange(reason) {
       const { name } = engine

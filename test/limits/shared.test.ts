@@ -5,9 +5,10 @@ import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
 import type { Amount, PastRequest, Reservation } from '../../src/limits/limiter.ts'
 import type { Ask, Batch, LimitEngine, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
-import { createSharedLimiter, type SharedLimiterDeps } from '../../src/limits/shared/limiter.ts'
+import { createSharedLimiter } from '../../src/limits/shared/limiter.ts'
 import { openPostgresLimits } from '../../src/limits/shared/postgres.ts'
 import type { EngineTimes } from '../../src/limits/shared/queue.ts'
+import type { SharedLimiterDeps } from '../../src/limits/shared/state.ts'
 import { openValkey } from '../../src/limits/shared/valkey.ts'
 import { createLog } from '../../src/log.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
@@ -18,7 +19,9 @@ import { until } from '../support/until.ts'
 import { at, budget, CENT, cents, held, limited, refused, toTeam, toUpstream } from './asking.ts'
 
 const log = createLog({ now: () => 0, write: async () => {} })
-const times: EngineTimes = { leaseMs: 1_500, youngMs: 60, beatMs: 20, timeoutMs: 2_000 }
+const times: EngineTimes = { leaseMs: 1_500, youngMs: 60, beatMs: 20 }
+/** Beyond what a busy machine takes. */
+const timeoutMs = 2_000
 let names = 0
 
 interface TestEngine {
@@ -32,7 +35,7 @@ const ENGINES = {
   async Valkey(): Promise<TestEngine> {
     const server = await startValkey()
     const { kill, start, close, url } = server
-    return { open: () => openValkey({ url }), kill, start, close }
+    return { open: () => openValkey({ url, timeoutMs }), kill, start, close }
   },
   async PostgreSQL(): Promise<TestEngine> {
     const server = await startPostgres()
@@ -41,7 +44,7 @@ const ENGINES = {
     await migratePostgres(postgres)
     await postgres.close()
     const { kill, start, close } = server
-    return { open: () => openPostgresLimits(open(), times.timeoutMs), kill, start, close }
+    return { open: () => openPostgresLimits(open(), timeoutMs), kill, start, close }
   },
 }
 
@@ -53,7 +56,7 @@ function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> = {}) {
   const outages: (string | null)[] = []
   const limiter = createSharedLimiter({
     ...{ engine, epoch: `e${++names}`, onOutage: 'share', times, monotonicMs: () => performance.now() },
-    ...{ now: Date.now, spent: async () => 0, recent: () => [] },
+    ...{ now: Date.now, spent: async () => 0, recent: () => [], nodes: () => 3 },
     onWarning: (warning) => warnings.push(warning),
     onOutageChange: (reason) => outages.push(reason),
     ...more,
@@ -285,7 +288,7 @@ describeWith('Valkey')('a network that drops everything', () => {
     const server = await startValkey()
     const proxy = await startDroppingProxy(server.port)
     const engine = openValkey({ url: `redis://127.0.0.1:${proxy.port}` })
-    await using node = openNode(engine, { times: { ...times, timeoutMs: 200 } })
+    await using node = openNode(engine)
     await node.limiter.started
     const key = named(limited({ rpm: 10 }))
     held(await node.admit(key, null, cents(0)))

@@ -118,6 +118,10 @@ export interface BatchReply {
 export interface LimitEngine {
   /** Such as `Valkey`, for people. */
   readonly name: string
+  /** Of asks, and as many told. */
+  readonly maxBatch: number
+  /** After which a call counts as lost. */
+  readonly timeoutMs: number
   /** Rejects if it can't be reached; whether the batch was applied is then unknown. */
   call(batch: Batch): Promise<BatchReply>
   /** Drops the connection: the next call uses another. */

@@ -16,10 +16,12 @@ interface Answer {
   replies: number[][]
 }
 
-/** @param timeoutMs after which the database gives up a call. */
-export function openPostgresLimits(database: Database, timeoutMs: number): LimitEngine {
+export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEngine {
   return {
     name: 'PostgreSQL',
+    // In larger ones, each update of a row finds many dead versions of it.
+    maxBatch: 32,
+    timeoutMs,
     async call(batch) {
       const [row] = await database.query<{ answer: string }>(
         'select tollgate.ask_limits($1::text::jsonb) as answer',

@@ -6,12 +6,11 @@ export interface EngineTimes {
   leaseMs: number
   /** How long a new state waits for all nodes. */
   youngMs: number
+  /** With the engine's timeout: how long an outage goes unnoticed. */
   beatMs: number
-  /** With a beat: how long an outage goes unnoticed. */
-  timeoutMs: number
 }
 
-export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100, timeoutMs: 200 }
+export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100 }
 
 export interface EngineQueueDeps {
   engine: LimitEngine
@@ -35,13 +34,11 @@ interface Waiting {
   resolve(replies: ScopeReply[] | null): void
 }
 
-const MAX_ASKS = 200
-const MAX_TOLD = 500
 const FLUSH_MS = 1_000
 
 export class EngineQueue {
-  /** Nodes that the engine has heard of. */
-  nodes = 1
+  /** Nodes that the engine has heard of; null before it was reached. */
+  nodes: number | null = null
   /** Why the engine can't be reached; null if it can. */
   trouble: string | null = 'Not asked yet.'
   readonly #deps: EngineQueueDeps
@@ -136,14 +133,14 @@ export class EngineQueue {
     const { engine, epoch } = this.#deps
     const { leaseMs, youngMs } = this.#times
     if (this.#unconfirmed === null && this.#told.length > 0) {
-      this.#unconfirmed = this.#told.splice(0, MAX_TOLD)
+      this.#unconfirmed = this.#told.splice(0, engine.maxBatch)
       this.#seq++
     }
-    const waiting = this.#deps.monotonicMs() >= this.#decidesMs ? this.#asks.splice(0, MAX_ASKS) : []
+    const waiting = this.#deps.monotonicMs() >= this.#decidesMs ? this.#asks.splice(0, engine.maxBatch) : []
     const asks = waiting.map(({ ask }) => ask)
     const batch: Batch = { epoch, seq: this.#seq, leaseMs, youngMs, told: this.#unconfirmed ?? [], asks }
     try {
-      this.#take(await within(this.#times.timeoutMs, engine.call(batch)), waiting)
+      this.#take(await within(engine.timeoutMs, engine.call(batch)), waiting)
     } catch (error) {
       engine.reset()
       this.#asks.unshift(...waiting)

@@ -19,7 +19,7 @@ import {
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
 import { type Ask as EngineAsk, isGranted, type ScopeAsk, type ScopeReply, type Want } from './engine.ts'
-import { type Shared, toScope } from './limiter.ts'
+import { type Held, type Shared, toScope } from './state.ts'
 
 /** Says that this node enforces its share alone. */
 export const OUTAGE_HEADER = 'x-tollgate-limits'
@@ -32,7 +32,7 @@ interface Owner {
 
 const NOTHING: Want = { requests: 0, slots: 0, heldNanoUsd: 0 }
 
-export class SharedRequest implements LocalRequest, LocalReservation {
+export class SharedRequest implements LocalRequest, LocalReservation, Held {
   headers: Headers = {}
   readonly hasBudget: boolean
   readonly #owners: Owner[]
@@ -92,7 +92,7 @@ export class SharedRequest implements LocalRequest, LocalReservation {
   #hold(want: Want, counting: Counting | undefined): void {
     this.#want = want
     this.shared.holds.set(this.id, { scopes: this.#scopes, want })
-    this.shared.requests.add(this)
+    this.shared.inFlight.add(this)
     this.#countings = counting && this.hasBudget ? [counting] : []
   }
 
@@ -272,7 +272,6 @@ export class SharedRequest implements LocalRequest, LocalReservation {
     Object.assign(error.headers, this.headers)
   }
 
-  /** Its slots, in limits that an outage begins with. */
   holdIn(local: Limiter): void {
     if (this.#want.slots === 0) return
     const limits = { keyId: this.key.id, teamId: this.team?.id ?? null, upstream: '' }
@@ -298,9 +297,13 @@ export class SharedRequest implements LocalRequest, LocalReservation {
 
   /** Of this node. */
   async #countOthers(): Promise<void> {
-    const isLike = ({ key, team }: SharedRequest) =>
-      key.id === this.key.id || (team !== null && team.id === this.team?.id)
-    await Promise.all([...this.shared.requests].filter(isLike).map((request) => request.count()))
+    const counted: Promise<void>[] = []
+    for (const one of this.shared.inFlight) {
+      if (!(one instanceof SharedRequest)) continue
+      const { key, team } = one
+      if (key.id === this.key.id || (team !== null && team.id === this.team?.id)) counted.push(one.count())
+    }
+    await Promise.all(counted)
   }
 
   #end(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {
@@ -314,7 +317,7 @@ export class SharedRequest implements LocalRequest, LocalReservation {
       this.#tellEnd(true, null, 0)
     } else this.#tellEnd(isCanceled, tokens, nanoUsd)
     this.shared.holds.delete(this.id)
-    this.shared.requests.delete(this)
+    this.shared.inFlight.delete(this)
   }
 
   #tellEnd(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {

@@ -10,7 +10,7 @@ local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
 
 -- A scope: n slots; w grains {first, last, requests, tokens}; r and t their sums;
--- b usages {spent or -1, reserved, level warned of, limit, warn at, until}.
+-- b usages {spent or -1, reserved, level warned of, limit, warn at, until, spent while unknown, its last ms}.
 local function scope_of(name)
   local scope = scopes[name]
   if scope then return scope end
@@ -89,11 +89,13 @@ local function usage_of(scope, budget)
     for key, one in pairs(scope.b) do
       if one[6] + DAY < now and one[2] <= 0 then scope.b[key] = nil end
     end
-    usage = { -1, 0, 0, budget.nanoUsd, budget.warnNanoUsd, budget.untilMs }
+    usage = { -1, 0, 0, budget.nanoUsd, budget.warnNanoUsd, budget.untilMs, 0, 0 }
     scope.b[budget.usage] = usage
   end
   usage[4], usage[5] = budget.nanoUsd, budget.warnNanoUsd
-  if usage[1] < 0 and budget.spentNanoUsd then usage[1] = budget.spentNanoUsd end
+  if usage[1] < 0 and budget.spentNanoUsd then
+    usage[1] = budget.spentNanoUsd + (now - usage[8] < SECOND and usage[7] or 0)
+  end
   return usage
 end
 
@@ -109,8 +111,12 @@ local function spend(name, key, held, spent)
   local usage = scope.b[key]
   if not usage then return end
   usage[2] = math.max(0, usage[2] - held)
-  -- What is unknown will be read from the ledger, which has this.
-  if usage[1] >= 0 then usage[1] = math.max(0, usage[1] + spent) end
+  -- What is unknown will be read from the ledger, which has this in a second.
+  if usage[1] >= 0 then
+    usage[1] = math.max(0, usage[1] + spent)
+  elseif spent > 0 then
+    usage[7], usage[8] = spent + (now - usage[8] < SECOND and usage[7] or 0), now
+  end
   warn(name, key, usage)
 end
 

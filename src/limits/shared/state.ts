@@ -1,0 +1,278 @@
+/** What all requests of a node share in a cluster: the engine, what is in flight, and what holds in an outage. */
+import { UpstreamError } from '../../domain/error.ts'
+import { BUDGET_WARNING_PERCENT, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
+import type { Spender } from '../../domain/snapshot.ts'
+import type { BudgetWarning } from '../budget.ts'
+import { createLimiter, type Limited, type Limiter, type PastRequest } from '../limiter.ts'
+import { endOf, startOf } from '../period.ts'
+import {
+  type Ask,
+  type BudgetAsk,
+  isGranted,
+  type LimitEngine,
+  type ScopeAsk,
+  type ScopeReply,
+  type Told,
+  type Want,
+} from './engine.ts'
+import { EngineQueue, type EngineTimes } from './queue.ts'
+import { Slices } from './slices.ts'
+
+/** What a node does while the engine can't be reached. */
+export type OnOutage = 'share' | 'refuse'
+
+export interface SharedLimiterDeps {
+  engine: LimitEngine
+  /** Of this run of the node. */
+  epoch: string
+  onOutage: OnOutage
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+  /** Wall clock, ms: until the engine's is known. */
+  now(): number
+  /** Settled spend of all nodes, from `fromMs` to before `untilMs`. Rejects if it can't be learned. */
+  spent(spender: Spender, span: { fromMs: number; untilMs: number }): Promise<number>
+  /** Requests of this node in the last minute, oldest first. */
+  recent(): PastRequest[]
+  /** Nodes of the cluster, for a node that has never reached the engine; null if unknown. */
+  nodes(): number | null
+  onWarning(warning: BudgetWarning): void
+  /** @param reason why the engine can't be reached; null once it can again. */
+  onOutageChange(reason: string | null): void
+  times?: EngineTimes
+}
+
+/** A request, a call, or a slice, as it must be restored. */
+export interface Hold {
+  scopes: readonly ScopeAsk[]
+  want: Want
+}
+
+/** Known by its last reply. */
+interface Figures {
+  spender: Spender
+  name: string
+  budget: NonNullable<Limited['budget']>
+  /** Null before the first reply. */
+  spentNanoUsd: number | null
+  reservedNanoUsd: number
+}
+
+/** A request or call. */
+export interface Held {
+  /** Takes its slots in limits that an outage begins with. */
+  holdIn(local: Limiter): void
+}
+
+const MAX_ATTEMPTS = 5
+
+const spenderOf = (name: string): Spender | null => {
+  const [, kind, id = ''] = /^(key|team):(.*)$/.exec(name) ?? []
+  return kind === 'key' || kind === 'team' ? { kind, id } : null
+}
+
+export function toScope(kind: string, id: string, limits: Limits, budget: Limited['budget'], nowMs: number): ScopeAsk {
+  const scope: ScopeAsk = { name: `${kind}:${id}` }
+  if (limits.rpm !== null) scope.rpm = limits.rpm
+  if (limits.tpm !== null) scope.tpm = limits.tpm
+  if (limits.concurrency !== null) scope.concurrency = limits.concurrency
+  if (budget === null) return scope
+  const { nanoUsd, period } = budget
+  const fromMs = startOf(period, nowMs)
+  scope.budget = {
+    usage: `${period}:${fromMs}`,
+    fromMs,
+    untilMs: endOf(period, nowMs) ?? Number.MAX_SAFE_INTEGER,
+    nanoUsd,
+    warnNanoUsd: Number((BigInt(nanoUsd) * BigInt(BUDGET_WARNING_PERCENT) + 99n) / 100n),
+  }
+  return scope
+}
+
+export class Shared {
+  readonly queue: EngineQueue
+  readonly slices: Slices
+  /** What this node has in flight, by ID. */
+  readonly holds = new Map<string, Hold>()
+  readonly inFlight = new Set<Held>()
+  readonly figures = new Map<string, Figures>()
+  /** Limits of this node alone, while the engine can't be reached. */
+  local: Limiter | null = null
+  outage: string | null = null
+  #sinceMs = 0
+  /** Spent by requests that came and went in an outage, by scope and usage. */
+  readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
+  readonly #deps: SharedLimiterDeps
+
+  constructor(deps: SharedLimiterDeps) {
+    this.#deps = deps
+    const { engine, epoch, monotonicMs, times } = deps
+    this.queue = new EngineQueue({
+      ...{ engine, epoch, monotonicMs, ...(times && { times }) },
+      restore: (isLost) => this.#restore(isLost),
+      onChange: (reason) => this.#changed(reason),
+      onWarning: ({ name, spentNanoUsd }) => {
+        const known = this.figures.get(name)
+        if (known === undefined) return
+        const { spender, name: label, budget } = known
+        const percent = spentNanoUsd >= budget.nanoUsd ? 100 : BUDGET_WARNING_PERCENT
+        deps.onWarning({ spender, name: label, spentNanoUsd, budget, percent })
+      },
+    })
+    this.slices = new Slices({
+      ask: (ask) => this.queue.ask(ask),
+      tell: (told) => this.queue.tell(told),
+      nodes: () => this.#nodes() ?? 1,
+      monotonicMs,
+    })
+  }
+
+  get monotonicMs(): number {
+    return this.#deps.monotonicMs()
+  }
+
+  get wallMs(): number {
+    return this.queue.nowMs(this.#deps.now())
+  }
+
+  /**
+   * Null if the engine can't be reached, or can't learn what was spent.
+   * @param toScopes by the time of the engine, which decides what period is in force.
+   */
+  async ask(
+    id: string,
+    op: Ask['op'],
+    toScopes: (nowMs: number) => ScopeAsk[],
+    want: Want,
+    likelyNanoUsd: number,
+  ): Promise<ScopeReply[] | null> {
+    const spent = new Map<string, number>()
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const scopes = toScopes(this.wallMs).map((scope) => {
+        const known = scope.budget && spent.get(scope.name + scope.budget.usage)
+        return known === undefined ? scope : { ...scope, budget: { ...scope.budget, spentNanoUsd: known } as BudgetAsk }
+      })
+      const replies = await this.queue.ask({ id, op, scopes, ...want, likelyNanoUsd })
+      if (replies === null) return null
+      const unknown = scopes.filter((_, at) => replies[at]?.budget === 'unknown')
+      if (unknown.length === 0 && !replies.some(({ budget }) => budget === 'over')) {
+        this.#note(scopes, replies, Math.max(likelyNanoUsd, want.heldNanoUsd))
+        const released = scopes.filter(({ name }, at) => replies[at]?.budget === 'full' && this.slices.release(name))
+        if (released.length === 0) return replies
+      }
+      try {
+        for (const { name, budget } of unknown) {
+          const spender = spenderOf(name)
+          if (budget && spender) spent.set(name + budget.usage, await this.#deps.spent(spender, budget))
+        }
+      } catch {
+        return null
+      }
+    }
+    return null
+  }
+
+  /** For a request that can't ask the engine: limits of this node alone, or null if it must be refused. */
+  alone(): Limiter | null {
+    if (this.#deps.onOutage === 'refuse' || this.#nodes() === null) return null
+    // Only the ledger may be out of reach.
+    this.local ??= this.#openLocal()
+    return this.local
+  }
+
+  toShare = (limits: Limits): Limits => {
+    const nodes = this.#nodes() ?? Number.POSITIVE_INFINITY
+    return mapLimits((name) => (limits[name] === null ? null : toPart(limits[name] ?? 0, nodes)))
+  }
+
+  #nodes(): number | null {
+    return this.queue.nodes ?? this.#deps.nodes()
+  }
+
+  /** With the share and the slice of this node. */
+  toOwn(kind: Spender['kind'], owner: Limited, hasRates: boolean): Limited {
+    const { budget } = owner
+    const limits = hasRates ? this.toShare(owner.limits) : NO_LIMITS
+    return { ...owner, limits, budget: budget && { ...budget, nanoUsd: this.slices.of(`${kind}:${owner.id}`) } }
+  }
+
+  toUpstreamError(upstream: string): UpstreamError {
+    const why = `can't enforce the limits of upstream \`${upstream}\`: ${this.outageText()}`
+    return new UpstreamError('status', why, { status: 429, isOwnLimit: true, retryable: true })
+  }
+
+  outageText(): string {
+    return `this node can't reach ${this.#deps.engine.name}, which has the limits of all nodes`
+  }
+
+  /** For a request that the engine knows nothing of. */
+  spendAlone(scopes: readonly ScopeAsk[], nanoUsd: number): void {
+    for (const { name, budget } of scopes) {
+      if (budget === undefined) continue
+      const key = name + budget.usage
+      const before = this.#spent.get(key)?.nanoUsd ?? 0
+      this.#spent.set(key, { op: 'spend', name, usage: budget.usage, nanoUsd: before + nanoUsd })
+    }
+  }
+
+  #note(scopes: readonly ScopeAsk[], replies: readonly ScopeReply[], askedNanoUsd: number): void {
+    const mayHaveSlices = this.#deps.onOutage === 'share' && isGranted(replies)
+    for (const [at, scope] of scopes.entries()) {
+      const reply = replies[at]
+      if (scope.budget === undefined || reply === undefined) continue
+      const { spentNanoUsd, reservedNanoUsd } = reply
+      Object.assign(this.figures.get(scope.name) ?? {}, { spentNanoUsd, reservedNanoUsd })
+      if (mayHaveSlices) this.slices.adjust(scope, reply, askedNanoUsd)
+    }
+  }
+
+  #changed(reason: string | null): void {
+    this.outage = reason
+    if (reason === null) this.local = null
+    else this.#sinceMs = this.monotonicMs
+    if (reason !== null && this.#deps.onOutage === 'share') this.local = this.#openLocal()
+    this.#deps.onOutageChange(reason)
+  }
+
+  #openLocal(): Limiter {
+    const local = createLimiter()
+    const { monotonicMs } = this
+    local.replay(this.#deps.recent(), monotonicMs)
+    for (const one of this.inFlight) one.holdIn(local)
+    return local
+  }
+
+  #restore(isLost: boolean): Told[] {
+    const told: Told[] = []
+    if (isLost || this.outage !== null) told.push(...this.#rates(isLost))
+    for (const [id, { scopes, want }] of this.holds) {
+      // Counted among the rates.
+      const { tokens: _, ...held } = want
+      told.push({ op: 'hold', id, scopes, ...held, requests: 0 })
+    }
+    told.push(...this.slices.held(), ...this.#spent.values())
+    this.#spent.clear()
+    return told
+  }
+
+  /** Of the outage, or of the last minute if the engine has lost it. */
+  #rates(isLost: boolean): Told[] {
+    const sums = new Map<string, Extract<Told, { op: 'rate' }>>()
+    const outageMs = this.monotonicMs - this.#sinceMs
+    for (const { keyId, teamId, upstream, tokens, agoMs } of this.#deps.recent()) {
+      if (!isLost && agoMs > outageMs) continue
+      const names = [keyId && `key:${keyId}`, teamId && `team:${teamId}`, upstream && `upstream:${upstream}`]
+      for (const name of names) {
+        if (!name) continue
+        const second = `${name} ${Math.floor(agoMs / 1000)}`
+        const sum = sums.get(second)
+        if (sum === undefined) sums.set(second, { op: 'rate', name, requests: 1, tokens, agoMs })
+        else Object.assign(sum, { requests: sum.requests + 1, tokens: sum.tokens + tokens })
+      }
+    }
+    return [...sums.values()]
+  }
+}
+
+/** At least one, so that small limits don't stop all nodes. */
+const toPart = (limit: number, nodes: number) => Math.min(limit, Math.max(1, Math.floor(limit / nodes)))
