@@ -114,18 +114,25 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         ...{ action, subject, name: typeof detail.name === 'string' ? detail.name : null, actor },
         at: new Date(atMs).toISOString(),
       })
-    if (lost.keys.length + lost.tokens.length > 0) revokeAgain(lost)
+    if (lost.keys.length + lost.tokens.length > 0) void revokeAgain(lost)
   }
-  /** A failover must not undo a revocation. */
-  const revokeAgain = (lost: Lost) => {
+  /** A failover must not undo a revocation. PostgreSQL may be away once more, and until this look is over, changes are refused. */
+  const revokeAgain = async (lost: Lost) => {
     const counts = { keys: lost.keys.length, tokens: lost.tokens.length }
-    options.revoke(lost).then(
-      () => log.warn('config_replaced', 'revoked again what was revoked before the changes were lost', counts),
-      (error) =>
-        log.error('config_change_lost', 'could not revoke again what was revoked before the changes were lost', {
-          ...{ ...counts, key_ids: lost.keys.join(' '), token_ids: lost.tokens.join(' '), error: messageOf(error) },
-        }),
-    )
+    for (let tries = 0; isRunning || tries < MIN_TRIES; tries++) {
+      await Bun.sleep(AGAIN_MS / 4)
+      try {
+        await options.revoke(lost)
+        log.warn('config_replaced', 'revoked again what was revoked before the changes were lost', counts)
+        return
+      } catch (error) {
+        const ids = { key_ids: lost.keys.join(' '), token_ids: lost.tokens.join(' ') }
+        if (tries === MIN_TRIES)
+          log.error('config_change_lost', 'could not revoke again what was revoked before the changes were lost', {
+            ...{ ...counts, ...ids, error: messageOf(error) },
+          })
+      }
+    }
   }
 
   const follow = async (head: ConfigHead): Promise<void> => {
@@ -321,6 +328,8 @@ async function settle<T>(doubtMs: number, commit: () => Promise<T>): Promise<T> 
 }
 
 const AGAIN_MS = 200
+/** Before it is said that a revocation fails, which is tried on. */
+const MIN_TRIES = 20
 
 function refuse(error: unknown, isInDoubt: boolean): never {
   if (!(error instanceof PostgresRefusal)) throw error
