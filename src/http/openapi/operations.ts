@@ -76,6 +76,11 @@ const headers = {
       'Output cap in tokens per choice, set because the budget does not cover the maximum output. Absent otherwise.',
     schema: { type: 'integer' },
   },
+  'x-tollgate-limits': {
+    description:
+      "`share`: this node of a cluster can't reach the limits of all nodes, and enforces its share. Absent otherwise.",
+    schema: { type: 'string', enum: ['share'] },
+  },
 }
 
 const toBody = (description: string, schema: object) => ({
