@@ -17,7 +17,7 @@ import {
 import type { LedgerReader, LedgerStore, Span } from '../store/ledger-store.ts'
 import { type Applier, createApplier, type FlushResult } from './applier.ts'
 import type { Journal } from './journal.ts'
-import { createSharing, type Share } from './sharing.ts'
+import { createSharing, SHARE_MS, type Share } from './sharing.ts'
 import { isGrowth, toUnapplied } from './unapplied.ts'
 
 /** After this, `/readyz` reports that the database is behind. */
@@ -31,6 +31,8 @@ const HAND_OVER_MS = 500
 /** Outcomes that did not fit into the journal, kept in memory until there is space. */
 const MAX_STRANDED = 20_000
 const STRANDED_MS = 200
+/** Between tries of a database that another process writes. */
+const BUSY_MS = 5
 
 export interface Ledger {
   /** Resolves once the row is durable. Throws `ledger_unavailable`: then don't dispatch. */
@@ -113,7 +115,11 @@ export function createLedger({ store, onCommit, ...parts }: LedgerDeps): OwnLedg
 export function createLedgerOver(parts: LedgerParts): OwnLedger {
   const { journal, applier, reader, durability, files = NOTHING_LOST, mark, log, onTimed = () => {} } = parts
   const { share = null } = parts
-  const applyAndShare: Share = async (ids) => (await applier.pass()) && share !== null && (await share(ids))
+  const applyAndShare: Share = async (ids) => {
+    for (const endMs = performance.now() + SHARE_MS; !(await applier.pass()); await Bun.sleep(BUSY_MS))
+      if (performance.now() > endMs) return false
+    return share !== null && (await share(ids))
+  }
   const sharing = durability === 'shared' && share !== null ? createSharing(applyAndShare, log) : null
   let pending: PendingRecord[] = []
   let scheduled = false

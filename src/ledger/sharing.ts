@@ -8,6 +8,8 @@ export type Share = (requestIds: readonly string[]) => Promise<boolean>
 /** How long the end of a response waits: longer than a failover that goes well. */
 export const SHARE_MS = 5_000
 const PROBE_MS = 500
+/** Those that come while others are sent go together, unless that takes longer. */
+const GATHER_MS = 20
 
 export interface Sharing {
   /** Once the outcome is in the journal. Throws `ledger_unavailable`: then withhold the end of the response. */
@@ -28,13 +30,20 @@ export function createSharing(share: Share, log: Log): Sharing {
   let waiting: Waiting[] = []
   let isAway = false
   let isProbing = false
+  let asking = 0
+  let timer: Timer | null = null
 
-  /** Those of one turn of the event loop. */
   const flush = async () => {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    if (waiting.length === 0) return
     const group = waiting
     waiting = []
+    asking++
     const isShared = await ask(group.map(({ id }) => id))
+    asking--
     for (const { resolve, reject } of group) isShared ? resolve() : reject(unshared())
+    void flush()
   }
 
   const ask = async (ids: readonly string[]): Promise<boolean> => {
@@ -61,7 +70,9 @@ export function createSharing(share: Share, log: Log): Sharing {
   return {
     settled: (id) =>
       new Promise((resolve, reject) => {
-        if (waiting.push({ id, resolve, reject }) === 1) setImmediate(flush)
+        if (waiting.push({ id, resolve, reject }) > 1) return
+        if (asking === 0) setImmediate(flush)
+        else timer = setTimeout(flush, GATHER_MS)
       }),
     get isAway() {
       return isAway

@@ -53,7 +53,7 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
     expect(await ended(all.map(({ id }) => id))).toBe(60)
     // An upgrade in the middle of it.
     const asked = Array.from({ length: 20 }, () => ask(nodes[0] as RunningBinary))
-    const restarted = first.run('restart')
+    const restarted = first.restart()
     const more = await Promise.all(asked)
     expect((await restarted).code).toBe(0)
     expect(more.filter(({ isWhole }) => !isWhole)).toEqual([])

@@ -179,6 +179,49 @@ describe('with durability power', () => {
   })
 })
 
+describe('with durability shared', () => {
+  test('an outcome ends once it is applied and shared, while another process holds the database, too', async () => {
+    const shared = Promise.withResolvers<boolean>()
+    const asked: (readonly string[])[] = []
+    const share = (ids: readonly string[]) => {
+      asked.push(ids)
+      expect(statuses()).toEqual(ids.map(() => 'ok'))
+      return shared.promise
+    }
+    const { ledger } = open({}, { durability: 'shared', share })
+    const unlock = lock()
+    const rows = [toOpen(), toOpen()]
+    for (const row of rows) await ledger.open(row)
+    let done = 0
+    const all = Promise.all(rows.map((row) => ledger.settle(toSettled(row)).then(() => done++)))
+    await Bun.sleep(20)
+    expect(asked).toEqual([])
+    unlock()
+    await until('it to be asked', () => asked.length > 0)
+    expect([asked, done]).toEqual([[rows.map(({ id }) => id)], 0])
+    shared.resolve(true)
+    await all
+  })
+
+  test('one that does not arrive is withheld, and new requests are rejected until that works again', async () => {
+    let works = false
+    const { ledger } = open({}, { durability: 'shared', share: async () => works })
+    const row = toOpen()
+    await ledger.open(row)
+    expect(ledger.state()).toBe('ok')
+    await expect(ledger.settle(toSettled(row))).rejects.toMatchObject({ kind: 'ledger_unavailable' })
+    await expect(ledger.open(toOpen())).rejects.toMatchObject({ kind: 'ledger_unavailable' })
+    expect([ledger.state(), statuses()]).toEqual(['unavailable', ['ok']])
+    works = true
+    await until('requests to be accepted', () => ledger.state() === 'ok')
+    await ledger.open(toOpen())
+    expect(log.messages).toEqual([
+      'PostgreSQL did not get an outcome in time; rejecting requests until it does',
+      'PostgreSQL gets outcomes again; accepting requests',
+    ])
+  })
+})
+
 describe('a database that stays locked', () => {
   test('changes nothing for requests: the journal grows, also beyond its memory, and the database follows later', async () => {
     const { ledger, journal } = open({ maxInMemory: 50 })
