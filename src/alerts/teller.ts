@@ -153,6 +153,8 @@ export function createTeller(deps: TellerDeps) {
       note(target, done)
       return done
     },
+    /** Another server tells from now on: what that did is read again before this one does. */
+    forget: (): Promise<void> => inTurn(async () => tracks.clear()),
     close: () => stop.abort(),
   }
 }

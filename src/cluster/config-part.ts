@@ -1,13 +1,16 @@
 /** The configuration as a part of a node: shared by all nodes of the cluster. */
 
+import { ServiceError } from '../domain/service-error.ts'
 import type { SignInNoteKind, SignInNotes } from '../domain/sign-in-notes.ts'
 import type { Log } from '../log.ts'
 import type { ConfigReplica } from '../store/config-replica.ts'
 import type { ConfigStore } from '../store/config-store.ts'
 import type { IdentityStore } from '../store/identity-store.ts'
+import type { Postgres } from '../store/postgres/client.ts'
 import type { SecretFile } from '../store/secret.ts'
 import type { Cluster } from './cluster.ts'
 import { createConfigFeed } from './config-feed.ts'
+import { createConfigLog } from './config-log.ts'
 import { revokeAgain } from './revoke-again.ts'
 import { createSharedNotes } from './sign-in-notes.ts'
 
@@ -15,6 +18,8 @@ export interface ConfigPartDeps {
   replica: ConfigReplica
   store: ConfigStore
   identity: IdentityStore
+  /** Of requests. */
+  hasHistory(): boolean
   secret: SecretFile
   log: Log
   /** Wall clock, ms. */
@@ -36,7 +41,10 @@ export async function shareConfig(
   await cluster.add({
     facts: () => ({ config_seq: state().seq, config_stale_since_ms: state().staleSinceMs }),
     problem: () => state().problem,
-    joined: feed.join,
+    async joined() {
+      if (deps.replica.position() === null && deps.hasHistory()) await requireBegun(postgres, cluster.node.id)
+      return await feed.join()
+    },
     handOver: feed.stop,
     takeBack: feed.start,
     async close() {
@@ -45,4 +53,13 @@ export async function shareConfig(
     },
   })
   return { notesOf: (kind) => createSharedNotes(cluster.postgres, kind) }
+}
+
+/** Otherwise the cluster would begin without the requests and spend that this node has. */
+async function requireBegun(postgres: Postgres, node: string): Promise<void> {
+  if ((await createConfigLog(postgres, node).readHead()) !== null) return
+  throw new ServiceError(
+    { kind: 'cluster_foreign' },
+    'This data folder has a history of requests, which the new cluster would lack. Import it first: tollgate cluster import FOLDER',
+  )
 }

@@ -7,6 +7,7 @@ import type { Outbox } from '../store/ledger-store.ts'
 import { createSharedLedger } from '../store/postgres/ledger.ts'
 import { abandonLeft } from '../store/postgres/left-nodes.ts'
 import type { Cluster } from './cluster.ts'
+import { isOnDuty } from './duties.ts'
 import { createShipper } from './shipper.ts'
 
 const UPKEEP_MS = 600_000
@@ -43,7 +44,7 @@ export function shipLedger(
   const upkeep = async () => {
     if (timer !== null) clearTimeout(timer)
     timer = null
-    if (isClosed || !cluster.leader.isLeader) return
+    if (isClosed || !isOnDuty('ledger', cluster)) return
     let nextMs = UPKEEP_MS
     try {
       const { dropped } = await shared.upkeep(keepMs)

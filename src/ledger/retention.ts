@@ -45,6 +45,8 @@ export interface RetentionDeps {
   checkpoint(): Promise<boolean>
   /** Newest hour with a settled request at startup; 0 if none. */
   latestMs: number
+  /** In a cluster, one node removes keys and audit entries, of all. */
+  removesShared?(): boolean
   /** Wall clock, ms. */
   now(): number
   /** Monotonic clock, ms. */
@@ -76,6 +78,7 @@ export interface Retention {
 
 export function createRetention(deps: RetentionDeps): Retention {
   const { keepMs, auditMs, upkeep, journal, checkpoint, now, monotonicMs, sleep, log } = deps
+  const { removesShared = () => true } = deps
   const startedMs = monotonicMs()
   const clockAtStartMs = now()
   let limit = FIRST_SLICE
@@ -181,8 +184,10 @@ export function createRetention(deps: RetentionDeps): Retention {
     // Before the keys, which stay while they have any.
     pass.refusals = await drop('refusals', toNowMs() - keepMs)
     // Requests that are only in the journal don't yet mark their key as used.
-    pass.keys = await drop('keys', Math.min(toNowMs() - keepMs, journal.oldestMs()))
-    pass.auditRows = await drop('audit', toNowMs() - auditMs)
+    if (removesShared()) {
+      pass.keys = await drop('keys', Math.min(toNowMs() - keepMs, journal.oldestMs()))
+      pass.auditRows = await drop('audit', toNowMs() - auditMs)
+    }
     await giveBack(pass)
     if (hasChanged(pass)) await checkpoint()
     return pass

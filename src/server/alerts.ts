@@ -9,6 +9,8 @@ export interface AlertWatchDeps {
   alerts: Pick<AlertStore, 'readTargets'>
   /** Loads what sends. */
   load(): Promise<{ teller: Teller; find(): Promise<Alerts> }>
+  /** In a cluster: whether this server tells, or another one; null without one. */
+  isOnDuty: (() => boolean) | null
   log: Log
 }
 
@@ -16,7 +18,7 @@ export interface AlertWatchDeps {
 const TICK_MS = 5_000
 const TICKS_PER_LOOK = 3
 
-export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
+export function createAlertWatch({ alerts, load, isOnDuty, log }: AlertWatchDeps) {
   const loaded = once(load)
   let timer: ReturnType<typeof setInterval> | null = null
   let ticks = 0
@@ -34,8 +36,17 @@ export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
     })
     return looking
   }
+  const hasTargets = async () => (await alerts.readTargets()).length > 0
+  /** Targets may come from other nodes. */
+  const isIdle = async (): Promise<boolean> => {
+    if (isOnDuty === null) return false
+    if (isOnDuty()) return !(await hasTargets())
+    await (await loaded.begun())?.teller.forget()
+    return true
+  }
   const tick = async (isLook: boolean): Promise<void> => {
     try {
+      if (await isIdle()) return
       if (isLook) await look()
       if (timer !== null) await (await loaded.get()).teller.deliver()
       isFailing = false
@@ -57,7 +68,7 @@ export function createAlertWatch({ alerts, load, log }: AlertWatchDeps) {
     /** At the start of the server, and, with a look at once, after a change of targets. Never throws. */
     async renew(isLook = false): Promise<void> {
       try {
-        if ((await alerts.readTargets()).length === 0) return stop()
+        if (isOnDuty === null && !(await hasTargets())) return stop()
         timer ??= setInterval(() => void tick(++ticks % TICKS_PER_LOOK === 0), TICK_MS)
       } catch (error) {
         note(error)

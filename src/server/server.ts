@@ -3,6 +3,7 @@
  */
 import { logFinished, Speeds, toAll } from '../accounting/settle.ts'
 import { createBackupList, type MakeBackup } from '../backup/backup-list.ts'
+import { isOnDuty } from '../cluster/duties.ts'
 import type { ServeConfig, SettingText } from '../config.ts'
 import { mintTag, toWallClock } from '../domain/id.ts'
 import { NO_PROCESSES, type ProcessSpecs } from '../domain/model-server.ts'
@@ -17,7 +18,14 @@ import type { Log } from '../log.ts'
 import { createFleet, withFleet } from '../processes/managed.ts'
 import type { ConfigStore, Settings } from '../store/config-store.ts'
 import { createVault, inspectVault } from '../store/vault.ts'
-import { createServing, type RunFacts, toReadiness, toStatus, type WatchedParts } from './admin-view/admin-view.ts'
+import {
+  createServing,
+  type RunFacts,
+  toOwnProblem,
+  toReadiness,
+  toStatus,
+  type WatchedParts,
+} from './admin-view/admin-view.ts'
 import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
@@ -120,7 +128,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     (await (
       await import('../cluster/config-part.ts')
     ).shareConfig(cluster, {
-      ...{ store, identity, replica: storage.replica(), secret: vault.secret, log, now },
+      ...{
+        store,
+        identity,
+        replica: storage.replica(),
+        hasHistory: storage.hasHistory,
+        secret: vault.secret,
+        log,
+        now,
+      },
     }))
   // Those of the cluster.
   const settings = await store.readSettings()
@@ -141,6 +157,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const folder = storage.openLedger(
     config,
     cluster && shipLedger && ((outbox) => shipLedger(cluster, outbox, { ...config, monotonicMs, log })),
+    () => isOnDuty('removal', cluster),
   )
   const { ledger, refusals, reader, files: dataFiles, disk, others } = folder
   background.defer(() => folder.retention.stop())
@@ -296,6 +313,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   if (config.metrics)
     background.defer(await listenForMetrics(config.metrics, isShared(config.metrics.port), metricsPages))
   if (cluster) background.defer((await import('../cluster/live.ts')).followOthers(cluster, liveRequests, now))
+  if (cluster)
+    background.defer(await (await import('../cluster/watch-nodes.ts')).watchNodes(cluster, () => toOwnProblem(watched)))
   cluster?.serve(config.publicUrls[0] ?? baseUrl.replace(/\/v1$/, ''), options.commands.drain)
   const dashboardUrl = config.dashboard ? toDashboardUrl(baseUrl, config.publicUrls) : null
   if (files.limit !== null) opened.defer(watchFiles({ limit: files.limit, app, log }))

@@ -81,10 +81,12 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     identity,
     alerts,
     replica: () => store.replica,
+    hasHistory: () => upkeep.oldestMs() !== null,
     /** From here on the store never blocks, as that would block the event loop. */
     openLedger(
       { durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig,
       toShipper: ((outbox: Outbox) => LedgerShipper) | null = null,
+      removesShared = () => true,
     ) {
       const outbox = store.ship(toShipper !== null)
       const shipper = outbox === null ? null : (toShipper?.(outbox) ?? null)
@@ -147,6 +149,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
         },
         checkpoint: async () => (await reach()) === 'file',
         latestMs: reader.latestHour(LATEST_MS),
+        removesShared,
         now,
         monotonicMs,
         sleep: Bun.sleep,

@@ -48,6 +48,12 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 /** Problems, in sentences; empty if there are none. */
 export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).map(({ text }) => text)
 
+/** Of a cluster's node, for the others; null if there is none, or all have it. */
+export const toOwnProblem = (parts: WatchedParts): string | null =>
+  findReasons(parts).find(({ about }) => !OF_ALL.includes(about))?.text ?? null
+
+const OF_ALL: readonly Reason['about'][] = ['shutdown', 'upstream']
+
 function findReasons({ ledger, load, overload, disk, health, watch, tls, cluster }: WatchedParts): Reason[] {
   const found: [about: Reason['about'], text: string | false | null][] = [
     ['shutdown', load.isDraining && 'The server is shutting down.'],

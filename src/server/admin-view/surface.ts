@@ -4,6 +4,8 @@ import { type AdminDeps, type Asker, toDashboard } from '../../admin/deps.ts'
 import type { Admin } from '../../admin/instance.ts'
 import { createFileThread } from '../../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { isOnDuty } from '../../cluster/duties.ts'
 import { hasProxy } from '../../config.ts'
 import { type IpRange, isIn, toIp, toIpText } from '../../domain/ip.ts'
 import { once } from '../../domain/once.ts'
@@ -51,7 +53,7 @@ export interface AdminSurfaceDeps
   reader: CorrectionDeps['reader']
   instance: string
   refusals: Pick<Refusals, 'flush'>
-  cluster: ReportsDeps['cluster']
+  cluster: (NonNullable<ReportsDeps['cluster']> & Pick<Cluster, 'leader'>) | null
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
@@ -111,6 +113,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   )
   const watch = createAlertWatch({
     alerts: deps.alerts,
+    isOnDuty: cluster && (() => isOnDuty('alerts', cluster)),
     log: deps.log,
     async load() {
       const [{ createTeller }, { createSeen }, { toAlerts }] = await Promise.all([
