@@ -71,3 +71,35 @@ create table tollgate.sign_in_notes (
 );
 create index sign_in_notes_network on tollgate.sign_in_notes (kind, network, ends_ms);
 create index sign_in_notes_ends on tollgate.sign_in_notes (kind, ends_ms);
+
+-- Failed sign-ins, and those under way. Names are hashes: people type all kinds of things.
+create table tollgate.sign_in_failures (
+  name text not null,
+  at_ms bigint not null
+);
+create index sign_in_failures_name on tollgate.sign_in_failures (name, at_ms);
+create index sign_in_failures_at on tollgate.sign_in_failures (at_ms);
+
+-- Counts one of each and returns 0, unless one has reached its maximum: then how long, ms.
+create function tollgate.sign_in_begin(p_names text[], p_most int[], p_now bigint, p_window bigint, p_counts boolean)
+returns bigint language plpgsql as $$
+declare
+  wait bigint := 0;
+  decides bigint;
+begin
+  -- One at a time, on whatever node.
+  perform pg_advisory_xact_lock(hashtextextended('tollgate sign-in ' || name, 0)) from unnest(p_names) as n (name) order by name;
+  for i in 1 .. cardinality(p_names) loop
+    select at_ms into decides from tollgate.sign_in_failures
+      where name = p_names[i] and at_ms > p_now - p_window order by at_ms desc offset p_most[i] - 1 limit 1;
+    if found then
+      wait := greatest(wait, decides + p_window - p_now);
+    end if;
+  end loop;
+  if wait > 0 or not p_counts then
+    return wait;
+  end if;
+  delete from tollgate.sign_in_failures where at_ms <= p_now - p_window;
+  insert into tollgate.sign_in_failures select name, p_now from unnest(p_names) as n (name);
+  return 0;
+end $$;

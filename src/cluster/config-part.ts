@@ -1,6 +1,7 @@
 /** The configuration as a part of a node: shared by all nodes of the cluster. */
 
 import { ServiceError } from '../domain/service-error.ts'
+import type { SignInFailures } from '../domain/sign-in-failures.ts'
 import type { SignInNoteKind, SignInNotes } from '../domain/sign-in-notes.ts'
 import type { Log } from '../log.ts'
 import type { ConfigReplica } from '../store/config-replica.ts'
@@ -12,6 +13,7 @@ import type { Cluster } from './cluster.ts'
 import { createConfigFeed } from './config-feed.ts'
 import { createConfigLog } from './config-log.ts'
 import { revokeAgain } from './revoke-again.ts'
+import { createSharedFailures } from './sign-in-failures.ts'
 import { createSharedNotes } from './sign-in-notes.ts'
 
 export interface ConfigPartDeps {
@@ -26,11 +28,14 @@ export interface ConfigPartDeps {
   now(): number
 }
 
+/** What sign-ins share with other nodes. */
+export interface SharedSignIn {
+  notesOf(kind: SignInNoteKind): SignInNotes
+  failures: SignInFailures
+}
+
 /** Joins, if PostgreSQL can be reached. Throws a ServiceError if this node's configuration can't be the cluster's. */
-export async function shareConfig(
-  cluster: Cluster,
-  deps: ConfigPartDeps,
-): Promise<{ notesOf(kind: SignInNoteKind): SignInNotes }> {
+export async function shareConfig(cluster: Cluster, deps: ConfigPartDeps): Promise<SharedSignIn> {
   const { store, identity, now } = deps
   const postgres = cluster.connect()
   const feed = createConfigFeed({
@@ -52,7 +57,10 @@ export async function shareConfig(
       await postgres.close()
     },
   })
-  return { notesOf: (kind) => createSharedNotes(cluster.postgres, kind) }
+  return {
+    notesOf: (kind) => createSharedNotes(cluster.postgres, kind),
+    failures: createSharedFailures(cluster.postgres),
+  }
 }
 
 /** Otherwise the cluster would begin without the requests and spend that this node has. */

@@ -1,7 +1,7 @@
 /** Notes of sign-ins in PostgreSQL: a sign-in that begins at one node may end at another. */
-import { ServiceError } from '../domain/service-error.ts'
 import { MAX_NOTES, type SignInNoteKind, type SignInNotes } from '../domain/sign-in-notes.ts'
-import { type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
+import type { Postgres } from '../store/postgres/client.ts'
+import { createSignInQuery } from './sign-in-query.ts'
 
 const DISPLACE = `
   with old as (
@@ -15,17 +15,7 @@ const DISPLACE = `
   on conflict (kind, name) do update set network = excluded.network, text = excluded.text, ends_ms = excluded.ends_ms`
 
 export function createSharedNotes(postgres: Pick<Postgres, 'query'>, kind: SignInNoteKind): SignInNotes {
-  const query = async <Row>(text: string, values: readonly unknown[]): Promise<Row[]> => {
-    try {
-      return await postgres.query<Row>(text, values)
-    } catch (error) {
-      if (!(error instanceof PostgresRefusal)) throw error
-      throw new ServiceError(
-        { kind: 'cluster_unreachable', isInDoubt: false },
-        `Signing in needs the cluster's PostgreSQL, which can't be used: ${error.message} Try again once it is back.`,
-      )
-    }
-  }
+  const query = createSignInQuery(postgres)
   return {
     async put({ name, network, text, endsMs }, nowMs) {
       await query(DISPLACE, [kind, nowMs, network, name, text, endsMs])

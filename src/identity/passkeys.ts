@@ -236,7 +236,7 @@ export async function endPasskeySignIn(
     return { write: { passkeys: [{ ...now, counter, usedMs: nowMs }] }, detail: { passkey: now.name } }
   }
   const signedIn = await beginSession(store, admin, client, nowMs, toUse)
-  attempts.opened(client.address, admin.name)
+  await attempts.opened(client.address, admin.name)
   return signedIn
 }
 

@@ -76,7 +76,7 @@ export async function setUp(
     })
   })
   await setupCode.end()
-  attempts.opened(client.address, name)
+  await attempts.opened(client.address, name)
   return signedIn
 }
 
@@ -124,7 +124,7 @@ export async function useCode(
       return { value: opened, change: { ...record, write } }
     })
   })
-  attempts.opened(client.address, name)
+  await attempts.opened(client.address, name)
   return signedIn
 }
 

@@ -219,7 +219,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   })
   const publicUrls = [...config.publicUrls]
   const admin = createAdminSurface({
-    notesOf: shared?.notesOf ?? null,
+    sharedSignIn: shared,
     store,
     alerts,
     vault,

@@ -24,6 +24,8 @@ export interface SecretFile {
   forget(): void
   /** Part of a sentence. */
   readonly where: string
+  /** Of the first key. */
+  readonly isVariable: boolean
 }
 
 const VARIABLE = 'TOLLGATE_SECRET'
@@ -47,6 +49,7 @@ export function openSecret(dataFolder: string, environment: Environment): Secret
   const replace = (secrets: readonly Secret[]) => write(path, secrets, false)
 
   return {
+    isVariable: own !== null,
     where: own === null ? `the file ${path}` : VARIABLE,
     read,
     need() {

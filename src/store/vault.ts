@@ -185,6 +185,8 @@ export interface RotateDeps {
   store: ConfigStore
   alerts: Pick<AlertStore, 'readTargets' | 'changeTargets'>
   vault: Vault
+  /** With the other nodes of a cluster, which need the new key before. */
+  isShared?: boolean
   /** For tests that stop between steps. */
   onStep?(step: 'renewed' | 'opened' | 'sealed' | 'forgotten'): unknown
 }
@@ -209,6 +211,11 @@ const busy = () =>
 export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated> {
   const { dataFolder, store, alerts, vault, onStep } = deps
   const { secret } = vault
+  if (deps.isShared && !secret.isVariable)
+    throw new ServiceError(
+      { kind: 'secret_unchanged' },
+      "A node can't replace the encryption key of a cluster alone. Restart all nodes with the same new TOLLGATE_SECRET, keeping the file `secret`, then rotate.",
+    )
   using cleanup = new DisposableStack()
   const unlock = lockIn(dataFolder, 'secret.lock')
   if (unlock === null) throw busy()

@@ -1,7 +1,14 @@
 /** How often somebody may be wrong, and for whom that closes a door. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { createSharedFailures } from '../../src/cluster/sign-in-failures.ts'
 import { ServiceError } from '../../src/domain/service-error.ts'
 import { type Attempt, Attempts } from '../../src/identity/attempts.ts'
+import { MemoryFailures } from '../../src/identity/memory-failures.ts'
+import { createLog } from '../../src/log.ts'
+import { openPostgres } from '../../src/store/postgres/client.ts'
+import { migratePostgres } from '../../src/store/postgres/migrate.ts'
+import { describeWith, startPostgres } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
 
 const WINDOW = 15 * 60_000
 const wrong = async () => {
@@ -17,28 +24,97 @@ const kindOf = (trying: Promise<unknown>) =>
     () => 'open',
     (error: unknown) => (error instanceof ServiceError ? error.failure.kind : String(error)),
   )
-const isOpen = async (attempts: Attempts, attempt: Attempt) =>
+type Tries = Pick<Attempts, 'try'>
+const isOpen = async (attempts: Tries, attempt: Attempt) =>
   (await kindOf(attempts.try(attempt, async () => {}))) === 'open'
-const fail = async (attempts: Attempts, times: number, toAttempt: (i: number) => Attempt) => {
+const fail = async (attempts: Tries, times: number, toAttempt: (i: number) => Attempt) => {
   for (let i = 0; i < times; i++) await kindOf(attempts.try(toAttempt(i), wrong))
 }
 const ann = { name: 'ann' }
 
-test('five failures close an account to one address, whatever address that has in its network', async () => {
-  const attempts = new Attempts()
-  await fail(attempts, 5, (i) => toTry(`2001:db8:0:1::${i}`, ann))
-  expect(await isOpen(attempts, toTry('2001:db8:0:1:ffff::9', ann, 1))).toBe(false)
-  expect(await isOpen(attempts, toTry('2001:db8:0:2::1', ann, 1))).toBe(true)
-  expect(await isOpen(attempts, toTry('2001:db8:0:1::1', { name: 'bob' }, 1))).toBe(true)
-  expect(await isOpen(attempts, toTry('2001:db8:0:1::1', ann, WINDOW))).toBe(true)
+function testAttempts(open: () => Promise<Tries>): void {
+  test('five failures close an account to one address, whatever address that has in its network', async () => {
+    const attempts = await open()
+    await fail(attempts, 5, (i) => toTry(`2001:db8:0:1::${i}`, ann))
+    expect(await isOpen(attempts, toTry('2001:db8:0:1:ffff::9', ann, 1))).toBe(false)
+    expect(await isOpen(attempts, toTry('2001:db8:0:2::1', ann, 1))).toBe(true)
+    expect(await isOpen(attempts, toTry('2001:db8:0:1::1', { name: 'bob' }, 1))).toBe(true)
+    expect(await isOpen(attempts, toTry('2001:db8:0:1::1', ann, WINDOW))).toBe(true)
+  })
+
+  test('twenty close an address to all accounts, fifty an account to all addresses', async () => {
+    const attempts = await open()
+    await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
+    expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'somebody else' }, 1))).toBe(false)
+    await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
+    expect(await isOpen(attempts, toTry('203.0.113.1', ann, 1))).toBe(false)
+  })
+
+  test('each door has a count of its own, and no name that is typed reaches into another', async () => {
+    const attempts = await open()
+    await fail(attempts, 20, () => toTry('192.0.2.1', 'code'))
+    await fail(attempts, 5, () => toTry('192.0.2.1', 'provider'))
+    for (const by of ['code', 'provider'] as const) {
+      expect(await isOpen(attempts, toTry('192.0.2.1', by, 1))).toBe(false)
+      expect(await isOpen(attempts, toTry('192.0.2.2', by, 1))).toBe(true)
+    }
+    expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(true)
+    const names = ['', 'code 192.0.2.9', 'provider 192.0.2.9', 'oidc 192.0.2.9', 'address 192.0.2.9']
+    for (const name of names) await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, { name }))
+    for (const by of ['code', 'provider', ann] as const)
+      expect(await isOpen(attempts, toTry('192.0.2.9', by, 1))).toBe(true)
+  })
+
+  test('of many at once, no more are tried than one after the other', async () => {
+    for (const [by, most] of [
+      [ann, 5],
+      ['code', 20],
+      ['provider', 5],
+    ] as const) {
+      const attempts = await open()
+      let tried = 0
+      const work = async () => {
+        tried++
+        await Promise.resolve()
+        return wrong()
+      }
+      await Promise.all(
+        Array.from({ length: 40 }, () => kindOf(attempts.try(toTry('192.0.2.1', by), work, () => true))),
+      )
+      expect([by, tried]).toEqual([by, most])
+    }
+  })
+
+  test('who is right, and who fails for another reason than being wrong, is not counted', async () => {
+    const attempts = await open()
+    const busy = async () => {
+      throw new Error('the database is busy')
+    }
+    for (let i = 0; i < 100; i++) {
+      expect(await isOpen(attempts, toTry('192.0.2.1', ann, i))).toBe(true)
+      expect(await kindOf(attempts.try(toTry('192.0.2.1', { name: 'bob' }, i), busy))).toContain('busy')
+    }
+    expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'bob' }, 100))).toBe(true)
+  })
+}
+
+describe('at one server', () => {
+  testAttempts(async () => new Attempts())
 })
 
-test('twenty close an address to all accounts, fifty an account to all addresses', async () => {
-  const attempts = new Attempts()
-  await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
-  expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'somebody else' }, 1))).toBe(false)
-  await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
-  expect(await isOpen(attempts, toTry('203.0.113.1', ann, 1))).toBe(false)
+describeWith('PostgreSQL')('at two nodes by turns', () => {
+  const server = forAllTests(() => startPostgres())
+  const postgres = forAllTests(async () => {
+    const opened = openPostgres({ url: server.url, log: createLog({ now: Date.now, write: async () => {} }) })
+    await migratePostgres(opened)
+    return opened
+  })
+  testAttempts(async () => {
+    await postgres.query('truncate tollgate.sign_in_failures')
+    const nodes = [1, 2].map(() => new Attempts(undefined, createSharedFailures(postgres)))
+    let turn = 0
+    return { try: (...asked) => (nodes[turn++ % 2] ?? new Attempts()).try(...asked) }
+  })
 })
 
 test('whoever has come in from an address is kept out there by nobody else, and may be wrong five times like all', async () => {
@@ -51,59 +127,15 @@ test('whoever has come in from an address is kept out there by nobody else, and 
   expect(await isOpen(attempts, toTry('192.0.2.1', ann, 2))).toBe(false)
 })
 
-test('each door has a count of its own, and no name that is typed reaches into another', async () => {
-  const attempts = new Attempts()
-  await fail(attempts, 20, () => toTry('192.0.2.1', 'code'))
-  await fail(attempts, 5, () => toTry('192.0.2.1', 'provider'))
-  for (const by of ['code', 'provider'] as const) {
-    expect(await isOpen(attempts, toTry('192.0.2.1', by, 1))).toBe(false)
-    expect(await isOpen(attempts, toTry('192.0.2.2', by, 1))).toBe(true)
-  }
-  expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(true)
-  const names = ['', 'code 192.0.2.9', 'provider 192.0.2.9', 'oidc 192.0.2.9', 'address 192.0.2.9']
-  for (const name of names) await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, { name }))
-  for (const by of ['code', 'provider', ann] as const)
-    expect(await isOpen(attempts, toTry('192.0.2.9', by, 1))).toBe(true)
-})
-
-test('of many at once, no more are tried than one after the other', async () => {
-  for (const [by, most] of [
-    [ann, 5],
-    ['code', 20],
-    ['provider', 5],
-  ] as const) {
-    const attempts = new Attempts()
-    let tried = 0
-    const work = async () => {
-      tried++
-      await Promise.resolve()
-      return wrong()
-    }
-    await Promise.all(Array.from({ length: 40 }, () => kindOf(attempts.try(toTry('192.0.2.1', by), work, () => true))))
-    expect([by, tried]).toEqual([by, most])
-  }
-})
-
-test('who is right, and who fails for another reason than being wrong, is not counted', async () => {
-  const attempts = new Attempts()
-  const busy = async () => {
-    throw new Error('the database is busy')
-  }
-  for (let i = 0; i < 100; i++) {
-    expect(await isOpen(attempts, toTry('192.0.2.1', ann, i))).toBe(true)
-    expect(await kindOf(attempts.try(toTry('192.0.2.1', { name: 'bob' }, i), busy))).toContain('busy')
-  }
-  expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'bob' }, 100))).toBe(true)
-})
-
 test('a flood of names and addresses is remembered only as far as there is room', async () => {
-  const attempts = new Attempts()
+  const failures = new MemoryFailures()
+  const attempts = new Attempts(undefined, failures)
   await fail(attempts, 30_000, (i) => toTry(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { name: `name ${i}` }))
-  for (let i = 0; i < 11_000; i++) attempts.opened(`10.0.${i >> 8}.${i & 255}`, 'ann')
+  for (let i = 0; i < 11_000; i++) await attempts.opened(`10.0.${i >> 8}.${i & 255}`, 'ann')
   await fail(attempts, 5, () => toTry('192.0.2.1', ann))
   expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(false)
   // And the account itself.
-  expect(attempts.size).toBeLessThanOrEqual(20_001)
+  expect(failures.size + attempts.size).toBeLessThanOrEqual(20_001)
 })
 
 test('a closed account stays closed, however many other names and addresses fail meanwhile', async () => {

@@ -42,6 +42,16 @@ const rotate = (environment: Environment = {}, more: Partial<RotateDeps> = {}) =
 const secret = () => readFileSync(path, 'utf8')
 const opened = KEYS.map((credential) => ({ credential }))
 
+test('a node of a cluster does not replace a file that the others have too', async () => {
+  await typeIn()
+  const before = secret()
+  await expect(rotate({}, { isShared: true })).rejects.toThrow('TOLLGATE_SECRET')
+  expect(secret()).toBe(before)
+  const environment = { TOLLGATE_SECRET: 'n'.repeat(32) }
+  expect(await rotate(environment, { isShared: true })).toMatchObject({ credentials: 2 })
+  expect(await openAll(environment)).toEqual(opened)
+})
+
 test('a new secret opens all, the old one none of it, and only the sealed texts have changed', async () => {
   await typeIn()
   const [old, before, revision] = [secret(), await store.readSealed(), await store.readRevision()]

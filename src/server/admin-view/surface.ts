@@ -5,11 +5,11 @@ import type { Admin } from '../../admin/instance.ts'
 import { createFileThread } from '../../catalog/file-thread.ts'
 import { loadModelFiles, MODELS_FOLDER } from '../../catalog/source.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import type { SharedSignIn } from '../../cluster/config-part.ts'
 import { isOnDuty } from '../../cluster/duties.ts'
 import { hasProxy } from '../../config.ts'
 import { type IpRange, isIn, toIp, toIpText } from '../../domain/ip.ts'
 import { once } from '../../domain/once.ts'
-import type { SignInNoteKind, SignInNotes } from '../../domain/sign-in-notes.ts'
 import type { Environment } from '../../domain/snapshot.ts'
 import { createIpOf } from '../../http/client-ip.ts'
 import { IDLE_SECONDS } from '../../http/endpoints.ts'
@@ -57,11 +57,9 @@ export interface AdminSurfaceDeps
   liveRequests: Pick<LiveRequests, 'follow' | 'followByCommand'>
   trustedProxies: readonly IpRange[]
   environment: Environment
-  /** What sign-ins share with other nodes; null without a cluster. */
-  notesOf: NotesOf | null
+  /** Null without a cluster. */
+  sharedSignIn: SharedSignIn | null
 }
-
-type NotesOf = (kind: SignInNoteKind) => SignInNotes
 
 /** A warning if all users seem to share one address, else null. */
 export const toAddressWarning = ({
@@ -79,9 +77,9 @@ const ALERT_SPEND_MS = 60_000
 
 export function createAdminSurface(surface: AdminSurfaceDeps) {
   const { dataFolder, ledger, reader, instance, refusals, liveRequests, cluster, ...others } = surface
-  const { trustedProxies, oidcSettings, environment, notesOf, ...deps } = others
+  const { trustedProxies, oidcSettings, environment, sharedSignIn, ...deps } = others
   const { identity, now } = deps
-  const setupCode = new SetupCode(notesOf?.('setup'))
+  const setupCode = new SetupCode(sharedSignIn?.notesOf('setup'))
   const catalogFiles = createFileThread()
   let ipOf: ((request: Request) => ClientIp) | null = null
   const addressOf = (request: Request) => toAddress(ipOf?.(request) ?? null)
@@ -133,7 +131,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       import('../../admin/app.ts'),
       reports.get(),
       import('../../ledger/reconcile/correct.ts'),
-      oidcSettings && loadOidc(oidcSettings, { ...deps, notesOf }),
+      oidcSettings && loadOidc(oidcSettings, { ...deps, sharedSignIn }),
     ])
     return createAdminApi({
       ...deps,
@@ -148,11 +146,15 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       thisMachine: { findServers: createLocalLook(), isSet: (variable) => Boolean(environment[variable]) },
       facts: createFacts(environment),
       setupCode,
-      pendingPasskeys: new Pending(notesOf?.('passkey')),
-      attempts: createAttempts(identity, deps.log),
+      pendingPasskeys: new Pending(sharedSignIn?.notesOf('passkey')),
+      attempts: createAttempts(identity, deps.log, sharedSignIn?.failures),
       addressOf,
       // With its own vault: the one in use caches decrypted credentials.
-      rotateSecret: (by) => rotateSecret({ ...deps, dataFolder, vault: createVault(dataFolder, environment) }, by),
+      rotateSecret: (by) =>
+        rotateSecret(
+          { ...deps, dataFolder, vault: createVault(dataFolder, environment), isShared: sharedSignIn !== null },
+          by,
+        ),
     })
   })
 
@@ -192,13 +194,13 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
 
 async function loadOidc(
   settings: OidcSettings,
-  { log, now, notesOf }: Pick<AdminSurfaceDeps, 'log' | 'now' | 'notesOf'>,
+  { log, now, sharedSignIn }: Pick<AdminSurfaceDeps, 'log' | 'now' | 'sharedSignIn'>,
 ) {
   const { createProvider } = await import('../../identity/oidc-provider.ts')
   return {
     settings,
     provider: createProvider({ settings, log, now }),
-    pending: new Pending<PendingSignIn>(notesOf?.('provider')),
+    pending: new Pending<PendingSignIn>(sharedSignIn?.notesOf('provider')),
   }
 }
 
