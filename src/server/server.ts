@@ -89,6 +89,8 @@ export interface Server {
   stop(): Promise<boolean>
 }
 
+/** After an outage, or in a flood, reports lack the newest requests of this node, and count them as pending. */
+const ARRIVAL_MS = 1_000
 /** A log that no one reads delays a stop no longer than this. */
 const LOG_MS = 1_000
 
@@ -217,6 +219,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     chat: (request, headers, key, upstream) => playground(request, headers, key, upstream),
     modelsAt: createListAt(environment),
   })
+  const flushToReports = async () => {
+    const done = await ledger.flush()
+    if (cluster?.state().reachable) await Promise.race([folder.share?.([]), Bun.sleep(ARRIVAL_MS)])
+    return done
+  }
   const publicUrls = [...config.publicUrls]
   const admin = createAdminSurface({
     sharedSignIn: shared,
@@ -227,11 +234,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     serving,
     backups: shelf,
     dataFolder,
-    ledger,
+    ledger: { ...ledger, flush: flushToReports },
     reader,
     instance,
     refusals,
-    cluster: cluster && { ...cluster, arrived: async () => folder.share?.([]) },
+    cluster,
     liveRequests,
     log,
     now,
@@ -333,7 +340,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       reload: options.commands.reload,
       ...(options.commands.restart && { restart: options.commands.restart }),
       ...(limiter.raiseHeld && { raiseHeld: limiter.raiseHeld }),
-      flush: ledger.flush,
+      flush: flushToReports,
       inspectVault: () => inspectVault(store, dataFolder, environment),
       endTails: liveRequests.endCommands,
       admin: admin.handleOperator,

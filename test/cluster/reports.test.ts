@@ -20,7 +20,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
       dataFolder: folder.path,
       ledger: { flush: async () => ({ applied: 0, waiting: 0 }) },
       refusals: { flush: async () => {} },
-      cluster: { url: server.url, state: () => state as never, arrived: async () => {} },
+      cluster: { url: server.url, state: () => state as never },
       now: () => HOUR + 5_000,
     })
 

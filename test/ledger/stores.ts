@@ -32,7 +32,8 @@ function toLocal(): TestLedger {
   return { ...folder, ship: async () => {}, readers: async () => createReaders(folder.database) }
 }
 
-async function startServer() {
+/** A migrated PostgreSQL. */
+export async function startServer() {
   const server = await startPostgres()
   const postgres = openPostgres({ url: server.url, log: createTestLog() })
   await migratePostgres(postgres)

@@ -1,5 +1,6 @@
 /** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { toFirstId } from '../../src/domain/id.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
 import { DIMENSIONS, type Dimension } from '../../src/domain/report-filters.ts'
 import type { UsageGroup } from '../../src/ledger/report-filter.ts'
@@ -7,6 +8,7 @@ import { reportUsage, type UsageOptions, type UsageReport } from '../../src/ledg
 import { addDuration, type Histogram, toPercentile } from '../../src/store/histogram.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
 import type { Span } from '../../src/store/ledger-store.ts'
+import { createEngine, DIALECT as POSTGRES_DIALECT } from '../../src/store/postgres/engine.ts'
 import type { UsageFilter, UsageQuery, UsageReader } from '../../src/store/report-store.ts'
 import { toUsageStatement } from '../../src/store/reports/usage-statement.ts'
 import { DIALECT } from '../../src/store/sqlite/engine.ts'
@@ -15,7 +17,8 @@ import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createReaders } from '../../src/store/sqlite/readers.ts'
-import { forEachTest } from '../support/lifetime.ts'
+import { describeWith } from '../support/engines.ts'
+import { forAllTests, forEachTest } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import {
   abandonOthers,
@@ -28,7 +31,7 @@ import {
   toSettled,
   toSettledCall,
 } from './fixture.ts'
-import { overStores } from './stores.ts'
+import { overStores, startServer } from './stores.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -534,5 +537,31 @@ describe('in SQLite', () => {
         'SEARCH requests USING PRIMARY KEY (id>? AND id<?)',
       ])
     })
+  })
+})
+
+describeWith('PostgreSQL')('in PostgreSQL', () => {
+  const server = forAllTests(startServer)
+
+  test('requests are read from the months of the span alone, and days and hours by their key', async () => {
+    await server.postgres.query('select tollgate.make_ledger_months($1::int8, $2::int8)', [
+      NEW_MONTH,
+      NEW_MONTH + 90 * DAY_MS,
+    ])
+    const planOf = async (query: Parameters<typeof toUsageStatement>[1], ...span: (string | number)[]) => {
+      const { sql, values } = toUsageStatement(POSTGRES_DIALECT, query)
+      const rows = await server.postgres.begin(async (tx) => {
+        await tx.query('set local enable_seqscan = off')
+        return createEngine(tx).lists(`EXPLAIN ${sql}`, [...span, ...values])
+      })
+      return rows.flat().join(' ')
+    }
+    const ids = [NEW_MONTH, NEW_MONTH + DAY_MS].map((ms) => POSTGRES_DIALECT.toBound(toFirstId(ms)))
+    const requests = await planOf({ from: 'requests', by: ['user'], where: { key: ['a'] } }, ...ids, 0, 1)
+    expect([...requests.matchAll(/ on (requests_\w+)/g)].map(([, name]) => name)).toEqual(['requests_2026_11'])
+    const days = await planOf({ from: 'days', by: ['day'], where: { team: ['a'], model: ['acme/*'] } }, 0, 1)
+    expect(days).toMatch(/usage_daily_pkey on usage_daily .*Index Cond: .*value >= .*value < /)
+    const hours = await planOf({ from: 'hours', by: ['hour'], where: { key: ['a'] } }, 0, 1)
+    expect(hours).toContain('usage_hourly_key')
   })
 })

@@ -90,7 +90,10 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
       return found
     }
     const before = await compare()
-    if (reason !== null) bill.notes.push(await takeOver(before.cells, accounts, reason, io))
+    if (reason !== null) {
+      bill.notes.push(await takeOver(before.cells, accounts, reason, io))
+      await flushServer(io.dataFolder)
+    }
     const found = reason === null ? before : await compare()
     const behindIt = await findRequests(calls, found.cells)
     if (io.json) printJson(io, toDocument(name, found, behindIt, bill.notes, behind.waiting))

@@ -30,26 +30,16 @@ export interface ReportsDeps {
   ledger: Pick<Ledger, 'flush'>
   refusals: Pick<Refusals, 'flush'>
   /** The ledger of all nodes; null without a cluster. */
-  cluster: (Pick<Cluster, 'url'> & Partial<SharedLedger>) | null
+  cluster: (Pick<Cluster, 'url'> & Partial<Pick<Cluster, 'state'>>) | null
   now(): number
   thread?: Thread<ReportRequest, ReportReply>
 }
 
-/** Of a running node. */
-interface SharedLedger extends Pick<Cluster, 'state'> {
-  /** Resolves once its rows have arrived in PostgreSQL. */
-  arrived(): Promise<unknown>
-}
-
-/** After an outage, or in a flood, reports lack the newest requests of this node, and count them as pending. */
-const ARRIVAL_MS = 1_000
-
 export function createReports({ dataFolder, ledger, refusals, cluster, now, thread = startThread() }: ReportsDeps) {
   const flush = shareRuns(async () => {
     const [applied] = await Promise.all([ledger.flush(), refusals.flush()])
-    if (!cluster?.state?.().reachable) return applied
-    await Promise.race([cluster.arrived?.().catch(() => {}), Bun.sleep(ARRIVAL_MS)])
-    return { ...applied, waiting: applied.waiting + Number(cluster.state().facts.ledger_pending_entries ?? 0) }
+    const unshipped = Number(cluster?.state?.().facts.ledger_pending_entries ?? 0)
+    return { ...applied, waiting: applied.waiting + unshipped }
   })
   const asked = new Map<string, number>()
 
