@@ -167,6 +167,7 @@ begin
   select * into hold from tollgate.limit_holds where epoch = of_epoch and id = of_id;
   if hold.gone_ms is not null then
     for place in 1 .. cardinality(hold.names) loop
+      exit when of_id like 'slice:%';
       perform tollgate.limit_spend(hold.names[place], hold.usages[place], -hold.held, -hold.held);
     end loop;
     hold.gone_ms := null;
@@ -373,6 +374,7 @@ begin
       more := more - 1;
       hold := tollgate.limit_free(hold);
       for place in 1 .. cardinality(hold.names) loop
+        exit when hold.id like 'slice:%';
         perform tollgate.limit_spend(hold.names[place], hold.usages[place], hold.held, hold.held);
       end loop;
       hold.gone_ms := now_ms;
@@ -383,12 +385,21 @@ begin
   end loop;
 end $$;
 
-create function tollgate.limit_sweep(now_ms bigint) returns void language sql as $$
+create function tollgate.limit_sweep(slice_ms bigint, now_ms bigint) returns void language plpgsql as $$
+declare
+  hold tollgate.limit_holds;
+begin
   update tollgate.limit_state set swept_ms = now_ms;
   delete from tollgate.limit_grains where last_ms <= now_ms - 60000;
+  -- What a node that is gone may have spent alone, until it wouldn't have spent more.
+  for hold in delete from tollgate.limit_holds where id like 'slice:%' and gone_ms <= now_ms - slice_ms returning * loop
+    for place in 1 .. cardinality(hold.names) loop
+      perform tollgate.limit_spend(hold.names[place], hold.usages[place], hold.held, 0);
+    end loop;
+  end loop;
   delete from tollgate.limit_holds where gone_ms < now_ms - 86400000;
   delete from tollgate.limit_budgets where until_ms < now_ms - 86400000 and reserved = 0;
-$$;
+end $$;
 
 -- One batch, as JSON. One at a time: each decision depends on the one before.
 create function tollgate.ask_limits(batch jsonb) returns text language plpgsql as $$
@@ -417,7 +428,7 @@ begin
     insert into tollgate.limit_epochs values (batch->>'epoch', 0, now_ms)
       on conflict (epoch) do update set seen_ms = excluded.seen_ms;
     perform tollgate.limit_reap((batch->>'leaseMs')::bigint, now_ms);
-    if now_ms - swept >= 10000 then perform tollgate.limit_sweep(now_ms); end if;
+    if now_ms - swept >= least(10000, (batch->>'sliceMs')::bigint) then perform tollgate.limit_sweep((batch->>'sliceMs')::bigint, now_ms); end if;
   end if;
   if jsonb_array_length(batch->'told') > 0 and coalesce(own.seq, 0) < (batch->>'seq')::bigint then
     for one in select value from jsonb_array_elements(batch->'told') loop

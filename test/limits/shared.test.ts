@@ -19,7 +19,7 @@ import { until } from '../support/until.ts'
 import { at, budget, CENT, cents, held, limited, refused, toTeam, toUpstream } from './asking.ts'
 
 const log = createLog({ now: () => 0, write: async () => {} })
-const times: EngineTimes = { leaseMs: 1_500, youngMs: 60, beatMs: 20 }
+const times: EngineTimes = { leaseMs: 1_500, youngMs: 300, beatMs: 20, sliceMs: 60_000 }
 /** Beyond what a busy machine takes. */
 const timeoutMs = 2_000
 let names = 0
@@ -185,7 +185,15 @@ for (const [name, start] of Object.entries(ENGINES)) {
 
     test('a node that is gone leaves its slots, and what it held counts as spent until it comes back', async () => {
       const lost = engine.open()
-      const base: Batch = { epoch: `gone${++names}`, seq: 1, leaseMs: times.leaseMs, youngMs: 0, told: [], asks: [] }
+      const base: Batch = {
+        epoch: `gone${++names}`,
+        seq: 1,
+        leaseMs: times.leaseMs,
+        youngMs: 0,
+        sliceMs: 60_000,
+        told: [],
+        asks: [],
+      }
       const key = named(limited({ concurrency: 1 }, { budget: budget(10) }))
       const scopes: ScopeAsk[] = [toScope(key)]
       const ask: Ask = {
@@ -216,9 +224,38 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await lost.close()
     })
 
+    test('a node that is gone leaves its slices once it would no longer spend them', async () => {
+      const client = engine.open()
+      const base = { seq: 1, leaseMs: 100, youngMs: 0, sliceMs: 400, told: [], asks: [] }
+      const dead = { ...base, epoch: `dead${++names}` }
+      const key = named(limited({}, { budget: budget(10) }))
+      const want = { requests: 0, slots: 0, likelyNanoUsd: CENT, heldNanoUsd: CENT } as const
+      const scopes = [toScope(key)]
+      await client.call(dead)
+      await client.call({ ...dead, asks: [{ ...want, id: 'slice:1', op: 'take', scopes }] })
+      const figures = async (epoch: string) => {
+        const asks: Ask[] = [{ ...want, id: epoch, op: 'take', scopes, likelyNanoUsd: 0, heldNanoUsd: 0 }]
+        return (await client.call({ ...base, epoch, asks })).replies[0]?.[0]
+      }
+      const other = `other${++names}`
+      await figures(other)
+      expect(await figures(other)).toMatchObject({ spentNanoUsd: 0, reservedNanoUsd: CENT })
+      await until('its slice', async () => (await figures(other))?.reservedNanoUsd === 0)
+      expect(await figures(other)).toMatchObject({ spentNanoUsd: 0 })
+      await client.close()
+    })
+
     test('what is sent again after a lost reply counts once', async () => {
       const client = engine.open()
-      const base: Batch = { epoch: `again${++names}`, seq: 1, leaseMs: times.leaseMs, youngMs: 0, told: [], asks: [] }
+      const base: Batch = {
+        epoch: `again${++names}`,
+        seq: 1,
+        leaseMs: times.leaseMs,
+        youngMs: 0,
+        sliceMs: 60_000,
+        told: [],
+        asks: [],
+      }
       await client.call(base)
       const scopes = [{ ...toScope(named(limited({ rpm: 9, tpm: 90 }, { budget: budget(10) }))) }]
       const ask: Ask = {
@@ -311,7 +348,7 @@ describeWith('Valkey', 'PostgreSQL')('both engines', () => {
   test('decide alike, whatever is asked and told in whatever order', async () => {
     const [one, two] = [engines.valkey.open(), engines.postgres.open()]
     const random = (below: number) => Math.floor(Math.random() * below)
-    const base = { epoch: 'x', leaseMs: 60_000, youngMs: 0 }
+    const base = { epoch: 'x', leaseMs: 60_000, youngMs: 0, sliceMs: 60_000 }
     let seq = 1
     for (const engine of [one, two]) await engine.call({ ...base, seq, told: [], asks: [] })
     const scope = (name: string): ScopeAsk => ({

@@ -7,7 +7,7 @@
  * - A hold is what one request or call has of its scopes. An ask brings a hold up to what it wants, so that asking again
  *   after a lost reply takes nothing twice.
  * - An epoch is one run of a node. If it isn't heard of during its lease, its slots are freed, and its holds count as
- *   spent until it returns or settles them.
+ *   spent until it returns or settles them. Its slices (`slices.ts`) stay reserved for a while.
  * - A state that is lost starts empty at a later `bornMs`. It decides nothing at first, while all nodes declare what
  *   they have in flight; what was spent is read from the ledger when a usage is first asked for.
  */
@@ -75,6 +75,8 @@ export interface Batch {
   leaseMs: number
   /** How long a new state decides nothing. */
   youngMs: number
+  /** How long the slices of a node that is gone are kept: a hold whose ID begins with `slice:`. */
+  sliceMs: number
   told: readonly Told[]
   asks: readonly Ask[]
 }

@@ -8,9 +8,11 @@ export interface EngineTimes {
   youngMs: number
   /** With the engine's timeout: how long an outage goes unnoticed. */
   beatMs: number
+  /** How long a node spends its slices of budgets alone. */
+  sliceMs: number
 }
 
-export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100 }
+export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100, sliceMs: 600_000 }
 
 export interface EngineQueueDeps {
   engine: LimitEngine
@@ -131,14 +133,22 @@ export class EngineQueue {
 
   async #send(): Promise<void> {
     const { engine, epoch } = this.#deps
-    const { leaseMs, youngMs } = this.#times
+    const { leaseMs, youngMs, sliceMs } = this.#times
     if (this.#unconfirmed === null && this.#told.length > 0) {
       this.#unconfirmed = this.#told.splice(0, engine.maxBatch)
       this.#seq++
     }
     const waiting = this.#deps.monotonicMs() >= this.#decidesMs ? this.#asks.splice(0, engine.maxBatch) : []
     const asks = waiting.map(({ ask }) => ask)
-    const batch: Batch = { epoch, seq: this.#seq, leaseMs, youngMs, told: this.#unconfirmed ?? [], asks }
+    const batch: Batch = {
+      epoch,
+      seq: this.#seq,
+      leaseMs,
+      youngMs,
+      sliceMs: sliceMs + leaseMs,
+      told: this.#unconfirmed ?? [],
+      asks,
+    }
     try {
       this.#take(await within(engine.timeoutMs, engine.call(batch)), waiting)
     } catch (error) {

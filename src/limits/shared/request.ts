@@ -123,6 +123,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #reserveAlone(local: Limiter, ask: Ask, isAll: boolean): Promise<Decision<this>> {
     const moment = { monotonicMs: this.shared.monotonicMs, wallMs: this.shared.wallMs }
     const { shared, team } = this
+    if (this.hasBudget && ask.nanoUsd > 0 && shared.hasNoSlices) return this.#toOutageError()
     const own = shared.toOwn('key', this.key, isAll)
     const entered = local.enter(this.id, own, team && shared.toOwn('team', team, isAll), moment.monotonicMs)
     if (entered instanceof GatewayError) return this.#said(entered)
@@ -210,7 +211,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #raiseAlone(ask: Ask): Promise<GatewayError | null> {
     const alone = this.#aloneNow()
     const local = this.shared.alone()
-    if (local === null) return this.#toOutageError()
+    if (local === null || this.shared.hasNoSlices) return this.#toOutageError()
     const more = ask.nanoUsd - this.#want.heldNanoUsd
     const refusal = alone
       ? await alone.reservation.raise({ ...ask, nanoUsd: alone.isAll ? ask.nanoUsd : ask.nanoUsd - more })

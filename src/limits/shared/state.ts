@@ -15,7 +15,7 @@ import {
   type Told,
   type Want,
 } from './engine.ts'
-import { EngineQueue, type EngineTimes } from './queue.ts'
+import { ENGINE_TIMES, EngineQueue, type EngineTimes } from './queue.ts'
 import { Slices } from './slices.ts'
 
 /** What a node does while the engine can't be reached. */
@@ -193,7 +193,13 @@ export class Shared {
   toOwn(kind: Spender['kind'], owner: Limited, hasRates: boolean): Limited {
     const { budget } = owner
     const limits = hasRates ? this.toShare(owner.limits) : NO_LIMITS
-    return { ...owner, limits, budget: budget && { ...budget, nanoUsd: this.slices.of(`${kind}:${owner.id}`) } }
+    const nanoUsd = this.slices.of(`${kind}:${owner.id}`)
+    return { ...owner, limits, budget: budget && { ...budget, nanoUsd } }
+  }
+
+  /** Whether this node has been alone for so long that the engine may have given its slices to others. */
+  get hasNoSlices(): boolean {
+    return this.monotonicMs - this.#sinceMs > (this.#deps.times ?? ENGINE_TIMES).sliceMs
   }
 
   toUpstreamError(upstream: string): UpstreamError {

@@ -5,7 +5,8 @@ local prefix = KEYS[1]
 local batch = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local leases, holds, gone = prefix .. ':leases', prefix .. ':holds:' .. batch.epoch, prefix .. ':gone:' .. batch.epoch
+local leases, slices = prefix .. ':leases', prefix .. ':slices'
+local holds, gone = prefix .. ':holds:' .. batch.epoch, prefix .. ':gone:' .. batch.epoch
 local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
 
@@ -121,7 +122,7 @@ local function spend(name, key, held, spent)
 end
 
 -- A record: k scopes; g their grains, 0 for none; u their usages, '' for none; q requests; t tokens; n slots; h held;
--- z if its epoch was given up, and it counts as spent.
+-- z if its epoch was given up: 'spent', or 'slice' if it is kept as it is.
 local function record_of(id)
   local record = records[id]
   if record ~= nil then return record or nil end
@@ -177,8 +178,9 @@ end
 
 -- Its epoch is back: it counts as held again.
 local function revive(record)
-  if not record.z then return end
+  local state = record.z
   record.z = nil
+  if state ~= 'spent' then return end
   for at, name in ipairs(record.k) do
     if record.u[at] ~= '' then spend(name, record.u[at], -record.h, -record.h) end
   end
@@ -291,10 +293,15 @@ local function reap()
     for at = 1, #some, 2 do
       local record = cmsgpack.unpack(some[at + 1])
       free(record)
-      for place, name in ipairs(record.k) do
-        if record.u[place] ~= '' then spend(name, record.u[place], record.h, record.h) end
+      record.z = 'slice'
+      if string.sub(some[at], 1, 6) == 'slice:' then
+        redis.call('ZADD', slices, now, epoch)
+      else
+        record.z = 'spent'
+        for place, name in ipairs(record.k) do
+          if record.u[place] ~= '' then spend(name, record.u[place], record.h, record.h) end
+        end
       end
-      record.z = 1
       redis.call('HSET', given_up, some[at], cmsgpack.pack(record))
       redis.call('HDEL', theirs, some[at])
       redis.call('PEXPIRE', given_up, DAY)
@@ -306,13 +313,30 @@ local function reap()
   end
 end
 
+-- What a node that is gone may have spent alone, until it wouldn't have spent more.
+local function drop_slices()
+  local epoch = redis.call('ZRANGEBYSCORE', slices, '-inf', now - batch.sliceMs, 'LIMIT', 0, 1)[1]
+  if not epoch then return end
+  local given_up = prefix .. ':gone:' .. epoch
+  local all = redis.call('HGETALL', given_up)
+  for at = 1, #all, 2 do
+    local record = cmsgpack.unpack(all[at + 1])
+    if record.z == 'slice' then
+      for place, name in ipairs(record.k) do spend(name, record.u[place], record.h, 0) end
+      redis.call('HDEL', given_up, all[at])
+    end
+  end
+  redis.call('ZREM', slices, epoch)
+end
+
 redis.call('SET', prefix .. ':born', string.format('%.0f', now), 'NX', 'PX', DAY)
 local born = redis.call('GET', prefix .. ':born')
 local seen = redis.call('ZSCORE', leases, batch.epoch)
 if not seen or now - seen > batch.leaseMs / 10 then
   redis.call('ZADD', leases, now, batch.epoch)
-  for _, key in ipairs({ prefix .. ':born', leases, holds, prefix .. ':seqs' }) do redis.call('PEXPIRE', key, DAY) end
+  for _, key in ipairs({ prefix .. ':born', leases, slices, holds, prefix .. ':seqs' }) do redis.call('PEXPIRE', key, DAY) end
   reap()
+  drop_slices()
 end
 if #batch.told > 0 then
   local last = redis.call('HGET', prefix .. ':seqs', batch.epoch)
