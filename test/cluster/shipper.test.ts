@@ -81,6 +81,26 @@ describeWith('PostgreSQL')('the shipper', () => {
     expect(shipper.state()).toEqual({ state: 'ok', waiting: 0, lagMs: 0, refused: 0, trouble: null })
   })
 
+  test('adds up what several nodes send at once to the same totals, without deadlocks', async () => {
+    const nodes = Array.from({ length: 4 }, (_, i) => {
+      const folder = createFolder()
+      ends.push(folder.close)
+      return createNode(postgres, `node-${i}`, folder)
+    })
+    const shippers = nodes.map(ship)
+    const whole = make()
+    for (let round = 0; round < 10; round++) {
+      for (const [i, { writer }] of nodes.entries()) {
+        const records = makeRecords(createPicker(100 * round + i), 30)
+        for (const each of [writer, whole.writer]) each.apply(records)
+      }
+      await Promise.all(shippers.map((shipper) => shipper.shipped()))
+    }
+    await expectSame(whole)
+    const [stats] = await server.query("select deadlocks from pg_stat_database where datname = 'shipped'")
+    expect([stats, events]).toEqual([{ deadlocks: '0' }, []])
+  })
+
   test('waits while PostgreSQL is away or silent, and says so', async () => {
     const node = make()
     const shipper = ship(node)
