@@ -279,8 +279,11 @@ declare
   -- Taken from the sums.
   replaced tollgate.requests[];
 begin
-  insert into tollgate.ledger_cursors (node) values (of_node) on conflict do nothing;
   select c.seq, c.mark into seq, mark from tollgate.ledger_cursors c where c.node = of_node for update;
+  if not found then
+    insert into tollgate.ledger_cursors (node) values (of_node) on conflict do nothing;
+    select c.seq, c.mark into seq, mark from tollgate.ledger_cursors c where c.node = of_node for update;
+  end if;
   is_applied := seq = from_seq;
   ignored := 0;
   if not is_applied then return; end if;
@@ -496,8 +499,9 @@ begin
 end $$;
 
 -- Makes the partitions of all months in a span, also where rows of such a month have come already. Returns how many.
+-- Gives up rather than have all nodes wait behind it for a long report.
 create function tollgate.make_ledger_months(from_ms bigint, until_ms bigint) returns integer
-language plpgsql set lock_timeout = '2s' as $$
+language plpgsql set lock_timeout = '500ms' as $$
 declare
   made integer := 0;
   parent text;
@@ -531,7 +535,7 @@ end $$;
 
 -- Drops requests of whole months before a time; sums stay. Returns how many partitions.
 create function tollgate.retain_ledger(before_ms bigint) returns integer
-language plpgsql set lock_timeout = '2s' as $$
+language plpgsql set lock_timeout = '500ms' as $$
 declare
   dropped integer := 0;
   month timestamp := date_trunc('month', to_timestamp(before_ms / 1000.0) at time zone 'UTC');
