@@ -1,0 +1,84 @@
+/**
+ * `tollgate cluster import` and `export` of a large history, with the built executable: killed midway and repeated, in bounded memory, and every total the same.
+ * CLUSTER_REQUESTS sets how many requests.
+ */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { DAY_MS } from '../../src/domain/time.ts'
+import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
+import { databasePath } from '../../src/store/sqlite/files.ts'
+import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
+import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { createFolder, HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
+import { BY, decided, key } from '../store/config-store.ts'
+import { BINARY } from '../support/binary.ts'
+import { describeWith, startPostgres } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { createPicker } from '../support/random.ts'
+import { until } from '../support/until.ts'
+
+const REQUESTS = Number(process.env.CLUSTER_REQUESTS ?? 100_000)
+const MAX_BYTES = 400 * 1024 ** 2
+
+describeWith('PostgreSQL')('a large history', () => {
+  const server = forAllTests(() => startPostgres({ settings: ['max_wal_size = 2GB'] }))
+  const start = (...args: string[]) => {
+    const env = { PATH: process.env.PATH ?? '', TOLLGATE_CLUSTER: `${server.url}?sslmode=disable` }
+    return Bun.spawn([BINARY, ...args], { cwd: tmpdir(), env, stdout: 'pipe', stderr: 'pipe' })
+  }
+  const run = async (...args: string[]) => {
+    const beganMs = performance.now()
+    const child = start(...args)
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+    if ((await child.exited) !== 0) throw new Error(stderr)
+    const [seconds, bytes] = [(performance.now() - beganMs) / 1_000, child.resourceUsage()?.maxRSS ?? 0]
+    console.log(`${args.slice(0, 2).join(' ')}: ${seconds.toFixed(1)} s, ${Math.round(bytes / 1024 ** 2)} MB`)
+    expect(bytes).toBeLessThan(MAX_BYTES)
+    return stdout
+  }
+
+  test('goes to a cluster and back, also after a kill', async () => {
+    const folder = createFolder()
+    const { database, path } = folder
+    const pick = createPicker(5)
+    const writer = createLedgerWriter(database)
+    for (let at = 0; at < REQUESTS; at += 1_000)
+      writer.apply(
+        Array.from({ length: 1_000 }).flatMap((_, i) => {
+          const createdMs = HOUR - Math.floor(((REQUESTS - at - i) / REQUESTS) * 90 * DAY_MS)
+          const row = toOpen({ createdMs, keyId: `key-${pick(50)}`, model: `acme/m${pick(8)}` })
+          return [opening(row), settling(toSettled(row, { costNanoUsd: pick(1_000_000), durationMs: pick(20_000) }))]
+        }),
+      )
+    const old = { untilMs: HOUR - 80 * DAY_MS, after: '', limit: REQUESTS, spared: [] }
+    const { requests } = pruneSlice(database, old, HOUR)
+    await createConfigStore(database).changeKeys(BY, () => decided({ teams: [], keys: [key('key-1')] }))
+    folder.database.close()
+
+    const killed = start('cluster', 'import', path)
+    const arrived = async () => {
+      const found = await server
+        .query<{ n: number }>('select count(*)::int as n from tollgate.requests')
+        .catch(() => [{ n: 0 }])
+      return (found[0]?.n ?? 0) > REQUESTS / 10
+    }
+    await until('a part to arrive', arrived)
+    killed.kill('SIGKILL')
+    await killed.exited
+    const imported = JSON.parse(await run('cluster', 'import', path, '--json'))
+    expect(imported).toMatchObject({ requests: REQUESTS, requests_kept: REQUESTS - requests })
+
+    const target = `${path}-back`
+    const exported = JSON.parse(await run('cluster', 'export', target, '--data', path, '--json'))
+    expect(exported).toEqual({ ...imported, ok: true, living: [] })
+    await run('ledger', 'verify', '--data', target)
+    const rows = (of: string) => {
+      using opened = new Database(databasePath(of), { readonly: true })
+      return opened.query('SELECT COUNT(*), SUM(cost_nano_usd), MIN(id), MAX(id) FROM requests').values()
+    }
+    expect(rows(target)).toEqual(rows(path))
+    for (const each of [path, target]) rmSync(each, { recursive: true })
+  }, 1_800_000)
+})
