@@ -51,8 +51,11 @@ export function addCluster(group: Command, context: Context): void {
     .command('leave')
     .description('take this data folder, or a stopped node, out of the cluster (stop its server first)')
     .argument('[node]', WHICH)
+    .option('--without-postgres', 'only if the database is lost: keep what this node has')
     .addHelpText('after', toExamples('cluster leave', 'cluster leave gateway-2'))
-    .action((which: string | undefined) => leave(which, context))
+    .action((which: string | undefined, { withoutPostgres }: { withoutPostgres?: true }) =>
+      leave(which, withoutPostgres === true, context),
+    )
   addClusterCopy(group, context)
 }
 
@@ -150,8 +153,8 @@ async function drain(which: string, io: Context): Promise<void> {
   io.stdout(`Asked node ${toPrintable(draining)} to finish its requests and stop. Follow it: tollgate cluster status\n`)
 }
 
-async function leave(which: string | undefined, io: Context): Promise<void> {
-  const name = which === undefined ? await leaveWithFolder(io) : await remove(which, io)
+async function leave(which: string | undefined, isLost: boolean, io: Context): Promise<void> {
+  const name = which === undefined ? await leaveWithFolder(isLost, io) : await remove(which, io)
   if (io.json) return printJson(io, { left: name })
   io.stdout(`Node ${toPrintable(name)} has left the cluster.\n`)
   if (which === undefined && io.environment.TOLLGATE_CLUSTER)
@@ -171,7 +174,7 @@ async function remove(which: string, io: Context): Promise<string> {
   })
 }
 
-async function leaveWithFolder(io: Context): Promise<string> {
+async function leaveWithFolder(isLost: boolean, io: Context): Promise<string> {
   const { dataFolder } = io
   const id = readNodeId(dataFolder)
   if (id === null && findJoined(dataFolder) === null)
@@ -180,7 +183,12 @@ async function leaveWithFolder(io: Context): Promise<string> {
   const unlock = takeLock(dataFolder)
   try {
     // It has joined, and never started since.
-    const name = id === null ? hostname() : await withPostgres(io, (postgres) => leaveWith(postgres, id, io))
+    const name =
+      id === null
+        ? hostname()
+        : isLost
+          ? await leaveWith(null, id, io)
+          : await withPostgres(io, (postgres) => leaveWith(postgres, id, io))
     forgetJoined(dataFolder)
     forgetNodeId(dataFolder)
     return name
@@ -189,11 +197,15 @@ async function leaveWithFolder(io: Context): Promise<string> {
   }
 }
 
-async function leaveWith(postgres: Postgres, id: string, io: Context): Promise<string> {
+async function leaveWith(postgres: Postgres | null, id: string, io: Context): Promise<string> {
   const { dataFolder, nowMs: now } = io
   const options = { version: version(), startedMs: now(), now, log: createLog({ now, write: async () => {} }) }
   const store = await storeOf(dataFolder).serve(options)
   try {
+    if (postgres === null) {
+      store.replica.leave()
+      return toShortId(id)
+    }
     const { seq } = await createSharedLedger(postgres, id).cursor()
     const waiting = (store.ship(true)?.range().last ?? 0) - seq
     if (waiting > 0)

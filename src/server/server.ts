@@ -125,6 +125,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
           ...{ cluster: before.cluster, nodeName: before.nodeName, dataFolder, instance, version, log, now },
         })
   opened.defer(() => cluster?.close())
+  if (cluster === null && storage.replica().position() !== null)
+    throw new ServiceError({ kind: 'cluster_member' }, 'This data folder belongs to a node of a cluster.')
   const shared =
     cluster &&
     (await (

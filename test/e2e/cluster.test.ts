@@ -73,6 +73,18 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
 
     one.signal('SIGTERM')
     expect(await one.exited).toBe(0)
+    // Its configuration is that of all nodes, and so is the key that encrypts credentials.
+    for (const command of [
+      ['keys', 'create', '--name', 'fork'],
+      ['secret', 'rotate', '--yes'],
+    ]) {
+      const forked = await first.run(...command)
+      expect([forked.code, forked.stderr]).toEqual([
+        1,
+        expect.stringMatching(/node of a cluster|encryption key of a cluster/),
+      ])
+    }
+    await expect(first.serve()).rejects.toThrow('This data folder belongs to a node of a cluster. Start the node with')
     const said = [
       one.stdout(),
       one.stderr(),

@@ -6,6 +6,7 @@ import { createParts } from '../../admin/by-resource.ts'
 import type { GivenDeps, Serving } from '../../admin/deps.ts'
 import { AdminError } from '../../admin/errors.ts'
 import type { FileThread } from '../../catalog/file-thread.ts'
+import { readNodeId } from '../../cluster/nodes.ts'
 import { findClusterUrl } from '../../cluster/url.ts'
 import { once } from '../../domain/once.ts'
 import { SIGN_IN_METHODS } from '../../domain/roles.ts'
@@ -125,7 +126,14 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     pendingPasskeys: new Pending(),
     attempts: createAttempts(identity, NO_LOG),
     addressOf: () => 'unknown',
-    rotateSecret: (by) => rotateSecret({ dataFolder, store, alerts, vault: createVault(dataFolder, environment) }, by),
+    rotateSecret: (by) =>
+      rotateSecret(
+        {
+          ...{ dataFolder, store, alerts, vault: createVault(dataFolder, environment) },
+          isShared: readNodeId(dataFolder) !== null,
+        },
+        by,
+      ),
   }
   const partOf = createParts(own)
   return {
