@@ -183,6 +183,42 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(asked).toEqual([Math.floor(Date.now() / 86_400_000) * 86_400_000])
     })
 
+    test('a prompt is counted if the worst case doesn’t fit, and those of others on its node', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({}, { budget: budget(10) }))
+      const counted = (worst: number, likely: number) => ({
+        ...cents(worst),
+        counting: {
+          leastNanoUsd: () => 0,
+          count: async () => ({ likelyNanoUsd: likely * CENT, mostNanoUsd: likely * CENT, reservedNanoUsd: 0 }),
+        },
+      })
+      const first = held(await node.admit(key, null, counted(9, 2)))
+      held(await node.admit(key, null, counted(12, 7)))
+      expect(refused(await node.admit(key, null, cents(2))).message).toContain('$0 spent, $0.09 reserved')
+      first.cancel()
+      held(await node.admit(key, null, cents(2)))
+    })
+
+    test('a budget whose spend can’t be read admits nothing, and says so', async () => {
+      let isThere = false
+      let asked = 0
+      const spent = async () => {
+        asked++
+        if (!isThere) throw new Error('away')
+        await Bun.sleep(20)
+        return 9 * CENT
+      }
+      await using node = openNode(engine.open(), { spent })
+      await node.limiter.started
+      const key = named(limited({}, { budget: budget(10) }))
+      expect(refused(await node.admit(key, null, cents(1))).message).toContain('read what its budgets have spent')
+      isThere = true
+      const decided = await Promise.all([1, 2, 3].map(() => node.admit(key, null, cents(1))))
+      expect([admitted(decided).length, asked]).toEqual([1, 2])
+    })
+
     test('a node that is gone leaves its slots, and what it held counts as spent until it comes back', async () => {
       const lost = engine.open()
       const base: Batch = {

@@ -100,6 +100,7 @@ export class Shared {
   local: Limiter | null = null
   outage: string | null = null
   #sinceMs = 0
+  readonly #reading = new Map<string, Promise<number>>()
   /** Spent by requests that came and went in an outage, by scope and usage. */
   readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
   readonly #deps: SharedLimiterDeps
@@ -163,7 +164,7 @@ export class Shared {
       try {
         for (const { name, budget } of unknown) {
           const spender = spenderOf(name)
-          if (budget && spender) spent.set(name + budget.usage, await this.#deps.spent(spender, budget))
+          if (budget && spender) spent.set(name + budget.usage, await this.#read(name + budget.usage, spender, budget))
         }
       } catch {
         return null
@@ -172,12 +173,18 @@ export class Shared {
     return null
   }
 
+  /** Once for all requests that wait for it. */
+  #read(place: string, spender: Spender, span: { fromMs: number; untilMs: number }): Promise<number> {
+    const known = this.#reading.get(place)
+    if (known !== undefined) return known
+    const reading = this.#deps.spent(spender, span).finally(() => this.#reading.delete(place))
+    this.#reading.set(place, reading)
+    return reading
+  }
+
   /** For a request that can't ask the engine: limits of this node alone, or null if it must be refused. */
   alone(): Limiter | null {
-    if (this.#deps.onOutage === 'refuse' || this.#nodes() === null) return null
-    // Only the ledger may be out of reach.
-    this.local ??= this.#openLocal()
-    return this.local
+    return this.#nodes() === null ? null : this.local
   }
 
   toShare = (limits: Limits): Limits => {
@@ -208,7 +215,9 @@ export class Shared {
   }
 
   outageText(): string {
-    return `this node can't reach ${this.#deps.engine.name}, which has the limits of all nodes`
+    return this.outage === null
+      ? "this node can't read what its budgets have spent from PostgreSQL"
+      : `this node can't reach ${this.#deps.engine.name}, which has the limits of all nodes`
   }
 
   /** For a request that the engine knows nothing of. */
