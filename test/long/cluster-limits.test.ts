@@ -7,8 +7,9 @@ import { openValkey } from '../../src/limits/shared/valkey.ts'
 import { createLog } from '../../src/log.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
-import { at, budget, CENT, limited } from '../limits/asking.ts'
+import { at, budget, CENT, cents, limited } from '../limits/asking.ts'
 import { describeWith, startDroppingProxy, startPostgres, startValkey } from '../support/engines.ts'
+import { until } from '../support/until.ts'
 
 const log = createLog({ now: () => 0, write: async () => {} })
 const ROUNDS = 4
@@ -83,4 +84,37 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
     },
     120_000,
   )
+
+  test('is read from the ledger after a failover of PostgreSQL, and what is in flight is held again', async () => {
+    const primary = await startPostgres()
+    const migrating = openPostgres({ url: primary.url, log })
+    await migratePostgres(migrating)
+    await migrating.close()
+    const standby = await startPostgres({ standbyOf: primary })
+    const url = `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`
+    let shipped = 0
+    const limiter = createSharedLimiter({
+      ...{ engine: openPostgresLimits(openPostgres({ url, log, timing: { retryMs: 50 } })), epoch: 'e' },
+      ...{ onOutage: 'share', monotonicMs: () => performance.now(), now: Date.now, recent: () => [], nodes: () => 1 },
+      ...{ spent: async () => shipped, onWarning() {}, onOutageChange() {} },
+    })
+    await limiter.started
+    const key = limited({ concurrency: 3 }, { budget: budget(10, 'total') })
+    const admit = (id: string, amount: number) => limiter.enter(id, key, null).admit(cents(amount), at(0))
+    const [running, ended] = [await admit('a', 2), await admit('b', 4)]
+    if (running instanceof GatewayError || ended instanceof GatewayError) throw running
+    ended.settle(cents(3))
+    shipped = 3 * CENT
+    await Bun.sleep(300)
+    await primary.kill()
+    await until('the outage', () => limiter.outage() !== null)
+    await standby.promote()
+    await until('the end', () => limiter.outage() === null)
+    expect(await admit('c', 6)).toMatchObject({ message: expect.stringContaining('$0.03 spent, $0.02 reserved') })
+    expect([await admit('d', 3), await admit('e', 2)].map((one) => one instanceof GatewayError)).toEqual([false, false])
+    expect(await admit('f', 0)).toMatchObject({ message: expect.stringContaining('concurrent requests') })
+    await limiter.close()
+    await standby.close()
+    await primary.close()
+  }, 60_000)
 })
