@@ -404,6 +404,12 @@ overStores((folder, store) => {
     })
   })
 
+  test('tokens beyond what a number has exactly are added up', async () => {
+    commit(...[1, 2].map(() => settle({ promptTokens: Number.MAX_SAFE_INTEGER })))
+    for (const by of [['key'], ['key', 'model'], ['user']] as Dimension[][])
+      expect((await report({ by })).total.promptTokens).toBe(2 * Number.MAX_SAFE_INTEGER)
+  })
+
   test('of what was spent alone it tells the same, from sums and from requests', async () => {
     commit(settle({ costNanoUsd: 7, durationMs: 900, user: 'x' }), settle({ createdMs: HOUR + DAY_MS, durationMs: 50 }))
     for (const by of [['key'], ['key', 'model'], ['day', 'model'], ['user']] as Dimension[][]) {

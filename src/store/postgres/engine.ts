@@ -40,11 +40,18 @@ const toStored = (value: Given) =>
   typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
 
 export function createEngine(postgres: Queries): Engine {
-  const rows = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values.map(toStored))
+  const ask = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values.map(toStored))
+  const rows = async <Row>(sql: string, values: readonly Given[]) => {
+    const found = await ask<Row>(sql, values)
+    // Sums that no number has exactly, as SQLite gives them.
+    for (const row of found as Record<string, unknown>[])
+      for (const name in row) if (typeof row[name] === 'bigint') row[name] = Number(row[name])
+    return found
+  }
   return {
     dialect: DIALECT,
     rows,
-    lists: async (sql, values) => (await rows<Record<string, never>>(sql, values)).map((row) => Object.values(row)),
+    lists: async (sql, values) => (await ask<Record<string, never>>(sql, values)).map((row) => Object.values(row)),
     keptFromMs: async () => Number((await rows<{ ms: number }>(KEPT_FROM, []))[0]?.ms ?? 0),
   }
 }

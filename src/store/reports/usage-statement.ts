@@ -125,7 +125,7 @@ const createToCell = (dimensions: number, toHistogram: (value: Value) => Histogr
   const paid = counted + COUNTS.length
   return (row) => ({
     of: row.slice(1, counted) as (string | number)[],
-    counts: row.slice(counted, paid) as number[],
+    counts: row.slice(counted, paid).map(Number),
     costNanoUsd: toSum(row[paid], row[paid + 1]),
     estimatedCostNanoUsd: toSum(row[paid + 2], row[paid + 3]),
     firstToken: toHistogram(row[paid + 4] ?? null),
@@ -133,8 +133,8 @@ const createToCell = (dimensions: number, toHistogram: (value: Value) => Histogr
   })
 }
 
-const toSum = (high: Value | undefined, low: Value | undefined) =>
-  (BigInt(Number(high)) << BigInt(HALF)) + BigInt(Number(low))
+const toSum = (high: Value | undefined, low: Value | undefined) => (toWhole(high) << BigInt(HALF)) + toWhole(low)
+const toWhole = (value: Value | undefined) => (typeof value === 'bigint' ? value : BigInt(Number(value)))
 
 /** A row must match one value of each list. */
 export function toConditions(
