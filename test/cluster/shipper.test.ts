@@ -9,7 +9,7 @@ import { openPostgres, type Postgres } from '../../src/store/postgres/client.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { forgetOutbox } from '../../src/store/sqlite/outbox.ts'
-import { pruneSlice } from '../../src/store/sqlite/prune.ts'
+import { dropSlice, pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { createFolder, HOUR, opening, settling, toOpen, toSettled } from '../ledger/fixture.ts'
 import { contentsHere, contentsThere, createNode, makeRecords } from '../store/postgres/ledger-fixture.ts'
 import { describeWith, startPostgres, type TestPostgres } from '../support/engines.ts'
@@ -238,19 +238,21 @@ describeWith('PostgreSQL')('the shipper', () => {
   test('keeps entries for a while, whose rows retention leaves', async () => {
     const node = make()
     const rows = Array.from({ length: 20 }, () => settling(toSettled(toOpen())))
+    node.refusals.add([{ hourMs: HOUR, keyId: 'key-a', teamId: '', code: 'request_limit', refused: 1, lastMs: HOUR }])
     node.writer.apply(rows)
+    const drop = () => dropSlice(node.database, { what: 'refusals', untilMs: 2 * HOUR, limit: 10 }, HOUR).rows
     const prune = () =>
       pruneSlice(node.database, { untilMs: HOUR + 3_600_000, after: '', limit: 100, spared: [] }, HOUR).requests
-    expect(prune()).toBe(0)
+    expect([prune(), drop()]).toEqual([0, 0])
     const shipper = ship(node)
     await shipper.shipped()
-    expect(prune()).toBe(0)
+    expect([prune(), drop()]).toEqual([0, 0])
     nowMs += 2 * MINUTE_MS
     node.writer.apply([opening(toOpen())])
     shipper.note()
     await shipper.shipped()
-    await until('the old entries to go', () => node.outbox.range().first === 20)
-    expect(prune()).toBe(19)
+    await until('the old entries to go', () => node.outbox.range().first === 21)
+    expect([prune(), drop()]).toEqual([19, 1])
     const there = await contentsThere(postgres)
     expect(there.requests).toHaveLength(21)
   })

@@ -108,13 +108,20 @@ const NEXT_REVISION = `
 
 type Removed = { rows: number } & Pick<SliceTiming, 'lockedMs'>
 
+/** Hour of the oldest count that is to be shipped. */
+const FIRST_REFUSAL = `
+  SELECT COALESCE(MIN(refusal ->> 0), ${Number.MAX_SAFE_INTEGER}) AS ms FROM cluster_outbox WHERE refusal IS NOT NULL`
+
 /** Throws SQLite's error, and then nothing has changed. */
 export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, nowMs: number): Removed =>
   ({
     keys: () => dropKeys(sqlite, untilMs, limit, nowMs),
     audit: () => dropUntil(sqlite, 'audit', ['id'], toFirstId(untilMs), limit),
-    refusals: () =>
-      dropUntil(sqlite, 'refusals_hourly', ['hour_ms', 'key_id', 'team_id', 'code'], hourOf(untilMs), limit),
+    refusals: () => {
+      // Read before the write lock.
+      const until = Math.min(hourOf(untilMs), sqlite.query<{ ms: number }, []>(FIRST_REFUSAL).get()?.ms ?? 0)
+      return dropUntil(sqlite, 'refusals_hourly', ['hour_ms', 'key_id', 'team_id', 'code'], until, limit)
+    },
   })[what]()
 
 /** What a node of a cluster removes is removed by all. */
