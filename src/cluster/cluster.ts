@@ -213,7 +213,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
   return {
     ...{ url, postgres, node, leader },
-    connect: () => openPostgres({ url, log: { ...log, warn() {}, info() {} }, timing }),
+    connect: () => openPostgres({ url, max: 2, log: { ...log, warn() {}, info() {} }, timing }),
     async add(part) {
       parts.push(part)
       if (hasEntered) await part.joined?.()

@@ -43,6 +43,8 @@ export interface Postgres extends Queries {
 export interface PostgresOptions {
   url: string
   log: Log
+  /** Connections, besides those of `listen` and `hold`. All are soon open, and PostgreSQL allows 100 by default. */
+  max?: number
   /** Intervals, ms. */
   timing?: Partial<Timing>
 }
@@ -64,6 +66,8 @@ const TIMEOUT_MS = 5_000
 /** A living link tells of a cancellation sooner. */
 const CANCEL_MS = 250
 const LATE = Symbol('late')
+/** Connections. */
+const TOO_MANY = '53300'
 
 interface Task {
   /** May have changed something. */
@@ -73,9 +77,9 @@ interface Task {
 }
 
 /** Connects when first asked. Throws a ServiceError for a bad URL or an unreadable file of authorities. */
-export function openPostgres({ url: text, log, timing: own = {} }: PostgresOptions): Postgres {
+export function openPostgres({ url: text, log, max = 4, timing: own = {} }: PostgresOptions): Postgres {
   const timing = { ...TIMING, ...own }
-  const options = toPoolOptions(text, timing.connectMs)
+  const options = toPoolOptions(text, timing.connectMs, max)
   let pool: Promise<Pool> | null = null
   let trouble: string | null = null
   let server: Postgres['server'] = null
@@ -145,7 +149,10 @@ export function openPostgres({ url: text, log, timing: own = {} }: PostgresOptio
     } catch (error) {
       const refusal = toRefusal(error, task.isSent)
       const { kind, message } = refusal instanceof PostgresRefusal ? refusal : {}
-      if (used !== null && (kind === 'unreachable' || kind === 'read_only')) giveUp(used, message ?? '', false)
+      const isFull = refusal instanceof PostgresRefusal && refusal.sqlstate === TOO_MANY
+      // Those that are open still work.
+      if (used !== null && !isFull && (kind === 'unreachable' || kind === 'read_only'))
+        giveUp(used, message ?? '', false)
       throw refusal
     } finally {
       clearTimeout(timer)
@@ -213,12 +220,12 @@ export interface Connection {
   log: Log
 }
 
-function toPoolOptions(text: string, connectMs: number): PoolOptions {
+function toPoolOptions(text: string, connectMs: number, max: number): PoolOptions {
   const url = toPostgresUrl(text)
   if (url === null) throw toBadConfig(['The URL of PostgreSQL is invalid.'])
-  if (url.caFile === null) return { url, ca: null, connectMs }
+  if (url.caFile === null) return { url, ca: null, connectMs, max }
   try {
-    return { url, ca: readFileSync(url.caFile, 'utf8'), connectMs }
+    return { url, ca: readFileSync(url.caFile, 'utf8'), connectMs, max }
   } catch (error) {
     throw toBadConfig([`Can't read sslrootcert ${url.caFile}: ${messageOf(error)}.`])
   }

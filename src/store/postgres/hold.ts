@@ -40,7 +40,7 @@ export function holdLock(
   /** Returns once the lock is lost, or isn't free. */
   const hold = async (): Promise<void> => {
     const { address, isPooled } = await reach()
-    sql = openPool(options, address, 1)
+    sql = openPool({ ...options, max: 1 }, address)
     const session: ReservedSQL = await inTime(sql.reserve())
     // A pooler may give another session to each transaction, so the lock is one transaction's.
     if (isPooled) await inTime(session.unsafe('begin'))

@@ -35,7 +35,7 @@ export function listenTo(
 
   const connect = async (): Promise<void> => {
     const { address } = await reach()
-    const opened = openPool(options, address, 1, () => {
+    const opened = openPool({ ...options, max: 1 }, address, () => {
       // Otherwise the runtime tries again by itself, and says so on standard error.
       endNow(opened)
       if (sql !== opened) return

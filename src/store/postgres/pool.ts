@@ -22,20 +22,14 @@ export interface PoolOptions {
   /** PEM. */
   ca: string | null
   connectMs: number
+  /** Connections, which are all opened soon. */
+  max: number
 }
 
-/** Of one node; reports run on threads with pools of their own. */
-const MAX_CONNECTIONS = 8
 /** A writable server waits so long for others that are writable too. */
 const RIVALS_MS = 100
 
-/** @param max connections. */
-export function openPool(
-  { url, ca, connectMs }: PoolOptions,
-  address: PostgresAddress,
-  max = MAX_CONNECTIONS,
-  onClose = () => {},
-): SQL {
+export function openPool({ url, ca, connectMs, max }: PoolOptions, address: PostgresAddress, onClose = () => {}): SQL {
   const { host, port } = address
   const { user, password, database, channelBinding } = url
   const isSocket = host.startsWith('/')
@@ -120,7 +114,7 @@ const SHARED_TRIES = 3
  * is what `?pooler=true` is for.
  */
 async function isShared(options: PoolOptions, { sql, address }: Probed): Promise<boolean> {
-  const other = openPool(options, address, 1)
+  const other = openPool({ ...options, max: 1 }, address)
   const sessionOf = async (one: SQL) =>
     (await inTime(options.connectMs, one.unsafe<{ pid: number }[]>('select pg_backend_pid() as pid')))[0]?.pid
   try {
