@@ -34,7 +34,7 @@ const SPENT_MS = 1_000
 export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promise<SharedLimiter> {
   const { limits, onOutage, recent, onWarning, log, now, monotonicMs } = deps
   const postgres = cluster.connect()
-  const engine = limits === null ? openPostgresLimits(postgres) : openValkey(readUrl(limits))
+  const engine = limits === null ? openPostgresLimits(postgres) : openValkey(readLimitsUrl(limits))
   const limiter = createSharedLimiter({
     ...{ engine, epoch: cluster.node.epoch, onOutage, recent, onWarning, now, monotonicMs },
     nodes() {
@@ -69,7 +69,7 @@ const toProblem = (engine: string, onOutage: OnOutage) =>
   `This node can't reach ${engine}, which has the limits of all nodes: ${ACTS[onOutage]}.`
 
 /** Throws a ServiceError that doesn't repeat the URL. */
-function readUrl(text: string): ValkeyOptions {
+export function readLimitsUrl(text: string): ValkeyOptions {
   const known = text.startsWith('/') ? readText(text).trim() : text
   const url = toLimitsUrl(known) === known && !known.startsWith('/') ? URL.parse(known) : null
   if (url === null) throw toBadConfig([`--limits: ${text} must have a URL, e.g. valkey://cache.internal:6379.`])

@@ -1,6 +1,7 @@
 /** Limits of a cluster, as its clients see them: nodes of one process and of several, on both engines. */
 import { expect, test } from 'bun:test'
-import { createWorkplace } from '../support/binary.ts'
+import { join } from 'node:path'
+import { createWorkplace, runBinary } from '../support/binary.ts'
 import { describeWith, startPostgres, startValkey } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -35,6 +36,8 @@ describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
     expect(statuses.filter((status) => status === 200).length).toBe(5)
     expect(statuses.filter((status) => status === 429).length).toBe(7)
 
+    const doctor = await runBinary(['doctor', '--data', join(first.folder, 'data')], { environment })
+    if (engine === 'Valkey') expect(doctor.stdout).toContain('has the limits of all nodes (version ')
     const other = await first.run('keys', 'create', '--name', `without ${engine}`, '--concurrency', '9', '--json')
     const away = engine === 'Valkey' ? valkey : postgres
     await away.kill()

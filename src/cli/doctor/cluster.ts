@@ -1,6 +1,7 @@
-/** Checks of the cluster's PostgreSQL, from this machine. */
+/** Checks of the cluster's PostgreSQL, and of Valkey, from this machine. */
 import { findJoined, readClusterUrl } from '../../cluster/url.ts'
 import { type Check, ok, problem, warning } from '../../documents/checks.ts'
+import { messageOf } from '../../domain/error.ts'
 import { isLocal, toPostgresUrl } from '../../domain/postgres-url.ts'
 import { toAge } from '../../domain/time.ts'
 import { createLog } from '../../log.ts'
@@ -40,6 +41,8 @@ export async function checkCluster(found: ServerLookup, io: Context): Promise<Ch
             ),
       ]
     : []
+  const limits = io.environment.TOLLGATE_LIMITS
+  if (limits) told.push(...(await checkLimits(limits)))
   if (!given) return told
   const url = readClusterUrl(given)
   const postgres = openPostgres({ url, log: createLog({ now: io.nowMs, write: async () => {} }) })
@@ -51,6 +54,28 @@ export async function checkCluster(found: ServerLookup, io: Context): Promise<Ch
   } finally {
     await postgres.close()
   }
+}
+
+async function checkLimits(limits: string): Promise<Check[]> {
+  const { lookAtValkey } = await import('../../cluster/limits-check.ts')
+  let facts: Awaited<ReturnType<typeof lookAtValkey>>
+  try {
+    facts = await lookAtValkey(limits)
+  } catch (error) {
+    const why = `The limits of all nodes can't be reached: ${messageOf(error)}`
+    return [problem(NAME, `${why.replace(/\.$/, '')}. Check --limits, the network, and Valkey's log.`)]
+  }
+  const { version, address, isLocal, isEncrypted, isReplica, mayEvict } = facts
+  const at = `Valkey or Redis at ${address}`
+  if (Number.parseInt(version, 10) < 7)
+    return [problem(NAME, `${at} is too old (${version}): Tollgate needs 7 or newer.`)]
+  if (isReplica) return [problem(NAME, `${at} is a replica and takes no writes. Use its primary for --limits.`)]
+  const checks = [ok(NAME, `${at} has the limits of all nodes (version ${version}).`)]
+  if (mayEvict)
+    checks.push(warning(NAME, `${at} drops keys when its memory is full. Set maxmemory-policy to noeviction.`))
+  if (!isLocal && !isEncrypted)
+    checks.push(warning(NAME, `The connection to ${at} is not encrypted. Use valkeys:// or a trusted network.`))
+  return checks
 }
 
 async function look(postgres: Postgres, url: string, io: Context): Promise<Check[]> {
