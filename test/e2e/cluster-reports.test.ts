@@ -34,17 +34,33 @@ describeWith('PostgreSQL')('reports of a cluster', () => {
     expect((await first.run('requests', 'show', id)).stdout).toMatch(/^ {2}node +two$/m)
     expect((await first.run('keys', 'list')).stdout).toContain('tollgate/demo')
 
+    const unix = join(first.folder, 'data/control.sock')
+    const live = await fetch('http://localhost/admin/api/requests/live', { unix })
+    let followed = ''
+    const following = (async () => {
+      const decoder = new TextDecoder()
+      for await (const bytes of live.body ?? []) followed += decoder.decode(bytes)
+    })().catch(() => {})
+    // Asked again, as following begins with the node's first look.
+    await until('node one to show what node two answers', async () => {
+      await ask()
+      await Bun.sleep(100)
+      return followed.includes('"node":"two"')
+    })
+    const asked = (await usage(second))[0].requests
+
     await server.stop()
     const refused = await first.run('usage')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("Can't read the cluster's ledger")])
     expect((await first.run('status')).stdout).toContain('0 requests in flight')
     expect((await ask()).status).toBe(200)
     await server.start()
-    await until('both requests to be reported', async () => {
+    await until('all requests to be reported', async () => {
       const found = await usage(first)
-      return typeof found !== 'string' && found[0].requests === 2
+      return typeof found !== 'string' && found[0].requests === asked + 1
     })
     for (const node of [one, two]) node.signal('SIGTERM')
     expect([await one.exited, await two.exited]).toEqual([0, 0])
+    await following
   })
 })
