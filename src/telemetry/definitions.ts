@@ -162,6 +162,10 @@ export const READ = {
   certificate: gauge('tollgate_certificate_expiry_timestamp_seconds', 'End of a certificate of --tls-cert', 'name'),
   cluster: gauge('tollgate_cluster_reachable', '1 if this node of a cluster reaches PostgreSQL, otherwise 0'),
   clusterNodes: gauge('tollgate_cluster_nodes', 'Nodes of the cluster seen in the last seconds'),
+  clusterConfigAge: gauge(
+    'tollgate_cluster_configuration_age_seconds',
+    'For how long configuration changes of other nodes may be missing here; 0 if none',
+  ),
   unshipped: gauge('tollgate_cluster_ledger_pending_entries', 'Changes of the ledger that PostgreSQL lacks'),
   unshippedAge: gauge('tollgate_cluster_ledger_pending_seconds', 'Age of the oldest of them; 0 if none'),
   clusterLeader: gauge('tollgate_cluster_leader', '1 if this node leads the cluster'),

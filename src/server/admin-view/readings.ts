@@ -34,6 +34,7 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
   const { snapshot, limiter } = live
   const { load, ledger, health, fleet, disk, tls } = watched
   const cluster = watched.cluster?.state()
+  const staleMs = cluster?.facts.config_stale_since_ms ?? now()
   const newest = (await shelf.list().catch(() => [])).at(-1)
   const upstreams = health.states()
   const backlog = ledger.backlog()
@@ -68,6 +69,7 @@ export async function createReadings(deps: ReadingsDeps): Promise<Readings> {
       certificate: () => toExpiries(tls?.states() ?? []),
       cluster: () => (cluster ? one(Number(cluster.reachable)) : []),
       clusterNodes: () => (cluster ? one(cluster.living_nodes) : []),
+      clusterConfigAge: () => (cluster ? one(Math.max(0, now() - Number(staleMs)) / 1_000) : []),
       unshipped: () => (cluster ? one(Number(cluster.facts.ledger_pending_entries ?? 0)) : []),
       unshippedAge: () => (cluster ? one(Number(cluster.facts.ledger_pending_ms ?? 0) / 1_000) : []),
       clusterLimits: () => (cluster ? one(Number(cluster.facts.limits_apart !== true)) : []),
