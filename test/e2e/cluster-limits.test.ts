@@ -1,5 +1,6 @@
 /** Limits of a cluster, as its clients see them: nodes of one process and of several, on both engines. */
 import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createWorkplace, runBinary } from '../support/binary.ts'
 import { describeWith, startPostgres, startValkey } from '../support/engines.ts'
@@ -36,6 +37,13 @@ describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
     expect(statuses.filter((status) => status === 200).length).toBe(5)
     expect(statuses.filter((status) => status === 429).length).toBe(7)
 
+    const again = await first.run('keys', 'create', '--name', `over a restart of ${engine}`, '--rpm', '2', '--json')
+    const kept = JSON.parse(again.stdout).key
+    expect((await ask(one.baseUrl, kept)).status).toBe(200)
+    const { code, pid } = await first.restart()
+    expect(code).toBe(0)
+    expect([(await ask(one.baseUrl, kept)).status, (await ask(one.baseUrl, kept)).status]).toEqual([200, 429])
+
     const doctor = await runBinary(['doctor', '--data', join(first.folder, 'data')], { environment })
     if (engine === 'Valkey') expect(doctor.stdout).toContain('has the limits of all nodes (version ')
     const other = await first.run('keys', 'create', '--name', `without ${engine}`, '--concurrency', '9', '--json')
@@ -47,7 +55,9 @@ describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
     expect([answer.status, answer.headers.get('x-tollgate-limits')]).toEqual([200, 'share'])
     await away.start()
     await until('a node to be well', async () => (await status()).includes('is reachable.\n'))
-    for (const node of [one, two]) node.signal('SIGTERM')
-    expect([await one.exited, await two.exited]).toEqual([0, 0])
+    two.signal('SIGTERM')
+    process.kill(pid, 'SIGTERM')
+    expect(await two.exited).toBe(0)
+    await until('the other to end', () => !existsSync(`/proc/${pid}`))
   })
 })

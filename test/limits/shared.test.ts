@@ -183,6 +183,18 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(asked).toEqual([Math.floor(Date.now() / 86_400_000) * 86_400_000])
     })
 
+    test('a request that is given up while it is asked for leaves nothing', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({ rpm: 1, concurrency: 1 }, { budget: budget(10) }))
+      const request = node.limiter.enter('given up', key, null)
+      const asked = request.admit(cents(10), at(0))
+      await Bun.sleep(0)
+      request.cancel()
+      await asked
+      held(await node.admit(key, null, cents(10)))
+    })
+
     test('a prompt is counted if the worst case doesn’t fit, and those of others on its node', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
