@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type Backup, backUp, type Stage } from '../backup/create.ts'
 import { type Restored, restore as restoreFile } from '../backup/restore.ts'
+import { readNodeId } from '../cluster/nodes.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { toSentence } from './audit.ts'
 import { CommandError } from './command-error.ts'
@@ -134,6 +135,8 @@ export async function restore(name: string, { reinstateRevoked = false, force = 
   const done = await restoreFile({ dataFolder, file, reinstateRevoked, force, nowMs, ...progress })
   if (io.json) printJson(io, toRestoreDocument(file, done))
   else io.stdout(toRestoreLines(file, done, dataFolder))
+  if (readNodeId(dataFolder) !== null)
+    io.stderr('note: this is a node of a cluster. When it starts, it takes the configuration of the cluster.\n')
 }
 
 function toRestoreLines(file: string, done: Restored, dataFolder: string): string {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { cpSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWorkplace } from '../support/binary.ts'
+import { createWorkplace, type RunningBinary, runBinary, startBinary } from '../support/binary.ts'
 import { describeWith, startPostgres } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -113,5 +113,40 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
     await Bun.$`cp -r ${place.folder}/data ${copy.folder}/data`
     await expect(copy.serve([], { environment })).rejects.toThrow('remove node.json from the copy')
     await Promise.all([place.close(), copy.close()])
+  })
+
+  test("begins with a single server's history once that is imported, and gives it back", async () => {
+    const place = createWorkplace()
+    const data = `${place.folder}/data`
+    const url = `${server.url.replace(/postgres$/, 'imported')}?sslmode=disable`
+    await server.query('create database imported')
+    const environment = { TOLLGATE_CLUSTER: url }
+    const ask = async (one: RunningBinary, key: string | null) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
+      const response = await fetch(`${one.baseUrl}/chat/completions`, { method: 'POST', headers, body })
+      await response.text()
+      return response.status
+    }
+    const end = async (one: RunningBinary) => {
+      one.signal('SIGTERM')
+      expect(await one.exited).toBe(0)
+    }
+    const alone = await place.serve(['--first-key'])
+    expect(await ask(alone, alone.key)).toBe(200)
+    await end(alone)
+    await expect(place.serve([], { environment })).rejects.toThrow('Import it first: tollgate cluster import')
+    const run = (...args: string[]) => runBinary(args, { environment })
+    const imported = await run('cluster', 'import', data)
+    expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining('Imported 1 request of all time')])
+    const node = await place.serve([], { environment })
+    expect(await ask(node, alone.key)).toBe(200)
+    await end(node)
+    const exported = await run('cluster', 'export', `${place.folder}/back`, '--data', data)
+    expect([exported.code, exported.stdout]).toEqual([0, expect.stringContaining('Exported 2 requests of all time')])
+    const back = await startBinary(['--data', `${place.folder}/back`])
+    expect(await ask(back, alone.key)).toBe(200)
+    await end(back)
+    await place.close()
   })
 })
