@@ -64,7 +64,10 @@ declare
 begin
   update tollgate.limit_grains set last_ms = greatest(last_ms, at_ms), requests = requests + more_requests,
     tokens = tokens + more_tokens
-    where name = of and first_ms > at_ms - 1000 and first_ms <= at_ms returning first_ms into grain_ms;
+    -- One: those of a node's past may lie between others.
+    where name = of and first_ms = (
+      select max(first_ms) from tollgate.limit_grains where name = of and first_ms > at_ms - 1000 and first_ms <= at_ms
+    ) returning first_ms into grain_ms;
   if grain_ms is null then
     insert into tollgate.limit_grains values (of, at_ms, at_ms, more_requests, more_tokens);
     grain_ms := at_ms;

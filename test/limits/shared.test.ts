@@ -293,6 +293,23 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await client.close()
     })
 
+    test('requests of the past that come out of order count, and later ones still do', async () => {
+      const client = engine.open()
+      const key = named(limited({ rpm: 5 }))
+      const base: Batch = {
+        ...{ epoch: `e${++names}`, seq: 0, leaseMs: 1_500, youngMs: 0, sliceMs: 0 },
+        told: [],
+        asks: [],
+      }
+      const rate = (agoMs: number): Told => ({ op: 'rate', name: `key:${key.id}`, requests: 1, tokens: 10, agoMs })
+      await client.call({ ...base, seq: 1, told: [rate(2_400), rate(2_900), rate(2_000), rate(300), rate(700)] })
+      const want = { requests: 1, slots: 0, tokens: 1, heldNanoUsd: 0 } as const
+      const ask: Ask = { id: 'one', op: 'take', scopes: [toScope(key)], ...want, likelyNanoUsd: 0 }
+      const { replies } = await client.call({ ...base, seq: 1, asks: [ask] })
+      expect(replies[0]?.[0]).toMatchObject({ refusal: 'rpm', requests: 5, tokens: 50 })
+      await client.close()
+    })
+
     test('what is sent again after a lost reply counts once', async () => {
       const client = engine.open()
       const base: Batch = {
