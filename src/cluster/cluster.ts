@@ -216,7 +216,15 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     connect: () => openPostgres({ url, max: 2, log: { ...log, warn() {}, info() {} }, timing }),
     async add(part) {
       parts.push(part)
-      if (hasEntered) await part.joined?.()
+      if (!hasEntered) return
+      try {
+        await part.joined?.()
+      } catch (error) {
+        if (!(error instanceof PostgresRefusal)) throw error
+        if (known === null) throw toUnjoined(error)
+        // It was lost since: the next heartbeat joins.
+        hasEntered = false
+      }
     },
     problems: () =>
       [
@@ -286,6 +294,12 @@ class OtherRun extends ServiceError {
   }
 }
 
+const toUnjoined = ({ message }: PostgresRefusal) =>
+  new ServiceError(
+    { kind: 'cluster_unusable' },
+    `${message} A node needs PostgreSQL to join a cluster; later it can start without it.`,
+  )
+
 async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, beatMs: number): Promise<void> {
   const pauseMs = 1.5 * beatMs
   for (let before: number | null = null; ; ) {
@@ -294,11 +308,7 @@ async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, beat
     } catch (error) {
       // Local first: it starts with what it has.
       if (error instanceof PostgresRefusal && hasJoined) return
-      if (error instanceof PostgresRefusal)
-        throw new ServiceError(
-          { kind: 'cluster_unusable' },
-          `${error.message} A node needs PostgreSQL to join a cluster; later it can start without it.`,
-        )
+      if (error instanceof PostgresRefusal) throw toUnjoined(error)
       if (!(error instanceof OtherRun)) throw error
       // It was seen since. One that was killed is soon forgotten.
       if (before !== null && error.seenMsAgo < before + pauseMs / 2) throw error

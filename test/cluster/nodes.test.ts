@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Cluster, type ClusterOptions, openCluster } from '../../src/cluster/cluster.ts'
 import { mintTag } from '../../src/domain/id.ts'
 import { createLog } from '../../src/log.ts'
+import { PostgresRefusal } from '../../src/store/postgres/client.ts'
 import { describeWith, startDroppingProxy, startPostgres } from '../support/engines.ts'
 import { createTestFolder, forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -109,6 +110,13 @@ describeWith('PostgreSQL')('a node', () => {
     expect([late.state().reachable, joined]).toEqual([false, []])
     proxy.set('forward')
     await until('it to join', () => late.state().reachable && joined.length === 1)
+    let tries = 0
+    await late.add({
+      async joined() {
+        if (++tries === 1) throw new PostgresRefusal('unreachable', 'the connection was closed')
+      },
+    })
+    await until('it to join again after a connection that broke meanwhile', () => tries === 2)
     expect(late.problems()).toEqual([])
     proxy.set('drop')
     await until('it to notice', () => !late.state().reachable)
