@@ -2,7 +2,7 @@
  * Kills the built binary at random moments under load on every endpoint, and records what clients received and the
  * upstream saw. Seeded; `crash-verdict.ts` judges the ledger.
  */
-import { openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { hear } from '../support/door-clients.ts'
@@ -57,16 +57,13 @@ export function toExpected(number: number) {
   }
 }
 
-export interface CrashBench {
+/** One server and its data folder. */
+export interface CrashServer {
   data: string
-  upstream: ScriptedUpstream
-  received: Received[]
-  /** Number of each status, or code in an error frame; without lost connections. */
-  refusals: Map<string, number>
+  /** Without `/v1`. */
+  url: string
   /** Another version from now on, by its command line; the built binary at first. */
   use(...program: string[]): void
-  random(): number
-  between(low: number, high: number): number
   /** Resolves to its output if it ends instead of starting. */
   start(): Promise<string | null>
   kill(): Promise<void>
@@ -76,32 +73,69 @@ export interface CrashBench {
   pid(): number
   /** Ends it gracefully; returns the exit code. */
   drain(): Promise<number>
-  load(clients: number): () => Promise<void>
   run(...argv: string[]): Promise<{ code: number; stdout: string; stderr: string }>
+  /** Of all its runs. */
+  log(): string
+}
+
+export interface CrashLoad {
+  received: Received[]
+  /** Number of each status, or code in an error frame; without lost connections. */
+  refusals: Map<string, number>
+  /** Runs until what it returns is called. */
+  load(clients: number): () => Promise<void>
+}
+
+export interface CrashBench extends CrashServer, CrashLoad {
+  upstream: ScriptedUpstream
+  random(): number
+  between(low: number, high: number): number
   stop(): Promise<void>
 }
 
-/** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
-export async function createCrashBench(folder: string, seed: number, flags: string[] = []): Promise<CrashBench> {
-  const data = join(folder, 'data')
-  await mkdir(data, { recursive: true, mode: 0o700 })
-  const upstream = await startUpstream((seen) => {
+export const toBetween = (random: () => number) => (low: number, high: number) =>
+  low + Math.floor(random() * (high - low))
+
+/** Answers what `createLoad` asks, with the tokens that `toExpected` tells. */
+export const startCrashUpstream = (): Promise<ScriptedUpstream> =>
+  startUpstream((seen) => {
     const number = Number(/Request (\d+)\./.exec(seen.body)?.[1])
     const counts = toCounts(number)
     const words = Array.from({ length: counts.completion }, (_, at) => `tok${at} `)
     const answer = answering(doorOf(number).upstream, words, counts)(seen)
     return { ...answer, delayMs: number % 7, ...(answer.kind === 'stream' ? { paceMs: number % 4 } : {}) }
   })
-  const port = await findFreePort()
-  const catalog = join(folder, 'catalog.yaml')
-  await Bun.write(catalog, toDoorCatalogue({ near: upstream.url, far: upstream.url, price: PRICE }))
-  const logFile = join(folder, 'serve.log')
+
+/** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
+export async function createCrashBench(folder: string, seed: number, flags: string[] = []): Promise<CrashBench> {
+  const upstream = await startCrashUpstream()
   const random = createRandom(seed)
+  let key = ''
+  const server = await createCrashServer(folder, upstream.url, {
+    flags: () => [...flags, ...(key === '' ? ['--first-key'] : [])],
+    async started(said) {
+      while (key === '') {
+        key = FIRST_KEY.exec(said())?.[0] ?? ''
+        await Bun.sleep(5)
+      }
+    },
+  })
+  return {
+    ...{ ...server, upstream, random, between: toBetween(random) },
+    ...createLoad(random, () => ({ url: server.url, key })),
+    async stop() {
+      await server.kill()
+      await upstream.stop()
+    },
+  }
+}
+
+export const FIRST_KEY = /^sk-tg-[A-Za-z0-9]{38}$/m
+
+/** @param target of each request. */
+export function createLoad(random: () => number, target: () => { url: string; key: string }): CrashLoad {
   const received: Received[] = []
   const refusals = new Map<string, number>()
-  let child: Bun.Subprocess | null = null
-  let program = [BINARY]
-  let key = ''
   let last = 0
 
   const ask = async (): Promise<boolean> => {
@@ -110,7 +144,8 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
     const stream = door.upstream.stream !== null && random() < 0.5
     const choices = toChoices(number)
     const asked = door.client.body({ text: `Request ${number}.`, stream, user: String(number) })
-    const response = await fetch(`http://127.0.0.1:${port}/v1${door.client.path}`, {
+    const { url, key } = target()
+    const response = await fetch(`${url}/v1${door.client.path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: `${door.id}/one`, ...asked, ...(choices > 1 ? { n: choices } : {}) }),
@@ -125,64 +160,8 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
     return true
   }
 
-  const spawn = (...argv: string[]) => {
-    const log = openSync(logFile, 'a')
-    return Bun.spawn([...program, ...argv], {
-      stdin: 'ignore',
-      stdout: log,
-      stderr: log,
-      env: { UPSTREAM_KEY: 'its credential' },
-    })
-  }
-
-  const servers = () =>
-    readdirSync('/proc')
-      .map(Number)
-      .filter((pid) => pid > 0 && isServing(pid, data))
-      .sort((a, b) => a - b)
-
   return {
-    data,
-    upstream,
-    received,
-    refusals,
-    use: (...other) => {
-      program = other
-    },
-    random,
-    between: (low, high) => low + Math.floor(random() * (high - low)),
-    async start() {
-      const before = Bun.file(logFile).size
-      const serve = ['serve', '--data', data, '--catalog', catalog, '--port', String(port), ...flags]
-      const started = spawn(...serve, ...(key === '' ? ['--first-key'] : []))
-      child = started
-      const said = () => readFileSync(logFile, 'utf8').slice(before)
-      for (;;) {
-        const up = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null)
-        if (up?.ok) break
-        if (started.exitCode !== null || started.signalCode !== null) return said()
-        await Bun.sleep(5)
-      }
-      while (key === '') {
-        key = /^sk-tg-[A-Za-z0-9]{38}$/m.exec(said())?.[0] ?? ''
-        await Bun.sleep(5)
-      }
-      return null
-    },
-    async kill() {
-      for (const pid of servers()) process.kill(pid, 'SIGKILL')
-      await child?.exited
-    },
-    servers,
-    pid: () => child?.pid ?? 0,
-    async drain() {
-      const ending = servers()
-      for (const pid of ending) process.kill(pid, 'SIGTERM')
-      while (servers().length > 0) await Bun.sleep(20)
-      const code = (await child?.exited) ?? -1
-      // A server that succeeded another is not this process's child.
-      return child && !ending.includes(child.pid) && ending.length > 0 ? 0 : code
-    },
+    ...{ received, refusals },
     load(clients) {
       let going = true
       const client = async () => {
@@ -197,15 +176,81 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
         await all
       }
     },
+  }
+}
+
+export interface CrashServerOptions {
+  /** At each start. */
+  flags(): string[]
+  /** After each start; `said` is its output. */
+  started?(said: () => string): Promise<void>
+  environment?: Record<string, string>
+}
+
+/** @param upstream its URL. */
+export async function createCrashServer(
+  folder: string,
+  upstream: string,
+  { flags, started = async () => {}, environment = {} }: CrashServerOptions,
+): Promise<CrashServer> {
+  const data = join(folder, 'data')
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  const port = await findFreePort()
+  const url = `http://127.0.0.1:${port}`
+  const catalog = join(folder, 'catalog.yaml')
+  await Bun.write(catalog, toDoorCatalogue({ near: upstream, far: upstream, price: PRICE }))
+  const logFile = join(folder, 'serve.log')
+  const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
+  let child: Bun.Subprocess | null = null
+  let program = [BINARY]
+
+  const servers = () =>
+    readdirSync('/proc')
+      .map(Number)
+      .filter((pid) => pid > 0 && isServing(pid, data))
+      .sort((a, b) => a - b)
+
+  return {
+    ...{ data, url, servers, log },
+    use: (...other) => {
+      program = other
+    },
+    async start() {
+      const before = log().length
+      const said = () => log().slice(before)
+      const out = openSync(logFile, 'a')
+      const serving = Bun.spawn(
+        [...program, 'serve', '--data', data, '--catalog', catalog, '--port', String(port), ...flags()],
+        { stdin: 'ignore', stdout: out, stderr: out, env: { UPSTREAM_KEY: 'its credential', ...environment } },
+      )
+      closeSync(out)
+      child = serving
+      for (;;) {
+        const up = await fetch(`${url}/healthz`).catch(() => null)
+        if (up?.ok) break
+        if (serving.exitCode !== null || serving.signalCode !== null) return said()
+        await Bun.sleep(5)
+      }
+      await started(said)
+      return null
+    },
+    async kill() {
+      for (const pid of servers()) process.kill(pid, 'SIGKILL')
+      await child?.exited
+    },
+    pid: () => child?.pid ?? 0,
+    async drain() {
+      const ending = servers()
+      for (const pid of ending) process.kill(pid, 'SIGTERM')
+      while (servers().length > 0) await Bun.sleep(20)
+      const code = (await child?.exited) ?? -1
+      // A server that succeeded another is not this process's child.
+      return child && !ending.includes(child.pid) && ending.length > 0 ? 0 : code
+    },
     async run(...argv) {
       const ran = Bun.spawn([...program, ...argv, '--data', data], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
       const [stdout, stderr, code] = await Promise.all([ran.stdout.text(), ran.stderr.text(), ran.exited])
       return { code, stdout, stderr }
-    },
-    async stop() {
-      for (const pid of servers()) process.kill(pid, 'SIGKILL')
-      await child?.exited
-      await upstream.stop()
     },
   }
 }

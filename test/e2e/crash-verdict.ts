@@ -4,9 +4,9 @@ import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expectCharges } from '../support/charges.ts'
-import { type CrashBench, toExpected } from './crash-harness.ts'
+import { type CrashBench, type CrashServer, toExpected } from './crash-harness.ts'
 
-interface Row {
+export interface RequestRow {
   id: string
   status: string
   stream: number
@@ -22,7 +22,7 @@ interface Row {
   user: string
 }
 
-interface CallRow {
+export interface CallRow {
   request_id: string
   number: number
   status: string
@@ -34,33 +34,50 @@ interface CallRow {
 export async function expectHonestLedger(bench: CrashBench): Promise<void> {
   const beside = await bench.run('ledger', 'verify', '--json')
   expect(beside).toMatchObject({ code: 0, stderr: '' })
-  expect(await bench.drain()).toBe(0)
-  const after = await bench.run('ledger', 'verify')
-  expect(after).toMatchObject({
-    code: 0,
-    stderr: '',
-    stdout: expect.stringMatching(/^The ledger is consistent/),
-  })
-  expect(readdirSync(join(bench.data, 'journal'))).toEqual([])
-
+  await expectCleanFolder(bench)
   const database = new Database(join(bench.data, 'tollgate.db'), { readonly: true })
   try {
-    expect(database.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
-    const rows = database.query<Row, []>('SELECT * FROM requests').all()
+    const rows = database.query<RequestRow, []>('SELECT * FROM requests').all()
     const calls = database.query<CallRow, []>('SELECT * FROM calls WHERE number > 1').all()
-    expect(calls.length).toBeGreaterThan(0)
-    expect([...rows, ...calls].filter((row) => row.status === 'open')).toEqual([])
-    expect(received(bench, rows)).toEqual([])
-    expect(seen(bench, rows, calls)).toEqual([])
-    expect(wronglyAbandoned(rows, calls)).toEqual([])
-    await expectCharges(join(bench.data, 'tollgate.db'))
+    expectAccount(bench, rows, calls)
   } finally {
     database.close()
   }
 }
 
+/** Drains the server. */
+export async function expectCleanFolder(server: CrashServer): Promise<void> {
+  expect(await server.drain()).toBe(0)
+  const after = await server.run('ledger', 'verify')
+  expect(after).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringMatching(/^The ledger is consistent/),
+  })
+  expect(readdirSync(join(server.data, 'journal'))).toEqual([])
+  const path = join(server.data, 'tollgate.db')
+  const database = new Database(path, { readonly: true })
+  try {
+    expect(database.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
+  } finally {
+    database.close()
+  }
+  await expectCharges(path)
+}
+
+type Witnesses = Pick<CrashBench, 'received' | 'upstream'>
+
+/** @param calls the second and later ones of requests with several. */
+export function expectAccount(witnesses: Witnesses, rows: RequestRow[], calls: CallRow[]): void {
+  expect(calls.length).toBeGreaterThan(0)
+  expect([...rows, ...calls].filter((row) => row.status === 'open')).toEqual([])
+  expect(received(witnesses, rows)).toEqual([])
+  expect(seen(witnesses, rows, calls)).toEqual([])
+  expect(wronglyAbandoned(rows, calls)).toEqual([])
+}
+
 /** Complete answers without exactly one settled row that is right to the token and the nano-dollar. */
-function received(bench: CrashBench, rows: Row[]): unknown[] {
+function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
   const byUser = Map.groupBy(rows, (row) => row.user)
   return bench.received.flatMap((answer) => {
     const { calls, prompt, cached, completion, costNanoUsd, lane, endpoint } = toExpected(answer.number)
@@ -91,7 +108,7 @@ function received(bench: CrashBench, rows: Row[]): unknown[] {
 }
 
 /** Calls that reached the upstream and are not on record. */
-function seen(bench: CrashBench, rows: Row[], calls: CallRow[]): unknown[] {
+function seen(bench: Witnesses, rows: RequestRow[], calls: CallRow[]): unknown[] {
   const ids = new Set(rows.map((row) => `${row.id}-1`).concat(calls.map((call) => `${call.request_id}-${call.number}`)))
   return bench.upstream.requests
     .filter(({ method }) => method === 'POST')
@@ -100,7 +117,7 @@ function seen(bench: CrashBench, rows: Row[], calls: CallRow[]): unknown[] {
 }
 
 /** Requests that were given up and cost something else than all their calls had reserved. */
-function wronglyAbandoned(rows: Row[], calls: CallRow[]): unknown[] {
+function wronglyAbandoned(rows: RequestRow[], calls: CallRow[]): unknown[] {
   const further = Map.groupBy(calls, (call) => call.request_id)
   return rows
     .filter((row) => row.status === 'abandoned')

@@ -244,13 +244,15 @@ export async function startDroppingProxy(target: number): Promise<DroppingProxy>
     from.on('data', (bytes) => {
       if (mode === 'drop') for (const each of [from, to]) dropped.add(each)
       if (dropped.has(from)) return
-      if (typeof mode === 'number') setTimeout(() => to.write(bytes), mode)
+      if (typeof mode === 'number') setTimeout(() => to.writable && to.write(bytes), mode)
       else to.write(bytes)
     })
     from.on('error', () => {})
     from.on('close', () => dropped.has(from) || to.destroy())
   }
   const server = await startTcpServer((client) => {
+    // The other side never hears of it.
+    if (mode === 'drop') return void client.on('error', () => {})
     const upstream = createConnection({ port: target, host: '127.0.0.1', noDelay: true })
     const pair = [client, upstream] as const
     pairs.add(pair)
