@@ -438,11 +438,12 @@ describeWith('Valkey', 'PostgreSQL')('both engines', () => {
         return { ...own(), op: random(4) ? 'take' : 'raise', ...want, likelyNanoUsd }
       })
       const told = Array.from({ length: random(6) }, (): Told => {
-        const op = (['end', 'end', 'free', 'lower', 'hold'] as const)[random(5)] ?? 'end'
+        const op = (['end', 'end', 'free', 'lower', 'hold', 'rate'] as const)[random(6)] ?? 'end'
         const { id, scopes } = own()
         if (op === 'end') return { op, id, isCanceled: random(3) === 0, tokens: random(60), nanoUsd: random(60) }
         if (op === 'lower') return { op, id, heldNanoUsd: random(40) }
         if (op === 'free') return { op, id }
+        if (op === 'rate') return { op, name: 'key:0', requests: 1, tokens: random(9), agoMs: random(3_000) }
         return { op, id, scopes, requests: 1, slots: 1, tokens: random(9), heldNanoUsd: random(9) }
       })
       const batch: Batch = { ...base, seq: ++seq, told, asks }
