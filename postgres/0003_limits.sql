@@ -207,7 +207,9 @@ declare
   more_tokens bigint;
 begin
   if op = 'spend' then
-    perform tollgate.limit_spend(one->>'name', one->>'usage', 0, (one->>'nanoUsd')::bigint);
+    -- If the rest is unknown, the ledger has this, too: an outage is over.
+    perform tollgate.limit_spend(name, usage, 0, (one->>'nanoUsd')::bigint) from tollgate.limit_budgets
+      where name = one->>'name' and usage = one->>'usage' and spent is not null;
     return;
   elsif op = 'rate' then
     perform tollgate.limit_add(one->>'name', now_ms - greatest(0, floor((one->>'agoMs')::numeric)::bigint),

@@ -223,7 +223,11 @@ local told = {
     record.h = one.heldNanoUsd
     put(one.id, record)
   end,
-  spend = function(one) spend(one.name, one.usage, 0, one.nanoUsd) end,
+  -- If the rest is unknown, the ledger has this, too: an outage is over.
+  spend = function(one)
+    local usage = scope_of(one.name).b[one.usage]
+    if usage and usage[1] >= 0 then spend(one.name, one.usage, 0, one.nanoUsd) end
+  end,
   rate = function(one) add(touch(one.name), now - math.max(0, one.agoMs), one.requests, one.tokens) end,
 }
 
