@@ -101,6 +101,7 @@ function toNotes(facts: NodeDocument['facts'], nowMs: number): string[] {
       : [],
     facts.limits == null ? [] : `limits in ${toPrintable(String(facts.limits))}`,
     facts.limits_apart === true ? "which it can't reach" : [],
+    typeof facts.problem === 'string' ? toPrintable(facts.problem) : [],
   ].flat()
 }
 
