@@ -22,3 +22,15 @@ create table tollgate.nodes (
   -- JSON: what it tells about itself, such as its revision of the configuration and the rows that wait.
   facts text not null default '{}'
 );
+
+-- Without them, the sessions of a machine that is cut off stay for two hours, and take the connections of others. They hold for sessions that begin later.
+do $$
+declare
+  setting text;
+begin
+  foreach setting in array array['tcp_keepalives_idle = 30', 'tcp_keepalives_interval = 10', 'tcp_keepalives_count = 3', 'tcp_user_timeout = 60000'] loop
+    execute format('alter role %I in database %I set %s', current_user, current_database(), setting);
+  end loop;
+exception when insufficient_privilege or feature_not_supported then
+  null;
+end $$;
