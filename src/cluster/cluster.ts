@@ -58,6 +58,8 @@ export interface ClusterPart {
   problem?(): string | null
   /** This node is in the registry: at the start, or later if PostgreSQL couldn't be reached then. Awaited before the server goes on. */
   joined?(): Promise<void>
+  /** Another run is this node for now: nothing may be shipped. */
+  setFenced?(isFenced: boolean): void
   /** Another process continues with the data folder: nothing may be shipped or changed from here on, unless it is taken back. */
   handOver?(): Promise<void>
   takeBack?(): void
@@ -147,9 +149,20 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const toFacts = (): NodeFacts =>
     Object.assign({ leader: leader.isLeader }, ...parts.map((part) => part.facts?.() ?? {}))
 
+  const setFenced = (reason: string | null) => {
+    if (fenced === reason) return
+    const isChange = (fenced === null) !== (reason === null)
+    fenced = reason
+    if (!isChange) return
+    if (reason === null) leader.start()
+    else leader.stop()
+    for (const part of parts) part.setFenced?.(reason !== null)
+  }
+
   const beatOnce = async (): Promise<void> => {
     if (!hasEntered) {
       await enter()
+      setFenced(null)
       for (const part of parts) await part.joined?.()
     }
     const sentMs = now()
@@ -157,7 +170,14 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     note(true)
     failure = null
     if (isOver) return
-    if (answer === null) throw new OtherRun(null)
+    if (answer === null) {
+      // PostgreSQL may have lost this run in a failover or a restore, or the other one has ended.
+      const other = await enterRegistry(postgres, node, address, timing.livingMs, false)
+      if (other !== null) throw new OtherRun(other)
+      log.warn('cluster_joined_again', 'this server is the node again')
+      setFenced(null)
+      return
+    }
     living = answer.living
     clockMs = Math.round(answer.serverMs - (sentMs + now()) / 2)
     if (answer.wish !== 'drain' || state === 'draining') return
@@ -166,20 +186,18 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     drainServer()
   }
   const beats = async () => {
-    while (!isOver && fenced === null) {
+    while (!isOver) {
       await beatOnce().catch((error: unknown) => {
         if (error instanceof OtherRun) {
-          fenced = error.message
-          log.error('cluster_fenced', fenced)
-          leader.stop()
-          return
+          if (fenced === null) log.error('cluster_fenced', error.message)
+          return setFenced(error.message)
         }
         note(false)
         if (error instanceof PostgresRefusal || messageOf(error) === failure) return
         failure = messageOf(error)
         log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
       })
-      if (isOver || fenced !== null) return
+      if (isOver) return
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timing.beatMs)
         wake = () => {
@@ -252,6 +270,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     takeBack() {
       // The successor may have been this node for a moment.
       hasEntered = false
+      fenced = null
       for (const part of parts) part.takeBack?.()
       start()
     },

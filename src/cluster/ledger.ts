@@ -93,6 +93,10 @@ export function shipLedger(
       const reason = trouble === null ? '' : ` ${trouble}`
       return `PostgreSQL lacks ${waiting} ledger entries of this node (for ${toAge(lagMs)}). They wait here.${reason}`
     },
+    setFenced(isFenced) {
+      if (isFenced) void shipper.stop(true)
+      else if (!isHandedOver && !isClosed) shipper.start()
+    },
     async handOver() {
       isHandedOver = true
       handedOver.resolve()

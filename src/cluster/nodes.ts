@@ -79,12 +79,16 @@ export function toPlace(dataFolder: string): string {
   return `${boot}:${dev}:${ino}`
 }
 
-/** Makes this run the identity's only one. Returns the other one if that lives elsewhere. */
+/**
+ * Makes this run the identity's only one. Returns the other one if that lives elsewhere.
+ * @param isLatest whether the folder's lock shows that an earlier run there has ended.
+ */
 export async function enterRegistry(
   postgres: Postgres,
   node: OwnNode,
   address: string,
   livingMs: number,
+  isLatest = true,
 ): Promise<ClusterNode | null> {
   const entered = await postgres.query(
     `insert into tollgate.nodes as n (id, name, epoch, place, address, version, started_ms, seen_ms)
@@ -93,10 +97,10 @@ export async function enterRegistry(
        address = excluded.address, version = excluded.version, state = 'active', wish = null,
        started_ms = case when n.epoch = excluded.epoch then n.started_ms else excluded.started_ms end,
        seen_ms = excluded.seen_ms
-     where n.epoch = excluded.epoch or n.place = excluded.place or n.state in ('stopped', 'left')
+     where n.epoch = excluded.epoch or ($8 and n.place = excluded.place) or n.state in ('stopped', 'left')
        or n.seen_ms < excluded.seen_ms - $7::int8
      returning 1 as entered`,
-    [node.id, node.name, node.epoch, node.place, address, node.version, livingMs],
+    [node.id, node.name, node.epoch, node.place, address, node.version, livingMs, isLatest],
   )
   if (entered.length > 0) return null
   return (await listNodes(postgres, livingMs)).find(({ id }) => id === node.id) ?? null

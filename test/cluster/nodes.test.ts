@@ -70,6 +70,21 @@ describeWith('PostgreSQL')('a node', () => {
     expect([restarted.problems(), again.problems()]).toEqual([[], [expect.stringContaining('runs as this node')]])
   })
 
+  test('that another run has replaced ships nothing, and is the node again once that has ended, or PostgreSQL has lost it', async () => {
+    await using earlier = await open('replaced')
+    const fences: boolean[] = []
+    await earlier.add({ setFenced: (isFenced) => void fences.push(isFenced) })
+    const later = await open('replaced')
+    await until('the earlier one to be fenced', () => fences.length === 1)
+    expect([fences, later.problems()]).toEqual([[true], []])
+    await later.close()
+    await until('the earlier one to be the node again', () => fences.length === 2)
+    expect([fences, earlier.problems()]).toEqual([[true, false], []])
+    await server.query("delete from tollgate.nodes where name = 'replaced'")
+    await until('it to be listed again', async () => (await stateOf('replaced')) === 'active')
+    expect([fences, earlier.problems()]).toEqual([[true, false], []])
+  })
+
   test('hands over to its successor without complaint, and takes back what that did not keep', async () => {
     await using earlier = await open('handed')
     await earlier.handOver()
