@@ -106,6 +106,7 @@ export type LogEvent =
   | 'postgres_deaf'
   | 'cluster_leader'
   | 'cluster_fenced'
+  | 'cluster_joined_again'
   | 'cluster_failed'
   | 'config_stale'
   | 'config_current'

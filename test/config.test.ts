@@ -77,6 +77,14 @@ test('the smallest --max-buffered has room for the largest body and as much agai
   expect(maxBufferedBytes).toBeGreaterThanOrEqual(2 * MAX_BODY_BYTES)
 })
 
+test.each(['mysql://tollgate:hidden@db/tollgate', 'tollgate:hidden@db/tollgate'])(
+  'the error for --cluster %p has no password',
+  (text) => {
+    const read = () => toServeConfig({ flags: { cluster: text }, environment: {}, settings: {} })
+    expect(read).toThrow("***@db/tollgate')")
+  },
+)
+
 test.each([
   ['https://app.example.com', ['https://app.example.com']],
   ['https://App.Example.com:443/, http://localhost:5173', ['https://app.example.com', 'http://localhost:5173']],

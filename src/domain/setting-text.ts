@@ -109,7 +109,9 @@ export function toCollector(text: string): string | null {
 
 /** For messages: without what may be a URL's user, password, query, or fragment. */
 export const withoutSecrets = (text: string): string =>
-  text.includes('://') ? text.replace(/:\/\/.*@/s, '://***@').replace(/([?#]).*/s, '$1***') : text
+  text.includes('://')
+    ? text.replace(/:\/\/.*@/s, '://***@').replace(/([?#]).*/s, '$1***')
+    : text.replace(/^.*:.*@/s, '***@')
 
 /** Unlike `percent`, also parts of one. */
 export const toSample: Read<number> = (text) => {

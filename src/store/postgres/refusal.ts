@@ -39,7 +39,8 @@ const FOREIGN_STATEMENT = /^(42P05|26000)$/
 
 /** Of the runtime, by code without its prefix. */
 const WORDS: Readonly<Record<string, string>> = {
-  CONNECTION_REFUSED: 'it refuses connections',
+  // Also for a name that can't be resolved.
+  CONNECTION_REFUSED: 'nothing listens there, or its name is unknown',
   CONNECTION_TIMEOUT: 'no answer',
   CONNECTION_CLOSED: 'the connection was closed',
   CONNECTION_FAILED: 'no connection could be opened',

@@ -200,7 +200,7 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
     expect(await several.query('select 1 as one')).toEqual([{ one: 1 }])
     await using none = open('postgres://postgres@127.0.0.1:1,127.0.0.1:2/postgres')
     expect((await refusalOf(none.query('select 1'))).message).toBe(
-      "Can't use PostgreSQL: 127.0.0.1:1: it refuses connections; 127.0.0.1:2: it refuses connections.",
+      "Can't use PostgreSQL: 127.0.0.1:1: nothing listens there, or its name is unknown; 127.0.0.1:2: nothing listens there, or its name is unknown.",
     )
     await using nobody = open(`postgres://nobody@127.0.0.1:${server.port}/postgres`)
     expect((await refusalOf(nobody.query('select 1'))).message).toContain('role "nobody" does not exist')
