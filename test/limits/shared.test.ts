@@ -385,6 +385,12 @@ for (const [name, start] of Object.entries(ENGINES)) {
   })
 }
 
+test('an engine that is not there is reported with what may be wrong', async () => {
+  const engine = openValkey({ url: 'valkey://:hidden@127.0.0.1:1' })
+  const asked = engine.call({ epoch: 'e', seq: 0, leaseMs: 1, youngMs: 0, sliceMs: 1, told: [], asks: [] })
+  await expect(asked).rejects.toThrow('nothing listens there, it needs another user or password')
+})
+
 describeWith('Valkey')('a network that drops everything', () => {
   test('is noticed, and requests go on', async () => {
     const server = await startValkey()

@@ -3,12 +3,15 @@
  * server has a new run ID, and with it an empty state: so it needs no persistence, and a stale one is never used.
  */
 import { RedisClient } from 'bun'
+import { codeOf } from '../../domain/error.ts'
 import { type BatchReply, type LimitEngine, toScopeReplies } from './engine.ts'
 import script from './valkey.lua' with { type: 'text' }
 
 /** In one slot of a cluster. */
 const PREFIX = '{tollgate}:limits'
 const CONNECT_MS = 250
+const NO_CONNECTION =
+  'No connection: nothing listens there, it needs another user or password, or it is another service.'
 const SHA = new Bun.CryptoHasher('sha1').update(script).digest('hex')
 
 interface Connection {
@@ -38,7 +41,10 @@ export function openValkey({ url, ca, timeoutMs = 200 }: ValkeyOptions): LimitEn
     }
     client.onclose = forget
     current = connection
-    await client.connect()
+    await client.connect().catch((error: unknown) => {
+      // The runtime doesn't tell which.
+      throw codeOf(error) === 'ERR_REDIS_CONNECTION_CLOSED' ? new Error(NO_CONNECTION) : error
+    })
     const info = String(await client.send('INFO', ['server']))
     const [, runId] = /^run_id:(\w+)/m.exec(info) ?? []
     if (runId === undefined) throw new Error('the answer to INFO has no run_id')
