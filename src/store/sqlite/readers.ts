@@ -3,6 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { eq } from 'drizzle-orm'
 import type { ReportReaders } from '../report-store.ts'
 import { createCallReader } from '../reports/call-reader.ts'
+import type { Engine } from '../reports/engine.ts'
 import { createRefusalReader } from '../reports/refusal-reader.ts'
 import { createFailureReader, createRequestReader } from '../reports/request-reader.ts'
 import { createSpendReader } from '../reports/spend-reader.ts'
@@ -14,28 +15,29 @@ import { toTables } from './tables.ts'
 
 /** Parts are created on access. */
 export function createReaders(sqlite: Database): ReportReaders {
-  const engine = createEngine(sqlite)
+  let made: Engine | null = null
+  const engine = () => (made ??= createEngine(sqlite))
   return {
     get spend() {
-      return createSpendReader(engine, toLastRefusals)
+      return createSpendReader(engine(), toLastRefusals)
     },
     get requests() {
       return createRequestReader(
-        engine,
+        engine(),
         async (id) => toTables(sqlite).select().from(prices).where(eq(prices.id, id)).get() ?? null,
       )
     },
     get usage() {
-      return createUsageReader(engine, createRanking)
+      return createUsageReader(engine(), createRanking)
     },
     get calls() {
-      return createCallReader(engine)
+      return createCallReader(engine())
     },
     get failures() {
-      return createFailureReader(engine)
+      return createFailureReader(engine())
     },
     get refusals() {
-      return createRefusalReader(engine)
+      return createRefusalReader(engine())
     },
   }
 }

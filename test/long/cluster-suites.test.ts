@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect } from 'bun:test'
 import '../alerts/teller.test.ts'
 import '../identity/admins.test.ts'
 import { changerOf, setChanger } from '../../src/store/sqlite/change.ts'
+import { createCluster, rowsOf, startNode, type TestNode } from '../cluster/config-fixture.ts'
 import { createFolder, hooks } from '../ledger/fixture.ts'
 import { isInstalled, startPostgres, type TestPostgres } from '../support/engines.ts'
-import { createCluster, rowsOf, startNode, type TestNode } from './config-fixture.ts'
 
 interface Joined {
   url: string
