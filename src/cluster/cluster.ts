@@ -133,6 +133,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   let fenced: string | null = null
   let reachable = { is: true, sinceMs: now() }
   let living = 1
+  let apart: string | null = null
   let clockMs: number | null = null
   let failure: string | null = null
 
@@ -179,6 +180,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       return
     }
     living = answer.living
+    apart = answer.apart
     clockMs = Math.round(answer.serverMs - (sentMs + now()) / 2)
     if (answer.wish !== 'drain' || state === 'draining') return
     state = 'draining'
@@ -249,6 +251,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         fenced,
         reachable.is ? null : toUnreachable(now() - reachable.sinceMs, postgres.trouble ?? failure),
         toClockProblem(clockMs),
+        apart &&
+          `Node ${apart} has its limits elsewhere, so each limit holds twice. Set the same --limits on all nodes.`,
         ...parts.map((part) => part.problem?.() ?? null),
       ].filter((problem) => problem !== null),
     state: () => ({

@@ -113,6 +113,8 @@ export interface Heartbeat {
   serverMs: number
   /** Nodes seen lately, this one included. */
   living: number
+  /** One of them that has the limits elsewhere. */
+  apart: string | null
 }
 
 /** Null if another run has this identity. */
@@ -122,15 +124,20 @@ export async function beat(
   { address, state, facts }: { address: string; state: NodeState; facts: NodeFacts },
   { beatMs, livingMs }: { beatMs: number; livingMs: number },
 ): Promise<Heartbeat | null> {
-  const [row] = await postgres.query<{ wish: string | null; server_ms: number; living: number }>(
+  const [row] = await postgres.query<{ wish: string | null; server_ms: number; living: number; apart: string | null }>(
     `update tollgate.nodes set seen_ms = tollgate.now_ms(), address = $3, state = $4, facts = $5
      where id = $1 and epoch = $2
      returning wish, tollgate.now_ms() as server_ms, (select count(*) from tollgate.nodes o where o.id = $1
-       or (o.state in ('active', 'draining') and o.seen_ms >= tollgate.now_ms() - $6::int8)) as living`,
+       or (o.state in ('active', 'draining') and o.seen_ms >= tollgate.now_ms() - $6::int8)) as living,
+       (select min(o.name) from tollgate.nodes o where o.id <> $1 and o.state = 'active'
+         and o.seen_ms >= tollgate.now_ms() - $6::int8
+         and o.facts::json ->> 'limits' <> $5::json ->> 'limits') as apart`,
     [id, epoch, address, state, JSON.stringify(facts), livingMs],
     { timeoutMs: beatMs },
   )
-  return row ? { wish: row.wish === 'drain' ? 'drain' : null, serverMs: row.server_ms, living: row.living } : null
+  return row
+    ? { wish: row.wish === 'drain' ? 'drain' : null, serverMs: row.server_ms, living: row.living, apart: row.apart }
+    : null
 }
 
 interface Row {

@@ -85,6 +85,15 @@ describeWith('PostgreSQL')('a node', () => {
     expect([fences, earlier.problems()]).toEqual([[true, false], []])
   })
 
+  test('says that another one has its limits elsewhere', async () => {
+    await using one = await open('limits-one')
+    await using two = await open('limits-two')
+    await one.add({ facts: () => ({ limits: 'Valkey' }) })
+    await two.add({ facts: () => ({ limits: 'PostgreSQL' }) })
+    await until('both to say so', () => one.problems().length === 1 && two.problems().length === 1)
+    expect(one.problems()).toEqual([expect.stringContaining('Node limits-two has its limits elsewhere')])
+  })
+
   test('hands over to its successor without complaint, and takes back what that did not keep', async () => {
     await using earlier = await open('handed')
     await earlier.handOver()
