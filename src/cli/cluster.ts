@@ -159,7 +159,9 @@ async function leave(which: string | undefined, isLost: boolean, io: Context): P
   if (io.json) return printJson(io, { left: name })
   io.stdout(`Node ${toPrintable(name)} has left the cluster.\n`)
   if (which === undefined && io.environment.TOLLGATE_CLUSTER)
-    io.stderr('note: TOLLGATE_CLUSTER is set, so a server that starts with it joins again.\n')
+    io.stderr(
+      'note: TOLLGATE_CLUSTER is set. Unset it to serve this folder alone; to join again, start with an empty one.\n',
+    )
 }
 
 /** Through the running node, or in this process. */
