@@ -206,7 +206,7 @@ async function leaveWith(postgres: Postgres | null, id: string, io: Context): Pr
   const store = await storeOf(dataFolder).serve(options)
   try {
     if (postgres === null) {
-      store.replica.leave()
+      ;(await store.loadReplica()).leave()
       return toShortId(id)
     }
     const { seq } = await createSharedLedger(postgres, id).cursor()
@@ -218,7 +218,7 @@ async function leaveWith(postgres: Postgres | null, id: string, io: Context): Pr
       )
     const node = (await listNodes(postgres)).find((one) => one.id === id)
     await setState(postgres, id, null, 'left')
-    store.replica.leave()
+    ;(await store.loadReplica()).leave()
     return node?.name ?? toShortId(id)
   } finally {
     store.close()

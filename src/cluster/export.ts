@@ -63,7 +63,7 @@ export async function exportCluster(options: ExportOptions): Promise<Exported> {
   const served = await storeOf(target).serve({ version, startedMs: now(), now, log })
   cleanup.defer(() => served.close())
 
-  const { replica } = served
+  const replica = await served.loadReplica()
   const feed = createConfigFeed({ postgres, replica, node: '', secret, revoke: async () => {}, log, now })
   try {
     await feed.join()
@@ -90,9 +90,10 @@ export async function exportCluster(options: ExportOptions): Promise<Exported> {
         onProgress(kept)
       }
       const keptFromMs = await there.keptFromMs()
-      await copySums(there, served.copy, keptFromMs)
-      await served.copy.keepFrom(keptFromMs)
-      return { ...(await compareSums(there, served.copy)), kept }
+      const here = await served.loadCopy()
+      await copySums(there, here, keptFromMs)
+      await here.keepFrom(keptFromMs)
+      return { ...(await compareSums(there, here)), kept }
     },
     { timeoutMs: MAX_MS },
   )

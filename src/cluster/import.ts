@@ -78,7 +78,8 @@ export async function importFolder(options: ImportOptions): Promise<Imported> {
   const checkpoint = async () => (await served.checkpoint()) !== 'nowhere'
   const store = { ...served.writer, checkpoint }
   await recover({ store, leases: served.leases, dataFolder, instance: own.epoch, nowMs: now(), log })
-  const { copy, ledger, upkeep } = served
+  const { ledger, upkeep } = served
+  const copy = await served.loadCopy()
   const outbox = served.ship(true)
   if (!outbox) throw new Error('no outbox')
   const shared = createSharedLedger(postgres, node)
@@ -145,7 +146,7 @@ async function begin(
   served: ServedStore,
   node: string,
 ) {
-  const { replica } = served
+  const replica = await served.loadReplica()
   const { secret } = createVault(dataFolder, environment)
   const feed = createConfigFeed({ postgres, replica, node, secret, revoke: async () => {}, log, now })
   try {

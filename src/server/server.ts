@@ -125,7 +125,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
           ...{ cluster: before.cluster, nodeName: before.nodeName, dataFolder, instance, version, log, now },
         })
   opened.defer(() => cluster?.close())
-  if (cluster === null && storage.replica().position() !== null)
+  if (cluster === null && storage.hasPosition())
     throw new ServiceError({ kind: 'cluster_member' }, 'This data folder belongs to a node of a cluster.')
   const shared =
     cluster &&
@@ -135,7 +135,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ...{
         store,
         identity,
-        replica: storage.replica(),
+        replica: await storage.loadReplica(),
         hasHistory: storage.hasHistory,
         secret: vault.secret,
         log,

@@ -80,7 +80,8 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     store: config,
     identity,
     alerts,
-    replica: () => store.replica,
+    hasPosition: store.hasPosition,
+    loadReplica: store.loadReplica,
     hasHistory: () => upkeep.oldestMs() !== null,
     /** From here on the store never blocks, as that would block the event loop. */
     openLedger(

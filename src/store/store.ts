@@ -113,9 +113,11 @@ export interface ServedStore {
   /** Notes changes of the ledger from now on; or no longer, and null, if this server isn't a node of a cluster. */
   ship(isNode: boolean): Outbox | null
   readonly leases: Leases
-  readonly replica: ConfigReplica
+  /** Whether it is of a node of a cluster. */
+  hasPosition(): boolean
+  loadReplica(): Promise<ConfigReplica>
   /** To bring the ledger from or to another database. */
-  readonly copy: LedgerTarget
+  loadCopy(): Promise<LedgerTarget>
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */
   readonly schema: string

@@ -1,5 +1,4 @@
 /** The database of a running server, its only user. */
-import type { ConfigReplica } from '../config-replica.ts'
 import type { ServedStore, ServeOptions } from '../store.ts'
 import { createAlertStore } from './alert-store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
@@ -8,13 +7,13 @@ import { watchFiles } from './files.ts'
 import { createIdentityStore } from './identity-store.ts'
 import { createLeases, createLedgerWriter } from './ledger-apply.ts'
 import { createLedgerReader } from './ledger-reader.ts'
-import { createLedgerTarget } from './ledger-target.ts'
 import { MIGRATIONS, migrate, readSchemaState } from './migrate.ts'
 import { writeVersion } from './migration-copies.ts'
 import { COMMAND_BUSY_MS, openDatabase } from './open.ts'
 import { createOutbox, createOutboxNotes, forgetOutbox } from './outbox.ts'
+import { readPosition } from './position.ts'
 import { createRefusalWriter } from './refusals.ts'
-import { createReplica } from './replica.ts'
+import { toTables } from './tables.ts'
 import { createLedgerUpkeep } from './upkeep.ts'
 
 export function openServed(
@@ -40,7 +39,6 @@ export function openServed(
   opening.defer(upkeep.close)
   let checkpointer: Checkpointer | null = null
   let isThere = () => true
-  let replica: ConfigReplica | null = null
   const schema = MIGRATIONS.at(-1)?.name ?? ''
   opening.defer(() => checkpointer?.close())
   const notes = createOutboxNotes(writer, hasJoined)
@@ -59,13 +57,9 @@ export function openServed(
       return isNode ? createOutbox(writer) : null
     },
     leases: createLeases(writer),
-    get replica() {
-      replica ??= createReplica(path, writer, schema)
-      return replica
-    },
-    get copy() {
-      return createLedgerTarget(writer)
-    },
+    hasPosition: () => readPosition(toTables(writer)) !== null,
+    loadReplica: async () => (await import('./replica.ts')).createReplica(path, writer, schema),
+    loadCopy: async () => (await import('./ledger-target.ts')).createLedgerTarget(writer),
     upkeep,
     schema,
     begin() {
