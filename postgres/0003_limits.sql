@@ -406,8 +406,10 @@ begin
   delete from tollgate.limit_budgets where until_ms < now_ms - 86400000 and reserved = 0;
 end $$;
 
--- One batch, as JSON. One at a time: each decision depends on the one before.
-create function tollgate.ask_limits(batch jsonb) returns text language plpgsql as $$
+-- One batch, as JSON. One at a time: each decision depends on the one before. Plans made while a table is empty, and kept,
+-- would scan it whole once it has grown.
+create function tollgate.ask_limits(batch jsonb) returns text
+language plpgsql set enable_seqscan = off set jit = off as $$
 declare
   now_ms bigint;
   born bigint;

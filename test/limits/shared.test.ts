@@ -410,6 +410,26 @@ describeWith('Valkey')('a network that drops everything', () => {
   })
 })
 
+describeWith('PostgreSQL')('limits of all nodes in PostgreSQL', () => {
+  test('find a hold by its index, also after a look at its table while it was empty', async () => {
+    const server = await startPostgres()
+    const postgres = openPostgres({ url: server.url, log })
+    await migratePostgres(postgres)
+    await server.query('vacuum analyze tollgate.limit_holds')
+    await using node = openNode(openPostgresLimits(postgres, timeoutMs), { epoch: 'e' })
+    await node.limiter.started
+    const key = limited({ concurrency: 100 })
+    for (let each = 0; each < 50; each++) held(await node.admit(key, null, cents(0)))
+    await node.limiter.close()
+    const counted = 'select seq_scan::int as scans, idx_scan::int as found from pg_stat_user_tables'
+    const read = () => server.query<{ scans: number; found: number }>(`${counted} where relname = 'limit_holds'`)
+    // Counted once the connection has ended.
+    await until('the figures', async () => ((await read())[0]?.found ?? 0) > 50)
+    expect((await read())[0]?.scans).toBeLessThan(10)
+    await server.close()
+  })
+})
+
 describeWith('Valkey', 'PostgreSQL')('both engines', () => {
   const engines = forAllTests(async () => {
     const [valkey, postgres] = [await ENGINES.Valkey(), await ENGINES.PostgreSQL()]
