@@ -5,7 +5,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BrowserContext, Page } from 'playwright-core'
+import type { BrowserContext, Page, Request } from 'playwright-core'
 import { createWorkplace, type RunningBinary, type RunOptions, type Workplace } from '../support/binary.ts'
 import { until } from '../support/until.ts'
 import { type Colors, createEngine, type TextSize } from './engine.ts'
@@ -91,6 +91,8 @@ export async function startBrowsing(
   }
 }
 
+const toReferrer = (request: Request) => request.headers().referer
+
 async function visit(
   engine: ReturnType<typeof createEngine>,
   origin: string,
@@ -101,9 +103,10 @@ async function visit(
   context.setDefaultTimeout(10_000)
   const page = await context.newPage()
   const complaints: string[] = []
-  const complain = (complaint: string) => {
+  /** @param cause has the URL of what did it, since the page may be another one by now. */
+  const complain = (complaint: string, cause = '') => {
     if (outage?.isDown && /net::ERR_|NS_ERROR_/.test(complaint)) return
-    if (elsewhere === undefined || !page.url().startsWith(elsewhere)) complaints.push(complaint)
+    if (elsewhere === undefined || !`${page.url()} ${cause}`.includes(elsewhere)) complaints.push(complaint)
   }
   page.on('console', (message) => {
     const { url, lineNumber, columnNumber } = message.location()
@@ -112,18 +115,19 @@ async function visit(
       (/status of 5\d\d/.test(message.text()) && url.startsWith(origin) && PASSED_ON.test(new URL(url).pathname))
     // What the API refuses, or an upstream fails at, is told of there, too, and is what some tests are about.
     if (['error', 'warning'].includes(message.type()) && !isRefusal)
-      complain(`${message.text()} (${url}:${lineNumber}:${columnNumber})`)
+      complain(`${message.text()} (${url}:${lineNumber}:${columnNumber})`, url)
   })
-  page.on('pageerror', (error) => complain(String(error)))
+  page.on('pageerror', (error) => complain(String(error), error.stack))
   page.on('requestfailed', (request) => {
     // A page that is left ends what it was still reading.
     const reason = request.failure()?.errorText
-    if (reason !== 'net::ERR_ABORTED' && reason !== 'NS_BINDING_ABORTED') complain(`${request.url()}: ${reason}`)
+    if (reason !== 'net::ERR_ABORTED' && reason !== 'NS_BINDING_ABORTED')
+      complain(`${request.url()}: ${reason}`, toReferrer(request))
   })
   page.on('request', (request) => {
     const isOpening = elsewhere !== undefined && request.isNavigationRequest() && request.url().startsWith(elsewhere)
     if (!request.url().startsWith(origin) && !isOpening && !/^(data|blob):/.test(request.url()))
-      complain(`asked ${request.url()}`)
+      complain(`asked ${request.url()}`, toReferrer(request))
   })
   return {
     ...{ page, context },
