@@ -9,6 +9,7 @@ import { toAge } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import { openPostgres, type Postgres, PostgresRefusal, type Timing } from '../store/postgres/client.ts'
 import { migratePostgres } from '../store/postgres/migrate.ts'
+import { Pause } from '../threads/pause.ts'
 import { createLeader, type Leader } from './leader.ts'
 import {
   beat,
@@ -17,6 +18,7 @@ import {
   keepNodeId,
   LIVING_MS,
   listNodes,
+  MAX_CLOCK_MS,
   mintNodeId,
   type NodeFacts,
   type NodeState,
@@ -110,7 +112,6 @@ export interface Cluster {
 }
 
 const TIMING: ClusterTiming = { beatMs: 1_000, livingMs: LIVING_MS }
-const CLOCK_MS = 2_000
 const CLOSE_MS = 2_000
 
 /** Throws a ServiceError if the node can't join, or PostgreSQL can't be reached by one that never has. */
@@ -129,7 +130,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   let hasEntered = false
   let isOver = false
   let beating = Promise.resolve()
-  let wake = () => {}
+  const pause = new Pause()
   let fenced: string | null = null
   let reachable = { is: true, sinceMs: now() }
   let living = 1
@@ -200,13 +201,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
       })
       if (isOver) return
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timing.beatMs)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+      await pause.wait(timing.beatMs)
     }
   }
 
@@ -226,7 +221,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const stop = async () => {
     isOver = true
     leader.stop()
-    wake()
+    pause.end()
     await beating
   }
   start()
@@ -262,7 +257,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     serve(own, drain) {
       address = own
       drainServer = drain
-      wake()
+      pause.end()
     },
     nodes: () => listNodes(postgres, timing.livingMs),
     drain: (other) => wishDrain(postgres, other),
@@ -300,7 +295,7 @@ const toUnreachable = (ms: number, trouble: string | null): string =>
     .join(' ')
 
 const toClockProblem = (ms: number | null): string | null =>
-  ms !== null && Math.abs(ms) > CLOCK_MS
+  ms !== null && Math.abs(ms) > MAX_CLOCK_MS
     ? `This machine's clock differs from PostgreSQL's by ${toAge(Math.abs(ms))}. Synchronize both.`
     : null
 

@@ -1,5 +1,5 @@
 /** What `tollgate doctor` asks of Valkey. */
-import { RedisClient } from 'bun'
+import { toClient } from '../limits/shared/valkey.ts'
 import { readLimitsUrl } from './limits-part.ts'
 
 export interface ValkeyFacts {
@@ -17,12 +17,9 @@ const CONNECT_MS = 2_000
 
 /** @param limits a URL, or the path of a file that has one. Rejects if it can't be reached. */
 export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
-  const { url, ca } = readLimitsUrl(limits)
-  const { host, hostname, protocol } = new URL(url)
-  const client = new RedisClient(url, {
-    ...{ connectionTimeout: CONNECT_MS, autoReconnect: false, maxRetries: 0, enableOfflineQueue: false },
-    ...(ca !== undefined && { tls: { ca } }),
-  })
+  const options = readLimitsUrl(limits)
+  const { host, hostname, protocol } = new URL(options.url)
+  const client = toClient(options, CONNECT_MS)
   try {
     await client.connect()
     const info = String(await client.send('INFO', []))

@@ -45,6 +45,8 @@ export interface OwnNode {
 
 /** Without a heartbeat. */
 export const LIVING_MS = 5_000
+/** By which a node's clock may differ from PostgreSQL's. */
+export const MAX_CLOCK_MS = 2_000
 
 /** Null before the folder's first join. Throws a ServiceError. */
 export function readNodeId(dataFolder: string): string | null {

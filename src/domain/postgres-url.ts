@@ -28,7 +28,7 @@ export interface PostgresUrl {
 const PARTS = /^postgres(?:ql)?:\/\/(?:([^/?]*)@)?([^/?@]*)(?:\/([^/?]*))?(?:\?(.*))?$/
 const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:[\]@]+))?(?::(\d{1,5}))?$/i
 const PORT = 5432
-/** Stricter than `libpq`: whoever asks for encryption gets a verified server. */
+/** Stricter than `libpq`: encryption comes with a verified server. */
 const SSLMODES: Readonly<Record<string, TlsMode>> = { require: 'verify-full' }
 /** Others, such as `prefer`, are refused: they go on without encryption if somebody takes it away. */
 const toTlsMode = (text: string): TlsMode | null => SSLMODES[text] ?? TLS_MODES.find((mode) => mode === text) ?? null

@@ -13,7 +13,7 @@ export interface SignInNotes {
   put(note: SignInNote, nowMs: number): Promise<void>
   /** Null: there is none, or it has ended. */
   find(name: string, nowMs: number): Promise<string | null>
-  /** True for whoever removes it. */
+  /** True for the caller that removes it. */
   remove(name: string): Promise<boolean>
 }
 

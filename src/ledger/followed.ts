@@ -142,7 +142,7 @@ export class FollowedJournal {
     return Object.fromEntries([...this.#segments].map(([name, { at }]) => [name, at]))
   }
 
-  /** Tells whether all that is told now is applied. */
+  /** Whether all that was told is applied by now. */
   reach(): () => boolean {
     const told = [...this.#segments].map(([name, segment]) => [name, segment.told.bytes] as const)
     return () => told.every(([name, bytes]) => (this.#segments.get(name)?.at ?? bytes) >= bytes)

@@ -66,7 +66,7 @@ export interface ConfigReplica {
   isEmpty(): boolean
   /** Its configuration begins a cluster. */
   found(position: Position): void
-  /** It belongs to no cluster, and changes by itself again. */
+  /** It belongs to no cluster, and changes without others again. */
   leave(): void
   /** From now on all changes of this connection's stores go through the log. */
   changeThrough(log: ChangeLog): void

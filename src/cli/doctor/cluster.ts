@@ -1,4 +1,5 @@
 /** Checks of the cluster's PostgreSQL, and of Valkey, from this machine. */
+import { MAX_CLOCK_MS } from '../../cluster/nodes.ts'
 import { findJoined, readClusterUrl } from '../../cluster/url.ts'
 import { type Check, ok, problem, warning } from '../../documents/checks.ts'
 import { messageOf } from '../../domain/error.ts'
@@ -6,13 +7,11 @@ import { isLocal, toPostgresUrl } from '../../domain/postgres-url.ts'
 import { toAge } from '../../domain/time.ts'
 import { createLog } from '../../log.ts'
 import { openPostgres, type Postgres, PostgresRefusal } from '../../store/postgres/client.ts'
-import { POSTGRES_MIGRATIONS } from '../../store/postgres/migrate.ts'
+import { MIN_VERSION, POSTGRES_MIGRATIONS } from '../../store/postgres/migrate.ts'
 import type { ServerLookup } from '../control-client.ts'
 import type { Context } from '../io.ts'
 
 const NAME = 'cluster'
-const CLOCK_MS = 2_000
-const MIN_VERSION = 150_000
 
 interface Row {
   version: number
@@ -100,7 +99,7 @@ async function look(postgres: Postgres, url: string, io: Context): Promise<Check
       : []),
     ...toTlsCheck(url, row.is_encrypted),
     await toSchemaCheck(postgres, row),
-    differenceMs > CLOCK_MS
+    differenceMs > MAX_CLOCK_MS
       ? warning(NAME, `This machine's clock differs from PostgreSQL's by ${toAge(differenceMs)}. Synchronize both.`)
       : ok(NAME, "This machine's clock agrees with PostgreSQL's."),
   ]

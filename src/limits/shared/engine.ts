@@ -36,7 +36,7 @@ export interface ScopeAsk {
   budget?: BudgetAsk
 }
 
-/** What a request wants to hold. */
+/** What a request asks to hold. */
 export interface Want {
   requests: 0 | 1
   slots: 0 | 1

@@ -27,14 +27,19 @@ export interface ValkeyOptions {
   timeoutMs?: number
 }
 
-export function openValkey({ url, ca, timeoutMs = 200 }: ValkeyOptions): LimitEngine {
+/** Not connected yet. It never connects again, and keeps no command for later. */
+export const toClient = ({ url, ca }: ValkeyOptions, connectMs: number): RedisClient =>
+  new RedisClient(url, {
+    ...{ connectionTimeout: connectMs, autoReconnect: false, maxRetries: 0, enableOfflineQueue: false },
+    ...(ca !== undefined && { tls: { ca } }),
+  })
+
+export function openValkey(options: ValkeyOptions): LimitEngine {
+  const { timeoutMs = 200 } = options
   let opened: Promise<Connection> | null = null
 
   const open = async (): Promise<Connection> => {
-    const client = new RedisClient(url, {
-      ...{ connectionTimeout: CONNECT_MS, autoReconnect: false, maxRetries: 0, enableOfflineQueue: false },
-      ...(ca !== undefined && { tls: { ca } }),
-    })
+    const client = toClient(options, CONNECT_MS)
     const connection = { client, prefix: '' }
     const forget = () => {
       if (current === connection) reset()

@@ -3,6 +3,7 @@
  * gives the lock up, and knows that it did before anyone else can have it.
  */
 import type { ReservedSQL, SQL } from 'bun'
+import { Pause } from '../../threads/pause.ts'
 import type { Connection } from './client.ts'
 import { endNow, openPool } from './pool.ts'
 
@@ -14,7 +15,7 @@ export function holdLock(
   let isStopped = false
   let isHeld = false
   let sql: SQL | null = null
-  let wake = () => {}
+  const pause = new Pause()
   const { holdMs, leaseMs, retryMs } = timing
 
   const tell = (next: boolean) => {
@@ -22,15 +23,7 @@ export function holdLock(
     isHeld = next
     onChange(next)
   }
-  const sleep = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-  /** Half of the lease remains for whoever waits for the lock. */
+  /** Half of the lease remains for those that wait for the lock. */
   const inTime = async <T>(work: Promise<T>): Promise<T> => {
     work.catch(() => {})
     const silence = Bun.sleep(leaseMs / 2 - holdMs / 2).then(() => Promise.reject(new Error('no answer')))
@@ -55,11 +48,11 @@ export function holdLock(
     while (!isStopped) {
       const [row] = await inTime(session.unsafe<{ is_held: boolean }[]>(`select ${take}(${lock}) as is_held`))
       if (row?.is_held) break
-      await sleep(holdMs)
+      await pause.wait(holdMs)
     }
     while (!isStopped) {
       tell(true)
-      await sleep(holdMs)
+      await pause.wait(holdMs)
       if (!isStopped) await inTime(session.unsafe('select 1'))
     }
   }
@@ -74,7 +67,7 @@ export function holdLock(
       tell(false)
       if (sql) endNow(sql)
       sql = null
-      if (!isStopped) await sleep(retryMs)
+      if (!isStopped) await pause.wait(retryMs)
     }
   }
   void keep()
@@ -83,6 +76,6 @@ export function holdLock(
     isStopped = true
     tell(false)
     if (sql) endNow(sql)
-    wake()
+    pause.end()
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { SQL } from 'bun'
 import { mintTag } from '../../domain/id.ts'
+import { Pause } from '../../threads/pause.ts'
 import type { Connection } from './client.ts'
 import { endNow, openPool } from './pool.ts'
 
@@ -18,36 +19,27 @@ export function listenTo(
 ): () => void {
   let isStopped = false
   let sql: SQL | null = null
-  let wake = () => {}
+  const pause = new Pause()
   /** Of all listeners of a database, only this one's. */
   const own = `tollgate_ping_${mintTag()}`
   let pings = 0
   let isDeaf = false
 
-  const sleep = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-
   const connect = async (): Promise<void> => {
     const { address } = await reach()
     const opened = openPool({ ...options, max: 1 }, address, () => {
-      // Otherwise the runtime tries again by itself, and says so on standard error.
+      // Otherwise the runtime tries again, and says so on standard error.
       endNow(opened)
       if (sql !== opened) return
       sql = null
-      wake()
+      pause.end()
     })
     sql = opened
     const isCurrent = () => sql === opened && !isStopped
     const listening = (async () => {
       await opened.listen(own, () => {
         pings++
-        wake()
+        pause.end()
       })
       await opened.listen(
         channel,
@@ -65,10 +57,10 @@ export function listenTo(
     for (let heard = 0; ; heard++) {
       const before = pings
       await query('select pg_notify($1, $2)', [own, ''])
-      if (pings === before) await sleep(timing.pingMs)
+      if (pings === before) await pause.wait(timing.pingMs)
       if (isStopped || sql === null) return true
       if (pings === before) return heard > 0
-      await sleep(timing.pingMs)
+      await pause.wait(timing.pingMs)
       if (isStopped || sql === null) return true
     }
   }
@@ -86,11 +78,11 @@ export function listenTo(
         }
         isDeaf = !hasHeard
       } catch {
-        // What is wrong is told by whoever asks for more than notifications.
+        // Queries tell what is wrong.
       }
       if (sql) endNow(sql)
       sql = null
-      if (!isStopped) await sleep(pauseMs)
+      if (!isStopped) await pause.wait(pauseMs)
     }
   }
   void keep()
@@ -98,6 +90,6 @@ export function listenTo(
   return () => {
     isStopped = true
     if (sql) endNow(sql)
-    wake()
+    pause.end()
   }
 }

@@ -25,7 +25,8 @@ export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
 /** Advisory locks, by purpose: one number space for the whole database. */
 export const LOCKS = { migrate: 0x70_11_6a_00, leader: 0x70_11_6a_01, limits: 0x70_11_6a_02 } as const
 
-const MIN_VERSION = 150_000
+/** Of PostgreSQL, as in `server_version_num`. */
+export const MIN_VERSION = 150_000
 const MIGRATE_MS = 600_000
 
 /** Returns the names of those that it ran. Throws a ServiceError or a PostgresRefusal. */

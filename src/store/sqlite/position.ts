@@ -36,7 +36,7 @@ export function requireAlone(tx: Pick<Transaction, 'select'>): void {
   )
 }
 
-/** A copy that was changed by itself is no longer of the cluster's history: a node that starts with it takes the cluster's configuration. */
+/** A copy that was changed alone is no longer of the cluster's history: a node that starts with it takes the cluster's configuration. */
 export function leaveHistory(tx: Pick<Transaction, 'select' | 'insert' | 'delete'>): void {
   const position = readPosition(tx)
   if (position) writePosition(tx, { ...position, last: '0'.repeat(32) })
