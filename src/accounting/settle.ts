@@ -6,6 +6,7 @@
 import { UpstreamError } from '../domain/error.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Trace } from '../domain/trace.ts'
+import { withUnits } from '../domain/units.ts'
 import type { Receipt } from '../domain/usage.ts'
 import { type Ledger, toWithheld } from '../ledger/ledger.ts'
 import type { Reservation } from '../limits/limiter.ts'
@@ -279,7 +280,7 @@ export function toSettledRow(
   ending: Ending,
 ): SettledRow {
   const billed = toBilled(sum)
-  return {
+  const row: SettledRow = {
     id: open.id,
     instance: open.instance,
     keyId: open.keyId,
@@ -323,4 +324,5 @@ export function toSettledRow(
     credential: last?.meter.credential ?? null,
     attempts: ending.attempts,
   }
+  return withUnits(row, billed)
 }

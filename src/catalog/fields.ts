@@ -73,13 +73,16 @@ const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 })
 const fields = () => Type.Record(Type.String(), Type.Unknown(), { maxProperties: 100 })
 const words = () => Type.Array(Type.String({ minLength: 1, maxLength: 4_000 }), { minItems: 1, maxItems: 200 })
 
+const seconds = () => Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600 }))
+
 const Pricing = some(
   closed({
     // Per image too, so that `check.ts` can suggest `image_token`.
     ...mapPrices(() => Type.Optional(Type.String())),
     ...{ prompt: Type.String(), completion: Type.String() },
-    mode: Type.Optional(text()),
+    ...{ mode: Type.Optional(text()), size: Type.Optional(text()), quality: Type.Optional(text()) },
     min_prompt_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
+    ...{ audio_min_seconds: seconds(), audio_step_seconds: seconds() },
   } satisfies Record<keyof PricingItem, TSchema>),
 )
 

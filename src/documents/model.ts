@@ -13,7 +13,7 @@ import { toCatalog } from '../store/snapshot.ts'
 import { Count, describes, Flag, orNull, Revision, Text, TextOrNull, Time, wordOf } from './fields.ts'
 import { SERVED, type ShownUpstream } from './upstream.ts'
 
-/** USD per token, except `request` (per call), `web_search` (per search), and `second` (of compute). */
+/** USD per token, except `request` (per call) and those of units. */
 export const Pricing = describes<PricingItem>()(
   Type.Object({
     ...mapPrices(() => Type.Optional(Type.String({ description: 'USD, as a decimal.' }))),
@@ -23,7 +23,11 @@ export const Pricing = describes<PricingItem>()(
     mode: Type.Optional(
       Type.String({ description: 'Applies to calls that the upstream reports as served in this mode.' }),
     ),
+    size: Type.Optional(Type.String({ description: 'Applies to images of this size, such as 1024x1024.' })),
+    quality: Type.Optional(Type.String({ description: 'Applies to images of this quality, such as high.' })),
     min_prompt_tokens: Type.Optional(Type.Integer({ description: 'Applies to prompts longer than this.' })),
+    audio_min_seconds: Type.Optional(Type.Integer({ description: 'Audio is charged for at least so long.' })),
+    audio_step_seconds: Type.Optional(Type.Integer({ description: 'Audio is charged in whole steps of this.' })),
   }),
 )
 

@@ -5,10 +5,11 @@ import { CORRECTION, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { explainError, toReason } from '../domain/request-errors.ts'
 import type { Lane } from '../domain/task.ts'
 import { type CsvCell, toCsvRows } from '../domain/text.ts'
+import { COUNT_SOURCES } from '../domain/units.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
-import type { SettledRow, StoredCall } from '../store/ledger-rows.ts'
+import { type SettledRow, type StoredCall, toComplete } from '../store/ledger-rows.ts'
 import type { FoundRequest } from '../store/report-store.ts'
 import { Count, CountOrNull, Money, MoneyOrNull, orNull, Text, TextOrNull, Time, toColumns, wordOf } from './fields.ts'
 import { Pricing } from './model.ts'
@@ -16,7 +17,10 @@ import { Pricing } from './model.ts'
 const status = wordOf(REQUEST_STATUSES)
 const bit = Type.Integer({ minimum: 0, maximum: 1 })
 
-const counts = Object.fromEntries(COUNTS.map((name) => [name, Count])) as Record<keyof Counts, typeof Count>
+const counts = Object.fromEntries(COUNTS.map((name) => [name, Count])) as Record<
+  Exclude<keyof Counts, 'countedBy'>,
+  typeof Count
+>
 
 /** Fields of requests and calls. */
 const Called = {
@@ -26,7 +30,8 @@ const Called = {
   first_token_ms: CountOrNull,
   ...toColumns(counts),
   compute_ms: Type.Integer({ description: 'Compute time in ms, if it has a price.' }),
-  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 if some token counts are estimated.' }),
+  estimated: Type.Integer({ minimum: 0, maximum: 1, description: '1 if some counts are estimated.' }),
+  counted_by: orNull(wordOf(COUNT_SOURCES)),
   ...{ cost_nano_usd: Money, upstream_request_id: TextOrNull },
   credential: orNull(
     Type.Integer({ description: 'Number of the upstream’s credential that was used; null if it has at most one.' }),
@@ -70,10 +75,10 @@ const toCalled = <Row extends { lane: Lane }>({ lane, ...row }: Row) => ({
 })
 
 /** @param reason how its upstream failed, from its last call */
-function toRequestDocument(row: FoundRequest, reason: string | null, names: Names): RequestDocument {
+function toRequestDocument(row: FoundRequest | SettledRow, reason: string | null, names: Names): RequestDocument {
   return {
-    ...toCalled(row),
-    node: row.node ?? null,
+    ...toCalled(toComplete(row)),
+    node: ('node' in row && row.node) || null,
     key: names.keys.get(row.keyId) ?? null,
     team: row.teamId === null ? null : (names.teams.get(row.teamId) ?? null),
     reason,

@@ -1,9 +1,10 @@
 /** Counts that a call is charged by, and their totals per request. */
 
 import { keysOf } from './json.ts'
+import { addUnits, SUMMED_UNITS, type SummedUnit, UNIT_NAMES, type UnitCounts, withUnits } from './units.ts'
 import type { Usage } from './usage.ts'
 
-export interface TokenCounts {
+export interface TokenCounts extends UnitCounts {
   promptTokens: number
   cachedTokens: number
   cacheWriteTokens: number
@@ -28,7 +29,7 @@ export interface Counts extends TokenCounts {
   costNanoUsd: number
 }
 
-export const NO_COUNTS: Readonly<Counts> = {
+export const NO_COUNTS = {
   promptTokens: 0,
   cachedTokens: 0,
   cacheWriteTokens: 0,
@@ -43,9 +44,16 @@ export const NO_COUNTS: Readonly<Counts> = {
   webSearches: 0,
   computeMs: 0,
   costNanoUsd: 0,
-}
+} as const satisfies Counts
 
-export const COUNTS = keysOf(NO_COUNTS)
+const REQUIRED = keysOf(NO_COUNTS)
+export const COUNTS: readonly Exclude<keyof Counts, 'countedBy'>[] = [...new Set([...REQUIRED, ...UNIT_NAMES])]
+
+type TokenCount = Exclude<keyof typeof NO_COUNTS, 'computeMs' | 'costNanoUsd'>
+const isToken = (name: keyof typeof NO_COUNTS): name is TokenCount => name !== 'computeMs' && name !== 'costNanoUsd'
+/** Those of hourly and daily totals. */
+export type SummedCount = TokenCount | SummedUnit
+export const SUMMED_COUNTS: readonly SummedCount[] = [...new Set([...REQUIRED.filter(isToken), ...SUMMED_UNITS])]
 
 type UsageCounts = Omit<Counts, 'costNanoUsd'>
 
@@ -53,7 +61,9 @@ type UsageCounts = Omit<Counts, 'costNanoUsd'>
  * Written field by field, since a loop over a table takes ten times as long and every request needs it. A new kind of usage does not compile until it has a
  * column.
  */
-export const toCounts = (usage: Usage): UsageCounts => ({
+export const toCounts = (usage: Usage): UsageCounts => withUnits(toOwnCounts(usage), usage)
+
+const toOwnCounts = (usage: Usage): UsageCounts => ({
   promptTokens: usage.prompt,
   cachedTokens: usage.cacheRead,
   cacheWriteTokens: usage.cacheWrite + usage.cacheWrite1h,
@@ -69,7 +79,9 @@ export const toCounts = (usage: Usage): UsageCounts => ({
   computeMs: usage.computeMs,
 })
 
-export const toUsage = (counts: Readonly<UsageCounts>): Usage => ({
+export const toUsage = (counts: Readonly<UsageCounts>): Usage => withUnits(toOwnUsage(counts), counts)
+
+const toOwnUsage = (counts: Readonly<UsageCounts>): Usage => ({
   prompt: counts.promptTokens,
   cacheRead: counts.cachedTokens,
   cacheWrite: counts.cacheWriteTokens - counts.cacheWrite1hTokens,
@@ -87,7 +99,10 @@ export const toUsage = (counts: Readonly<UsageCounts>): Usage => ({
 
 export function sumOfCounts(all: readonly Counts[]): Counts {
   const sum: Counts = { ...NO_COUNTS }
-  for (const counts of all) for (const field of COUNTS) sum[field] += counts[field]
+  for (const counts of all) {
+    for (const field of REQUIRED) sum[field] += counts[field]
+    addUnits(sum, counts)
+  }
   return sum
 }
 

@@ -10,8 +10,10 @@ import {
   type Prices,
   priceOf,
   type Tariff,
+  toChargedCount,
   toTariff,
 } from './tariff.ts'
+import { hasUnits, NO_UNITS, UNIT_NAMES } from './units.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 export const ATTO_PER_NANO = 1_000_000_000n
@@ -32,10 +34,10 @@ export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode:
 export function chargeBy(tariff: Tariff, usage: Usage): number {
   const plain = toPlain(usage)
   const written = toWritten(usage)
-  const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff.pico, plain, written, usage)
+  const pico = tariff.pico === null ? Number.POSITIVE_INFINITY : toPico(tariff, tariff.pico, plain, written, usage)
   // Integers up to this are exact, and no part exceeds the sum.
   if (pico < Number.MAX_SAFE_INTEGER - PICO_PER_NANO) return roundHalfUp(pico)
-  const atto = toAttoSum(tariff.atto, toCounts(usage))
+  const atto = toAttoSum(tariff.atto, toCounts(tariff.item, usage))
   return Number((atto + ATTO_PER_NANO / 2n) / ATTO_PER_NANO)
 }
 
@@ -51,9 +53,9 @@ export function findUnpriced(
   mode: string | null = null,
 ): readonly Unpriced[] {
   if (pricing.length === 0) return NONE
-  const { webSearches, cacheWrite, cacheWrite1h, audioPrompt, audioCompletion, imageCompletion } = usage
-  const doubtful = webSearches + cacheWrite + cacheWrite1h + audioPrompt + audioCompletion + imageCompletion
-  if (mode === null && doubtful === 0) return NONE
+  const { cacheWrite, cacheWrite1h, audioPrompt, audioCompletion, imageCompletion } = usage
+  const doubtful = cacheWrite + cacheWrite1h + audioPrompt + audioCompletion + imageCompletion
+  if (mode === null && doubtful === 0 && !hasUnits(usage)) return NONE
   if (isTimed(pricing) && costsTimeAlone(pricing)) return NONE
   const item = toTariff(pricing, usage.prompt, mode)?.item
   if (!item) return NONE
@@ -70,21 +72,21 @@ function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, ima
 const toWritten = ({ completion, reasoning, audioCompletion, imageCompletion }: Usage) =>
   Math.max(0, completion - reasoning - audioCompletion - imageCompletion)
 
-const toCounts = (usage: Usage): Record<Kind, number> => ({
-  ...usage,
-  prompt: toPlain(usage),
-  completion: toWritten(usage),
-  request: 1,
-})
+function toCounts(item: PricingItem, usage: Usage): Record<Kind, number> {
+  const counts = { ...NO_UNITS, ...usage, prompt: toPlain(usage), completion: toWritten(usage), request: 1 }
+  for (const unit of UNIT_NAMES) counts[unit] = toChargedCount(item, unit, counts[unit])
+  return counts
+}
 
 /** count × price. */
 export interface ChargeLine {
   /** Each token or unit is in one line only. */
   kind: Kind
+  /** As charged: audio with its minimum and step. */
   count: number
   /** May be another kind's. */
   price: keyof PricingItem
-  /** As in the catalog: of compute, per second. */
+  /** As in the catalog: of compute and audio, per second. */
   usdEach: string
   /** Exact. */
   usd: string
@@ -109,7 +111,7 @@ export function toCharge(pricing: readonly PricingItem[], usage: Usage, mode: st
   const tariff = toTariff(pricing, usage.prompt, mode)
   if (!tariff) return { item: null, lines: [], usd: '0', nanoUsd, unpriced }
   const { item, atto } = tariff
-  const counts = toCounts(usage)
+  const counts = toCounts(item, usage)
   const lines = KINDS.flatMap((kind): ChargeLine[] => {
     const price = priceOf(item, kind)
     const count = counts[kind]
@@ -126,9 +128,10 @@ function fromAtto(atto: bigint): string {
   return fraction === '' ? digits.slice(0, -MAX_DECIMALS) : `${digits.slice(0, -MAX_DECIMALS)}.${fraction}`
 }
 
-function toPico(price: Prices<number>, plain: number, written: number, usage: Usage): number {
+function toPico({ item, units }: Tariff, price: Prices<number>, plain: number, written: number, usage: Usage): number {
   let pico = price.request + price.prompt * plain + price.completion * written
   for (const kind of COUNTED_KINDS) pico += price[kind] * usage[kind]
+  for (const unit of units) pico += price[unit] * toChargedCount(item, unit, usage[unit] ?? 0)
   return pico
 }
 

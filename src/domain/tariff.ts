@@ -1,13 +1,14 @@
 /** Which prices apply to a call, by size and mode. */
 import { keysOf } from './json.ts'
+import { UNIT_NAMES, UNITS, type Unit, type UnitCounts } from './units.ts'
 import type { PricingItem, Usage } from './usage.ts'
 
 /** 10^-18 USD. */
 export const MAX_DECIMALS = 18
 const MS_PER_SECOND = 1_000n
 
-/** The first that the item has; the last three are free without one. */
-const CHARGED_BY = {
+/** The first that the item has. */
+const TOKENS_CHARGED_BY = {
   prompt: ['prompt'],
   cacheRead: ['input_cache_read', 'prompt'],
   cacheWrite: ['input_cache_write', 'prompt'],
@@ -18,16 +19,20 @@ const CHARGED_BY = {
   reasoning: ['internal_reasoning', 'completion'],
   audioCompletion: ['audio_completion', 'audio', 'completion'],
   imageCompletion: ['image_token_completion', 'completion'],
-  webSearches: ['web_search'],
-  computeMs: ['second'],
-  request: ['request'],
-} as const satisfies Record<Exclude<keyof Usage, 'toolPrompt'> | 'request', readonly (keyof PricingItem)[]>
+} as const satisfies Record<Exclude<keyof Usage, 'toolPrompt' | keyof UnitCounts>, readonly (keyof PricingItem)[]>
 
-export type Kind = keyof typeof CHARGED_BY
-export const KINDS = keysOf(CHARGED_BY)
-/** Charged exactly as counted; others partly as another kind. */
-export const COUNTED_KINDS = KINDS.filter((kind) => kind !== 'prompt' && kind !== 'completion' && kind !== 'request')
-/** Of `computeMs` per ms: a thousandth of `second`. */
+export type Kind = keyof typeof TOKENS_CHARGED_BY | Unit | 'request'
+/** Free without one: units and requests. */
+const CHARGED_BY = {
+  ...TOKENS_CHARGED_BY,
+  ...(Object.fromEntries(UNIT_NAMES.map((unit) => [unit, [UNITS[unit].price]])) as Record<Unit, (keyof PricingItem)[]>),
+  request: ['request'],
+} satisfies Record<Kind, readonly (keyof PricingItem)[]>
+export const KINDS: readonly Kind[] = keysOf(CHARGED_BY)
+
+/** Tokens charged exactly as counted; others partly as another kind. */
+export const COUNTED_KINDS = keysOf(TOKENS_CHARGED_BY).filter((kind) => kind !== 'prompt' && kind !== 'completion')
+/** Of a kind in ms, per ms: a thousandth of the price. */
 export type Prices<T> = Record<Kind, T>
 
 const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
@@ -35,28 +40,53 @@ const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
 
 /** null if the item has none. */
 export function priceOf(item: PricingItem, kind: Kind): keyof PricingItem | null {
-  return CHARGED_BY[kind].find((name) => item[name] !== undefined) ?? null
+  const names: readonly (keyof PricingItem)[] = CHARGED_BY[kind]
+  return names.find((name) => item[name] !== undefined) ?? null
 }
 
-const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0]
+const ownPriceOf = (kind: Kind): keyof PricingItem => CHARGED_BY[kind][0] ?? 'request'
 
 /**
  * Undercharged without their own price: output audio and images cost far more than text, cache writes more than plain input (at Anthropic 25%
- * more, for an hour twice as much), and searches would be free.
+ * more, for an hour twice as much).
  */
 const NEEDED = {
   cacheWrite: ['input_cache_write'],
   cacheWrite1h: ['input_cache_write_1h'],
-  webSearches: ['web_search'],
   audioPrompt: ['audio'],
   audioCompletion: ['audio_completion', 'audio'],
   imageCompletion: ['image_token_completion'],
 } as const satisfies Partial<Record<keyof Usage, readonly (keyof PricingItem)[]>>
 
 export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] {
-  return keysOf(NEEDED).flatMap((count) =>
+  const tokens = keysOf(NEEDED).flatMap((count) =>
     usage[count] > 0 && NEEDED[count].every((name) => item[name] === undefined) ? NEEDED[count][0] : [],
   )
+  const units = UNIT_NAMES.flatMap((unit) => (lacksPrice(item, usage, unit) ? UNITS[unit].price : []))
+  return [...tokens, ...units]
+}
+
+function lacksPrice(item: PricingItem, usage: Usage, unit: Unit): boolean {
+  const { price, instead }: { price: keyof PricingItem; instead: readonly Kind[] | null } = UNITS[unit]
+  if (instead === null || !usage[unit] || item[price] !== undefined) return false
+  return !instead.some((kind) => (kind === 'request' || (usage[kind] ?? 0) > 0) && isPriced(item, kind))
+}
+
+const isPriced = (item: PricingItem, kind: Kind): boolean => {
+  const name = priceOf(item, kind)
+  return name !== null && toAtto(String(item[name])) > 0n
+}
+
+/** Ms of audio as charged: at least the minimum, in whole steps. */
+export function toChargedCount(
+  { audio_min_seconds, audio_step_seconds }: PricingItem,
+  unit: Unit,
+  count: number,
+): number {
+  if (unit !== 'audioMs' || count === 0) return count
+  const least = Math.max(count, (audio_min_seconds ?? 0) * 1_000)
+  const step = (audio_step_seconds ?? 0) * 1_000
+  return step > 0 ? Math.ceil(least / step) * step : least
 }
 
 export interface Tariff {
@@ -65,6 +95,8 @@ export interface Tariff {
   atto: Prices<bigint>
   /** In 10^-12 where whole, as nearly always: faster, and as exact. */
   pico: Prices<number> | null
+  /** Those with a price. */
+  units: readonly Unit[]
 }
 
 /** `0.00000015` to 10^-18. Throws on anything else. */
@@ -74,11 +106,14 @@ export function toAtto(decimal: string): bigint {
   return BigInt((match[1] ?? '0') + (match[2] ?? '').padEnd(MAX_DECIMALS, '0'))
 }
 
+const MS: ReadonlySet<string> = new Set(UNIT_NAMES.filter((unit) => 'isMs' in UNITS[unit]))
+export const isMs = (kind: string): boolean => MS.has(kind)
+
 const toPrices = (item: PricingItem): Prices<bigint> =>
   toEach((kind) => {
     const price = priceOf(item, kind)
     const atto = price === null ? 0n : toAtto(String(item[price]))
-    return kind === 'computeMs' ? atto / MS_PER_SECOND : atto
+    return isMs(kind) ? atto / MS_PER_SECOND : atto
   })
 
 const ATTO_PER_PICO = 1_000_000n
@@ -167,6 +202,10 @@ function toDearest(tariffs: readonly Tariff[]): Tariff {
     const isTold = instead !== null && toAtto(String(item[instead])) === dearest.atto[kind]
     if (!isTold || tariffs.some((tariff) => tariff.item[own] !== undefined)) Object.assign(item, { [own]: value })
   }
+  for (const name of ['audio_min_seconds', 'audio_step_seconds'] as const) {
+    const most = Math.max(...tariffs.map((tariff) => tariff.item[name] ?? 0))
+    if (most > 0) item[name] = most
+  }
   return toParsed(item)
 }
 
@@ -183,7 +222,7 @@ function toMost({ item, moreThan, atto }: Tariff): Tariff {
     audioCompletion: max(...written, 'audioCompletion'),
     imageCompletion: max(...written, 'imageCompletion'),
   }
-  return { item, moreThan, atto: most, pico: toPicoPrices(most) }
+  return toCharging(item, moreThan, most)
 }
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
@@ -208,5 +247,10 @@ function sheetOf(pricing: readonly PricingItem[]): Sheet {
 
 function toParsed(item: PricingItem): Tariff {
   const atto = toPrices(item)
-  return { item, moreThan: item.min_prompt_tokens ?? -1, atto, pico: toPicoPrices(atto) }
+  return toCharging(item, item.min_prompt_tokens ?? -1, atto)
 }
+
+const toCharging = (item: PricingItem, moreThan: number, atto: Prices<bigint>): Tariff => ({
+  ...{ item, moreThan, atto, pico: toPicoPrices(atto) },
+  units: UNIT_NAMES.filter((unit) => atto[unit] > 0n),
+})

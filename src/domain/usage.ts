@@ -1,6 +1,8 @@
 /** Usage of a call. Cache reads and writes overlap only if together they exceed `prompt`. */
 import { keysOf } from './json.ts'
-export interface Usage {
+import { addUnits, UNIT_NAMES, UNITS, type UnitCounts, type UnitPrice } from './units.ts'
+
+export interface Usage extends UnitCounts {
   /** All input, cached included. */
   prompt: number
   /** Part of `prompt`. */
@@ -41,7 +43,7 @@ export interface Receipt {
   durationMs: number
 }
 
-export const NO_USAGE: Usage = {
+export const NO_USAGE = {
   prompt: 0,
   cacheRead: 0,
   cacheWrite: 0,
@@ -55,7 +57,7 @@ export const NO_USAGE: Usage = {
   imageCompletion: 0,
   webSearches: 0,
   computeMs: 0,
-}
+} satisfies Usage
 
 /** More is nonsense. */
 export const MAX_SEARCHES = 10_000
@@ -63,6 +65,7 @@ export const MAX_SEARCHES = 10_000
 /** In place. */
 export function addUsage(sum: Usage, more: Usage): void {
   for (const field of FIELDS) sum[field] += more[field]
+  addUnits(sum, more)
 }
 
 const FIELDS = keysOf(NO_USAGE)
@@ -82,9 +85,9 @@ export const PRICES = {
   /** USD per image, as some providers publish: never charged. */
   image: { word: null, isOfTokens: false },
   request: { word: 'Per request', isOfTokens: false },
-  web_search: { word: 'Web search', isOfTokens: false },
-  /** Charged per ms. At most 15 decimals, so that a ms has an exact price. */
-  second: { word: 'Second of compute', isOfTokens: false },
+  ...(Object.fromEntries(
+    UNIT_NAMES.map((unit) => [UNITS[unit].price, { word: UNITS[unit].title, isOfTokens: false }]),
+  ) as Record<UnitPrice, { word: string; isOfTokens: false }>),
 } as const
 type PriceName = keyof typeof PRICES
 
@@ -96,7 +99,10 @@ export const mapPrices = <Value>(of: (name: PriceName) => Value) =>
 /** Shown per million. */
 export const isOfTokens = (price: string): boolean => PRICES[price as PriceName]?.isOfTokens ?? true
 
-/** Decimal strings, USD per token (`request`: per call, `second`: per second). */
+/**
+ * Decimal strings, USD per token (`request`: per call; others per unit, see `units.ts`). Seconds are charged per ms: at most 15 decimals, so that a ms has an
+ * exact price.
+ */
 export interface PricingItem extends Partial<Record<PriceName, string>> {
   prompt: string
   completion: string
@@ -104,6 +110,12 @@ export interface PricingItem extends Partial<Record<PriceName, string>> {
   min_prompt_tokens?: number
   /** Such as `flex`: see `toMode`. */
   mode?: string
+  /** Of images, as answered: `1024x1024`, `high`. */
+  size?: string
+  quality?: string
+  /** Audio is charged for at least so long, in whole steps: Groq 10 s, OpenAI whole seconds. */
+  audio_min_seconds?: number
+  audio_step_seconds?: number
 }
 
 export const NANO_PER_USD = 1_000_000_000

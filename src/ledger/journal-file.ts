@@ -5,6 +5,7 @@
 
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { toNone } from '../domain/units.ts'
 import type { Log } from '../log.ts'
 import { filesIn } from '../store/files.ts'
 import { type LedgerRecord, type SettledCall, type SettledRow, toCurrentRecord } from '../store/ledger-rows.ts'
@@ -19,8 +20,9 @@ export const toRecordLine = (record: LedgerRecord): string => toLine(toJson(reco
 function toJson(record: LedgerRecord): string {
   if (record.kind !== 'settle' || !record.calls) return JSON.stringify(record)
   const row: Record<string, unknown> = { ...record.row }
+  const none = toNone(record.row)
   const calls = record.calls.map(({ requestId: _, ...call }) =>
-    Object.fromEntries(Object.entries(call).filter(([field, value]) => (row[field] ?? null) !== value)),
+    Object.fromEntries(Object.entries({ ...none, ...call }).filter(([field, value]) => (row[field] ?? null) !== value)),
   )
   return JSON.stringify({ ...record, calls })
 }

@@ -12,6 +12,7 @@ import {
   USUAL_TERMS,
 } from '../domain/call-counts.ts'
 import type { Endpoint, Lane } from '../domain/task.ts'
+import { type CountSource, NO_UNITS, type Unit, type UnitCounts } from '../domain/units.ts'
 
 /** Of a request: its last call. */
 export interface CallTarget {
@@ -29,7 +30,7 @@ export interface Reserve {
   reservedNanoUsd: number
 }
 
-/** A request has the totals of its calls. `estimated`: some counts are ours. */
+/** A request has the totals of its calls. `estimated`: some counts are ours. Rows of chats have no units. */
 export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms {
   status: Status
   httpStatus: number | null
@@ -59,13 +60,23 @@ export interface OpenRow extends CallTarget, Reserve {
   createdMs: number
 }
 
+/** As in a database, which has all counts. */
+type Complete = Record<Unit, number> & { countedBy: CountSource | null }
+
+export const toComplete = <Row extends UnitCounts>(row: Row): Row & Complete => ({
+  ...NOTHING_MORE,
+  ...row,
+})
+
+const NOTHING_MORE: Complete = { ...NO_UNITS, countedBy: null }
+
 interface Request<Status> extends OpenRow, Outcome<Status> {
   attempts: number
 }
 
 export interface SettledRow extends Request<Outcome['status']> {}
 export interface ClosedRow extends Request<ClosedStatus> {}
-export interface StoredRequest extends Request<ClosedStatus | 'open'> {}
+export type StoredRequest = Request<ClosedStatus | 'open'> & Complete
 
 /** `limit`: our limit prevented the previous one. `within`: the upstream called another model within a call that it charged for. */
 export type CallReason = 'first' | 'retry' | 'fallback' | 'limit' | 'fan_out' | 'schema' | 'within'
@@ -81,7 +92,7 @@ export interface OpenCall extends CallTarget, Reserve {
 
 export interface SettledCall extends OpenCall, Outcome {}
 export interface ClosedCall extends OpenCall, Outcome<ClosedStatus> {}
-export interface StoredCall extends OpenCall, Outcome<ClosedStatus | 'open'> {}
+export type StoredCall = OpenCall & Outcome<ClosedStatus | 'open'> & Complete
 
 /** An open request or call with its current reserve; `heldNanoUsd` is the previous one. */
 export type Growth =
@@ -110,7 +121,7 @@ export const toFirstCall = (row: OpenRow, target: CallTarget = row): OpenCall =>
   reservedNanoUsd: row.reservedNanoUsd,
 })
 
-export function toOnlyCall({
+export function toOnlyCall<Row extends Request<ClosedStatus | 'open'>>({
   id,
   keyId,
   teamId,
@@ -120,7 +131,7 @@ export function toOnlyCall({
   user,
   attempts,
   ...call
-}: StoredRequest): StoredCall {
+}: Row): OpenCall & Omit<Row, keyof Omit<OpenRow, keyof OpenCall> | 'attempts'> {
   return { ...call, requestId: id, number: 1, reason: 'first' }
 }
 
@@ -199,9 +210,11 @@ export function withFirstCall(
   said: Partial<SettledCall> = {},
 ): readonly SettledCall[] {
   if (calls.some(({ number }) => number === 1)) return calls
-  const first = { ...toOnlyCall(row), status: row.status, ...said }
+  const first: SettledCall = { ...toOnlyCall(row), ...said }
   const others = sumOfCounts(calls.map((call) => ({ ...NO_COUNTS, ...call })))
-  for (const field of COUNTS) first[field] = Math.max(0, (row[field] ?? 0) - others[field])
+  for (const field of COUNTS)
+    if (row[field] !== undefined || field in NO_COUNTS)
+      first[field] = Math.max(0, (row[field] ?? 0) - (others[field] ?? 0))
   return [first, ...calls]
 }
 

@@ -1,6 +1,6 @@
 /** The contract of what reports read from a store. Never writes. */
 
-import type { TokenCounts } from '../domain/call-counts.ts'
+import type { SummedCount } from '../domain/call-counts.ts'
 import { keysOf } from '../domain/json.ts'
 import type { Period } from '../domain/limits.ts'
 import type {
@@ -18,7 +18,7 @@ import type { Spender } from '../domain/snapshot.ts'
 import { matches } from '../domain/text.ts'
 import type { PriceRow } from './catalog-rows.ts'
 import type { Histogram } from './histogram.ts'
-import type { StoredCall, StoredRequest } from './ledger-rows.ts'
+import type { SettledRow, StoredCall, StoredRequest } from './ledger-rows.ts'
 import type { Span } from './ledger-store.ts'
 
 /** Dimensions with daily totals of all requests, … */
@@ -40,7 +40,7 @@ export interface UsageFilter extends Partial<Record<(typeof USAGE_FILTERS)[numbe
 }
 
 /** `errors`: `failed` or `abandoned`; `cuts`: interrupted; `unpriced`: some usage had no price. */
-export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | keyof TokenCounts
+export type UsageCount = 'requests' | 'errors' | 'cuts' | 'unpriced' | SummedCount
 
 /** `sums`: no latencies; `spend`: only requests and cost. Both are much faster. */
 export const USAGE_FIGURE_SETS = ['all', 'sums', 'spend'] as const
@@ -195,7 +195,7 @@ export const EXACT = {
 } as const satisfies Record<Exclude<keyof RequestFilter, 'ownKeys' | 'model' | 'statuses'>, string>
 export const EXACT_FILTERS = keysOf(EXACT)
 
-export function isWanted(row: StoredRequest, filter: RequestFilter): boolean {
+export function isWanted(row: StoredRequest | SettledRow, filter: RequestFilter): boolean {
   const { ownKeys, model, statuses } = filter
   return (
     (ownKeys === undefined || ownKeys.includes(row.keyId)) &&
@@ -237,7 +237,7 @@ export interface RequestReader {
 }
 
 /** Calls of a UTC day, as the provider counts them. */
-export interface CallSum extends TokenCounts {
+export interface CallSum extends Record<SummedCount, number> {
   dayMs: number
   upstream: string
   /** From 1; null if the upstream has one or none. */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fromLine, Lines, toHead, toRecordLine } from '../../src/ledger/journal-file.ts'
-import { withFirstCall } from '../../src/store/ledger-rows.ts'
+import { toFirstCall, withFirstCall } from '../../src/store/ledger-rows.ts'
 import { opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 
 const read = (line: string) => fromLine(line.slice(0, -1))
@@ -41,6 +41,19 @@ describe('a line', () => {
     })
     const record = settling(toSettled(row, { attempts: 128 }), calls)
     expect(read(toRecordLine(record))).toEqual(record)
+  })
+
+  test('says what a call has not of what its request has', () => {
+    const row = toSettled(toOpen(), { attempts: 2, audioMs: 1_500, images: 2, countedBy: 'file' })
+    const call = toCall(row, 2)
+    const calls = [
+      toSettledCall(toFirstCall(row), { audioMs: 1_500, countedBy: 'file' }),
+      toSettledCall(call, { images: 2 }),
+    ]
+    const record = read(toRecordLine(settling(row, calls)))
+    const [first, second] = (record?.kind === 'settle' && record.calls) || []
+    expect([first?.audioMs, first?.images, first?.countedBy]).toEqual([1_500, 0, 'file'])
+    expect([second?.audioMs, second?.images, second?.countedBy]).toEqual([0, 2, null])
   })
 
   test('holds of a call only what differs from its request', () => {

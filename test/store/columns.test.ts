@@ -1,8 +1,9 @@
 /** Columns are named as the fields of rows, so that readers of any database find them. */
 import { expect, test } from 'bun:test'
 import { getTableColumns } from 'drizzle-orm'
-import { CALL_FIELDS, REQUEST_FIELDS, SUMMED_COUNTS, toColumn } from '../../src/store/reports/columns.ts'
-import { calls, requests, tokenColumns } from '../../src/store/sqlite/ledger-schema.ts'
+import { SUMMED_COUNTS } from '../../src/domain/call-counts.ts'
+import { CALL_FIELDS, REQUEST_FIELDS, toColumn } from '../../src/store/reports/columns.ts'
+import { calls, requests, usageDaily, usageHourly } from '../../src/store/sqlite/ledger-schema.ts'
 
 test.each([
   ['requests', requests, ['id', ...REQUEST_FIELDS]],
@@ -12,6 +13,7 @@ test.each([
   expect(columns.toSorted()).toEqual(fields.map(toColumn).toSorted())
 })
 
-test('totals have the tokens in the order of their columns', () => {
-  expect(SUMMED_COUNTS.map(String)).toEqual(Object.keys(tokenColumns()))
+test.each([usageHourly, usageDaily])('totals have a column for each count that is summed', (table) => {
+  const columns = new Set(Object.values(getTableColumns(table)).map(({ name }) => name))
+  expect(SUMMED_COUNTS.filter((field) => !columns.has(toColumn(field)))).toEqual([])
 })

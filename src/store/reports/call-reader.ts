@@ -1,9 +1,10 @@
 /** Sums calls as providers count them: by upstream, credential, and the upstream's model. One page of requests per statement. */
+import { SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { toFirstId } from '../../domain/id.ts'
 import { CORRECTION } from '../../domain/report-filters.ts'
 import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
 import type { CallReader, CallRef, CallSum } from '../report-store.ts'
-import { SUMMED_COUNTS, toColumn, toIdAfter } from './columns.ts'
+import { toColumn, toIdAfter } from './columns.ts'
 import { createParameters, type Dialect, type Engine, type Parameters, sliceIds } from './engine.ts'
 
 /** Nothing was served, as far as we know. */

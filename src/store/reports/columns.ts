@@ -1,22 +1,17 @@
 /** Columns of the ledger's tables, whatever their database. Named as the fields of rows, in snake case. */
-import type { TokenCounts } from '../../domain/call-counts.ts'
+import { COUNTS, SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { LATEST_MS, toFirstId } from '../../domain/id.ts'
 import { keysOf } from '../../domain/json.ts'
 import type { StoredCall, StoredRequest } from '../ledger-rows.ts'
 
-const TOKENS = {
-  ...{ promptTokens: true, cachedTokens: true, cacheWriteTokens: true, cacheWrite1hTokens: true },
-  ...{ completionTokens: true, reasoningTokens: true, audioPromptTokens: true, audioCompletionTokens: true },
-  ...{ imageTokens: true, imageCompletionTokens: true, toolPromptTokens: true, webSearches: true },
-} satisfies Record<keyof TokenCounts, boolean>
-export const SUMMED_COUNTS = keysOf(TOKENS)
+const ALL_COUNTS = Object.fromEntries(COUNTS.map((name) => [name, true])) as Record<(typeof COUNTS)[number], true>
 export const SUMMED = [...SUMMED_COUNTS, 'costNanoUsd'] as const
 
 const CALLED = {
   ...{ instance: true, upstream: true, upstreamModel: true, lane: true, priceId: true, createdMs: true },
   ...{ reservedPromptTokens: true, reservedCompletionTokens: true, reservedNanoUsd: true },
-  ...{ status: true, httpStatus: true, errorCode: true, durationMs: true, firstTokenMs: true, ...TOKENS },
-  ...{ computeMs: true, estimated: true, costNanoUsd: true, mode: true, reportedNanoUsd: true, unpriced: true },
+  ...{ status: true, httpStatus: true, errorCode: true, durationMs: true, firstTokenMs: true, ...ALL_COUNTS },
+  ...{ estimated: true, countedBy: true, mode: true, reportedNanoUsd: true, unpriced: true },
   ...{ upstreamRequestId: true, credential: true },
 }
 

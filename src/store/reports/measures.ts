@@ -1,7 +1,8 @@
 /** What hourly and daily totals add up, and how their rows are named. */
+import { SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../report-store.ts'
-import { type SUMMED, SUMMED_COUNTS, toColumn } from './columns.ts'
+import { type SUMMED, toColumn } from './columns.ts'
 
 interface Measure {
   /** Column of totals. */
@@ -12,7 +13,7 @@ interface Measure {
 }
 
 const toMeasure = (field: (typeof SUMMED)[number]): Measure => ({
-  ...{ name: toColumn(field), of: (row) => row[field], sql: toColumn(field) },
+  ...{ name: toColumn(field), of: (row) => row[field] ?? 0, sql: toColumn(field) },
 })
 
 export const MEASURES: readonly Measure[] = [

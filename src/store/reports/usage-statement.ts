@@ -1,4 +1,5 @@
 /** Statements of usage: which table, conditions, groups, and figures. */
+import { SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { type Dimension, USAGE_FILTERS } from '../../domain/report-filters.ts'
 import { addDuration, type Histogram } from '../histogram.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type UsageFilter,
   type UsageQuery,
 } from '../report-store.ts'
-import { SUMMED_COUNTS } from './columns.ts'
 import { createParameters, type Dialect, type Given, type Parameters, toNamed, type Value } from './engine.ts'
 import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './measures.ts'
 

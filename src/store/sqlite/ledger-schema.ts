@@ -4,26 +4,16 @@
  */
 import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { COUNTS, SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { keysOf } from '../../domain/json.ts'
 import type { Endpoint, Lane } from '../../domain/task.ts'
+import type { CountSource } from '../../domain/units.ts'
 import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
-import { HAS_ERROR_SQL } from '../reports/columns.ts'
+import { HAS_ERROR_SQL, toColumn } from '../reports/columns.ts'
 import { count } from './schema.ts'
 
-export const tokenColumns = () => ({
-  promptTokens: count('prompt_tokens'),
-  cachedTokens: count('cached_tokens'),
-  cacheWriteTokens: count('cache_write_tokens'),
-  cacheWrite1hTokens: count('cache_write_1h_tokens'),
-  completionTokens: count('completion_tokens'),
-  reasoningTokens: count('reasoning_tokens'),
-  audioPromptTokens: count('audio_prompt_tokens'),
-  audioCompletionTokens: count('audio_completion_tokens'),
-  imageTokens: count('image_tokens'),
-  imageCompletionTokens: count('image_completion_tokens'),
-  toolPromptTokens: count('tool_prompt_tokens'),
-  webSearches: count('web_searches'),
-})
+const countColumns = <Name extends string>(names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, count(toColumn(name))])) as Record<Name, ReturnType<typeof count>>
 
 export const targetColumns = () => ({
   upstream: text('upstream').notNull(),
@@ -39,10 +29,9 @@ export const outcomeColumns = () => ({
   errorCode: text('error_code'),
   durationMs: integer('duration_ms'),
   firstTokenMs: integer('first_token_ms'),
-  ...tokenColumns(),
-  computeMs: count('compute_ms'),
+  ...countColumns(COUNTS),
   estimated: count('estimated'),
-  costNanoUsd: count('cost_nano_usd'),
+  countedBy: text('counted_by').$type<CountSource>(),
   mode: text('mode'),
   reportedNanoUsd: integer('reported_nano_usd'),
   unpriced: count('unpriced'),
@@ -118,7 +107,7 @@ const sumColumns = () => ({
   requests: count('requests'),
   errors: count('errors'),
   cuts: count('cuts'),
-  ...tokenColumns(),
+  ...countColumns(SUMMED_COUNTS),
   unpriced: count('unpriced'),
   costNanoUsd: count('cost_nano_usd'),
   estimatedCostNanoUsd: count('estimated_cost_nano_usd'),
@@ -253,7 +242,10 @@ export function insertion(
 }
 
 /** undefined becomes the column's default. */
-export function values<T extends string>(row: Record<T, Value>, fields: readonly T[]): Value[] {
+export function values<T extends string>(
+  row: { readonly [Field in T]?: Value | undefined },
+  fields: readonly T[],
+): Value[] {
   const out = new Array<Value>(fields.length)
   for (let i = 0; i < fields.length; i++) {
     const field = fields[i] as T

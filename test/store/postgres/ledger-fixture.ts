@@ -111,9 +111,10 @@ export function makeRecords(pick: (below: number) => number, count: number): Led
       firstTokenMs: pick(2) === 0 ? null : pick(5_000),
       costNanoUsd: 1_000 + pick(1_000),
       promptTokens: pick(50),
+      ...(pick(2) === 0 ? { audioMs: pick(90), images: 1, countedBy: 'file' as const } : {}),
       attempts: calls.length + 1,
     }
-    const ended = calls.map((call) => toSettledCall(call, { costNanoUsd: pick(400) }))
+    const ended = calls.map((call) => toSettledCall(call, { costNanoUsd: pick(400), pages: pick(3) }))
     records.push(settling(toSettled(row, outcome), ended))
     return records
   })

@@ -1,0 +1,141 @@
+/**
+ * What is counted besides tokens. A new kind needs an entry here and a column in migrations of both databases; reports, documents, prices, and texts follow.
+ */
+import { keysOf } from './json.ts'
+
+interface UnitKind {
+  /** Its price in the catalog; of ms per second. */
+  price: string
+  /** Of the price. */
+  title: string
+  /** In counts: `3 web searches`. */
+  one: string
+  many: string
+  /** Whether hourly and daily totals have it. */
+  isSummed: boolean
+  /** Its price is missing unless one of these is charged instead, such as the tokens of an image; null: never missing. */
+  instead: readonly string[] | null
+  /** Counted in ms, priced by the second. */
+  isMs?: true
+}
+
+export const UNITS = {
+  webSearches: {
+    price: 'web_search',
+    title: 'Web search',
+    one: 'web search',
+    many: 'web searches',
+    isSummed: true,
+    instead: [],
+  },
+  computeMs: {
+    price: 'second',
+    title: 'Second of compute',
+    one: 'ms of compute',
+    many: 'ms of compute',
+    isSummed: false,
+    instead: null,
+    isMs: true,
+  },
+  /** Heard, or made where speech is priced by time. */
+  audioMs: {
+    price: 'audio_second',
+    title: 'Second of audio',
+    one: 'ms of audio',
+    many: 'ms of audio',
+    isSummed: true,
+    instead: ['prompt', 'audioCompletion', 'characters', 'request'],
+    isMs: true,
+  },
+  /** As the provider counts them. */
+  characters: {
+    price: 'character',
+    title: 'Character',
+    one: 'character',
+    many: 'characters',
+    isSummed: true,
+    instead: ['prompt', 'audioMs', 'request'],
+  },
+  /** Made. */
+  images: {
+    price: 'generated_image',
+    title: 'Generated image',
+    one: 'generated image',
+    many: 'generated images',
+    isSummed: true,
+    instead: ['imageCompletion', 'completion', 'request'],
+  },
+  searchUnits: {
+    price: 'search_unit',
+    title: 'Search unit',
+    one: 'search unit',
+    many: 'search units',
+    isSummed: true,
+    instead: ['prompt', 'request'],
+  },
+  pages: {
+    price: 'page',
+    title: 'Page',
+    one: 'page',
+    many: 'pages',
+    isSummed: true,
+    instead: ['prompt', 'request'],
+  },
+} as const satisfies Record<string, UnitKind>
+
+export type Unit = keyof typeof UNITS
+export type UnitPrice = (typeof UNITS)[Unit]['price']
+
+/** Where counts are from, weakest last: the upstream's report, its response, the file that was sent, or the text that was sent. */
+export const COUNT_SOURCES = ['upstream', 'answer', 'file', 'text'] as const
+export type CountSource = (typeof COUNT_SOURCES)[number]
+
+/** Zero if absent: a chat has none. */
+export interface UnitCounts extends Partial<Record<Unit, number>> {
+  /** Of the weakest count; not known for chats. */
+  countedBy?: CountSource | null
+}
+
+export const UNIT_NAMES = keysOf(UNITS)
+export const NO_UNITS = Object.fromEntries(UNIT_NAMES.map((name) => [name, 0])) as Readonly<Record<Unit, number>>
+
+export type SummedUnit = { [Name in Unit]: (typeof UNITS)[Name]['isSummed'] extends true ? Name : never }[Unit]
+export const SUMMED_UNITS = UNIT_NAMES.filter((name): name is SummedUnit => UNITS[name].isSummed)
+
+/** Those that any call has; absent ones stay absent, so that rows of chats don't grow. */
+const OCCASIONAL = UNIT_NAMES.filter((name) => name !== 'webSearches' && name !== 'computeMs')
+
+export function addUnits(sum: UnitCounts, more: UnitCounts): void {
+  for (const name of OCCASIONAL) {
+    const count = more[name]
+    if (count !== undefined && count > 0) sum[name] = (sum[name] ?? 0) + count
+  }
+  const { countedBy } = more
+  if (countedBy)
+    sum.countedBy = COUNT_SOURCES.findLast((source) => source === countedBy || source === sum.countedBy) ?? null
+}
+
+/** Those that the new object lacks. */
+export function withUnits<To extends UnitCounts>(to: To, from: UnitCounts): To {
+  addUnits(to, from)
+  return to
+}
+
+/** The same fields, of something that has none of them. */
+export function toNone(counts: UnitCounts): UnitCounts {
+  const none: UnitCounts = {}
+  for (const name of OCCASIONAL) if (counts[name] !== undefined) none[name] = 0
+  if (counts.countedBy) none.countedBy = null
+  return none
+}
+
+/** Whether some may lack a price. */
+export function hasUnits(counts: UnitCounts): boolean {
+  for (const name of PRICED) if (counts[name]) return true
+  return false
+}
+
+const PRICED = UNIT_NAMES.filter((name) => UNITS[name].instead !== null)
+
+/** `3 web searches`. */
+export const toUnitText = (name: Unit, count: number): string => `${count} ${UNITS[name][count === 1 ? 'one' : 'many']}`
