@@ -2,75 +2,17 @@
 import { expect, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
-import type { BudgetWarning } from '../../src/limits/budget.ts'
 import type { Amount, PastRequest, Reservation } from '../../src/limits/limiter.ts'
-import type { Ask, Batch, LimitEngine, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
-import { createSharedLimiter } from '../../src/limits/shared/limiter.ts'
+import type { Ask, Batch, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
 import { openPostgresLimits } from '../../src/limits/shared/postgres.ts'
-import type { EngineTimes } from '../../src/limits/shared/queue.ts'
-import type { SharedLimiterDeps } from '../../src/limits/shared/state.ts'
 import { openValkey } from '../../src/limits/shared/valkey.ts'
-import { createLog } from '../../src/log.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { describeWith, startDroppingProxy, startPostgres, startValkey } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { at, budget, CENT, cents, held, limited, refused, toTeam, toUpstream } from './asking.ts'
-
-const log = createLog({ now: () => 0, write: async () => {} })
-const times: EngineTimes = { leaseMs: 1_500, youngMs: 300, beatMs: 20, sliceMs: 60_000 }
-/** Beyond what a busy machine takes. */
-const timeoutMs = 2_000
-let names = 0
-
-interface TestEngine {
-  open(): LimitEngine
-  kill(): Promise<void>
-  start(): Promise<void>
-  close(): Promise<void>
-}
-
-const ENGINES = {
-  async Valkey(): Promise<TestEngine> {
-    const server = await startValkey()
-    const { kill, start, close, url } = server
-    return { open: () => openValkey({ url, timeoutMs }), kill, start, close }
-  },
-  async PostgreSQL(): Promise<TestEngine> {
-    const server = await startPostgres()
-    const open = () => openPostgres({ url: server.url, log, timing: { retryMs: 20 } })
-    const postgres = open()
-    await migratePostgres(postgres)
-    await postgres.close()
-    const { kill, start, close } = server
-    return { open: () => openPostgresLimits(open(), timeoutMs), kill, start, close }
-  },
-}
-
-/** A key of its own, so that tests don't meet. */
-const named = (key: Key): Key => ({ ...key, id: `k${++names}` })
-
-function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> = {}) {
-  const warnings: BudgetWarning[] = []
-  const outages: (string | null)[] = []
-  const limiter = createSharedLimiter({
-    ...{ engine, epoch: `e${++names}`, onOutage: 'share', times, monotonicMs: () => performance.now() },
-    ...{ now: Date.now, spent: async () => 0, recent: () => [], nodes: () => 3 },
-    onWarning: (warning) => warnings.push(warning),
-    onOutageChange: (reason) => outages.push(reason),
-    ...more,
-  })
-  const admit = async (key: Key, team: Team | null, amount: Amount) => {
-    const request = limiter.enter(`r${++names}`, key, team)
-    const decided = await request.admit(amount, at(0))
-    if (decided instanceof GatewayError) await request.refuse(decided, 0)
-    return decided
-  }
-  return { limiter, admit, warnings, outages, [Symbol.asyncDispose]: () => limiter.close() }
-}
-const admitted = (decided: readonly (Reservation | GatewayError)[]) =>
-  decided.flatMap((one) => (one instanceof GatewayError ? [] : [one]))
+import { admitted, ENGINES, log, mint, named, openNode, timeoutMs, times, toScope } from './shared-nodes.ts'
 
 for (const [name, start] of Object.entries(ENGINES)) {
   describeWith(name as keyof typeof ENGINES)(`limits of all nodes in ${name}`, () => {
@@ -145,7 +87,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
     test('a call is kept under its upstream’s limits', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
-      const upstream = { ...toUpstream({ concurrency: 1 }), id: `u${++names}` }
+      const upstream = { ...toUpstream({ concurrency: 1 }), id: mint('u') }
       const permit = await node.limiter.permit(upstream, 5)
       if (permit instanceof UpstreamError) throw permit
       expect(await node.limiter.permit(upstream, 5)).toBeInstanceOf(UpstreamError)
@@ -234,7 +176,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
     test('a node that is gone leaves its slots, and what it held counts as spent until it comes back', async () => {
       const lost = engine.open()
       const base: Batch = {
-        epoch: `gone${++names}`,
+        epoch: mint('gone'),
         seq: 1,
         leaseMs: times.leaseMs,
         youngMs: 0,
@@ -275,7 +217,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
     test('a node that is gone leaves its slices once it would no longer spend them', async () => {
       const client = engine.open()
       const base = { seq: 1, leaseMs: 100, youngMs: 0, sliceMs: 400, told: [], asks: [] }
-      const dead = { ...base, epoch: `dead${++names}` }
+      const dead = { ...base, epoch: mint('dead') }
       const key = named(limited({}, { budget: budget(10) }))
       const want = { requests: 0, slots: 0, likelyNanoUsd: CENT, heldNanoUsd: CENT } as const
       const scopes = [toScope(key)]
@@ -285,7 +227,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
         const asks: Ask[] = [{ ...want, id: epoch, op: 'take', scopes, likelyNanoUsd: 0, heldNanoUsd: 0 }]
         return (await client.call({ ...base, epoch, asks })).replies[0]?.[0]
       }
-      const other = `other${++names}`
+      const other = mint('other')
       await figures(other)
       expect(await figures(other)).toMatchObject({ spentNanoUsd: 0, reservedNanoUsd: CENT })
       await until('its slice', async () => (await figures(other))?.reservedNanoUsd === 0)
@@ -297,7 +239,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       const client = engine.open()
       const key = named(limited({ rpm: 5 }))
       const base: Batch = {
-        ...{ epoch: `e${++names}`, seq: 0, leaseMs: 1_500, youngMs: 0, sliceMs: 0 },
+        ...{ epoch: mint('e'), seq: 0, leaseMs: 1_500, youngMs: 0, sliceMs: 0 },
         told: [],
         asks: [],
       }
@@ -313,7 +255,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
     test('what is sent again after a lost reply counts once', async () => {
       const client = engine.open()
       const base: Batch = {
-        epoch: `again${++names}`,
+        epoch: mint('again'),
         seq: 1,
         leaseMs: times.leaseMs,
         youngMs: 0,
@@ -490,23 +432,3 @@ describeWith('Valkey', 'PostgreSQL')('both engines', () => {
     await Promise.all([one.close(), two.close()])
   })
 })
-
-function toScope({ id, limits, budget: of }: Key): ScopeAsk {
-  const day = Math.floor(Date.now() / 86_400_000) * 86_400_000
-  return {
-    name: `key:${id}`,
-    ...(limits.rpm !== null && { rpm: limits.rpm }),
-    ...(limits.tpm !== null && { tpm: limits.tpm }),
-    ...(limits.concurrency !== null && { concurrency: limits.concurrency }),
-    ...(of && {
-      budget: {
-        usage: `day:${day}`,
-        fromMs: day,
-        untilMs: day + 86_400_000,
-        nanoUsd: of.nanoUsd,
-        warnNanoUsd: of.nanoUsd,
-        spentNanoUsd: 0,
-      },
-    }),
-  }
-}

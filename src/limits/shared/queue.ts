@@ -138,7 +138,9 @@ export class EngineQueue {
       this.#unconfirmed = this.#told.splice(0, engine.maxBatch)
       this.#seq++
     }
-    const waiting = this.#deps.monotonicMs() >= this.#decidesMs ? this.#asks.splice(0, engine.maxBatch) : []
+    // Decided with all that was told before.
+    const canDecide = this.#told.length === 0 && this.#deps.monotonicMs() >= this.#decidesMs
+    const waiting = canDecide ? this.#asks.splice(0, engine.maxBatch) : []
     const asks = waiting.map(({ ask }) => ask)
     const batch: Batch = {
       epoch,

@@ -1,0 +1,94 @@
+/** What may go wrong between nodes and the engine of their limits, and what then holds. */
+import { expect, test } from 'bun:test'
+import { GatewayError } from '../../src/domain/error.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
+import type { Batch, LimitEngine } from '../../src/limits/shared/engine.ts'
+import { describeWith } from '../support/engines.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { until } from '../support/until.ts'
+import { budget, CENT, cents, held, limited, refused } from './asking.ts'
+import { ENGINES, named, openNode, times } from './shared-nodes.ts'
+
+/** An engine that a node may be cut off from. */
+function toCuttable(engine: LimitEngine) {
+  const sent: Batch[] = []
+  const cuttable = {
+    ...{ isCut: false, sent },
+    engine: {
+      ...engine,
+      async call(batch: Batch) {
+        if (cuttable.isCut) throw new Error('cut off')
+        sent.push(batch)
+        return await engine.call(batch)
+      },
+    },
+  }
+  return cuttable
+}
+
+for (const [name, start] of Object.entries(ENGINES))
+  describeWith(name as keyof typeof ENGINES)(`trouble with ${name}`, () => {
+    const engine = forAllTests(start)
+
+    test('a request that is settled while it asks for more leaves nothing', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({ concurrency: 1 }, { budget: budget(100) }))
+      const reservation = held(await node.admit(key, null, cents(10)))
+      const raised = reservation.raise(cents(20))
+      await Bun.sleep(0)
+      reservation.settle(cents(5))
+      await raised
+      await until('its slot', async () => !((await node.admit(key, null, cents(95))) instanceof GatewayError))
+    })
+
+    test('a slice ends with its period and with a lower budget, and isn’t spent in two outages', async () => {
+      const own = await start()
+      const way = toCuttable(own.open())
+      let laterMs = 0
+      const monotonicMs = () => performance.now() + laterMs
+      const sliceMs = 9 * DAY_MS
+      await using node = openNode(way.engine, { monotonicMs, nodes: () => 1, times: { ...times, sliceMs } })
+      await node.limiter.started
+      const [first, second] = [named(limited({}, { budget: budget(800) })), named(limited({}, { budget: budget(800) }))]
+      node.limiter.renew([first, second], [])
+      const hasSlices = () =>
+        [...node.limiter.budgetUses('key')].every(({ reservedNanoUsd }) => reservedNanoUsd > 50 * CENT)
+      await until('slices', async () => {
+        for (const key of [first, second]) held(await node.admit(key, null, cents(1))).settle(cents(1))
+        return hasSlices()
+      })
+      const cut = async (isCut: boolean) => {
+        way.isCut = isCut
+        await until('that it shows', () => (node.limiter.outage() !== null) === isCut)
+      }
+      await cut(true)
+      held(await node.admit(first, null, cents(70))).settle(cents(70))
+      await cut(false)
+      await cut(true)
+      expect(refused(await node.admit(first, null, cents(70))).kind).toBe('overloaded')
+      held(await node.admit(second, null, cents(10))).cancel()
+      laterMs = DAY_MS
+      expect(refused(await node.admit(second, null, cents(10))).kind).toBe('overloaded')
+      laterMs = 0
+      node.limiter.renew([{ ...second, budget: budget(20) }], [])
+      expect(refused(await node.admit(second, null, cents(10))).kind).toBe('overloaded')
+      await own.close()
+    })
+
+    test('what a node has to tell is decided before what it asks', async () => {
+      const way = toCuttable(engine.open())
+      await using node = openNode(way.engine)
+      await node.limiter.started
+      const key = named(limited({ concurrency: 10_000 }))
+      await Promise.all(Array.from({ length: 500 }, () => node.admit(key, null, cents(0))))
+      way.isCut = true
+      await until('the outage', () => node.limiter.outage() !== null)
+      way.isCut = false
+      way.sent.length = 0
+      await until('the end', () => node.limiter.outage() === null)
+      held(await node.admit(key, null, cents(0)))
+      const told = way.sent.slice(0, 1 + way.sent.findIndex(({ asks }) => asks.length > 0)).flatMap(({ told }) => told)
+      expect(told.filter(({ op }) => op === 'hold').length).toBe(500)
+    })
+  })
