@@ -83,6 +83,8 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
           const { spentNanoUsd, reservedNanoUsd } = isSame ? known : { spentNanoUsd: null, reservedNanoUsd: 0 }
           shared.figures.set(`${kind}:${id}`, { spender: { kind, id }, name, budget, spentNanoUsd, reservedNanoUsd })
         }
+      for (const [place, { budget }] of before)
+        if ((shared.figures.get(place)?.budget.nanoUsd ?? 0) < budget.nanoUsd) shared.slices.release(place)
     },
     /** As of each budget's last request on this node. */
     *budgetUses(kind: Spender['kind']): Iterable<BudgetUse> {

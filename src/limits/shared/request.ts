@@ -82,8 +82,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     if (replies === null) return null
     this.#noteReplies(replies)
     if (isGranted(replies)) {
-      if (this.#isOver) this.#tellEnd(true, null, 0)
-      else this.#hold(want, counting)
+      if (!this.#isOver) this.#hold(want, counting)
       return this
     }
     return this.#toRateError(replies, tokens) ?? this.#toBudgetRefusal(replies, cost.likelyNanoUsd)
@@ -96,7 +95,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     this.#countings = counting && this.hasBudget ? [counting] : []
   }
 
-  #ask(op: EngineAsk['op'], want: Want, likelyNanoUsd: number): Promise<ScopeReply[] | null> {
+  async #ask(op: EngineAsk['op'], want: Want, likelyNanoUsd: number): Promise<ScopeReply[] | null> {
     const isAdmitted = this.#want !== NOTHING
     this.#isKnown ||= this.shared.outage === null
     const toScopes = (nowMs: number) => {
@@ -105,7 +104,10 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       this.#scopes = scopes
       return scopes
     }
-    return this.shared.ask(this.id, op, toScopes, want, likelyNanoUsd)
+    const replies = await this.shared.ask(this.id, op, toScopes, want, likelyNanoUsd)
+    // Its end may have overtaken this, which then holds anew.
+    if (this.#isOver) this.#tellEnd(true, null, 0)
+    return replies
   }
 
   async #admitAlone(ask: Ask): Promise<Decision<LocalReservation>> {
@@ -123,7 +125,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #reserveAlone(local: Limiter, ask: Ask, isAll: boolean): Promise<Decision<this>> {
     const moment = { monotonicMs: this.shared.monotonicMs, wallMs: this.shared.wallMs }
     const { shared, team } = this
-    if (this.hasBudget && ask.nanoUsd > 0 && shared.hasNoSlices) return this.#toOutageError()
+    if (ask.nanoUsd > 0 && !shared.hasSlices(this.#scopes)) return this.#toOutageError()
     const own = shared.toOwn('key', this.key, isAll)
     const entered = local.enter(this.id, own, team && shared.toOwn('team', team, isAll), moment.monotonicMs)
     if (entered instanceof GatewayError) return this.#said(entered)
@@ -211,7 +213,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #raiseAlone(ask: Ask): Promise<GatewayError | null> {
     const alone = this.#aloneNow()
     const local = this.shared.alone()
-    if (local === null || this.shared.hasNoSlices) return this.#toOutageError()
+    if (local === null || !this.shared.hasSlices(this.#scopes)) return this.#toOutageError()
     const more = ask.nanoUsd - this.#want.heldNanoUsd
     const refusal = alone
       ? await alone.reservation.raise({ ...ask, nanoUsd: alone.isAll ? ask.nanoUsd : ask.nanoUsd - more })

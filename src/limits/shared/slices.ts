@@ -3,7 +3,7 @@
  * exceeds a budget. All nodes together hold an eighth of what is left, as of when each last looked, and nothing once
  * little is left.
  */
-import type { Ask, ScopeAsk, ScopeName, ScopeReply, Told } from './engine.ts'
+import type { Ask, ScopeAsk, ScopeName, ScopeReply, Told, Usage } from './engine.ts'
 
 interface Slice {
   readonly id: string
@@ -33,8 +33,9 @@ export class Slices {
   constructor(private readonly deps: SlicesDeps) {}
 
   /** Nano-dollars; 0 for none. */
-  of(name: ScopeName): number {
-    return this.#slices.get(name)?.nanoUsd ?? 0
+  of(name: ScopeName, usage: Usage): number {
+    const slice = this.#slices.get(name)
+    return slice?.scope.budget?.usage === usage ? slice.nanoUsd : 0
   }
 
   /** @param askedNanoUsd of a request just decided. */
@@ -61,11 +62,16 @@ export class Slices {
 
   /** True if there was one. */
   release(name: ScopeName): boolean {
+    const told = this.take(name)
+    if (told !== null) this.deps.tell(told)
+    return told !== null
+  }
+
+  /** For the caller to tell; null if there is none. */
+  take(name: ScopeName): Told | null {
     const slice = this.#slices.get(name)
-    if (slice === undefined) return false
     this.#slices.delete(name)
-    this.deps.tell({ op: 'end', id: slice.id, isCanceled: true, nanoUsd: 0 })
-    return true
+    return slice ? { op: 'end', id: slice.id, isCanceled: true, nanoUsd: 0 } : null
   }
 
   /** Releases those of budgets that this node doesn't use, or all. */

@@ -1,6 +1,6 @@
 /** What all requests of a node share in a cluster: the engine, what is in flight, and what holds in an outage. */
 import { UpstreamError } from '../../domain/error.ts'
-import { BUDGET_WARNING_PERCENT, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
+import { BUDGET_WARNING_PERCENT, type Budget, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { BudgetWarning } from '../budget.ts'
 import { createLimiter, type Limited, type Limiter, type PastRequest } from '../limiter.ts'
@@ -13,6 +13,7 @@ import {
   type ScopeAsk,
   type ScopeReply,
   type Told,
+  type Usage,
   type Want,
 } from './engine.ts'
 import { ENGINE_TIMES, EngineQueue, type EngineTimes } from './queue.ts'
@@ -71,6 +72,8 @@ const spenderOf = (name: string): Spender | null => {
   return kind === 'key' || kind === 'team' ? { kind, id } : null
 }
 
+const toUsage = ({ period }: Budget, nowMs: number): Usage => `${period}:${startOf(period, nowMs)}`
+
 export function toScope(kind: string, id: string, limits: Limits, budget: Limited['budget'], nowMs: number): ScopeAsk {
   const scope: ScopeAsk = { name: `${kind}:${id}` }
   if (limits.rpm !== null) scope.rpm = limits.rpm
@@ -80,7 +83,7 @@ export function toScope(kind: string, id: string, limits: Limits, budget: Limite
   const { nanoUsd, period } = budget
   const fromMs = startOf(period, nowMs)
   scope.budget = {
-    usage: `${period}:${fromMs}`,
+    usage: toUsage(budget, nowMs),
     fromMs,
     untilMs: endOf(period, nowMs) ?? Number.MAX_SAFE_INTEGER,
     nanoUsd,
@@ -103,6 +106,8 @@ export class Shared {
   readonly #reading = new Map<string, Promise<number>>()
   /** Spent by requests that came and went in an outage, by scope and usage. */
   readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
+  /** Budgets whose slices requests of an outage may have spent. */
+  readonly #usedAlone = new Set<string>()
   readonly #deps: SharedLimiterDeps
 
   constructor(deps: SharedLimiterDeps) {
@@ -200,13 +205,18 @@ export class Shared {
   toOwn(kind: Spender['kind'], owner: Limited, hasRates: boolean): Limited {
     const { budget } = owner
     const limits = hasRates ? this.toShare(owner.limits) : NO_LIMITS
-    const nanoUsd = this.slices.of(`${kind}:${owner.id}`)
-    return { ...owner, limits, budget: budget && { ...budget, nanoUsd } }
+    if (budget === null) return { ...owner, limits }
+    const name = `${kind}:${owner.id}`
+    this.#usedAlone.add(name)
+    return { ...owner, limits, budget: { ...budget, nanoUsd: this.slices.of(name, toUsage(budget, this.wallMs)) } }
   }
 
-  /** Whether this node has been alone for so long that the engine may have given its slices to others. */
-  get hasNoSlices(): boolean {
-    return this.monotonicMs - this.#sinceMs > (this.#deps.times ?? ENGINE_TIMES).sliceMs
+  /** Of all their budgets, unless this node has been alone for so long that the engine may have given them to others. */
+  hasSlices(scopes: readonly ScopeAsk[]): boolean {
+    const budgets = scopes.flatMap(({ name, budget }) => (budget ? { name, usage: budget.usage } : []))
+    if (budgets.length === 0) return true
+    const isLong = this.monotonicMs - this.#sinceMs > (this.#deps.times ?? ENGINE_TIMES).sliceMs
+    return !isLong && budgets.every(({ name, usage }) => this.slices.of(name, usage) > 0)
   }
 
   toUpstreamError(upstream: string): UpstreamError {
@@ -267,6 +277,9 @@ export class Shared {
     }
     told.push(...this.slices.held(), ...this.#spent.values())
     this.#spent.clear()
+    // Another outage mustn't spend them again.
+    told.push(...[...this.#usedAlone].flatMap((name) => this.slices.take(name) ?? []))
+    this.#usedAlone.clear()
     return told
   }
 
