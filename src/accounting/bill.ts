@@ -7,6 +7,7 @@ import { asObject } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
+import { toPricedMode } from '../domain/tariff.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
@@ -146,7 +147,8 @@ export function charge(
   const { target, meter } = call
   const { pricing } = target
   const usage = meter.workedMs > 0 ? { ...counted, computeMs: toComputeMs(call) } : counted
-  const { mode, others } = meter
+  const { variant, others } = meter
+  const mode = variant === null ? meter.mode : toPricedMode(pricing, meter.mode, variant)
   const reportedNanoUsd = status === 'ok' ? meter.chargedNanoUsd : null
   if (reportedNanoUsd !== null) {
     const all = joinUsage(usage, others)

@@ -9,6 +9,7 @@ import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed, toMaxTariff } from '../domain/tariff.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
+import { addUnits, MOST_UNITS } from '../domain/units.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget.ts'
 import type { Ask } from '../limits/limiter.ts'
@@ -231,6 +232,7 @@ export function toMostNanoUsd(
   const usage: Usage = { ...NO_USAGE, prompt, completion }
   if (atto.computeMs > 0n) usage.computeMs = toMostComputeMs(upstream, body)
   if (atto.webSearches > 0n && maySearch({ features }, body)) usage.webSearches = MAX_SEARCHES
+  if (body[MOST_UNITS]) addUnits(usage, body[MOST_UNITS])
   if (atto.audioPrompt > atto.prompt || atto.imagePrompt > atto.prompt) {
     const { audio, images } = toMedia(body)
     usage.audioPrompt = Math.min(audio, prompt)

@@ -4,7 +4,7 @@
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
-import type { ModelUsage, Usage } from '../domain/usage.ts'
+import type { ModelUsage, Usage, Variant } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
 import { tokensWritten } from '../tokens/estimate.ts'
 
@@ -28,6 +28,8 @@ export class Meter {
   others: readonly ModelUsage[] = []
   /** Reported service mode; null for the default. */
   mode: string | null = null
+  /** Of images. */
+  variant: Variant | null = null
   /** The upstream's own charge, if reported at the end. */
   chargedNanoUsd: number | null = null
   /** Whether output followed the usage report, which is then incomplete. */
@@ -157,6 +159,8 @@ export class Meter {
           break
         case 'mode':
           this.mode = event.mode
+          this.variant =
+            event.size || event.quality ? { size: event.size ?? null, quality: event.quality ?? null } : null
           break
         case 'charged':
           this.chargedNanoUsd = event.nanoUsd

@@ -8,7 +8,9 @@ import { closest } from '../domain/closest.ts'
 import { type Problem, toList, toRule } from '../domain/explain.ts'
 import { isObject } from '../domain/json.ts'
 import { FEATURES } from '../domain/models.ts'
-import { toMode } from '../domain/usage.ts'
+import { isMs } from '../domain/tariff.ts'
+import { UNIT_NAMES, UNITS } from '../domain/units.ts'
+import { isOfTokens, toMode } from '../domain/usage.ts'
 import { checkUpstream } from './check-upstream.ts'
 import { assumedOf, type Facts, lacksPrice } from './complete.ts'
 import {
@@ -140,56 +142,73 @@ export function* checkPricing(pricing: unknown, at: Path): Generator<Issue> {
   for (const [index, item] of toItems(pricing).entries()) {
     const entry = toEntry(item)
     for (const [field, value] of Object.entries(entry)) {
-      const ofSecond = field === 'second'
+      const ofSecond = OF_SECOND.has(field)
       if (CONDITIONS.has(field) || typeof value !== 'string' || (ofSecond ? DECIMAL_OF_SECOND : DECIMAL).test(value))
         continue
       yield issue(
         [...at, index, field],
         ofSecond
           ? `invalid price '${value.slice(0, 40)}'. Write USD per second as a decimal such as "0.0005", without sign or exponent, at most 15 decimals.`
-          : `invalid price '${value.slice(0, 40)}'. Write USD per token as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
+          : `invalid price '${value.slice(0, 40)}'. Write USD${isOfTokens(field) ? ' per token' : ''} as a decimal such as "0.00000015", without sign or exponent, at most 18 decimals.`,
       )
     }
     if (entry.image !== undefined)
       yield issue(
         [...at, index, 'image'],
-        "prices per image are not supported, because upstreams don't report images. Set image_token, the price of an image token in the prompt.",
+        'the price of an image in the prompt is not supported. Set image_token, the price of an image token in the prompt, or generated_image, the price of an image made.',
       )
-    const { mode } = entry
-    const problem = typeof mode === 'string' ? explainMode(mode) : null
-    if (problem) yield issue([...at, index, 'mode'], problem)
-    const conditional = entry.min_prompt_tokens !== undefined || mode !== undefined
+    for (const name of ['mode', 'size', 'quality'] as const) {
+      const problem = typeof entry[name] === 'string' ? explainWord(name, entry[name]) : null
+      if (problem) yield issue([...at, index, name], problem)
+    }
+    for (const name of AUDIO_TERMS)
+      if (entry[name] !== undefined && entry.audio_second === undefined)
+        yield issue([...at, index, name], `${name} needs audio_second, the price of a second of audio.`)
+    const mode = toModeOf(entry)
+    const conditional =
+      entry.min_prompt_tokens !== undefined ||
+      [entry.mode, entry.size, entry.quality].some((each) => each !== undefined)
     if (index === 0 && conditional)
-      yield issue([...at, 0], "the first price applies to every request, so it can't have min_prompt_tokens or mode.")
+      yield issue(
+        [...at, 0],
+        "the first price applies to every request, so it can't have min_prompt_tokens, mode, size, or quality.",
+      )
     if (index > 0 && !conditional && isObject(item))
       yield issue(
         [...at, index],
-        'min_prompt_tokens is missing: every price after the first needs min_prompt_tokens or mode.',
+        'min_prompt_tokens is missing: every price after the first needs min_prompt_tokens, mode, size, or quality.',
       )
-    const condition = JSON.stringify([entry.min_prompt_tokens ?? null, mode ?? null])
+    const condition = JSON.stringify([entry.min_prompt_tokens ?? null, mode ?? entry.mode ?? null])
     if (index > 0 && conditional && seen.has(condition))
       yield issue([...at, index], 'duplicate price: another one has the same conditions.')
     seen.add(condition)
-    if (typeof mode === 'string' && entry.min_prompt_tokens !== undefined && !hasBase(pricing, mode))
+    if (mode !== null && entry.min_prompt_tokens !== undefined && !hasBase(pricing, mode))
       yield issue([...at, index], `mode ${mode} also needs a price without min_prompt_tokens, for shorter prompts.`)
   }
 }
 
 const hasSecond = (pricing: unknown): boolean => toItems(pricing).some((item) => toEntry(item).second !== undefined)
 
-const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode'])
+const CONDITIONS: ReadonlySet<string> = new Set(['min_prompt_tokens', 'mode', 'size', 'quality'])
 
-function explainMode(mode: string): string | null {
-  const served = toMode(...mode.split('+'))
-  if (served === mode) return null
-  const advice = served === null ? 'such calls cost the price without a mode' : `write '${served}'`
-  return `invalid mode '${mode.slice(0, 40)}': ${advice}.`
+function explainWord(name: 'mode' | 'size' | 'quality', word: string): string | null {
+  const served = toMode(...(name === 'mode' ? word.split('+') : [word]))
+  if (served === word) return null
+  const advice = served === null ? `such calls cost the price without a ${name}` : `write '${served}'`
+  return `invalid ${name} '${word.slice(0, 40)}': ${advice}.`
 }
+
+const toModeOf = ({ mode, size, quality }: Entry): string | null =>
+  toMode(...(typeof mode === 'string' ? mode.split('+') : []), size, quality)
+
+const AUDIO_TERMS = ['audio_min_seconds', 'audio_step_seconds'] as const
+/** Charged per ms. */
+const OF_SECOND: ReadonlySet<string> = new Set(UNIT_NAMES.filter(isMs).map((unit) => UNITS[unit].price))
 
 const hasBase = (pricing: unknown, mode: string) =>
   toItems(pricing)
     .map(toEntry)
-    .some((item) => item.mode === mode && item.min_prompt_tokens === undefined)
+    .some((item) => toModeOf(item) === mode && item.min_prompt_tokens === undefined)
 
 /** Reports missing facts, and routes that exceed their model. */
 function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownProviders): Generator<Issue> {

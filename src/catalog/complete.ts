@@ -1,8 +1,9 @@
 /** Completes checked catalog entries with defaults and known facts. */
 import { DEADLINE_NAMES, DEADLINES, type Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
+import { modeOf } from '../domain/tariff.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
-import type { PricingItem } from '../domain/usage.ts'
+import { PRICE_NAMES, type PricingItem } from '../domain/usage.ts'
 import type { AliasRow, ModelRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
 import { findPreset } from '../store/presets.ts'
 import { findDialect } from '../upstreams/dialects/dialects.ts'
@@ -43,7 +44,7 @@ export const FREE: PricingItem[] = [{ prompt: '0', completion: '0', input_cache_
 export const isFree = (pricing: readonly PricingItem[] = []) =>
   pricing.every((item) =>
     Object.entries(item).every(
-      ([name, value]) => name === 'min_prompt_tokens' || name === 'mode' || !/[1-9]/.test(String(value)),
+      ([name, value]) => !PRICE_NAMES.some((price) => price === name) || !/[1-9]/.test(String(value)),
     ),
   )
 
@@ -178,6 +179,6 @@ export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | und
 
 /** The last applicable price wins: sorts those without a mode first, then by mode. */
 export const byCondition = (a: PricingItem, b: PricingItem): number =>
-  compare(a.mode ?? '', b.mode ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
+  compare(modeOf(a) ?? '', modeOf(b) ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

@@ -8,7 +8,7 @@
 
 import type { UpstreamError } from './error.ts'
 import type { Vector } from './task.ts'
-import type { ModelUsage, Usage } from './usage.ts'
+import type { ModelUsage, Usage, Variant } from './usage.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
@@ -73,8 +73,8 @@ export type AnswerEvent =
   | { kind: 'working' }
   /** `others`: other models within the call, not in `usage`. */
   | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[]; tokensPerSecond?: number }
-  /** See `toMode`. The last one counts. */
-  | { kind: 'mode'; mode: string | null }
+  /** See `toMode`, and of images their size and quality. The last one counts. */
+  | ({ kind: 'mode'; mode: string | null } & Variant)
   /** Reported cost. The last one counts, unless content follows. */
   | { kind: 'charged'; nanoUsd: number }
   /** For passthrough; precedes the events parsed from it. */

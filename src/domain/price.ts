@@ -6,7 +6,9 @@ import {
   KINDS,
   type Kind,
   lacking,
+  lacksVariant,
   MAX_DECIMALS,
+  modeOf,
   type Prices,
   priceOf,
   type Tariff,
@@ -46,7 +48,7 @@ export type Unpriced = keyof PricingItem
 
 const NONE: readonly Unpriced[] = []
 
-/** By price name; `mode`: no prices for this mode (at this size). Empty if free, or charged by time only. */
+/** By price name; `mode`: no prices for this mode (at this size); `size`: none for images of this size and quality. Empty if free, or charged by time only. */
 export function findUnpriced(
   pricing: readonly PricingItem[],
   usage: Usage,
@@ -59,7 +61,9 @@ export function findUnpriced(
   if (isTimed(pricing) && costsTimeAlone(pricing)) return NONE
   const item = toTariff(pricing, usage.prompt, mode)?.item
   if (!item) return NONE
-  return [...(mode !== null && item.mode !== mode ? (['mode'] as const) : []), ...lacking(item, usage)]
+  const isOther = (usage.images ?? 0) > 0 && lacksVariant(pricing, item)
+  const condition: Unpriced[] = isOther ? ['size'] : mode !== null && modeOf(item) !== mode ? ['mode'] : []
+  return [...condition, ...lacking(item, usage)]
 }
 
 /** If more are cached than there are, some were both read and written. */

@@ -5,6 +5,7 @@
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 import type { EmbeddingsRequest } from './task.ts'
 import { PART_TYPES, type UNREQUESTED_REASONING } from './task.ts'
+import type { MOST_UNITS, UnitCounts } from './units.ts'
 
 /** null means absent. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -274,6 +275,7 @@ export type BeyondReference = CacheMarked & {
 export type CanonicalRequest = Static<typeof RequestSchema> &
   BeyondReference & {
     readonly [UNREQUESTED_REASONING]?: true
+    readonly [MOST_UNITS]?: UnitCounts
   }
 export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)
 type NothingElse = {

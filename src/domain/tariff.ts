@@ -1,7 +1,7 @@
 /** Which prices apply to a call, by size and mode. */
 import { keysOf } from './json.ts'
 import { UNIT_NAMES, UNITS, type Unit, type UnitCounts } from './units.ts'
-import type { PricingItem, Usage } from './usage.ts'
+import { type PricingItem, toMode, type Usage, type Variant } from './usage.ts'
 
 /** 10^-18 USD. */
 export const MAX_DECIMALS = 18
@@ -126,6 +126,11 @@ const toPicoPrices = (atto: Prices<bigint>): Prices<number> | null =>
 interface Sheet {
   usual: Tariff[]
   modes: ReadonlyMap<string, Tariff[]>
+  /** Whether some items are of a size or quality of images. */
+  hasSize: boolean
+  hasQuality: boolean
+  /** Of images, if the usual tariff has no price of them: the dearest counts for one that isn't listed. */
+  images: Tariff[]
   /** Beyond which an item applies. */
   sizes: readonly number[]
   /** By how many sizes are exceeded. */
@@ -141,16 +146,33 @@ export function toTariff(
   promptTokens: number,
   mode: string | null,
 ): Tariff | undefined {
-  const { usual, modes } = sheetOf(pricing)
+  const { usual, modes, images } = sheetOf(pricing)
   const tariff = pick(usual, promptTokens)
-  if (mode === null || modes.size === 0) return tariff
-  const served = pickMode(modes.get(mode), promptTokens)
+  if (modes.size === 0 || (mode === null && images.length === 0)) return tariff
+  const served = mode === null ? undefined : pickMode(modes.get(mode), promptTokens)
   if (served && served.moreThan >= (tariff?.moreThan ?? -1)) return served
-  const words = new Set(mode.split('+'))
+  const words = new Set(mode?.split('+'))
   const parts = [...modes].flatMap(([name, tariffs]) =>
     name.split('+').every((word) => words.has(word)) ? (pickMode(tariffs, promptTokens) ?? []) : [],
   )
-  return parts.length === 0 ? tariff : toDearest(tariff ? [tariff, ...parts] : parts)
+  const all = [...(tariff ? [tariff] : []), ...parts, ...(parts.some(({ atto }) => atto.images > 0n) ? [] : images)]
+  return all.length === 0 ? tariff : toDearest(all)
+}
+
+/** Those of an image's words that the prices tell apart, and the service mode. */
+export function toPricedMode(
+  pricing: readonly PricingItem[],
+  mode: string | null,
+  { size, quality }: Variant,
+): string | null {
+  const { hasSize, hasQuality } = sheetOf(pricing)
+  return toMode(...(mode?.split('+') ?? []), hasSize && size, hasQuality && quality)
+}
+
+/** Whether images have no price of their own at this size and quality, but at others. */
+export function lacksVariant(pricing: readonly PricingItem[], item: PricingItem): boolean {
+  const { images } = sheetOf(pricing)
+  return images.length > 0 && images.every((tariff) => tariff.item !== item)
 }
 
 /** Upper bound in any mode: `prompt` is the highest price of reading text, cache included, `completion` of writing it, and so on. */
@@ -227,6 +249,10 @@ function toMost({ item, moreThan, atto }: Tariff): Tariff {
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
 
+/** Service mode, size, and quality that it is for; null: all. */
+export const modeOf = ({ mode, size, quality }: PricingItem): string | null =>
+  size === undefined && quality === undefined ? (mode ?? null) : toMode(...(mode?.split('+') ?? []), size, quality)
+
 /** Cached with the snapshot. */
 const parsed = new WeakMap<readonly PricingItem[], Sheet>()
 
@@ -236,11 +262,20 @@ function sheetOf(pricing: readonly PricingItem[]): Sheet {
   const modes = new Map<string, Tariff[]>()
   const usual: Tariff[] = []
   for (const item of pricing) {
-    const list = item.mode === undefined ? usual : modes.getOrInsertComputed(item.mode, () => [])
+    const mode = modeOf(item)
+    const list = mode === null ? usual : modes.getOrInsertComputed(mode, () => [])
     list.push(toParsed(item))
   }
   const sizes = [...new Set(pricing.flatMap(({ min_prompt_tokens: size }) => size ?? []))]
-  const sheet = { usual, modes, sizes, most: [] }
+  const variants = [...modes.values()]
+    .flat()
+    .filter(({ item }) => item.size !== undefined || item.quality !== undefined)
+  const sheet: Sheet = {
+    ...{ usual, modes, sizes, most: [] },
+    hasSize: variants.some(({ item }) => item.size !== undefined),
+    hasQuality: variants.some(({ item }) => item.quality !== undefined),
+    images: usual.some(({ item }) => item.generated_image !== undefined) ? [] : variants,
+  }
   parsed.set(pricing, sheet)
   return sheet
 }

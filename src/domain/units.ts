@@ -90,6 +90,9 @@ export type UnitPrice = (typeof UNITS)[Unit]['price']
 export const COUNT_SOURCES = ['upstream', 'answer', 'file', 'text'] as const
 export type CountSource = (typeof COUNT_SOURCES)[number]
 
+/** In bodies that aren't chats: the most units that one call may use. A symbol, so that no client field has this name. */
+export const MOST_UNITS: unique symbol = Symbol('most units')
+
 /** Zero if absent: a chat has none. */
 export interface UnitCounts extends Partial<Record<Unit, number>> {
   /** Of the weakest count; not known for chats. */

@@ -132,6 +132,12 @@ export function toUsd(nanoUsd: number): string {
   return `${usd}.${decimals.slice(1, end)}`
 }
 
+/** Of images, as answered. */
+export interface Variant {
+  size?: string | null
+  quality?: string | null
+}
+
 const USUAL: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'on_demand', 'global', 'not_available', 'unspecified', 'type_unspecified'],
 ])

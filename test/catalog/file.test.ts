@@ -247,7 +247,7 @@ aliases:
     [
       'a price of each image, which nobody could charge',
       priced('[{ prompt: "1", completion: "0", image: "0.01" }]'),
-      /:6: models\.v\/m\.pricing\[0\]\.image: prices per image are not supported, because upstreams don't report images\./,
+      /:6: models\.v\/m\.pricing\[0\]\.image: the price of an image in the prompt is not supported\./,
     ],
     [
       'a condition on the first price',
@@ -281,7 +281,7 @@ aliases:
     [
       'a further price without a condition',
       priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0" }]'),
-      /:6: models\.v\/m\.pricing\[1\]: min_prompt_tokens is missing: every price after the first needs min_prompt_tokens or mode\./,
+      /:6: models\.v\/m\.pricing\[1\]: min_prompt_tokens is missing: every price after the first needs min_prompt_tokens, mode, size, or quality\./,
     ],
     [
       'a mode under another name than it will be served by',
