@@ -29,6 +29,7 @@ export type LogEvent =
   | 'breaker_closed'
   | 'budget_threshold'
   | 'limits_apart'
+  | 'limits_rejected'
   | 'limits_shared'
   // Managed model servers
   | 'process_started'

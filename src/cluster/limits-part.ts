@@ -42,6 +42,10 @@ export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promi
       return reachable ? living : null
     },
     spent: (spender, span) => readSpent(cluster.postgres, spender, span),
+    onRefused: ({ op, ...what }, error) =>
+      log.error('limits_rejected', `${engine.name} can't process something about limits; it is skipped`, {
+        ...{ op, about: 'id' in what ? what.id : what.name, error },
+      }),
     onOutageChange(reason) {
       const { name } = engine
       if (reason === null)

@@ -3,7 +3,7 @@ import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
 import type { Amount, Reservation } from '../../src/limits/limiter.ts'
-import type { LimitEngine, ScopeAsk } from '../../src/limits/shared/engine.ts'
+import type { Ask, LimitEngine, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
 import { createSharedLimiter } from '../../src/limits/shared/limiter.ts'
 import { openPostgresLimits } from '../../src/limits/shared/postgres.ts'
 import type { EngineTimes } from '../../src/limits/shared/queue.ts'
@@ -54,10 +54,12 @@ export const named = (key: Key): Key => ({ ...key, id: mint('k') })
 export function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> = {}) {
   const warnings: BudgetWarning[] = []
   const outages: (string | null)[] = []
+  const refused: (Ask | Told)[] = []
   const limiter = createSharedLimiter({
     ...{ engine, epoch: mint('e'), onOutage: 'share', times, monotonicMs: () => performance.now() },
     ...{ now: Date.now, spent: async () => 0, recent: () => [], nodes: () => 3 },
     onWarning: (warning) => warnings.push(warning),
+    onRefused: (what) => refused.push(what),
     onOutageChange: (reason) => outages.push(reason),
     ...more,
   })
@@ -67,7 +69,7 @@ export function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> =
     if (decided instanceof GatewayError) await request.refuse(decided, 0)
     return decided
   }
-  return { limiter, admit, warnings, outages, [Symbol.asyncDispose]: () => limiter.close() }
+  return { limiter, admit, warnings, outages, refused, [Symbol.asyncDispose]: () => limiter.close() }
 }
 export const admitted = (decided: readonly (Reservation | GatewayError)[]) =>
   decided.flatMap((one) => (one instanceof GatewayError ? [] : [one]))

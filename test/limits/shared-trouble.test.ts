@@ -76,6 +76,29 @@ for (const [name, start] of Object.entries(ENGINES))
       await own.close()
     })
 
+    test('amounts beyond all measure, and what the engine can’t take, are no outage', async () => {
+      await using node = openNode(engine.open())
+      await node.limiter.started
+      const key = named(limited({ rpm: 1_000, concurrency: 1_000 }, { budget: budget(800) }))
+      expect(refused(await node.admit(key, null, { tokens: 1.5, nanoUsd: 1e300 })).message).toStartWith(
+        'Budget exceeded',
+      )
+      held(await node.admit(key, null, { tokens: Number.POSITIVE_INFINITY, nanoUsd: 1.5 })).cancel()
+      const asked = Array.from({ length: 100 }, () => node.admit(key, null, cents(1)))
+      const wrong = { ...key, limits: { ...key.limits, rpm: 'many' as never } }
+      expect(refused(await node.admit(wrong, null, cents(1))).kind).toBe('overloaded')
+      const reservations = (await Promise.all(asked)).map(held)
+      // Told with the ends of others.
+      for (const one of reservations)
+        one.settle({ tokens: 1, nanoUsd: one === reservations[50] ? ('x' as never) : CENT })
+      await until('all ends', async () => {
+        const { message } = refused(await node.admit(key, null, cents(800)))
+        return message.includes('$0.99 spent, $0.01 reserved')
+      })
+      expect(node.refused.map((what) => what.op)).toEqual(['take', 'end'])
+      expect(node.outages).toEqual([])
+    })
+
     test('what a node has to tell is decided before what it asks', async () => {
       const way = toCuttable(engine.open())
       await using node = openNode(way.engine)

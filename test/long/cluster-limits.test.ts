@@ -38,7 +38,7 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
         createSharedLimiter({
           ...{ engine: open(), epoch: `e${number}`, onOutage: 'share', monotonicMs: () => performance.now() },
           ...{ now: Date.now, spent: async () => shipped, recent: () => [], nodes: () => 3 },
-          ...{ onWarning() {}, onOutageChange() {} },
+          ...{ onWarning() {}, onRefused() {}, onOutageChange() {} },
         }),
       )
       await Promise.all(nodes.map(({ started }) => started))
@@ -96,7 +96,7 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
     const limiter = createSharedLimiter({
       ...{ engine: openPostgresLimits(openPostgres({ url, log, timing: { retryMs: 50 } })), epoch: 'e' },
       ...{ onOutage: 'share', monotonicMs: () => performance.now(), now: Date.now, recent: () => [], nodes: () => 1 },
-      ...{ spent: async () => shipped, onWarning() {}, onOutageChange() {} },
+      ...{ spent: async () => shipped, onWarning() {}, onRefused() {}, onOutageChange() {} },
     })
     await limiter.started
     const key = limited({ concurrency: 3 }, { budget: budget(10, 'total') })

@@ -117,6 +117,12 @@ export interface BatchReply {
   replies: ScopeReply[][]
 }
 
+/** Of a batch for what is in it: none of it was applied, and sending it again would not help. */
+export class BatchRefusal extends Error {}
+
+/** An amount as engines can add it up. */
+export const toAmount = (amount: number): number => Math.min(Math.ceil(amount), Number.MAX_SAFE_INTEGER)
+
 export interface LimitEngine {
   /** Such as `Valkey`, for people. */
   readonly name: string
@@ -124,7 +130,10 @@ export interface LimitEngine {
   readonly maxBatch: number
   /** After which a call counts as lost. */
   readonly timeoutMs: number
-  /** Rejects if it can't be reached; whether the batch was applied is then unknown. */
+  /**
+   * Rejects with a BatchRefusal, or with another error if it can't be reached: whether the batch was applied is then
+   * unknown.
+   */
   call(batch: Batch): Promise<BatchReply>
   /** Drops the connection: the next call uses another. */
   reset(): void

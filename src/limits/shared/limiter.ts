@@ -18,7 +18,7 @@ import {
 } from '../limiter.ts'
 import { toOwnLimitError } from '../messages.ts'
 import { hasLimits } from '../rates.ts'
-import type { Want } from './engine.ts'
+import { toAmount, type Want } from './engine.ts'
 import { SharedRequest, toRateRefusal } from './request.ts'
 import { type Held, type Hold, Shared, type SharedLimiterDeps, toScope } from './state.ts'
 
@@ -38,7 +38,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
     const { id: upstreamId, limits } = upstream
     const id = `call:${++calls}`
     const scopes = [toScope('upstream', upstreamId, limits, null, 0)]
-    const want: Want = { requests: 1, slots: 1, tokens, heldNanoUsd: 0 }
+    const want: Want = { requests: 1, slots: 1, tokens: toAmount(tokens), heldNanoUsd: 0 }
     const isInDoubt = shared.outage === null
     const replies = await shared.ask(id, 'take', () => scopes, want, 0)
     if (replies === null) return permitAlone(id, upstream, tokens, { scopes, want }, isInDoubt)

@@ -1,5 +1,5 @@
 /** Limits of all nodes in PostgreSQL: `postgres/0003_limits.sql`. */
-import { type LimitEngine, toScopeReplies } from './engine.ts'
+import { BatchRefusal, type LimitEngine, toScopeReplies } from './engine.ts'
 
 /** Of `store/postgres`. */
 interface Database {
@@ -23,11 +23,13 @@ export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEn
     maxBatch: 32,
     timeoutMs,
     async call(batch) {
-      const [row] = await database.query<{ answer: string }>(
-        'select tollgate.ask_limits($1::text::jsonb) as answer',
-        [JSON.stringify(batch)],
-        { timeoutMs },
-      )
+      const [row] = await database
+        .query<{ answer: string }>('select tollgate.ask_limits($1::text::jsonb) as answer', [JSON.stringify(batch)], {
+          timeoutMs,
+        })
+        .catch((error: unknown) => {
+          throw isOfContent(error) ? new BatchRefusal(error.message) : error
+        })
       const { now, born, nodes, isNew, warnings, replies }: Answer = JSON.parse(row?.answer ?? '{}')
       return {
         ...{ nowMs: now, bornMs: born, nodes, isNew },
@@ -40,3 +42,7 @@ export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEn
     close: () => database.close(),
   }
 }
+
+/** Wrong data, or what the function can't do with it. */
+const isOfContent = (error: unknown): error is Error =>
+  error instanceof Error && 'sqlstate' in error && /^(2[123]|P0)/.test(String(error.sqlstate))

@@ -1,5 +1,14 @@
 /** Gathers what a node asks and tells the engine: one call under way, each with all that has come meanwhile. */
-import type { Ask, Batch, BatchReply, EngineWarning, LimitEngine, ScopeReply, Told } from './engine.ts'
+import {
+  type Ask,
+  type Batch,
+  BatchRefusal,
+  type BatchReply,
+  type EngineWarning,
+  type LimitEngine,
+  type ScopeReply,
+  type Told,
+} from './engine.ts'
 
 export interface EngineTimes {
   /** A node that isn't heard of for this long has ended. */
@@ -27,6 +36,8 @@ export interface EngineQueueDeps {
    */
   restore(isLost: boolean): Told[]
   onWarning(warning: EngineWarning): void
+  /** The engine refused it for what is in it, so it is dropped. */
+  onRefused(what: Ask | Told, why: string): void
   /** @param reason why it can't be reached; null once it can be again. */
   onChange(reason: string | null): void
 }
@@ -50,6 +61,8 @@ export class EngineQueue {
   /** Sent, and perhaps applied. */
   #unconfirmed: Told[] | null = null
   #seq = 0
+  /** Of one batch. Smaller while one is searched that the engine refuses. */
+  #limit: number
   #bornMs: number | null = null
   /** Engine's clock minus the monotonic one. */
   #offsetMs: number | null = null
@@ -65,6 +78,7 @@ export class EngineQueue {
   constructor(deps: EngineQueueDeps) {
     this.#deps = deps
     this.#times = deps.times ?? ENGINE_TIMES
+    this.#limit = deps.engine.maxBatch
     this.#ended = this.#run()
   }
 
@@ -135,12 +149,14 @@ export class EngineQueue {
     const { engine, epoch } = this.#deps
     const { leaseMs, youngMs, sliceMs } = this.#times
     if (this.#unconfirmed === null && this.#told.length > 0) {
-      this.#unconfirmed = this.#told.splice(0, engine.maxBatch)
+      this.#unconfirmed = this.#told.splice(0, this.#limit)
       this.#seq++
     }
     // Decided with all that was told before.
-    const canDecide = this.#told.length === 0 && this.#deps.monotonicMs() >= this.#decidesMs
-    const waiting = canDecide ? this.#asks.splice(0, engine.maxBatch) : []
+    const isSearching = this.#limit < engine.maxBatch
+    const mayAsk = isSearching ? this.#unconfirmed === null : this.#told.length === 0
+    const canDecide = mayAsk && this.#deps.monotonicMs() >= this.#decidesMs
+    const waiting = canDecide ? this.#asks.splice(0, this.#limit) : []
     const asks = waiting.map(({ ask }) => ask)
     const batch: Batch = {
       epoch,
@@ -153,7 +169,9 @@ export class EngineQueue {
     }
     try {
       this.#take(await within(engine.timeoutMs, engine.call(batch)), waiting)
+      this.#limit = Math.min(engine.maxBatch, 2 * this.#limit)
     } catch (error) {
+      if (error instanceof BatchRefusal) return this.#refused(waiting, error.message)
       engine.reset()
       this.#asks.unshift(...waiting)
       this.trouble = error instanceof Error ? error.message : String(error)
@@ -161,6 +179,21 @@ export class EngineQueue {
       if (!this.#isAway) this.#deps.onChange(this.trouble)
       this.#isAway = true
     }
+  }
+
+  /** Sends less until the one is known that is refused. */
+  #refused(waiting: Waiting[], why: string): void {
+    const told = this.#unconfirmed ?? []
+    this.#unconfirmed = null
+    const [one] = [...told, ...waiting.map(({ ask }) => ask)]
+    if (one && told.length + waiting.length === 1) {
+      this.#deps.onRefused(one, why)
+      for (const { resolve } of waiting) resolve(null)
+      return
+    }
+    this.#limit = Math.max(1, Math.floor(Math.max(told.length, waiting.length) / 2))
+    this.#told.unshift(...told)
+    this.#asks.unshift(...waiting)
   }
 
   #take(reply: BatchReply, waiting: Waiting[]): void {

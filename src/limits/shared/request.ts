@@ -18,7 +18,7 @@ import {
 } from '../limiter.ts'
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
-import { type Ask as EngineAsk, isGranted, type ScopeAsk, type ScopeReply, type Want } from './engine.ts'
+import { type Ask as EngineAsk, isGranted, type ScopeAsk, type ScopeReply, toAmount, type Want } from './engine.ts'
 import { type Held, type Shared, toScope } from './state.ts'
 
 /** Says that this node enforces its share alone. */
@@ -31,6 +31,7 @@ interface Owner {
 }
 
 const NOTHING: Want = { requests: 0, slots: 0, heldNanoUsd: 0 }
+const ONE = { requests: 1, slots: 1 } as const
 
 export class SharedRequest implements LocalRequest, LocalReservation, Held {
   headers: Headers = {}
@@ -77,8 +78,8 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
 
   /** Null if the engine can't be reached. */
   async #take(tokens: number, cost: Cost, counting?: Counting): Promise<Decision<this> | BudgetRefusal | null> {
-    const want: Want = { requests: 1, slots: 1, tokens, heldNanoUsd: cost.mostNanoUsd }
-    const replies = await this.#ask('take', want, cost.likelyNanoUsd)
+    const want = { ...ONE, tokens: toAmount(tokens), heldNanoUsd: toAmount(cost.mostNanoUsd) }
+    const replies = await this.#ask('take', want, toAmount(cost.likelyNanoUsd))
     if (replies === null) return null
     this.#noteReplies(replies)
     if (isGranted(replies)) {
@@ -118,7 +119,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     }
     const decided = await this.#reserveAlone(local, ask, true)
     if (decided instanceof GatewayError) this.#tellEnd(true, null, 0)
-    else this.#hold({ requests: 1, slots: 1, tokens: ask.tokens, heldNanoUsd: ask.nanoUsd }, undefined)
+    else this.#hold({ ...ONE, tokens: toAmount(ask.tokens), heldNanoUsd: toAmount(ask.nanoUsd) }, undefined)
     return decided
   }
 
@@ -172,7 +173,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
 
   #raiseTokens(tokens: number): null {
     if (tokens <= (this.#want.tokens ?? 0)) return null
-    this.#setWant({ ...this.#want, tokens })
+    this.#setWant({ ...this.#want, tokens: toAmount(tokens) })
     this.shared.queue.tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
     return null
   }
@@ -196,10 +197,10 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #raiseTo(tokens: number, cost: Cost, counting?: Counting): Promise<BudgetRefusal | null | undefined> {
     const want = {
       ...this.#want,
-      tokens: Math.max(tokens, this.#want.tokens ?? 0),
-      heldNanoUsd: Math.max(toHeld(cost), this.#want.heldNanoUsd),
+      tokens: Math.max(toAmount(tokens), this.#want.tokens ?? 0),
+      heldNanoUsd: Math.max(toAmount(toHeld(cost)), this.#want.heldNanoUsd),
     }
-    const replies = await this.#ask('raise', want, cost.likelyNanoUsd)
+    const replies = await this.#ask('raise', want, toAmount(cost.likelyNanoUsd))
     if (this.#isOver) return null
     if (replies === null) return undefined
     this.#noteReplies(replies)
@@ -219,7 +220,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       ? await alone.reservation.raise({ ...ask, nanoUsd: alone.isAll ? ask.nanoUsd : ask.nanoUsd - more })
       : await this.#reserveAlone(local, { ...ask, tokens: 0, nanoUsd: more }, false)
     if (refusal instanceof GatewayError) return this.#toOutageError()
-    this.#setWant({ ...this.#want, tokens: ask.tokens, heldNanoUsd: ask.nanoUsd })
+    this.#setWant({ ...this.#want, tokens: toAmount(ask.tokens), heldNanoUsd: toAmount(ask.nanoUsd) })
     return null
   }
 

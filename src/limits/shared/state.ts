@@ -38,6 +38,8 @@ export interface SharedLimiterDeps {
   /** Nodes of the cluster, for a node that has never reached the engine; null if unknown. */
   nodes(): number | null
   onWarning(warning: BudgetWarning): void
+  /** The engine refused something for what is in it. */
+  onRefused(what: Ask | Told, why: string): void
   /** @param reason why the engine can't be reached; null once it can again. */
   onOutageChange(reason: string | null): void
   times?: EngineTimes
@@ -117,6 +119,7 @@ export class Shared {
       ...{ engine, epoch, monotonicMs, ...(times && { times }) },
       restore: (isLost) => this.#restore(isLost),
       onChange: (reason) => this.#changed(reason),
+      onRefused: deps.onRefused,
       onWarning: ({ name, spentNanoUsd }) => {
         const known = this.figures.get(name)
         if (known === undefined) return

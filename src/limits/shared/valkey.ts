@@ -4,12 +4,14 @@
  */
 import { RedisClient } from 'bun'
 import { codeOf } from '../../domain/error.ts'
-import { type BatchReply, type LimitEngine, toScopeReplies } from './engine.ts'
+import { BatchRefusal, type BatchReply, type LimitEngine, toScopeReplies } from './engine.ts'
 import script from './valkey.lua' with { type: 'text' }
 
 /** In one slot of a cluster. */
 const PREFIX = '{tollgate}:limits'
 const CONNECT_MS = 250
+/** Raised by the script before it has written anything. */
+const SCRIPT_ERROR = /\bERR (user_script:\d+: .*?)( script: |$)/
 const NO_CONNECTION =
   'No connection: nothing listens there, it needs another user or password, or it is another service.'
 const SHA = new Bun.CryptoHasher('sha1').update(script).digest('hex')
@@ -82,6 +84,8 @@ export function openValkey(options: ValkeyOptions): LimitEngine {
       try {
         return toReply(await run(await opening, JSON.stringify(batch)))
       } catch (error) {
+        const [, problem] = SCRIPT_ERROR.exec(String(error)) ?? []
+        if (problem !== undefined) throw new BatchRefusal(problem)
         if (opened === opening) reset()
         throw error
       }
