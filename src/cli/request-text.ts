@@ -4,6 +4,7 @@ import { toShortId } from '../domain/id.ts'
 import { CORRECTION } from '../domain/report-filters.ts'
 import { explainError, toReason, toUpstreamFailure } from '../domain/request-errors.ts'
 import { capitalize, count } from '../domain/text.ts'
+import { COUNT_SOURCE_TEXTS, toUnitPriceText, toUnitTexts, toUnitWords } from '../domain/units.ts'
 import { toDoubt, toUsd } from '../domain/usage.ts'
 import { isFar } from '../ledger/charge.ts'
 import { toDescribedTable, toFactLines, toIndented, toPrintable, toShort, toTable, toTime } from './io.ts'
@@ -67,16 +68,13 @@ const toErrorFacts = (request: ChargeDocument): [what: string, text: string][] =
       ]
 }
 
-function toServed({
-  mode,
-  web_searches: webSearches,
-  compute_ms: computeMs,
-  unpriced,
-}: ChargeDocument): [what: string, text: string][] {
+function toServed(request: ChargeDocument): [what: string, text: string][] {
+  const { mode, counted_by: countedBy, unpriced } = request
+  const units = toUnitTexts(request)
   return [
     ...(mode === null ? [] : [['mode', toPrintable(mode)] satisfies [string, string]]),
-    ...(webSearches === 0 ? [] : [['web searches', String(webSearches)] satisfies [string, string]]),
-    ...(computeMs === 0 ? [] : [['compute', `${computeMs} ms`] satisfies [string, string]]),
+    ...(units.length === 0 ? [] : [['other usage', units.join(', ')] satisfies [string, string]]),
+    ...(countedBy === null ? [] : [['counts', COUNT_SOURCE_TEXTS[countedBy]] satisfies [string, string]]),
     ...(unpriced === 0
       ? []
       : [['unpriced', 'not all usage has a price: the actual cost may differ'] satisfies [string, string]]),
@@ -206,11 +204,14 @@ function toBasisText(call: Call): string {
 function toUnpriced({ charge, unpriced, mode }: Call): string {
   if (unpriced === 0) return ''
   const lacking = charge?.unpriced ?? []
-  const names = lacking.map((name) => (name === 'mode' ? `the mode ${mode}` : name))
+  const names = lacking.map((name) =>
+    name === 'mode' ? `the mode ${mode}` : name === 'size' ? 'images of this size and quality' : name,
+  )
   return `; ${toDoubt(lacking, mode)}: no price for ${names.join(', ') || 'its model'}`
 }
 
-function toEstimate({ estimated, status }: Call): string {
+function toEstimate({ estimated, status, counted_by: countedBy }: Call): string {
+  if (countedBy !== null) return `; ${estimated ? 'estimated' : 'counts'}: ${COUNT_SOURCE_TEXTS[countedBy]}`
   if (!estimated) return ''
   const why =
     status === 'ok' ? 'incomplete usage report from the upstream' : 'interrupted before the upstream reported all usage'
@@ -230,8 +231,8 @@ function toLines({ charge }: Call): string {
 /** Such as `input tokens`; `call` for the fee of one. */
 function toKind({ kind, count: n }: Line): string {
   if (kind === 'request') return 'call'
-  if (kind === 'web_searches') return n === 1 ? 'web search' : 'web searches'
-  if (kind === 'compute_ms') return 'ms of compute'
+  const unit = toUnitWords(kind, n)
+  if (unit !== null) return unit
   const words = kind.replaceAll('_', ' ').replace('cache read', 'cached input')
   const named = words.replace('prompt', 'input').replace('completion', 'output')
   return count(n, `${named} token`).slice(String(n).length + 1)
@@ -239,8 +240,9 @@ function toKind({ kind, count: n }: Line): string {
 
 /** The unit price, and its name, since a kind may use that of another. */
 function toEach({ kind, price, usd_each: usdEach }: Line): string {
-  if (kind === 'request' || kind === 'web_searches') return `x $${usdEach}`
-  if (kind === 'compute_ms') return `x $${usdEach} per second`
+  if (kind === 'request') return `x $${usdEach}`
+  const unit = toUnitPriceText(kind, usdEach)
+  if (unit !== null) return `x ${unit}`
   return `x $${toPerMillion(usdEach)} per million (${price})`
 }
 
@@ -262,9 +264,15 @@ const toCells = (row: RequestDocument, nowMs: number): string[] => [
   toShort(row.model),
   row.status,
   row.duration_ms === null ? '-' : toElapsed(row.duration_ms),
-  row.status === 'open' ? '-' : `${row.prompt_tokens}+${row.completion_tokens}`,
+  row.status === 'open' ? '-' : toUsed(row),
   row.status === 'open' ? '-' : toCost(row),
 ]
+
+/** Input and output tokens, or what was used instead. */
+function toUsed(row: RequestDocument): string {
+  const [unit] = row.prompt_tokens + row.completion_tokens === 0 ? toUnitTexts(row) : []
+  return unit ?? `${row.prompt_tokens}+${row.completion_tokens}`
+}
 
 /** `~` marks an estimate, a trailing `+` usage without a price. */
 export const toCost = ({

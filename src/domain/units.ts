@@ -140,5 +140,37 @@ export function hasUnits(counts: UnitCounts): boolean {
 
 const PRICED = UNIT_NAMES.filter((name) => UNITS[name].instead !== null)
 
-/** `3 web searches`. */
-export const toUnitText = (name: Unit, count: number): string => `${count} ${UNITS[name][count === 1 ? 'one' : 'many']}`
+/** By column, such as `audio_ms`. */
+const BY_COLUMN: ReadonlyMap<string, Unit> = new Map(UNIT_NAMES.map((name) => [toUnitColumn(name), name]))
+export const UNIT_COLUMNS = [...BY_COLUMN.keys()]
+
+function toUnitColumn(name: Unit): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** `web searches`; null for tokens and fees. */
+export function toUnitWords(column: string, count: number): string | null {
+  const name = BY_COLUMN.get(column)
+  return name ? UNITS[name][count === 1 ? 'one' : 'many'] : null
+}
+
+/** `$0.0001 per second`, `$0.01`; null for tokens and fees. */
+export function toUnitPriceText(column: string, usd: string): string | null {
+  const name = BY_COLUMN.get(column)
+  return name ? `$${usd}${'isMs' in UNITS[name] ? ' per second' : ''}` : null
+}
+
+/** `3 web searches`, without those that are zero. */
+export const toUnitTexts = (columns: object, toCount: (count: number) => string = String): string[] =>
+  Object.entries(columns).flatMap(([column, count]) =>
+    typeof count === 'number' && count > 0 && BY_COLUMN.has(column)
+      ? `${toCount(count)} ${toUnitWords(column, count)}`
+      : [],
+  )
+
+export const COUNT_SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
+  upstream: 'reported by the upstream',
+  answer: 'counted in the response',
+  file: 'measured in the file that was sent',
+  text: 'counted in the text that was sent',
+}

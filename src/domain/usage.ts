@@ -118,6 +118,12 @@ export interface PricingItem extends Partial<Record<PriceName, string>> {
   audio_step_seconds?: number
 }
 
+/** ` (at least 10 s, in steps of 1 s)`; '' without. */
+export function toAudioTerms({ audio_min_seconds: least, audio_step_seconds: step }: Partial<PricingItem>): string {
+  const terms = [least && `at least ${least} s`, step && `in steps of ${step} s`].filter(Boolean)
+  return terms.length === 0 ? '' : ` (${terms.join(', ')})`
+}
+
 export const NANO_PER_USD = 1_000_000_000
 
 /** Exact dollars: `0.1`, `20`. Never negative. */

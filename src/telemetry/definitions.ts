@@ -5,6 +5,7 @@
 import { ERROR_KINDS } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
 import { ENDPOINT_PATHS } from '../domain/task.ts'
+import { UNIT_COLUMNS } from '../domain/units.ts'
 import { UPSTREAM_STATES } from '../domain/upstream-state.ts'
 import { NANO_PER_USD } from '../domain/usage.ts'
 
@@ -93,6 +94,9 @@ export const COUNTED = {
     },
   ),
   tokens: counter('tollgate_tokens_total', 'Tokens of finished requests; the types add up', 'model', TYPE),
+  units: counter('tollgate_units_total', 'Other usage of finished requests, such as ms of audio', 'model', {
+    unit: UNIT_COLUMNS,
+  }),
   cost: counter('tollgate_cost_usd_total', 'Cost of finished requests, in US dollars', 'model', {}, NANO_PER_USD),
   teamRequests: counter('tollgate_team_requests_total', 'Finished requests of a team', 'team', STATUS),
   teamTokens: counter('tollgate_team_tokens_total', 'Tokens of a team', 'team', TYPE),

@@ -2,6 +2,7 @@
 import type { Call } from '../accounting/call.ts'
 import type { Finished } from '../accounting/settle.ts'
 import { ERROR_KINDS, type ErrorKind, toErrorRow, UpstreamError } from '../domain/error.ts'
+import { UNIT_COLUMNS, UNIT_NAMES } from '../domain/units.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
 import type { CALL_OUTCOMES, STATUSES } from './definitions.ts'
 import { OTHER } from './definitions.ts'
@@ -22,6 +23,7 @@ export function countFinished(registry: Registry, { row, calls, before, after, t
   registry.upstreamCost.add(costNanoUsd, upstream)
   if (errorCode !== null) registry.errors.add(1, '', toReason(row, errorCode))
   countTokens(registry.tokens, row, model)
+  for (const [at, unit] of UNIT_NAMES.entries()) registry.units.add(row[unit] ?? 0, model, UNIT_COLUMNS[at])
   if (teamId !== null) {
     registry.teamRequests.add(1, teamId, status)
     registry.teamCost.add(costNanoUsd, teamId)

@@ -239,7 +239,7 @@ test('a request says for how long a local server was at work on it, and what tha
   const { code, stdout } = await bench.run('requests', 'show', '00d1')
   const words = stdout.replace(/\s+/g, ' ')
   expect(code).toBe(0)
-  expect(words).toContain('compute 1234 ms')
+  expect(words).toContain('other usage 1234 ms of compute')
   expect(words).toContain('1234 ms of compute x $0.0005 per second $0.000617')
 })
 
@@ -258,7 +258,7 @@ test('a request says how it was served, what has no price, and what its upstream
   const marked = await bench.run('requests', 'show', '00d1')
   expect(marked).toMatchObject({ code: 0, stderr: '' })
   const words = marked.stdout.replace(/\s+/g, ' ')
-  expect(words).toContain('mode priority web searches 2 unpriced not all usage has a price')
+  expect(words).toContain('mode priority other usage 2 web searches unpriced not all usage has a price')
   expect(words).toContain('the actual cost may differ: no price for the mode priority, web_search')
   const flex = (await bench.run('requests', 'show', '00d3')).stdout.replace(/\s+/g, ' ')
   expect(flex).toContain('the actual cost may be lower: no price for the mode flex')

@@ -9,10 +9,18 @@ test('a price is told for a million tokens, all of it', () => {
   expect(toPerMillion('1')).toBe('$1000000.00')
   expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
   expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
-  expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 per second')
+  expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 per second of compute')
   expect(toPrices([{ prompt: '0.000001', completion: '0', second: '0.0005' }])).toBe(
-    '$1.00 in, $0.00 out per million, $0.0005 per second',
+    '$1.00 in, $0.00 out per million, $0.0005 per second of compute',
   )
+})
+
+test('what is not tokens is told by its unit, of several prices the lowest', () => {
+  const free = { prompt: '0', completion: '0' }
+  expect(toPrices([{ ...free, audio_second: '0.0001' }])).toBe('$0.0001 per second of audio')
+  const images = [free, { ...free, generated_image: '0.167' }, { ...free, generated_image: '0.011', quality: 'low' }]
+  expect(toPrices(images)).toBe('from $0.011 per generated image')
+  expect(isFree(images)).toBe(false)
 })
 
 test('what has no price is free', () => {

@@ -5,7 +5,7 @@ import type { PriceOfModel, ShownModel, ShownRoute } from '../../documents/model
 import { closest } from '../../domain/closest.ts'
 import { toFigureText } from '../../domain/model-server.ts'
 import { count, matches } from '../../domain/text.ts'
-import { isOfTokens, type PricingItem } from '../../domain/usage.ts'
+import { isOfTokens, PRICE_NAMES, type PricingItem, toAudioTerms } from '../../domain/usage.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
 import { CommandError } from '../command-error.ts'
 import { noteServer } from '../control-client.ts'
@@ -171,11 +171,11 @@ function toPriceText({ upstream, pricing, created_ms: ms, in_force: inForce }: P
 }
 
 /** Such as `mode flex, above 200000 prompt tokens`; '' for the default. */
-export function toConditionText({
-  mode,
-  min_prompt_tokens: beyond,
-}: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
-  const parts = [mode === undefined ? '' : `mode ${mode}`, beyond === undefined ? '' : `above ${beyond} prompt tokens`]
+export function toConditionText({ mode, size, quality, min_prompt_tokens: beyond }: Partial<PricingItem>): string {
+  const parts = [
+    ...[mode && `mode ${mode}`, size && `size ${size}`, quality && `quality ${quality}`],
+    beyond && `above ${beyond} prompt tokens`,
+  ]
   return parts.filter(Boolean).join(', ')
 }
 
@@ -184,11 +184,14 @@ export function toConditionText({
  */
 function toPrices(pricing: readonly PricingItem[]): string {
   if (pricing.length === 0) return 'free'
-  const items = pricing.map(({ min_prompt_tokens: _, mode: __, ...prices }, at) => {
-    const condition = toConditionText(pricing[at] ?? {})
-    const parts = Object.entries(prices).map(([what, price]) =>
-      isOfTokens(what) ? `${what} ${toPerMillion(String(price))}` : `${what} ${price} each`,
-    )
+  const items = pricing.map((item) => {
+    const condition = toConditionText(item)
+    const parts = PRICE_NAMES.flatMap((what) => {
+      const price = item[what]
+      if (price === undefined) return []
+      const terms = what === 'audio_second' ? toAudioTerms(item) : ''
+      return isOfTokens(what) ? `${what} ${toPerMillion(price)}` : `${what} ${price} each${terms}`
+    })
     return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
   })
   return `USD per million tokens: ${items.join('; ')}`

@@ -61,13 +61,21 @@ const toPriceWord = (name: string) => PRICES[name as keyof typeof PRICES]?.word?
 function toPriceFields({
   min_prompt_tokens: least,
   mode,
+  size,
+  quality,
   ...prices
 }: Readonly<Record<string, string>>): [string, string][] {
-  const above = `${mode === undefined ? '' : `, ${mode}`}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
+  const words = [mode, size, quality].filter((word) => word !== undefined).map((word) => `, ${word}`)
+  const above = `${words.join('')}${least === undefined ? '' : ` above ${toExactCount(Number(least))}`}`
   return Object.entries(prices).map(([name, usd]) => [
     `price: ${toPriceWord(name)}${above}`,
-    isOfTokens(name) ? `${toPerMillion(usd)} per million ($${usd} per token)` : `$${usd} each`,
+    toPriceText(name, String(usd)),
   ])
+}
+
+function toPriceText(name: string, value: string): string {
+  if (name.startsWith('audio_') && name.endsWith('_seconds')) return `${value} s`
+  return isOfTokens(name) ? `${toPerMillion(value)} per million ($${value} per token)` : `$${value} each`
 }
 
 interface Counts {

@@ -1,4 +1,5 @@
 /** Formats counts, percentages, durations, money, and times for every page. */
+import { UNIT_NAMES, UNITS } from '../../domain/units.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 
 const EXACT_COUNT = new Intl.NumberFormat('en-US')
@@ -86,7 +87,7 @@ export function toNanoUsd(text: string): number | null {
   return nano <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(nano) : null
 }
 
-export type Prices = readonly Pick<Partial<PricingItem>, 'prompt' | 'completion' | 'second'>[]
+export type Prices = readonly Partial<PricingItem>[]
 
 const PER_MILLION = new Intl.NumberFormat('en-US', {
   ...{ style: 'currency', currency: 'USD', maximumFractionDigits: 12, useGrouping: false },
@@ -95,21 +96,31 @@ const PER_MILLION = new Intl.NumberFormat('en-US', {
 /** Dollars per token to dollars per million: `$1.25`. */
 export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
-/** `$1.25 in, $10.00 out per million`, `$0.0005 per second`, both, or `free`. */
+/** `$1.25 in, $10.00 out per million`, `from $0.02 per generated image`, both, or `free`. */
 export function toPrices(pricing: Prices): string {
-  const { prompt, completion, second } = pricing[0] ?? {}
+  const { prompt, completion } = pricing[0] ?? {}
   const parts = [
     ...(isNothing(prompt) && isNothing(completion)
       ? []
       : [`${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out per million`]),
-    ...(isNothing(second) ? [] : [`$${second} per second`]),
+    ...toUnitPrices(pricing).map(([word, usd]) => `${usd} per ${word}`),
   ]
   return parts.join(', ') || 'free'
 }
 
-/** True if input, output, and time cost nothing. */
-export function isFree([first]: Prices): boolean {
-  return [first?.prompt, first?.completion, first?.second].every(isNothing)
+/** Of what isn't tokens, by unit; the cheapest of several. */
+export const toUnitPrices = (pricing: Prices): [word: string, usd: string][] =>
+  UNIT_NAMES.flatMap((unit) => {
+    const { price, title } = UNITS[unit]
+    const usd = [...new Set(pricing.flatMap((item) => (isNothing(item[price]) ? [] : (item[price] ?? []))))]
+    const [least] = usd.toSorted((a, b) => Number(a) - Number(b))
+    if (least === undefined || unit === 'webSearches') return []
+    return [[title.toLowerCase(), `${usd.length > 1 ? 'from ' : ''}$${least}`]]
+  })
+
+/** True if input, output, and all else that is counted cost nothing. */
+export function isFree(pricing: Prices): boolean {
+  return [pricing[0]?.prompt, pricing[0]?.completion].every(isNothing) && toUnitPrices(pricing).length === 0
 }
 
 const isNothing = (price = '0') => /^[0.]*$/.test(price)

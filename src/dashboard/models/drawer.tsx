@@ -1,11 +1,13 @@
 /** One model: status, routes, prices, and facts. */
+
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
 import { eachModelField, type ModelFieldName, UPSTREAM_DISABLED } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
+import { toAudioTerms } from '../../domain/usage.ts'
 import { named, setQuery, toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
-import { isFree, toExactCount, toPerMillion, toPrices } from '../figures/figures.ts'
+import { isFree, toExactCount, toPerMillion, toPrices, toUnitPrices } from '../figures/figures.ts'
 import { Button } from '../ui/controls.tsx'
 import { Count, Fact, PerMillion, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
@@ -136,7 +138,7 @@ const Figures = ({ of: { pricing, context_length } }: { of: Model }) => {
   const prices = [
     ['input, per million', <PerMillion key="in" usd={price?.prompt} />],
     ['output, per million', <PerMillion key="out" usd={price?.completion} />],
-    ...(price?.second === undefined ? [] : ([['per second', `$${price.second}`]] as const)),
+    ...toUnitPrices(pricing).map(([word, usd]) => [`per ${word}`, usd] as const),
   ] as const
   const none = [['price', pricing.length === 0 ? 'unknown' : 'free']] as const
   return (
@@ -204,7 +206,7 @@ const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
     <p>No known price. Its first price enables this model.</p>
   ) : (
     pricing.map((item) => (
-      <table key={`${item.mode} ${item.min_prompt_tokens}`} class="prices">
+      <table key={toCondition(item)} class="prices">
         {toCondition(item) !== '' && <caption>{toCondition(item)}</caption>}
         <thead>
           <tr>
@@ -222,6 +224,7 @@ const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
               <td>{isOfTokens && toPerMillion(usd)}</td>
               <td>
                 <code>${usd}</code>
+                {name === 'audio_second' && toAudioTerms(item)}
               </td>
             </tr>
           ))}

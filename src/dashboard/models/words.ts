@@ -12,6 +12,7 @@ import {
   UPSTREAM_DISABLED,
 } from '../../domain/models.ts'
 import { costNanoUsd } from '../../domain/price.ts'
+import { capitalize } from '../../domain/text.ts'
 import { NO_USAGE, PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, isFree, toExactCount, toMoney, toPerToken, toTypedPrice } from '../figures/figures.ts'
@@ -125,13 +126,13 @@ export function toRouteHealth(
 }
 
 /** Which calls a price item applies to; '' for all others. */
-export function toCondition({
-  mode,
-  min_prompt_tokens: least,
-}: Pick<PricingItem, 'mode' | 'min_prompt_tokens'>): string {
-  const long = least === undefined ? '' : `prompts over ${toExactCount(least)} tokens`
-  if (mode === undefined) return long.replace('p', 'P')
-  return `Service tier ${mode}${long === '' ? '' : `, ${long}`}`
+export function toCondition({ mode, size, quality, min_prompt_tokens: least }: Partial<PricingItem>): string {
+  const parts = [
+    mode && `service tier ${mode}`,
+    (size || quality) && `images ${[size, quality && `in ${quality} quality`].filter(Boolean).join(' ')}`,
+    least && `prompts over ${toExactCount(least)} tokens`,
+  ]
+  return capitalize(parts.filter(Boolean).join(', '))
 }
 
 /** In a fixed order, in dollars with all digits. */

@@ -76,7 +76,11 @@ const Explained = ({ of: request }: { of: ChargeDocument }) => (
       <h2>Tokens</h2>
       <p>{toTokensText(request)}</p>
       {request.estimated === 1 && (
-        <p class="dim">The upstream reported only part of the usage; the rest, and the cost, is estimated.</p>
+        <p class="dim">
+          {request.counted_by === null
+            ? 'The upstream reported only part of the usage; the rest, and the cost, is estimated.'
+            : 'The upstream reported no usage; it was measured, so the cost is estimated.'}
+        </p>
       )}
       {request.unpriced === 1 && (
         <p>

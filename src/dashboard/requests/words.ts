@@ -7,6 +7,7 @@ import { REQUEST_FILTERS, REQUEST_STATUSES } from '../../domain/report-filters.t
 import type { Fault } from '../../domain/request-errors.ts'
 import { capitalize } from '../../domain/text.ts'
 import { HOUR_MS, hourOf, toPastMs } from '../../domain/time.ts'
+import { COUNT_SOURCE_TEXTS, toUnitPriceText, toUnitTexts, toUnitWords, UNIT_NAMES, UNITS } from '../../domain/units.ts'
 import { toDoubt } from '../../domain/usage.ts'
 import { toExactCount, toMoment, toPerMillion } from '../figures/figures.ts'
 import { type Filters, toGiven } from '../reports/filters.ts'
@@ -58,16 +59,14 @@ const DETAILS: Readonly<
 }
 
 export function toTokensText(request: ChargeDocument): string {
-  const { prompt_tokens: prompt, completion_tokens: completion, web_searches: searches, compute_ms: ms } = request
+  const { prompt_tokens: prompt, completion_tokens: completion } = request
   const counted = keysOf(DETAILS).map((name) => [request[name], DETAILS[name]] as const)
   const details = [
-    ...counted,
-    [searches, searches === 1 ? 'web search' : 'web searches'] as const,
-    [ms, 'ms of compute'] as const,
+    ...counted.filter(([count]) => count > 0).map(([count, text]) => `${toExactCount(count)} ${text}`),
+    ...toUnitTexts(request, toExactCount),
   ]
-    .filter(([count]) => count > 0)
-    .map(([count, text]) => `${toExactCount(count)} ${text}`)
   if (request.mode !== null) details.push(`served as ${request.mode}`)
+  if (request.counted_by !== null) details.push(COUNT_SOURCE_TEXTS[request.counted_by])
   return `${[`${toExactCount(prompt)} input, ${toExactCount(completion)} output`, ...details].join('; ')}.`
 }
 
@@ -81,7 +80,8 @@ export function toUnpricedText(names: readonly string[], mode: string | null): s
 const UNPRICED: Readonly<Record<string, string>> = {
   input_cache_write: 'cache writes',
   input_cache_write_1h: '1-hour cache writes',
-  web_search: 'web searches',
+  size: 'images of this size and quality',
+  ...Object.fromEntries(UNIT_NAMES.map((name) => [UNITS[name].price, UNITS[name].many])),
   audio: 'audio input',
   audio_completion: 'audio output',
   image_token_completion: 'image output',
@@ -92,11 +92,10 @@ const KINDS: Readonly<Record<string, string>> = {
   ...{ cache_write: DETAILS.cache_write_tokens, cache_write_1h: DETAILS.cache_write_1h_tokens },
   ...{ audio_prompt: DETAILS.audio_prompt_tokens, audio_completion: DETAILS.audio_completion_tokens },
   ...{ image_prompt: DETAILS.image_tokens, image_completion: DETAILS.image_completion_tokens },
-  compute_ms: 'ms of compute',
 }
 
 /** `cache_read` to `cached input`. */
-export const toKindText = (kind: string): string => KINDS[kind] ?? kind.replaceAll('_', ' ')
+export const toKindText = (kind: string): string => KINDS[kind] ?? toUnitWords(kind, 2) ?? kind.replaceAll('_', ' ')
 
 /** A ready model for an example request, the free demo if there; null without models. */
 export function toExampleModel(models: readonly { slug: string; is_ready: boolean | null }[]): string | null {
@@ -106,8 +105,8 @@ export function toExampleModel(models: readonly { slug: string; is_ready: boolea
 
 /** Unit price; per million for tokens. */
 export function toEachText(kind: string, usd: string): string {
-  if (kind === 'request' || kind === 'web_searches') return `$${usd}`
-  return kind === 'compute_ms' ? `$${usd} per second` : `${toPerMillion(usd)} per million`
+  if (kind === 'request') return `$${usd}`
+  return toUnitPriceText(kind, usd) ?? `${toPerMillion(usd)} per million`
 }
 
 /** When a request with this ID began; null if it isn't an ID of Tollgate's, such as an upstream's. */
