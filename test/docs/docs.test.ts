@@ -53,7 +53,7 @@ test('every page of the docs is linked from the README, or from a page that is',
 })
 
 test('pages are short enough to be read', () => {
-  const maxOf = (page: string) => ({ 'README.md': 1_000, 'src/README.md': 1_500 })[page] ?? 2_000
+  const maxOf = (page: string) => ({ 'README.md': 1_000, 'src/README.md': 1_500, 'CHANGELOG.md': 3_000 })[page] ?? 2_000
   const long = [...USER_PAGES, 'src/README.md'].filter((page) => countWords(read(page)) > maxOf(page))
   expect(long).toEqual([])
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(131)
