@@ -8,7 +8,9 @@ create unlogged table tollgate.limit_state (
 create unlogged table tollgate.limit_epochs (
   epoch text collate "C" primary key,
   seq bigint not null,
-  seen_ms bigint not null
+  seen_ms bigint not null,
+  -- When the node last said that the ledger lacks what it spent.
+  behind_ms bigint
 ) with (fillfactor = 50);
 create unlogged table tollgate.limit_scopes (
   name text collate "C" primary key,
@@ -149,6 +151,10 @@ declare
   known tollgate.limit_budgets;
 begin
   select * into known from tollgate.limit_budgets where name = of and usage = asked->>'usage';
+  if known.spent is null and asked ? 'spentNanoUsd' and
+      exists (select 1 from tollgate.limit_epochs where behind_ms > tollgate.now_ms() - 500) then
+    asked := asked - 'spentNanoUsd';
+  end if;
   if known.name is null or known.nano_usd <> most or (known.spent is null and asked ? 'spentNanoUsd') then
     insert into tollgate.limit_budgets as old (name, usage, spent, nano_usd, warn_nano_usd, until_ms)
       values (of, asked->>'usage', (asked->>'spentNanoUsd')::bigint, most, (asked->>'warnNanoUsd')::bigint,
@@ -432,10 +438,13 @@ begin
   select * into own from tollgate.limit_epochs where epoch = batch->>'epoch';
   is_new := own.epoch is null or now_ms - own.seen_ms > (batch->>'leaseMs')::bigint;
   if own.epoch is null or now_ms - own.seen_ms > (batch->>'leaseMs')::bigint / 10 then
-    insert into tollgate.limit_epochs values (batch->>'epoch', 0, now_ms)
+    insert into tollgate.limit_epochs (epoch, seq, seen_ms) values (batch->>'epoch', 0, now_ms)
       on conflict (epoch) do update set seen_ms = excluded.seen_ms;
     perform tollgate.limit_reap((batch->>'leaseMs')::bigint, now_ms);
     if now_ms - swept >= least(10000, (batch->>'sliceMs')::bigint) then perform tollgate.limit_sweep((batch->>'sliceMs')::bigint, now_ms); end if;
+  end if;
+  if now_ms - born < (batch->>'behindMs')::bigint then
+    update tollgate.limit_epochs set behind_ms = now_ms where epoch = batch->>'epoch';
   end if;
   if jsonb_array_length(batch->'told') > 0 and coalesce(own.seq, 0) < (batch->>'seq')::bigint then
     for one in select value from jsonb_array_elements(batch->'told') loop

@@ -18,6 +18,8 @@ export interface LimitsPartDeps {
   /** URL of Valkey, or the path of a file that has one; null = PostgreSQL. */
   limits: string | null
   onOutage: OnOutage
+  /** Resolves once PostgreSQL has what this node recorded until now. */
+  shipped(): Promise<unknown>
   /** Requests of this node in the last minute, oldest first. */
   recent(): PastRequest[]
   onWarning(warning: BudgetWarning): void
@@ -32,11 +34,11 @@ const SPENT_MS = 1_000
 
 /** Resolves once the engine has been reached, or not: then this node begins with its share. Throws a ServiceError for a bad URL. */
 export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promise<SharedLimiter> {
-  const { limits, onOutage, recent, onWarning, log, now, monotonicMs } = deps
+  const { limits, onOutage, shipped, recent, onWarning, log, now, monotonicMs } = deps
   const postgres = cluster.connect()
   const engine = limits === null ? openPostgresLimits(postgres) : openValkey(readLimitsUrl(limits))
   const limiter = createSharedLimiter({
-    ...{ engine, epoch: cluster.node.epoch, onOutage, recent, onWarning, now, monotonicMs },
+    ...{ engine, epoch: cluster.node.epoch, onOutage, shipped, recent, onWarning, now, monotonicMs },
     nodes() {
       const { reachable, living_nodes: living } = cluster.state()
       return reachable ? living : null

@@ -178,6 +178,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...(cluster && {
       shareLimits: async (parts) =>
         (await import('../cluster/limits-part.ts')).shareLimits(cluster, {
+          shipped: async () => folder.share?.([]),
           ...{ ...parts, limits: config.limits, onOutage: config.limitsOutage, log, now, monotonicMs },
         }),
     }),

@@ -17,7 +17,7 @@ import { at } from './asking.ts'
 
 export const log = createLog({ now: () => 0, write: async () => {} })
 /** Of engines of tests. */
-export const times: EngineTimes = { leaseMs: 1_500, youngMs: 300, beatMs: 20, sliceMs: 60_000 }
+export const times: EngineTimes = { leaseMs: 1_500, youngMs: 300, settleMs: 10_000, beatMs: 20, sliceMs: 60_000 }
 /** Beyond what a busy machine takes. */
 export const timeoutMs = 2_000
 let names = 0
@@ -57,7 +57,7 @@ export function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> =
   const refused: (Ask | Told)[] = []
   const limiter = createSharedLimiter({
     ...{ engine, epoch: mint('e'), onOutage: 'share', times, monotonicMs: () => performance.now() },
-    ...{ now: Date.now, spent: async () => 0, recent: () => [], nodes: () => 3 },
+    ...{ now: Date.now, spent: async () => 0, shipped: async () => {}, recent: () => [], nodes: () => 3 },
     onWarning: (warning) => warnings.push(warning),
     onRefused: (what) => refused.push(what),
     onOutageChange: (reason) => outages.push(reason),

@@ -99,6 +99,29 @@ for (const [name, start] of Object.entries(ENGINES))
       expect(node.outages).toEqual([])
     })
 
+    test('an engine that lost its state reads a ledger that has all that was spent before', async () => {
+      const own = await start()
+      const sent = Promise.withResolvers<void>()
+      let sending = Promise.resolve()
+      let spent = 0
+      await using late = openNode(own.open(), { shipped: () => sending, spent: async () => spent })
+      await using node = openNode(own.open(), { spent: async () => spent })
+      await Promise.all([late.limiter.started, node.limiter.started])
+      const key = named(limited({}, { budget: budget(10) }))
+      held(await late.admit(key, null, cents(9))).settle(cents(9))
+      sending = sent.promise
+      await own.kill()
+      await until('the outage', () => [late, node].every(({ limiter }) => limiter.outage() !== null))
+      await own.start()
+      await until('the end', () => [late, node].every(({ limiter }) => limiter.outage() === null))
+      const asked = node.admit(key, null, cents(2))
+      await Bun.sleep(2 * times.youngMs)
+      spent = 9 * CENT
+      sent.resolve()
+      expect(refused(await asked).message).toContain('$0.09 spent')
+      await own.close()
+    })
+
     test('what a node has to tell is decided before what it asks', async () => {
       const way = toCuttable(engine.open())
       await using node = openNode(way.engine)

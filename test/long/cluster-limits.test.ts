@@ -37,7 +37,7 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
       const nodes = [1, 2, 3].map((number) =>
         createSharedLimiter({
           ...{ engine: open(), epoch: `e${number}`, onOutage: 'share', monotonicMs: () => performance.now() },
-          ...{ now: Date.now, spent: async () => shipped, recent: () => [], nodes: () => 3 },
+          ...{ now: Date.now, spent: async () => shipped, shipped: async () => {}, recent: () => [], nodes: () => 3 },
           ...{ onWarning() {}, onRefused() {}, onOutageChange() {} },
         }),
       )
@@ -95,7 +95,14 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
     let shipped = 0
     const limiter = createSharedLimiter({
       ...{ engine: openPostgresLimits(openPostgres({ url, log, timing: { retryMs: 50 } })), epoch: 'e' },
-      ...{ onOutage: 'share', monotonicMs: () => performance.now(), now: Date.now, recent: () => [], nodes: () => 1 },
+      ...{
+        onOutage: 'share',
+        monotonicMs: () => performance.now(),
+        now: Date.now,
+        recent: () => [],
+        nodes: () => 1,
+        shipped: async () => {},
+      },
       ...{ spent: async () => shipped, onWarning() {}, onRefused() {}, onOutageChange() {} },
     })
     await limiter.started

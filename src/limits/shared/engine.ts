@@ -9,7 +9,8 @@
  * - An epoch is one run of a node. If it isn't heard of during its lease, its slots are freed, and its holds count as
  *   spent until it returns or settles them. Its slices (`slices.ts`) stay reserved for a while.
  * - A state that is lost starts empty at a later `bornMs`. It decides nothing at first, while all nodes declare what
- *   they have in flight; what was spent is read from the ledger when a usage is first asked for.
+ *   they have in flight; what was spent is read from the ledger when a usage is first asked for, once all nodes have
+ *   sent it there.
  */
 
 /** `key:ID`, `team:ID`, or `upstream:ID`. */
@@ -77,6 +78,8 @@ export interface Batch {
   youngMs: number
   /** How long the slices of a node that is gone are kept: a hold whose ID begins with `slice:`. */
   sliceMs: number
+  /** The ledger lacks what this node spent before: how long a new state waits for that. */
+  behindMs?: number
   told: readonly Told[]
   asks: readonly Ask[]
 }

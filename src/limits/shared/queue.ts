@@ -15,13 +15,17 @@ export interface EngineTimes {
   leaseMs: number
   /** How long a new state waits for all nodes. */
   youngMs: number
+  /** How long a new state waits for the ledger to have what all nodes spent. */
+  settleMs: number
   /** With the engine's timeout: how long an outage goes unnoticed. */
   beatMs: number
   /** How long a node spends its slices of budgets alone. */
   sliceMs: number
 }
 
-export const ENGINE_TIMES: EngineTimes = { leaseMs: 5_000, youngMs: 1_000, beatMs: 100, sliceMs: 600_000 }
+export const ENGINE_TIMES: EngineTimes = {
+  ...{ leaseMs: 5_000, youngMs: 1_000, settleMs: 10_000, beatMs: 100, sliceMs: 600_000 },
+}
 
 export interface EngineQueueDeps {
   engine: LimitEngine
@@ -35,6 +39,8 @@ export interface EngineQueueDeps {
    * @param isLost whether it has lost its state.
    */
   restore(isLost: boolean): Told[]
+  /** Whether the ledger may lack what this node spent before a loss. */
+  isBehind(): boolean
   onWarning(warning: EngineWarning): void
   /** The engine refused it for what is in it, so it is dropped. */
   onRefused(what: Ask | Told, why: string): void
@@ -147,7 +153,7 @@ export class EngineQueue {
 
   async #send(): Promise<void> {
     const { engine, epoch } = this.#deps
-    const { leaseMs, youngMs, sliceMs } = this.#times
+    const { leaseMs, youngMs, sliceMs, settleMs } = this.#times
     if (this.#unconfirmed === null && this.#told.length > 0) {
       this.#unconfirmed = this.#told.splice(0, this.#limit)
       this.#seq++
@@ -164,6 +170,7 @@ export class EngineQueue {
       leaseMs,
       youngMs,
       sliceMs: sliceMs + leaseMs,
+      ...(this.#deps.isBehind() && { behindMs: settleMs }),
       told: this.#unconfirmed ?? [],
       asks,
     }

@@ -33,6 +33,8 @@ export interface SharedLimiterDeps {
   now(): number
   /** Settled spend of all nodes, from `fromMs` to before `untilMs`. Rejects if it can't be learned. */
   spent(spender: Spender, span: { fromMs: number; untilMs: number }): Promise<number>
+  /** Resolves once the ledger has what this node recorded until now. */
+  shipped(): Promise<unknown>
   /** Requests of this node in the last minute, oldest first. */
   recent(): PastRequest[]
   /** Nodes of the cluster, for a node that has never reached the engine; null if unknown. */
@@ -68,6 +70,9 @@ export interface Held {
 }
 
 const MAX_ATTEMPTS = 5
+/** How often the ledger is read while the engine waits for what nodes send there, and for how long. */
+const READ_AGAIN_MS = 50
+const MAX_READING_MS = 3_000
 
 const spenderOf = (name: string): Spender | null => {
   const [, kind, id = ''] = /^(key|team):(.*)$/.exec(name) ?? []
@@ -108,6 +113,8 @@ export class Shared {
   readonly #reading = new Map<string, Promise<number>>()
   /** Spent by requests that came and went in an outage, by scope and usage. */
   readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
+  /** Pending while the ledger may lack what was spent before the engine lost its state. */
+  #behind: Promise<void> | null = null
   /** Budgets whose slices requests of an outage may have spent. */
   readonly #usedAlone = new Set<string>()
   readonly #deps: SharedLimiterDeps
@@ -118,6 +125,7 @@ export class Shared {
     this.queue = new EngineQueue({
       ...{ engine, epoch, monotonicMs, ...(times && { times }) },
       restore: (isLost) => this.#restore(isLost),
+      isBehind: () => this.#behind !== null,
       onChange: (reason) => this.#changed(reason),
       onRefused: deps.onRefused,
       onWarning: ({ name, spentNanoUsd }) => {
@@ -156,6 +164,7 @@ export class Shared {
     likelyNanoUsd: number,
   ): Promise<ScopeReply[] | null> {
     const spent = new Map<string, number>()
+    const lastMs = this.monotonicMs + MAX_READING_MS
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const scopes = toScopes(this.wallMs).map((scope) => {
         const known = scope.budget && spent.get(scope.name + scope.budget.usage)
@@ -168,6 +177,11 @@ export class Shared {
         this.#note(scopes, replies, Math.max(likelyNanoUsd, want.heldNanoUsd))
         const released = scopes.filter(({ name }, at) => replies[at]?.budget === 'full' && this.slices.release(name))
         if (released.length === 0) return replies
+      }
+      if (unknown.some(({ budget }) => budget?.spentNanoUsd !== undefined)) {
+        if (this.monotonicMs > lastMs) return null
+        await Bun.sleep(READ_AGAIN_MS)
+        attempt--
       }
       try {
         for (const { name, budget } of unknown) {
@@ -271,6 +285,7 @@ export class Shared {
   }
 
   #restore(isLost: boolean): Told[] {
+    if (isLost) this.#catchUp()
     const told: Told[] = []
     if (isLost || this.outage !== null) told.push(...this.#rates(isLost))
     for (const [id, { scopes, want }] of this.holds) {
@@ -284,6 +299,18 @@ export class Shared {
     told.push(...[...this.#usedAlone].flatMap((name) => this.slices.take(name) ?? []))
     this.#usedAlone.clear()
     return told
+  }
+
+  #catchUp(): void {
+    const { youngMs } = this.#deps.times ?? ENGINE_TIMES
+    // What has just ended isn't yet among what is sent.
+    const behind = Bun.sleep(youngMs / 2)
+      .then(() => this.#deps.shipped())
+      .catch(() => {})
+      .then(() => {
+        if (this.#behind === behind) this.#behind = null
+      })
+    this.#behind = behind
   }
 
   /** Of the outage, or of the last minute if the engine has lost it. */

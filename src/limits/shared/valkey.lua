@@ -5,7 +5,7 @@ local prefix = KEYS[1]
 local batch = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local leases, slices = prefix .. ':leases', prefix .. ':slices'
+local leases, slices, behind = prefix .. ':leases', prefix .. ':slices', prefix .. ':behind'
 local holds, gone = prefix .. ':holds:' .. batch.epoch, prefix .. ':gone:' .. batch.epoch
 local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
@@ -84,6 +84,14 @@ local function empty_ms(scope, column)
   return 0
 end
 
+-- A node just said so.
+local function is_ledger_behind()
+  for _, at in ipairs(redis.call('HVALS', behind)) do
+    if now - at < SECOND / 2 then return true end
+  end
+  return false
+end
+
 local function usage_of(scope, budget)
   local usage = scope.b[budget.usage]
   if not usage then
@@ -94,7 +102,7 @@ local function usage_of(scope, budget)
     scope.b[budget.usage] = usage
   end
   usage[4], usage[5] = budget.nanoUsd, budget.warnNanoUsd
-  if usage[1] < 0 and budget.spentNanoUsd then
+  if usage[1] < 0 and budget.spentNanoUsd and not is_ledger_behind() then
     usage[1] = budget.spentNanoUsd + (now - usage[8] < SECOND and usage[7] or 0)
   end
   return usage
@@ -341,6 +349,10 @@ if not seen or now - seen > batch.leaseMs / 10 then
   for _, key in ipairs({ prefix .. ':born', leases, slices, holds, prefix .. ':seqs' }) do redis.call('PEXPIRE', key, DAY) end
   reap()
   drop_slices()
+end
+if batch.behindMs and now - born < batch.behindMs then
+  redis.call('HSET', behind, batch.epoch, now)
+  redis.call('PEXPIRE', behind, SECOND)
 end
 if #batch.told > 0 then
   local last = redis.call('HGET', prefix .. ':seqs', batch.epoch)
