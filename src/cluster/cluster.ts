@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { toSentence } from '../domain/text.ts'
 import { toAge } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import { openPostgres, type Postgres, PostgresRefusal, type Timing } from '../store/postgres/client.ts'
@@ -196,8 +197,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
           return setFenced(error.message)
         }
         note(false)
-        if (error instanceof PostgresRefusal || messageOf(error) === failure) return
+        const before = failure
         failure = messageOf(error)
+        // A connection that fails says so itself.
+        if (failure === before || (error instanceof PostgresRefusal && error.kind !== 'failed')) return
         log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
       })
       if (isOver) return
@@ -244,14 +247,15 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     problems: () =>
       [
         fenced,
-        reachable.is ? null : toUnreachable(now() - reachable.sinceMs, postgres.trouble ?? failure),
+        reachable.is ? null : toUnreachable(now() - reachable.sinceMs, postgres.trouble, failure),
         toClockProblem(clockMs),
         apart &&
           `Node ${apart} has its limits elsewhere, so each limit holds twice. Set the same --limits on all nodes.`,
         ...parts.map((part) => part.problem?.() ?? null),
       ].filter((problem) => problem !== null),
     state: () => ({
-      ...{ id, name: node.name, reachable: reachable.is, since_ms: reachable.sinceMs, trouble: postgres.trouble },
+      ...{ id, name: node.name, reachable: reachable.is, since_ms: reachable.sinceMs },
+      trouble: postgres.trouble ?? failure,
       ...{ leader: leader.isLeader, living_nodes: living, clock_difference_ms: clockMs, facts: toFacts() },
     }),
     serve(own, drain) {
@@ -286,13 +290,12 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-const toUnreachable = (ms: number, trouble: string | null): string =>
-  [
-    `PostgreSQL can't be reached${ms >= 1_000 ? ` (for ${toAge(ms)})` : ''}: requests are answered, but the configuration can't be changed.`,
-    trouble ?? [],
-  ]
-    .flat()
-    .join(' ')
+function toUnreachable(ms: number, trouble: string | null, failure: string | null): string {
+  const what = trouble === null && failure !== null ? "can't be used" : "can't be reached"
+  const head = `PostgreSQL ${what}${ms >= 1_000 ? ` (for ${toAge(ms)})` : ''}`
+  const reason = trouble ?? failure
+  return `${head}: requests are answered, but the configuration can't be changed.${reason === null ? '' : ` ${toSentence(reason)}`}`
+}
 
 const toClockProblem = (ms: number | null): string | null =>
   ms !== null && Math.abs(ms) > MAX_CLOCK_MS

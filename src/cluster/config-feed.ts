@@ -4,6 +4,7 @@
  */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { toSentence } from '../domain/text.ts'
 import { toAge } from '../domain/time.ts'
 import type { Log } from '../log.ts'
 import {
@@ -155,7 +156,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         break
       }
       if (entries.length === 0) break
-      blocked = await replica.apply(entries)
+      blocked = await replica.apply(entries).catch((error) => refuseEntry(error, (replica.position()?.seq ?? 0) + 1))
       if (blocked && replica.position()?.seq === blocked.seq - 1)
         throw newer(`A newer Tollgate made change ${blocked.seq} of the configuration`)
     }
@@ -280,7 +281,11 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         await takeSnapshot('')
       }
       replica.changeThrough(changeLog)
-      await look()
+      // Local first: what it can't apply is reported by polls, and it serves what it has.
+      await look().catch((error) => {
+        if (position === null || !(error instanceof ServiceError) || error.failure.kind === 'cluster_foreign')
+          throw error
+      })
       start()
     },
     catchUp: () => look(),
@@ -304,13 +309,19 @@ const mintUuid = () => crypto.randomUUID().replaceAll('-', '')
 
 const HAS_LOST = 'PostgreSQL has lost changes that this node had, as in a failover or a restore'
 
-const toProblem = (ms: number, trouble: string | null): string =>
-  [`Configuration changes of other nodes have not been applied for ${toAge(Math.max(0, ms))}.`, trouble ?? []]
-    .flat()
-    .join(' ')
+function toProblem(ms: number, trouble: string | null): string {
+  const age = toAge(ms)
+  const head = `Configuration changes of other nodes are not applied${age && ` for ${age} now`}.`
+  return trouble === null ? head : `${head} ${toSentence(trouble)}`
+}
 
 const foreign = (message: string) => new ServiceError({ kind: 'cluster_foreign' }, message)
 const newer = (what: string) => new ServiceError({ kind: 'cluster_newer' }, `${what}. Upgrade this node.`)
+
+function refuseEntry(error: unknown, seq: number): never {
+  const what = `Change ${seq} of the configuration can't be applied to this node's database: ${messageOf(error)}`
+  throw new ServiceError({ kind: 'cluster_unusable' }, toSentence(what))
+}
 
 /** An entry that is in doubt can be committed again: it has an ID. */
 async function settle<T>(doubtMs: number, commit: () => Promise<T>): Promise<T> {
@@ -336,8 +347,8 @@ function refuse(error: unknown, isInDoubt: boolean): never {
   throw new ServiceError(
     { kind: 'cluster_unreachable', isInDoubt },
     isInDoubt
-      ? `PostgreSQL broke off during this change, which may have been made: ${error.message} Check before you repeat it.`
-      : `Nothing was changed, since the cluster's PostgreSQL can't be used: ${error.message} Requests are still answered. Try again once it is back.`,
+      ? `PostgreSQL broke off during this change, which may have been made: ${toSentence(error.message)} Check before you repeat it.`
+      : `Nothing was changed, since the cluster's PostgreSQL can't be used: ${toSentence(error.message)} Requests are still answered. Try again once it is back.`,
   )
 }
 

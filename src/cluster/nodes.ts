@@ -134,13 +134,17 @@ export async function beat(
        (select min(o.name) from tollgate.nodes o where o.id <> $1 and o.state = 'active'
          and o.seen_ms >= tollgate.now_ms() - $6::int8
          and o.facts::json ->> 'limits' <> $5::json ->> 'limits') as apart`,
-    [id, epoch, address, state, JSON.stringify(facts), livingMs],
+    [id, epoch, address, state, JSON.stringify(facts, toReadable), livingMs],
     { timeoutMs: beatMs },
   )
   return row
     ? { wish: row.wish === 'drain' ? 'drain' : null, serverMs: row.server_ms, living: row.living, apart: row.apart }
     : null
 }
+
+/** Half a character, as at the end of a text that was cut, would be an error for each node that reads it. */
+const toReadable = (_: string, value: unknown) =>
+  typeof value === 'string' ? value.replaceAll('\0', '').toWellFormed() : value
 
 interface Row {
   id: string

@@ -9,6 +9,9 @@ export const capitalize = (text: string) => `${text.charAt(0).toUpperCase()}${te
 /** Within a sentence; a name such as `OpenID` or `OIDC` stays. */
 export const uncapitalize = (text: string) => text.replace(/^[A-Z](?=[a-z]*\b)/, (letter) => letter.toLowerCase())
 
+/** With its full stop. */
+export const toSentence = (text: string) => (/[.!?…]$/.test(text) ? text : `${text}.`)
+
 /** Control, joining, direction, and invisible characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 

@@ -167,6 +167,18 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await until('the node to say so', () => one.feed.state().problem?.includes('A newer Tollgate') ?? false)
     await expect(addKey(one, 'b')).rejects.toMatchObject({ failure: { kind: 'cluster_newer' } })
     expect(await idsOf(one)).toEqual(['a'])
+    // Also from its next start on, and if it is no entry at all.
+    for (const [text, problem] of [
+      [null, 'A newer Tollgate'],
+      ['no JSON', "Change 2 of the configuration can't"],
+    ] as const) {
+      if (text) await log.query('update tollgate.config_log set entry = $1 where seq = 2', [text])
+      await one.stop()
+      const again = await startNode({ url, folder: one.folder })
+      await until('it to say so again', () => again.feed.state().problem?.includes(problem) ?? false)
+      expect(await idsOf(again)).toEqual(['a'])
+      await again.stop()
+    }
     await log.close()
   })
 

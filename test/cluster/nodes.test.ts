@@ -94,6 +94,26 @@ describeWith('PostgreSQL')('a node', () => {
     expect(one.problems()).toEqual([expect.stringContaining('Node limits-two has its limits elsewhere')])
   })
 
+  test('says what PostgreSQL refuses, and its facts keep no other node from reading them', async () => {
+    const logged: string[] = []
+    const own = { ...log, error: (event: string) => void logged.push(event) }
+    await using one = await open('full', { log: own })
+    await using two = await open('with facts')
+    await two.add({ facts: () => ({ problem: 'a \0 and half a \ud83d' }) })
+    await until('them to be seen', async () =>
+      (await one.nodes()).some(({ facts }) => facts.problem === 'a  and half a \ufffd'),
+    )
+    await until('both to be counted', () => one.state().living_nodes > 1)
+    expect(one.problems()).toEqual([])
+    await server.query(`create function no_space() returns trigger language plpgsql as
+      $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`)
+    await server.query('create trigger no_space before update on tollgate.nodes execute function no_space()')
+    await until('it to say so', () => one.problems().some((problem) => problem.includes("can't be used: ")))
+    expect([one.problems()[0], logged]).toEqual([expect.stringContaining('could not extend file.'), ['cluster_failed']])
+    await server.query('drop trigger no_space on tollgate.nodes')
+    await until('it to be well', () => one.problems().length === 0)
+  })
+
   test('hands over to its successor without complaint, and takes back what that did not keep', async () => {
     await using earlier = await open('handed')
     await earlier.handOver()
