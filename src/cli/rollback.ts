@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { execPath } from 'node:process'
 import type { Command } from 'commander'
 import { type Rollback, type RollbackStage, rollBack } from '../backup/rollback.ts'
+import { readNodeId } from '../cluster/nodes.ts'
 import { count, toSizeText } from '../domain/text.ts'
 import { type Context, printJson, toExamples, toPrintable, toShort, toTime, version } from './io.ts'
 import { toRounded } from './money.ts'
@@ -35,7 +36,7 @@ async function rollback({ dryRun = false, force = false }: Flags, io: Context): 
   if (io.json) printJson(io, toDocument(done))
   else
     io.stdout(
-      toLines(done)
+      toLines(done, readNodeId(dataFolder) !== null)
         .map((line) => `${toPrintable(line)}\n`)
         .join(''),
     )
@@ -43,7 +44,9 @@ async function rollback({ dryRun = false, force = false }: Flags, io: Context): 
 
 const MAX_SHOWN = 20
 
-function toLines({ copy, requests, spend, changes, kept, undone, replaced }: Rollback): string[] {
+/** @param isNode of a cluster, which has what was changed since. */
+function toLines(done: Rollback, isNode: boolean): string[] {
+  const { copy, requests, spend, undone, replaced } = done
   const { carried, costNanoUsd, rejected } = requests
   const isDone = replaced !== null
   const older = copy.version ?? 'the older version'
@@ -60,11 +63,22 @@ function toLines({ copy, requests, spend, changes, kept, undone, replaced }: Rol
   for (const { key, name, newer, restored } of spend.slice(0, MAX_SHOWN))
     lines.push(`  ${toShort(name ?? key)}: ${toRounded(BigInt(newer))} before, ${toRounded(BigInt(restored))} now`)
   if (spend.length > MAX_SHOWN) lines.push(`  and ${count(spend.length - MAX_SHOWN, 'more key')}`)
-  lines.push(
+  lines.push(...(isNode ? ['When this node starts, it takes the configuration of its cluster.'] : toLost(done)))
+  if (replaced === null) return [...lines, 'Nothing was changed. To roll back: tollgate rollback']
+  return [
+    ...lines,
+    `The newer database is in ${replaced}, with all of this in rollback.json. Delete it when no longer needed.`,
+    `Next: ${toNext(older)}`,
+    `To go forward again, start ${version()}: it migrates the database again.`,
+  ]
+}
+
+function toLost({ changes, kept }: Rollback): string[] {
+  const lines = [
     changes.length > 0
       ? `Lost: ${count(changes.length, 'change')} since then. Repeat those that you need:`
       : 'Nothing else was changed since then.',
-  )
+  ]
   for (const { atMs, actor, action, subject, name } of changes.slice(0, MAX_SHOWN))
     lines.push(`  ${toTime(atMs)}  ${action}  ${toShort(name ?? subject)}  by ${actor}`)
   if (changes.length > MAX_SHOWN) lines.push(`  and ${changes.length - MAX_SHOWN} more`)
@@ -74,13 +88,7 @@ function toLines({ copy, requests, spend, changes, kept, undone, replaced }: Rol
   if (ended.length > 0) lines.push(`What was revoked or disabled since stays so: ${ended.join(', ')}.`)
   if (kept.withoutSecret.length > 0)
     lines.push(`Keys rotated since, whose new secrets are lost: ${kept.withoutSecret.join(', ')}. Rotate them again.`)
-  if (replaced === null) return [...lines, 'Nothing was changed. To roll back: tollgate rollback']
-  return [
-    ...lines,
-    `The newer database is in ${replaced}, with all of this in rollback.json. Delete it when no longer needed.`,
-    `Next: ${toNext(older)}`,
-    `To go forward again, start ${version()}: it migrates the database again.`,
-  ]
+  return lines
 }
 
 function toNext(older: string): string {

@@ -3,57 +3,25 @@
  * or one that it refuses, and no request is lost. The newer version is this one with another migration.
  */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { BINARY, type CrashBench, createCrashBench, toExpected } from '../e2e/crash-harness.ts'
+import { createNewer } from './newer-version.ts'
 
 const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000)
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 25)
 const LIMIT_MS = 15 * 60_000
-const REPOSITORY = resolve(import.meta.dir, '../..')
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-rollback-'))
-const tree = join(root, 'newer')
-const NEWER = [process.execPath, join(tree, 'src/main.ts')]
 
 /** Takes long enough to be killed in its middle. */
 const MIGRATION = `ALTER TABLE requests ADD COLUMN next text DEFAULT 'x';--> statement-breakpoint
 CREATE TABLE next AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) SELECT i FROM n`
 
-beforeAll(() => {
-  mkdirSync(tree)
-  for (const name of ['src', 'drizzle', 'package.json', 'catalog.yaml', 'tsconfig.json'])
-    cpSync(join(REPOSITORY, name), join(tree, name), { recursive: true })
-  symlinkSync(join(REPOSITORY, 'node_modules'), join(tree, 'node_modules'))
-  writeFileSync(join(tree, 'drizzle/9999_next.sql'), MIGRATION)
-  edit('package.json', /"version": ".*"/, '"version": "9.9.9"')
-  edit(
-    'src/store/sqlite/migrate.ts',
-    'import { ServiceError }',
-    "import next from '../../../drizzle/9999_next.sql' with { type: 'text' }\nimport { ServiceError }",
-  )
-  edit('src/store/sqlite/migrate.ts', /^\]$/m, "  { name: '9999_next', sql: next },\n]")
-})
+const NEWER = createNewer(join(root, 'newer'), { sqlite: MIGRATION })
 afterAll(() => rmSync(root, { recursive: true, force: true }))
-
-function edit(name: string, what: string | RegExp, by: string): void {
-  const text = readFileSync(join(tree, name), 'utf8')
-  const edited = text.replace(what, by)
-  if (edited === text) throw new Error(`${name} has no ${what}`)
-  writeFileSync(join(tree, name), edited)
-}
 
 async function play(story: (bench: CrashBench) => Promise<void>): Promise<void> {
   const bench = await createCrashBench(mkdtempSync(join(root, 'bench-')), SEED)

@@ -17,12 +17,13 @@ export interface Changes {
   stop(): Promise<void>
 }
 
-export function changeAll(bench: ClusterBench): Changes {
+/** @param places nodes that take changes, now. */
+export function changeAll(bench: ClusterBench, places: () => readonly ClusterNode[] = () => bench.nodes): Changes {
   const keys: MadeKey[] = []
   const refused = new Map<string, number>()
   let isOver = false
   const change = async (...argv: string[]): Promise<string | null> => {
-    const { code, stdout, stderr } = await bench.oneOf(bench.nodes).run(...argv, '--json')
+    const { code, stdout, stderr } = await bench.oneOf(places()).run(...argv, '--json')
     if (code === 0) return stdout
     const reason = /"code":\s*"(\w+)"/.exec(stderr)?.[1] ?? stderr.slice(0, 200)
     refused.set(reason, (refused.get(reason) ?? 0) + 1)
