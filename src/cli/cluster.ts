@@ -9,7 +9,7 @@ import { type ClusterDocument, type NodeDocument, toNodeDocument } from '../docu
 import { toShortId } from '../domain/id.ts'
 import { isLocal, toPostgresUrl } from '../domain/postgres-url.ts'
 import { ServiceError } from '../domain/service-error.ts'
-import { count } from '../domain/text.ts'
+import { capitalize, count, toSentence } from '../domain/text.ts'
 import { toAgo } from '../domain/time.ts'
 import { createLog } from '../log.ts'
 import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
@@ -63,7 +63,7 @@ async function status(io: Context): Promise<void> {
   const served = await withAdmin(io, { readonly: true }, async ({ api, found }) =>
     found.kind === 'server' ? answerOf(api.cluster.get()) : null,
   ).catch((error: unknown) => {
-    if (error instanceof CommandError && error.kind === 'no_database') return null
+    if (error instanceof ServiceError && error.failure.kind === 'no_database') return null
     throw error
   })
   const document = served?.node ? served : await withPostgres(io, readAlone)
@@ -255,7 +255,7 @@ async function explained<T>(work: Promise<T>): Promise<T> {
         'no_cluster',
         'This database has no cluster yet. Start a node: tollgate serve --cluster URL',
       )
-    throw new ServiceError({ kind: 'cluster_unreachable', isInDoubt: false }, error.message)
+    throw new ServiceError({ kind: 'cluster_unreachable', isInDoubt: false }, toSentence(capitalize(error.message)))
   }
 }
 

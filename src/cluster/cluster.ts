@@ -16,6 +16,7 @@ import {
   beat,
   type ClusterNode,
   enterRegistry,
+  forgetNodeId,
   keepNodeId,
   LIVING_MS,
   listNodes,
@@ -28,6 +29,7 @@ import {
   setState,
   toPlace,
   wishDrain,
+  withdrawNode,
 } from './nodes.ts'
 import { readClusterUrl } from './url.ts'
 
@@ -229,6 +231,15 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
   start()
 
+  const withdraw = async () => {
+    await stop()
+    const isGone = await withdrawNode(postgres, node).then(
+      () => true,
+      () => false,
+    )
+    if (isGone) forgetNodeId(dataFolder)
+  }
+
   return {
     ...{ url, postgres, node, leader },
     connect: () => openPostgres({ url, max: 2, log: { ...log, warn() {}, info() {} }, timing }),
@@ -238,7 +249,11 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       try {
         await part.joined?.()
       } catch (error) {
-        if (!(error instanceof PostgresRefusal)) throw error
+        if (!(error instanceof PostgresRefusal)) {
+          // It never was a node.
+          if (known === null) await withdraw()
+          throw error
+        }
         if (known === null) throw toUnjoined(error)
         // It was lost since: the next heartbeat joins.
         hasEntered = false

@@ -1,5 +1,6 @@
 /** The ledger of a node of the cluster: its rows are shipped, and the leader looks after those of all. */
 import type { ServeConfig } from '../config.ts'
+import { toSentence } from '../domain/text.ts'
 import { toAge } from '../domain/time.ts'
 import type { Share } from '../ledger/sharing.ts'
 import type { Log } from '../log.ts'
@@ -90,7 +91,7 @@ export function shipLedger(
     problem() {
       const { state, waiting, lagMs, trouble } = shipper.state()
       if (state === 'ok') return null
-      const reason = trouble === null ? '' : ` ${trouble}`
+      const reason = trouble === null ? '' : ` ${toSentence(trouble)}`
       return `PostgreSQL lacks ${waiting} ledger entries of this node (for ${toAge(lagMs)}). They wait here.${reason}`
     },
     setFenced(isFenced) {

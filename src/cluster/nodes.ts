@@ -190,6 +190,11 @@ export function requireGone<N extends { name: string; isLiving: boolean }>(node:
   throw new ServiceError({ kind: 'node_lives', node: node.name }, `Node ${node.name} still runs.`)
 }
 
+/** A node that was refused when it first joined. */
+export async function withdrawNode(postgres: Postgres, { id, epoch }: OwnNode): Promise<void> {
+  await postgres.query('delete from tollgate.nodes where id = $1 and epoch = $2', [id, epoch])
+}
+
 /** By name, ID, or 6 or more digits of the ID's end. Throws `node_not_found`. */
 export function findNode<N extends { id: string; name: string }>(nodes: readonly N[], which: string): N {
   const isMeant = ({ id, name }: N) => name === which || (/^[\da-f]{6,32}$/.test(which) && id.endsWith(which))

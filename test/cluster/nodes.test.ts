@@ -2,7 +2,9 @@ import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Cluster, type ClusterOptions, openCluster } from '../../src/cluster/cluster.ts'
+import { readNodeId } from '../../src/cluster/nodes.ts'
 import { mintTag } from '../../src/domain/id.ts'
+import { ServiceError } from '../../src/domain/service-error.ts'
 import { createLog } from '../../src/log.ts'
 import { PostgresRefusal } from '../../src/store/postgres/client.ts'
 import { describeWith, startDroppingProxy, startPostgres } from '../support/engines.ts'
@@ -137,6 +139,18 @@ describeWith('PostgreSQL')('a node', () => {
     await until('it to drain', () => drained === 1)
     await until('others to see that', async () => (await stateOf('asked')) === 'draining')
     expect(drained).toBe(1)
+  })
+
+  test('that is refused when it first joins was never a node', async () => {
+    const refused = await open('refused')
+    const refusing = refused.add({
+      async joined() {
+        throw new ServiceError({ kind: 'cluster_foreign' }, 'It has keys of its own.')
+      },
+    })
+    await expect(refusing).rejects.toThrow('of its own')
+    await refused.close()
+    expect([await stateOf('refused'), readNodeId(path('refused'))]).toEqual([undefined, null])
   })
 
   test('needs PostgreSQL to join, and starts without it later', async () => {
