@@ -3,18 +3,19 @@
  * call is charged by time, so that disconnecting early is no discount.
  */
 import { joinTerms, toCounts } from '../domain/call-counts.ts'
-import { asObject } from '../domain/json.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
+import { asObject, keysOf } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
 import { toPricedMode } from '../domain/tariff.ts'
+import { UNIT_NAMES, UNITS, type UnitCounts, withUnits } from '../domain/units.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
 import type { Counter } from '../tokens/count.ts'
 import { toMostOutput } from '../tokens/estimate.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { Call } from './call.ts'
-import type { Meter } from './meter.ts'
 
 export interface Bill {
   status: Outcome['status']
@@ -67,13 +68,19 @@ type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'> & Partial<Pic
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
   if (call.meter.isUnpaid) return { ...NOTHING, status }
   const heard = status === 'ok' && call.meter.isReported ? toHeard(call, status) : null
-  if (heard && lacksPrompt(call.meter)) return null
+  if (heard && lacksPrompt(call)) return null
   return heard && charge(call, status, heard.usage, heard.estimated)
 }
 
-/** True if a report has output but no input, as when Anthropic's first event was lost. */
-const lacksPrompt = ({ usage, chargedNanoUsd }: Pick<Meter, 'usage' | 'chargedNanoUsd'>): boolean =>
-  chargedNanoUsd === null && usage !== null && usage.prompt === 0 && usage.completion > 0
+/**
+ * True if a report has output but no input, as when Anthropic's first event was lost; or only units, although tokens
+ * have a price.
+ */
+function lacksPrompt({ target, body, meter: { usage, chargedNanoUsd } }: Pick<Call, 'target' | 'body' | 'meter'>) {
+  if (chargedNanoUsd !== null || usage === null || usage.prompt > 0) return false
+  if (!(body instanceof EndpointRequest)) return usage.completion > 0
+  return usage.completion > 0 || (body.inputs.length > 0 && target.pricing.some(({ prompt }) => /[1-9]/.test(prompt)))
+}
 
 /** True in `estimated` if we guessed the lifetime of cache writes, or a web search. */
 function toHeard(call: BilledCall, status: Outcome['status']): { usage: Usage; estimated: boolean } | null {
@@ -141,11 +148,14 @@ const NOTHING: Omit<Bill, 'status'> = {
 export function charge(
   call: Pick<Call, 'target' | 'body' | 'meter'>,
   status: Outcome['status'],
-  counted: Usage,
-  estimated: boolean,
+  said: Usage,
+  isEstimated: boolean,
 ): Bill {
-  const { target, meter } = call
+  const { target, body, meter } = call
   const { pricing } = target
+  const own = body instanceof EndpointRequest ? withCounted(body, target, said) : null
+  const counted = own?.usage ?? said
+  const estimated = isEstimated || own?.isEstimated === true
   const usage = meter.workedMs > 0 ? { ...counted, computeMs: toComputeMs(call) } : counted
   const { variant, others } = meter
   const mode = variant === null ? meter.mode : toPricedMode(pricing, meter.mode, variant)
@@ -164,6 +174,20 @@ export function charge(
     isUnpriced: findUnpriced(pricing, usage, mode).length > 0,
     nested: others.length > 0 ? toNested(target, others, mode) : NOTHING.nested,
   }
+}
+
+/** With our own count of units that have a price and that the upstream didn't report. */
+function withCounted(
+  { counted: { isExact = false, countedBy = null, ...units } }: EndpointRequest,
+  { pricing }: Pick<Target, 'pricing'>,
+  usage: Usage,
+): { usage: Usage; isEstimated: boolean } {
+  const lacking: UnitCounts = {}
+  for (const name of UNIT_NAMES)
+    if (units[name] && !usage[name] && pricing.some((item) => item[UNITS[name].price] !== undefined))
+      lacking[name] = units[name]
+  if (keysOf(lacking).length === 0) return { usage, isEstimated: false }
+  return { usage: withUnits({ ...usage }, { ...lacking, countedBy }), isEstimated: !isExact }
 }
 
 export const toBilled = ({

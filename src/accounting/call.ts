@@ -1,4 +1,5 @@
 import type { EndSignal, Part } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import type { GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Key, Target, Upstream } from '../domain/snapshot.ts'
@@ -61,7 +62,9 @@ export class Call implements CallObserver {
 
   /** How long to read usage after a disconnect or a stop, ms; 0 = not at all. */
   get readOnMs(): number {
-    return this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
+    const ms = this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
+    const { body } = this
+    return body instanceof EndpointRequest ? this.#deps.disconnectedCalls.atLeast(ms, body.leastReadOnMs) : ms
   }
 
   sent(): void {
@@ -103,6 +106,10 @@ export class DisconnectedCalls {
   readOnMs({ disconnectGraceMs, local }: Pick<Upstream, 'disconnectGraceMs' | 'local'>): number {
     const ms = disconnectGraceMs ?? (local ? 0 : this.#disconnectGraceMs)
     return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
+  }
+
+  atLeast(ms: number, least: number): number {
+    return this.#isDraining ? ms : Math.max(ms, least)
   }
 
   /** If the key has a concurrency limit and exceeds it, its oldest reading is ended. */

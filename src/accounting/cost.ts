@@ -3,12 +3,12 @@
  * byte, or by a count.
  */
 
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { reasonToRefuse } from '../domain/fields.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { isTimed, toMaxTariff } from '../domain/tariff.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { addUnits, MOST_UNITS } from '../domain/units.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Cost, Counting } from '../limits/budget.ts'
@@ -62,7 +62,7 @@ export function findCap(least: number, most: number, nanoUsd: number, priceOf: (
  * `max_tokens_field` overrides this.
  */
 export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target, 'features'>): AnyRequest {
-  if (body instanceof EmbeddingsRequest) return body
+  if (body instanceof EndpointRequest) return body
   const { max_tokens: _, max_completion_tokens: __, ...rest } = body
   return features.includes('reasoning') ? { ...rest, max_completion_tokens: cap } : { ...rest, max_tokens: cap }
 }

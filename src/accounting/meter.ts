@@ -66,8 +66,9 @@ export class Meter {
   /** Whether all usage so far is reported: without output, no tokens are missing. */
   get isReported(): boolean {
     const { usage, others } = this
-    const hasWritten = usage !== null && (usage.completion > 0 || others.some((other) => other.usage.completion > 0))
-    return usage !== null && !this.#isOutdated && (hasWritten || this.firstTokenMs === null)
+    if (usage === null || this.#isOutdated) return false
+    const hasWritten = usage.completion > 0 || others.some((other) => other.usage.completion > 0)
+    return hasWritten || this.firstTokenMs === null || Boolean(usage.countedBy)
   }
 
   /** Whether all reasoning so far was sent as plain text. */
@@ -177,14 +178,18 @@ export class Meter {
         case 'images':
           this.#see()
           break
+        case 'bytes':
+          this.#see()
+          break
         case 'raw':
           if (event.isContent && this.firstTokenMs === null) this.#see()
           break
         case 'annotations':
           if (event.items.some(isPage)) this.hasCited = true
           break
-        // Vectors have no tokens.
+        // They have no tokens, and come with the usage.
         case 'embeddings':
+        case 'result':
         case 'finish':
         case 'origin':
         case 'working':

@@ -1,6 +1,7 @@
 /** Completes checked catalog entries with defaults and known facts. */
 import { DEADLINE_NAMES, DEADLINES, type Deadlines } from '../domain/deadlines.ts'
 import { type DialectName, USUAL_DIALECT } from '../domain/dialects.ts'
+import { ENDPOINT_MODALITIES, type Modality } from '../domain/models.ts'
 import { modeOf } from '../domain/tariff.ts'
 import { TIMER_MS, toMs } from '../domain/time.ts'
 import { PRICE_NAMES, type PricingItem } from '../domain/usage.ts'
@@ -76,15 +77,20 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
-/** Embedding models write no tokens, and 1 is the minimum. */
-export const OF_EMBEDDINGS = {
-  outputModalities: ['embeddings'],
-  maxOutputLength: 1,
-  supportedFeatures: [],
-} satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
+/** Models of such an endpoint write no tokens, and 1 is the minimum. */
+const assumedFor = (modality: Modality) =>
+  ({
+    outputModalities: [modality],
+    maxOutputLength: 1,
+    supportedFeatures: [],
+  }) satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
+
+export const OF_EMBEDDINGS = assumedFor('embeddings')
 
 export function assumedOf({ output_modalities: made }: Entry): Partial<Facts> {
-  return toItems(made).length === 1 && toItems(made)[0] === 'embeddings' ? OF_EMBEDDINGS : {}
+  const [modality, more] = toItems(made)
+  const found = ENDPOINT_MODALITIES.find((each) => each === modality)
+  return found && more === undefined ? assumedFor(found) : {}
 }
 
 export function lacksFacts(entry: Entry, upstreams: Entry): boolean {

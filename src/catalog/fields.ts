@@ -12,6 +12,7 @@ import {
   MAX_TOKENS_FIELDS,
   PASSTHROUGH_ENDPOINTS,
   type PassthroughEndpoint,
+  RERANKS,
   TOOL_CHOICES,
   TOOL_IDS,
   TRANSPORTS,
@@ -136,6 +137,7 @@ const OPTIONS = {
   betas: option(list(text(), 50)),
   embedding_inputs: option(limit()),
   embedding_tokens: option(limit()),
+  rerank: option(oneOf(RERANKS)),
   ...mapLimits(() => option(limit())),
 } satisfies Record<keyof UpstreamSettings, TSchema>
 

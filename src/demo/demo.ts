@@ -4,6 +4,7 @@
  */
 
 import type { EndSignal } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, AnswerStream, Logprobs, TokenLogprob } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
@@ -21,6 +22,7 @@ export function createDemoBackend(): Backend {
       if (signal.aborted) throw aborted()
       observer.sent()
       if (body instanceof EmbeddingsRequest) return { events: toEmbeddings(body), rest: null, upstreamRequestId: null }
+      if (body instanceof EndpointRequest) throw new Error('the demo has no such endpoint')
       const wanted = body.max_completion_tokens ?? body.max_tokens ?? target.maxOutputLength
       const reply = toReply(body, Math.min(wanted, target.maxOutputLength))
       // Unique across calls, since a conversation may contain several.

@@ -31,6 +31,8 @@ export interface ReportedCost {
   unit: (typeof COST_UNITS)[number]
 }
 
+export const RERANKS = ['texts', 'queries'] as const
+
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
 export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions'] as const
@@ -93,6 +95,8 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   /** Approximate maximum per call; larger requests are split. */
   embedding_inputs?: number
   embedding_tokens?: number
+  /** Its rerank requests, if not the usual ones: `texts` for TEI's, `queries` for DeepInfra's. */
+  rerank?: (typeof RERANKS)[number]
 }
 
 /** Names from 0.1.0, which files and stored versions may still use. */

@@ -6,6 +6,7 @@
  * counts, and covers all before it; `done` or `failure` comes last, once.
  */
 
+import type { EndpointResult } from './endpoint-results.ts'
 import type { UpstreamError } from './error.ts'
 import type { Vector } from './task.ts'
 import type { ModelUsage, Usage, Variant } from './usage.ts'
@@ -68,6 +69,10 @@ export type AnswerEvent =
   | { kind: 'finish'; choice: number; reason: FinishReason }
   /** In input order, of equal length. */
   | { kind: 'embeddings'; vectors: readonly Vector[] }
+  /** What another endpoint answers, once and whole. */
+  | { kind: 'result'; result: EndpointResult }
+  /** Of a response that is no text, such as speech; never changed later. */
+  | { kind: 'bytes'; bytes: Uint8Array }
   | { kind: 'origin'; origin: AnswerOrigin }
   /** The model or a provider tool is working; nothing to read yet. */
   | { kind: 'working' }
@@ -118,4 +123,6 @@ export interface Answer {
   upstreamRequestId: string | null
   /** Its events carry the upstream's original data. */
   isPassthrough?: true
+  /** The upstream's, of a response of bytes. */
+  contentType?: string
 }

@@ -3,7 +3,7 @@
  * fields and parts are passed on, except those in `fields.ts`.
  */
 import { type Static, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
-import type { EmbeddingsRequest } from './task.ts'
+import type { EndpointRequest } from './endpoint-request.ts'
 import { PART_TYPES, type UNREQUESTED_REASONING } from './task.ts'
 import type { MOST_UNITS, UnitCounts } from './units.ts'
 
@@ -277,9 +277,9 @@ export type CanonicalRequest = Static<typeof RequestSchema> &
     readonly [UNREQUESTED_REASONING]?: true
     readonly [MOST_UNITS]?: UnitCounts
   }
-export type AnyRequest = CanonicalRequest | (EmbeddingsRequest & NothingElse)
+export type AnyRequest = CanonicalRequest | (EndpointRequest & NothingElse)
 type NothingElse = {
-  readonly [Name in Exclude<keyof CanonicalRequest, keyof EmbeddingsRequest | 'messages'>]?: undefined
+  readonly [Name in Exclude<keyof CanonicalRequest, keyof EndpointRequest | 'messages' | 'user'>]?: undefined
 }
 export type Message = Static<typeof Message>
 export type AssistantMessage = Static<typeof AssistantMessage>

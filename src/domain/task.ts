@@ -1,16 +1,16 @@
 /** A request in any client format. Embeddings are here, chats in `request.ts`. */
 
 import type { PassthroughEndpoint } from './dialects.ts'
+import { type EndpointInput, EndpointRequest } from './endpoint-request.ts'
 import { type Decision, GatewayError } from './error.ts'
 import type { JsonObject } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
 
 /** Or token numbers. */
-export type EmbeddingInput = string | readonly number[]
+export type EmbeddingInput = EndpointInput
 
-/** A class, so that no chat field can imitate it. */
-export class EmbeddingsRequest {
-  readonly max_tokens = 0
+export class EmbeddingsRequest extends EndpointRequest {
+  readonly endpoint = 'embeddings'
 
   /**
    * @param inputs never empty, nor is any of them.
@@ -25,7 +25,9 @@ export class EmbeddingsRequest {
     readonly encoding: 'float' | 'base64',
     readonly user: string | null,
     readonly extras: Readonly<JsonObject>,
-  ) {}
+  ) {
+    super()
+  }
 
   of(inputs: readonly EmbeddingInput[]): EmbeddingsRequest {
     const { model, dimensions, encoding, user, extras } = this
@@ -43,8 +45,17 @@ export const ENDPOINT_PATHS = {
   responses: '/v1/responses',
   completions: '/v1/completions',
   embeddings: '/v1/embeddings',
+  rerank: '/v1/rerank',
+  moderations: '/v1/moderations',
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
+
+/** Further paths. Cohere's clients ask for this one. */
+export const MORE_PATHS = { rerank: ['/v2/rerank'] } as const satisfies Partial<Record<Endpoint, readonly string[]>>
+
+export const CHAT_ENDPOINTS = ['chat', 'messages', 'responses', 'completions'] as const satisfies Endpoint[]
+export type ChatEndpoint = (typeof CHAT_ENDPOINTS)[number]
+export type OtherEndpoint = Exclude<Endpoint, ChatEndpoint>
 
 /** For counting tokens. */
 export const COUNT_PATHS = {
@@ -69,7 +80,7 @@ export interface PassthroughRequest extends RawRequest {
 }
 
 export interface ChatTask extends TaskFacts {
-  endpoint: Exclude<Endpoint, 'embeddings'>
+  endpoint: ChatEndpoint
   body: CanonicalRequest
   /** Never for chats. */
   passthrough?: PassthroughRequest
@@ -83,12 +94,17 @@ export interface ChatTask extends TaskFacts {
   own?: object
 }
 
-export interface EmbeddingsTask extends TaskFacts {
-  endpoint: 'embeddings'
-  body: EmbeddingsRequest
+/** Any other endpoint's. */
+export interface EndpointTask<Body extends EndpointRequest = EndpointRequest> extends TaskFacts {
+  endpoint: OtherEndpoint
+  body: Body
 }
 
-export type Task = ChatTask | EmbeddingsTask
+export type EmbeddingsTask = EndpointTask<EmbeddingsRequest>
+
+export type Task = ChatTask | EndpointTask
+
+export const isChat = (task: Task): task is ChatTask => !(task.body instanceof EndpointRequest)
 
 interface TaskFacts {
   /** ID or alias, as requested. */

@@ -5,6 +5,8 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { explain } from '../domain/explain.ts'
+import { isMiswritten, REQUEST_FIELDS, toPlainName } from '../domain/fields.ts'
+import type { JsonObject } from '../domain/json.ts'
 
 export function createBodyCheck<Body>(code: string, toRefusal: (body: unknown) => GatewayError) {
   let isBody: ((body: unknown) => body is Body) | null = null
@@ -42,3 +44,14 @@ export const withoutNulls = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
     [Name in keyof Fields]?: NonNullable<Fields[Name]>
   }
+
+/**
+ * Fields that only the upstream may know: without all spellings of those that are read here, and fields of chats.
+ * @param own names of the fields that are read.
+ */
+export function toExtras(body: object, own: readonly string[]): JsonObject {
+  const read = new Set(own.map(toPlainName))
+  const isForUpstream = (name: string) =>
+    !read.has(toPlainName(name)) && !REQUEST_FIELDS.has(name) && !isMiswritten(name)
+  return Object.fromEntries(Object.entries(body).filter(([name]) => isForUpstream(name)))
+}

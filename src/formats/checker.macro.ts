@@ -7,6 +7,8 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { RequestSchema } from '../domain/request.ts'
 import { EmbeddingSchema } from './embeddings/schema.ts'
 import { CountSchema, MessagesSchema } from './messages/schema.ts'
+import { ModerationsSchema } from './moderations/schema.ts'
+import { RerankSchema } from './rerank/schema.ts'
 import { ResponsesSchema } from './responses/schema.ts'
 
 const toCode = (schema: TSchema): string => TypeCompiler.Code(schema, { language: 'javascript' })
@@ -16,3 +18,5 @@ export const messagesChecker = (): string => toCode(MessagesSchema)
 export const countChecker = (): string => toCode(CountSchema)
 export const responsesChecker = (): string => toCode(ResponsesSchema)
 export const embeddingsChecker = (): string => toCode(EmbeddingSchema)
+export const rerankChecker = (): string => toCode(RerankSchema)
+export const moderationsChecker = (): string => toCode(ModerationsSchema)

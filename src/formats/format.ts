@@ -15,11 +15,22 @@ export interface Identity {
 
 export interface Format extends ErrorFormat {
   toTask(body: unknown, raw: RawRequest): Decision<Task>
+  /** Bodies that aren't JSON, such as multipart forms; missing: none are accepted. */
+  readonly form?: FormBody
   /** Writes a whole response; a long one in pieces, between which the event loop runs. */
   whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string | Iterable<string>
   writer(task: Task, identity: Identity): Writer
+  /** Content type of a whole response; default JSON. */
+  type?(task: Task): string
   /** Writers for passthrough responses; missing if the format has none. */
   readonly passthrough?: PassthroughWriters
+}
+
+export interface FormBody {
+  /** By the content type, such as `multipart/form-data; boundary=…`. */
+  accepts(contentType: string): boolean
+  /** Throws nothing. `bytes` is the whole body, kept for the request. */
+  toTask(bytes: Uint8Array, headers: RawRequest['headers']): Decision<Task> | Promise<Decision<Task>>
 }
 
 export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {
@@ -40,20 +51,27 @@ export interface ErrorFormat {
 }
 
 export interface Writer {
-  /** Sent while the stream is idle: a comment, or an event after the first one. */
-  readonly keepAlive: string
+  /**
+   * Sent while the stream is idle: a comment, or an event after the first one. Null: nothing may be, so the response begins with its first
+   * content, and earlier failures get a real status.
+   */
+  readonly keepAlive: string | null
+  /** If not those of an event stream. @param contentType see `Answer`. */
+  headers?(contentType: string | undefined): Record<string, string>
   /** Takes a batch of events and returns the frames to send; '' for none. */
-  take(events: readonly AnswerEvent[]): string
+  take(events: readonly AnswerEvent[]): Frames
   /** The last frames, once the outcome is settled. */
-  tail(receipt: Receipt): string
-  /** The final frames of a truncated stream. `error` has the request ID. */
-  failure(error: GatewayError): string
+  tail(receipt: Receipt): Frames
+  /** The final frames of a truncated stream; null breaks the connection. `error` has the request ID. */
+  failure(error: GatewayError): string | null
 }
 
 export interface PassthroughStreamWriter extends Writer {
   /** Takes whole unmodified events and returns what to send. */
   pass(frames: string): string
 }
+
+export type Frames = string | Uint8Array
 
 /** A comment, which SSE clients ignore. */
 export const KEEP_ALIVE = ': keep-alive\n\n'

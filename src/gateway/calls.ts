@@ -4,6 +4,7 @@
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { endOf, GatewayError, LOOP_STATUS, toRetryAfter, UpstreamError } from '../domain/error.ts'
 import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -14,6 +15,7 @@ import type { RequestHealth } from '../health/health.ts'
 import type { CallReason } from '../store/ledger-rows.ts'
 import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
 import { blamesTheRequest, toCredentialFailure } from '../upstreams/failure.ts'
+import { isRefused } from '../upstreams/shortage.ts'
 import type { TakeRoom } from '../upstreams/transport.ts'
 import type { Begun } from './delivery.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
@@ -128,7 +130,7 @@ export async function attempt(
         health.report(target, 'begun')
         return { target, answer, events }
       } catch (error) {
-        if (!(error instanceof UpstreamError) || isFinal(error)) {
+        if (!(error instanceof UpstreamError) || isFinal(error) || mayBeCharged(body, error)) {
           // If no call was made, this releases the breaker's half-open probe.
           health.report(target, 'aborted')
           throw error
@@ -222,6 +224,14 @@ const ABOUT_THE_TARGET = new Set([
 function isFinal(error: UpstreamError): boolean {
   return error.kind === 'aborted' || error.isTooLong || (isAboutTheRequest(error) && !isAboutTheTarget(error))
 }
+
+/** Once an upstream that charges for each attempt may have begun; see `EndpointRequest.isCharged`. */
+const mayBeCharged = (body: AnyRequest, error: UpstreamError): boolean =>
+  body instanceof EndpointRequest && body.isCharged && !error.isOwnLimit && !isUnbegun(error)
+
+/** Refused, never sent, or answered by an error status. */
+const isUnbegun = ({ kind, deadline, cause, status }: UpstreamError): boolean =>
+  (kind === 'connection' && isRefused(cause)) || (kind === 'deadline' && deadline === 'token') || status !== null
 
 const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && blamesTheRequest(status)
 

@@ -99,8 +99,8 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     delivery.settlement.firstToken()
     const receipt = await delivery.settlement.settle(toComplete(isUnmet(begun.events)))
     const headers = toHeaders(delivery, begun)
-    headers['content-type'] = 'application/json'
     const { format, task, identity } = delivery
+    headers['content-type'] = format.type?.(task) ?? 'application/json'
     const { answer, events } = begun
     const written =
       answer.isPassthrough && format.passthrough

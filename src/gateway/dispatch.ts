@@ -8,10 +8,10 @@ import { tokensOf } from '../accounting/cost.ts'
 import type { Meter } from '../accounting/meter.ts'
 import type { DialectName } from '../domain/dialects.ts'
 import { type EndSignal, mayReadOn, partOf } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { Upstream } from '../domain/snapshot.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { mintSpanId, toTraceHeaders } from '../domain/trace.ts'
 import type { CallNews } from '../health/health.ts'
 import type { Permit, RequestLimiter } from '../limits/limiter.ts'
@@ -205,7 +205,7 @@ const NOWHERE: PassthroughSink = {
 function toCapped(planned: PlannedCall): PlannedCall {
   const { body, target } = planned
   const most = target.maxOutputLength
-  if (body instanceof EmbeddingsRequest) return planned
+  if (body instanceof EndpointRequest) return planned
   if ((body.max_tokens ?? 0) > most) return { ...planned, body: { ...body, max_tokens: most } }
   if ((body.max_completion_tokens ?? 0) > most) return { ...planned, body: { ...body, max_completion_tokens: most } }
   return planned

@@ -8,7 +8,15 @@ import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { type EmbeddingInput, EmbeddingsRequest, type PassthroughRequest, type Task } from '../domain/task.ts'
+import {
+  type EmbeddingInput,
+  EmbeddingsRequest,
+  ENDPOINT_PATHS,
+  type Endpoint,
+  isChat,
+  type PassthroughRequest,
+  type Task,
+} from '../domain/task.ts'
 import type { Health } from '../health/health.ts'
 import {
   checkRestricted,
@@ -56,7 +64,8 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
       : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })
   const { body } = able
   if (body instanceof EmbeddingsRequest) return fitInputs(deps.counter, key.quotaId, body, fitting).then(resolved)
-  if (!mayOverflow(able, fitting)) return resolved(fitting)
+  // Others read each of their inputs alone, or cut it off; their upstream decides.
+  if (!isChat(able) || !mayOverflow(able, fitting)) return resolved(fitting)
   return fitLength(deps.counter, key.quotaId, able.body, fitting).then(resolved)
 }
 
@@ -65,7 +74,7 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
  * reasoning and web search.
  */
 export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
-  if (task.endpoint === 'embeddings' || !task.isForAnyModel) return task
+  if (!isChat(task) || !task.isForAnyModel) return task
   const { max_tokens: cap, web_search_options: search, ...rest } = task.body
   const most = Math.min(facts.max_output_length, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const body: CanonicalRequest = typeof cap === 'number' ? { ...rest, max_tokens: Math.min(cap, most) } : rest
@@ -88,7 +97,7 @@ function fitFeatures(
   passthrough: Passthrough,
 ): Decision<readonly Target[]> {
   const { body } = task
-  const chat = task.endpoint === 'embeddings' ? null : task
+  const chat = isChat(task) ? task : null
   const misfit = chat && checkFit(chat.body, facts)
   if (misfit) return misfit
   const restricted = findRestricted(body)
@@ -100,12 +109,23 @@ function fitFeatures(
       passthrough.refusal(target) ??
       (isTranslated ? (chat?.untranslatable ?? checkRestricted(restricted, target)) : null) ??
       (target.upstream.local ? null : chat?.beyondStrict) ??
-      (chat && checkTarget(chat.body, facts, target)) ??
+      (chat ? checkTarget(chat.body, facts, target) : checkEndpointOf(task.endpoint, target)) ??
       checkCalls(body, target)
     if (unable === null) able.push(target)
     else none ??= unable
   }
   return (able.length === 0 ? none : chat && checkParts(chat.body, facts)) ?? able
+}
+
+function checkEndpointOf(endpoint: Endpoint, { model, upstream }: Target): GatewayError | null {
+  // Of embeddings its inputs matter, too: see `checkKind`.
+  if (endpoint === 'embeddings' || dialectOf(upstream).endpoints.some((name) => name === endpoint)) return null
+  const path = ENDPOINT_PATHS[endpoint]
+  return new GatewayError(
+    'invalid_request',
+    `The model \`${model}\` can't be called at ${path}: upstream \`${upstream.id}\` has no such endpoint. Use another model.`,
+    { code: 'unsupported_endpoint', param: 'model' },
+  )
 }
 
 /** One call per choice would exceed the upstream's requests per minute. */
@@ -248,7 +268,7 @@ export interface Passthrough {
 const TRANSLATED: Passthrough = { of: () => null, refusal: () => null }
 
 export function toPassthrough(task: Task): Passthrough {
-  if (task.endpoint === 'embeddings' || !task.passthrough) return TRANSLATED
+  if (!isChat(task) || !task.passthrough) return TRANSLATED
   const { passthrough, untranslatable, body } = task
   const found = findPassthroughRestricted(passthrough)
   // Fields with unknown prices or fees, unknown fields, and provider tools may be dropped if the request can be

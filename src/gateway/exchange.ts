@@ -35,7 +35,7 @@ export interface Arrived {
   readonly createdMs: number
   readonly snapshot: Snapshot
   readonly incoming: IncomingRequest
-  readonly format: Pick<Format, 'toTask'>
+  readonly format: Pick<Format, 'toTask' | 'form'>
   /** Released by the delivery, or by `handle` if there is none. */
   readonly held: DisposableStack
 }

@@ -4,11 +4,11 @@
  */
 import type { PlannedCall } from '../accounting/call.ts'
 import { type EndSignal, partOf } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, Take } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import type { Dispatch } from './calls.ts'
 import { MAX_BODY_BYTES } from './read.ts'
 import { isEnforced } from './structured-plan.ts'
@@ -39,7 +39,7 @@ export const fanOut =
   (dispatch: Dispatch, chars: number): Dispatch =>
   (planned) => {
     const { body: asked } = planned
-    if (asked instanceof EmbeddingsRequest || !isSplit(asked, planned.target)) return dispatch(planned)
+    if (asked instanceof EndpointRequest || !isSplit(asked, planned.target)) return dispatch(planned)
     const { n, ...body } = asked
     const bodies = Array.from({ length: n ?? 1 }, () => body)
     const fan = toFan(dispatch, planned, bodies, chars)

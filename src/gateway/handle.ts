@@ -9,7 +9,7 @@ import { type Finished, Settlement } from '../accounting/settle.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
-import { addHop, HOPS_HEADER, type Task } from '../domain/task.ts'
+import { addHop, HOPS_HEADER, isChat, type Task } from '../domain/task.ts'
 import type { Trace } from '../domain/trace.ts'
 import type { CountingFormat, Format } from '../formats/format.ts'
 import { authenticate } from '../keys/token.ts'
@@ -168,7 +168,7 @@ function deliver(deps: HandleDeps, format: Format, recorded: Recorded): Promise<
 }
 
 function withoutPassthrough(task: Task): Task {
-  if (task.endpoint === 'embeddings' || !task.passthrough) return task
+  if (!isChat(task) || !task.passthrough) return task
   const { passthrough: _, ...rest } = task
   return rest
 }

@@ -3,7 +3,9 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
 import type { Task } from '../domain/task.ts'
+import type { FormBody } from '../formats/format.ts'
 import type { Pace } from '../threads/pace.ts'
+import { Pieces } from '../upstreams/pieces.ts'
 import type { AdmissionSlot } from './admission.ts'
 import type { Entered, Parsed } from './exchange.ts'
 
@@ -40,13 +42,14 @@ interface BodyText {
   layout: Layout | null
 }
 
-function checkHeaders(headers: RequestHeaders): GatewayError | null {
+function checkHeaders(headers: RequestHeaders, form: FormBody | undefined): GatewayError | null {
   const stated = statedBytes(headers)
   if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return unsupportedEncoding(encoding)
   const type = headers['content-type'] ?? ''
-  return isJson(type) ? null : unsupportedContentType(type)
+  if (isJson(type) || form?.accepts(type)) return null
+  return unsupportedContentType(type, form !== undefined)
 }
 
 export async function readBody(
@@ -167,10 +170,10 @@ const unsupportedEncoding = (encoding: string) =>
     `Unsupported content encoding: '${encoding.slice(0, 100)}'. Send the body uncompressed, without a 'Content-Encoding' header.`,
   )
 
-const unsupportedContentType = (type: string) =>
+const unsupportedContentType = (type: string, takesForms: boolean) =>
   new GatewayError(
     'unsupported_content_type',
-    `Unsupported content type: '${type.slice(0, 100)}'. This API method only accepts 'application/json' requests, but you specified the header 'Content-Type: ${type.slice(0, 100)}'. Please try again with a supported content type.`,
+    `Unsupported content type: '${type.slice(0, 100)}'. This API method only accepts ${takesForms ? "'multipart/form-data' and 'application/json'" : "'application/json'"} requests, but you specified the header 'Content-Type: ${type.slice(0, 100)}'. Please try again with a supported content type.`,
   )
 
 interface UploadsOptions {
@@ -282,11 +285,13 @@ export interface ReadDeps {
 
 export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<Parsed>> {
   const { request, headers, liftIdleLimit } = entered.incoming
-  const wrong = checkHeaders(headers)
+  const { form } = entered.format
+  const wrong = checkHeaders(headers, form)
   if (wrong) {
     entered.entered.cancel()
     return wrong
   }
+  if (form?.accepts(headers['content-type'] ?? '')) return readForm(deps, entered, form)
   const body = await readBody(request, headers, entered.slot, deps.uploads)
   if (body instanceof GatewayError) return body
   liftIdleLimit()
@@ -296,6 +301,50 @@ export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<P
   return task instanceof GatewayError
     ? task
     : Object.assign(entered, { readAtMs, task, chars: body.text.length, isLong })
+}
+
+/** Its bytes stay as they are, in one buffer. */
+async function readForm(deps: ReadDeps, entered: Entered, form: FormBody): Promise<Decision<Parsed>> {
+  const { request, headers, liftIdleLimit } = entered.incoming
+  const upload = deps.uploads.begin()
+  try {
+    const bytes = await upload.race(readBytes(request, entered.slot, upload))
+    if (bytes instanceof GatewayError) return bytes
+    liftIdleLimit()
+    const readAtMs = deps.monotonicMs()
+    const task = await form.toTask(bytes, headers)
+    if (task instanceof GatewayError) return task
+    return Object.assign(entered, { readAtMs, task, chars: bytes.length, isLong: false })
+  } catch (error) {
+    if (error instanceof BodyLost) return clientGone()
+    throw error
+  } finally {
+    upload.leave()
+  }
+}
+
+class BodyLost extends Error {}
+
+async function readBytes(
+  request: Request,
+  slot: Pick<AdmissionSlot, 'take'>,
+  upload: Upload,
+): Promise<Decision<Uint8Array>> {
+  const kept = new Pieces()
+  let pieces = 0
+  try {
+    for await (const piece of request.body ?? []) {
+      if (upload.isEnded) return clientGone()
+      if (++pieces > FREE_PIECES + (kept.bytes + piece.length) / PIECE_BYTES) return tooManyPieces(pieces)
+      if (kept.bytes + piece.length > MAX_BODY_BYTES) return tooLarge(`more than ${MAX_BODY_BYTES} bytes`)
+      const full = slot.take(piece.length)
+      if (full) return full
+      kept.push(piece)
+    }
+  } catch {
+    throw new BodyLost()
+  }
+  return kept.join()
 }
 
 const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { text }: BodyText): Decision<Task> =>

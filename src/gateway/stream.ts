@@ -6,7 +6,8 @@
 import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
-import type { PassthroughStreamWriter, Writer } from '../formats/format.ts'
+import { isChat } from '../domain/task.ts'
+import type { Frames, PassthroughStreamWriter, Writer } from '../formats/format.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
@@ -20,7 +21,10 @@ export async function deliverStream(
 ): Promise<Response> {
   let begun: Begun | null
   try {
-    begun = await within(opening, options.heartbeatMs)
+    const { format, task, identity } = delivery
+    // A response that can't be kept alive waits for its first bytes.
+    const canBeAlive = isChat(task) || format.writer(task, identity).keepAlive !== null
+    begun = await within(opening, canBeAlive ? options.heartbeatMs : 0)
     if (delivery.signal.aborted) {
       // No client is left: the rest is read only for its usage.
       const { answer } = begun ?? (await opening)
@@ -72,7 +76,8 @@ class ResponseStream implements PassthroughSink {
 
   /** See `Writer`. While the request is queued, says for what. */
   get keepAlive(): string {
-    return this.delivery.waiting.comment() ?? this.#writer.keepAlive
+    const { keepAlive } = this.#writer
+    return keepAlive === null ? '' : (this.delivery.waiting.comment() ?? keepAlive)
   }
 
   respond(): Response {
@@ -86,7 +91,8 @@ class ResponseStream implements PassthroughSink {
       type: 'direct',
       pull: (controller) => (this.#isTaken ? controller.close() : this.#deliver(controller)),
     })
-    return new Response(body, { headers: Object.assign(toHeaders(this.delivery, this.begun), STREAM_HEADERS) })
+    const own = this.#writer.headers?.(this.begun?.answer.contentType) ?? STREAM_HEADERS
+    return new Response(body, { headers: Object.assign(toHeaders(this.delivery, this.begun), own) })
   }
 
   async #deliver(controller: ReadableStreamDirectController | null): Promise<void> {
@@ -157,18 +163,22 @@ class ResponseStream implements PassthroughSink {
     const { settlement, signal, requestId } = this.delivery
     const error = await settleFailure(settlement, toCause(cause, signal), begun)
     error.requestId = requestId
-    if (error.kind !== 'client_closed') sink.end(this.#writer.failure(error))
+    if (error.kind === 'client_closed') return
+    const last = this.#writer.failure(error)
+    if (last === null) sink.break()
+    else sink.end(last)
   }
 }
 
 /** True if more may be written, or a promise if the client must read first. */
-function put(sink: Sink, text: string): boolean | Promise<boolean> {
-  const waiting = text === '' ? undefined : sink.write(text)
+function put(sink: Sink, text: Frames): boolean | Promise<boolean> {
+  const waiting = text.length === 0 ? undefined : sink.write(text)
   return waiting ? waiting.then(goOn) : true
 }
 const goOn = () => true
 
-async function send(sink: Sink, text: string): Promise<void> {
+async function send(sink: Sink, text: Frames): Promise<void> {
+  if (text.length === 0) return
   try {
     await sink.write(text)
   } catch {
@@ -231,7 +241,10 @@ export interface SinkOptions {
   heartbeatMs: number
 }
 
-type Speaker = Pick<Writer, 'keepAlive'>
+interface Speaker {
+  /** '' for none. */
+  readonly keepAlive: string
+}
 
 type Controller = Pick<ReadableStreamDirectController, 'write' | 'flush' | 'close'>
 
@@ -248,6 +261,7 @@ export class Sink extends Heartbeat {
   /** Set when the server stops, although the client is still there. */
   stopped: UpstreamError | null = null
   #isFull = false
+  #isBroken = false
   #wake = () => {}
 
   /** @param controller null if the client disconnected before the first byte. */
@@ -278,7 +292,7 @@ export class Sink extends Heartbeat {
    * Returns a promise only if the client must read first. Throws once the client has disconnected, and a GatewayError
    * `slow_reader` if it read nothing for too long, or before the server stopped.
    */
-  write(text: string): Promise<void> | undefined {
+  write(text: Frames): Promise<void> | undefined {
     this.touch()
     return this.#send(text)
   }
@@ -293,16 +307,21 @@ export class Sink extends Heartbeat {
     } catch {}
   }
 
+  /** Breaks the connection, so that the response doesn't look complete. Never throws. */
+  break(): void {
+    this.#isBroken = true
+  }
+
   close(): void {
     this.stopBeating()
     try {
-      this.#controller?.close()
+      this.#controller?.close(this.#isBroken ? new Error('interrupted') : undefined)
     } catch {
       // Already closed with the connection.
     }
   }
 
-  #send(text: string): Promise<void> | undefined {
+  #send(text: Frames): Promise<void> | undefined {
     const controller = this.#controller
     if (this.#hasLeft || controller === null) throw endedBy('disconnected')
     const written = controller.write(text)
@@ -332,9 +351,11 @@ export class Sink extends Heartbeat {
 
   #keepAlive(): void {
     if (this.#hasLeft || this.#isFull) return
+    const { keepAlive } = this.#speaker
+    if (keepAlive === '') return
     try {
       // A later rejection surfaces at the next write.
-      this.#send(this.#speaker.keepAlive)?.catch(() => {})
+      this.#send(keepAlive)?.catch(() => {})
     } catch {
       this.#hasLeft = true
     }

@@ -6,10 +6,10 @@
 import type { PlannedCall } from '../accounting/call.ts'
 import { Captured } from '../accounting/meter.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream, PassthroughSink, Take } from '../domain/events.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { blamesTheRequest } from '../upstreams/failure.ts'
 import type { Dispatch } from './calls.ts'
 import type { Verdict } from './json-check-worker.ts'
@@ -37,7 +37,7 @@ export const enforce =
   (dispatch: Dispatch, checker: Checker, quotaId: string): Dispatch =>
   (planned) => {
     const { body } = planned
-    if (body instanceof EmbeddingsRequest) return dispatch(planned)
+    if (body instanceof EndpointRequest) return dispatch(planned)
     const plan = toPlan(body, planned.target)
     if (plan.kind === 'pass') return dispatch(planned)
     if (plan.kind === 'remind') return dispatch({ ...planned, body: toReminded(body) })

@@ -2,8 +2,9 @@
 import { Elysia } from 'elysia'
 import { GatewayError, internalError } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
+import { once } from '../domain/once.ts'
 import type { Key } from '../domain/snapshot.ts'
-import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
+import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint, MORE_PATHS } from '../domain/task.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions.ts'
 import { embeddings } from '../formats/embeddings/embeddings.ts'
@@ -21,9 +22,31 @@ import { bearerToken, type Listener, pathOf } from './instance.ts'
 /** Bun's maximum. */
 export const IDLE_SECONDS = 255
 
-const FORMATS: Readonly<Record<Endpoint, Format>> = { chat, messages, responses, completions, embeddings }
+const FORMATS = { chat, messages, responses, completions, embeddings } satisfies Partial<Record<Endpoint, Format>>
 
-const ENDPOINTS = keysOf(FORMATS)
+/** Loaded with their first request; only their errors are needed before. */
+const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promise<Format>>> = {
+  rerank: async () => (await import('../formats/rerank/rerank.ts')).rerank,
+  moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
+}
+
+const ENDPOINTS = keysOf(ENDPOINT_PATHS)
+
+/** Cohere's clients read `message` next to OpenAI's `error`. */
+const cohereErrors: ErrorFormat = {
+  ...openAiErrors,
+  error: (error) => ({ message: error.message, ...error.toBody() }),
+}
+
+const errorsOf = (endpoint: Endpoint): ErrorFormat =>
+  isEager(endpoint) ? FORMATS[endpoint] : endpoint === 'rerank' ? cohereErrors : openAiErrors
+
+const isEager = (endpoint: Endpoint): endpoint is keyof typeof FORMATS => endpoint in FORMATS
+
+const pathsOf = (endpoint: Endpoint): readonly string[] => [
+  ENDPOINT_PATHS[endpoint],
+  ...(endpoint in MORE_PATHS ? MORE_PATHS[endpoint as keyof typeof MORE_PATHS] : []),
+]
 
 /** Their errors follow the format of the endpoint above them. */
 const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
@@ -37,14 +60,14 @@ const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
  */
 export function errorFormatOf(request: Request): ErrorFormat {
   const path = pathOf(request)
-  const found = ENDPOINTS.find((name) => path === ENDPOINT_PATHS[name] || path.startsWith(`${ENDPOINT_PATHS[name]}/`))
-  if (found) return FORMATS[found]
+  const found = ENDPOINTS.find((name) => pathsOf(name).some((own) => path === own || path.startsWith(`${own}/`)))
+  if (found) return errorsOf(found)
   return path.startsWith('/v1/') && request.headers.has('anthropic-version') ? messages : openAiErrors
 }
 
 /** @param app the listening instance: as part of Elysia's context its server would cost each request a property. */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
-  ...ENDPOINTS.map((endpoint) => endpointController(deps, app, ipOf, endpoint)),
+  ...ENDPOINTS.flatMap((endpoint) => endpointController(deps, app, ipOf, endpoint)),
   ...keysOf(COUNTING).map((name) =>
     controller(app, ipOf, COUNT_PATHS[name], null, (incoming) => countTokens(deps, COUNTING[name], incoming)),
   ),
@@ -57,7 +80,17 @@ export const endpointController = (
   ipOf: IpOf,
   endpoint: Endpoint,
   owner: Key | null = null,
-) => controller(app, ipOf, ENDPOINT_PATHS[endpoint], owner, (incoming) => handle(deps, FORMATS[endpoint], incoming))
+) => {
+  const answer = isEager(endpoint)
+    ? (incoming: IncomingRequest) => handle(deps, FORMATS[endpoint], incoming)
+    : lazily(LAZY[endpoint], (format, incoming) => handle(deps, format, incoming))
+  return pathsOf(endpoint).map((path) => controller(app, ipOf, path, owner, answer))
+}
+
+function lazily(load: () => Promise<Format>, answer: (format: Format, incoming: IncomingRequest) => Promise<Response>) {
+  const format = once(load)
+  return async (incoming: IncomingRequest) => answer(await format.get(), incoming)
+}
 
 const controller = (
   app: Listener,

@@ -4,6 +4,7 @@
  */
 
 import type { PassthroughEndpoint } from '../domain/dialects.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { GatewayError } from '../domain/error.ts'
 import {
   isHeldBack,
@@ -18,7 +19,6 @@ import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { costsTimeAlone, hasMode } from '../domain/tariff.ts'
 import type { Lane, PassthroughRequest } from '../domain/task.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { toMode } from '../domain/usage.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 
@@ -35,7 +35,7 @@ const NONE: readonly RestrictedField[] = []
 
 /** Nearly no request has one. */
 export function findRestricted(body: AnyRequest): readonly RestrictedField[] {
-  if (body instanceof EmbeddingsRequest) return addRestricted(body.extras, '', null) ?? NONE
+  if (body instanceof EndpointRequest) return addRestricted(body.extras, '', null) ?? NONE
   let found = addRestricted(body, '', null)
   const { tools } = body
   // Some gateways accept a provider's own tools as extra fields of a function.

@@ -3,10 +3,11 @@
  * so that a conversation stays with one target and its prompt cache.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
-import type { Feature, Modality, Model } from '../domain/models.ts'
+import { keysOf } from '../domain/json.ts'
+import { type Feature, MODALITY_WORDS, type Modality, type Model } from '../domain/models.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
-import type { Endpoint } from '../domain/task.ts'
+import { ENDPOINT_PATHS, type Endpoint, type OtherEndpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
 import { suggestModels, visibleModel } from './access.ts'
 
@@ -50,25 +51,34 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   })
 }
 
-const MAKES: Readonly<Record<Endpoint, 'text' | 'embeddings'>> = {
-  chat: 'text',
-  messages: 'text',
-  responses: 'text',
-  completions: 'text',
+/** The output of models that an endpoint other than a chat is for. */
+const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   embeddings: 'embeddings',
+  rerank: 'rerank',
+  moderations: 'moderation',
 }
+
+/** Models that make nothing else don't chat. */
+const ONLY: ReadonlySet<Modality> = new Set(Object.values(MAKES))
+
+const isOther = (endpoint: Endpoint): endpoint is OtherEndpoint => endpoint in MAKES
 
 /** Returns an error if the model is for another endpoint, else null. */
 export function checkEndpoint(
   endpoint: Endpoint,
   { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
 ): GatewayError | null {
-  const isForEmbeddings = MAKES[endpoint] === 'embeddings'
-  const isRight = isForEmbeddings ? made.includes('embeddings') : made.length > 1 || made[0] !== 'embeddings'
-  if (isRight) return null
-  const why = isForEmbeddings
-    ? "doesn't support embeddings. Use /v1/chat/completions, or a model whose output_modalities include `embeddings`."
-    : 'supports only embeddings. Use /v1/embeddings, or another model.'
+  const needed = isOther(endpoint) ? MAKES[endpoint] : null
+  const others = keysOf(MAKES).filter((other) => made.includes(MAKES[other]))
+  const canChat = made.some((modality) => !ONLY.has(modality))
+  if (needed === null ? canChat : made.includes(needed)) return null
+  const paths = [...(canChat ? [ENDPOINT_PATHS.chat] : []), ...others.map((other) => ENDPOINT_PATHS[other])].join(
+    ' or ',
+  )
+  const why =
+    needed === null
+      ? `supports only ${others.map((other) => MODALITY_WORDS[MAKES[other]]).join(' and ')}. Use ${paths}, or another model.`
+      : `doesn't support ${MODALITY_WORDS[needed]}. Use ${paths}, or a model whose output_modalities include \`${needed}\`.`
   return new GatewayError('invalid_request', `The model \`${id}\` ${why}`, {
     code: 'unsupported_endpoint',
     param: 'model',

@@ -22,6 +22,7 @@ export const NAMES = {
 export const OPERATIONS: Readonly<Record<Endpoint, string>> = {
   ...{ chat: 'chat', messages: 'chat', responses: 'chat' },
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
+  ...{ rerank: 'rerank', moderations: 'moderation' },
 }
 
 /** By API format, as the conventions want it; `server.address` says who it is. */

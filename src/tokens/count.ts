@@ -3,8 +3,8 @@
  * takes too long. Also bounds a prompt for any vocabulary, for nearly spent budgets.
  */
 
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import type { AnyRequest } from '../domain/request.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Log } from '../log.ts'
 import { createThread, type NoReply, type ThreadOptions } from '../threads/thread.ts'
@@ -201,7 +201,7 @@ export function createCounter({ log, timeoutMs = 5_000, maxWaiting = 256, ...opt
 function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>): typeof count {
   const counted = new WeakMap<object, { body: AnyRequest; count: Promise<T | null> }>()
   return (quotaId, body) => {
-    const read = body instanceof EmbeddingsRequest ? body : body.messages
+    const read = body instanceof EndpointRequest ? body : body.messages
     const known = counted.get(read)
     if (known && readsTheSame(known.body, body)) return known.count
     const counting = count(quotaId, body)

@@ -4,9 +4,9 @@
  * text.
  */
 
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { REQUEST_FIELDS } from '../domain/fields.ts'
 import type { AnyRequest } from '../domain/request.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { bytesOfBase64 } from './media.ts'
 import { isOfUser, toPrompt, unreadBytes } from './prompt.ts'
 
@@ -75,7 +75,7 @@ const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reaso
  * contains.
  */
 export function bytesOfExtras(body: AnyRequest): number {
-  if (body instanceof EmbeddingsRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
+  if (body instanceof EndpointRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
   let bytes = bytesBeside(body, REQUEST_FIELDS) + unreadBytes(body)
   const lastUser = body.messages.findLastIndex(isOfUser)
   let at = 0

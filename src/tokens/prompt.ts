@@ -1,8 +1,9 @@
 /** What a model reads of a request. */
 
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest, Message, OtherPart } from '../domain/request.ts'
-import { EmbeddingsRequest, PART_TYPES } from '../domain/task.ts'
+import { PART_TYPES } from '../domain/task.ts'
 import {
   bytesOfBase64,
   type Data,
@@ -19,7 +20,7 @@ export interface Prompt {
   /** Text files, base64. */
   files: string[]
   messages: number
-  /** Inputs of an embeddings request, which have no frames. */
+  /** Inputs of requests that aren't chats, which have no frames. */
   inputs: number
   names: number
   /** Tokens of audio, images, and other files. */
@@ -52,7 +53,7 @@ export function toPrompt(body: AnyRequest): Prompt {
     pictures: 0,
     otherBytes: 0,
   }
-  if (body instanceof EmbeddingsRequest) {
+  if (body instanceof EndpointRequest) {
     readInputs(body, prompt)
     return prompt
   }
@@ -70,12 +71,16 @@ export function toPrompt(body: AnyRequest): Prompt {
 }
 
 /** Token inputs need no counting. */
-function readInputs({ inputs }: EmbeddingsRequest, prompt: Prompt): void {
+function readInputs({ inputs, beside, media }: EndpointRequest, prompt: Prompt): void {
   prompt.inputs = inputs.length
   for (const input of inputs) {
     if (typeof input === 'string') prompt.texts.push(input)
     else prompt.others += input.length
   }
+  prompt.otherBytes = prompt.others + beside.most
+  prompt.others += beside.likely
+  prompt.audio += media.audio
+  prompt.images += media.images
 }
 
 export const isOfUser = ({ role }: Message) => role === 'user'
@@ -149,7 +154,7 @@ const dataOf = (sent: string | null | undefined): Data | null =>
 /** Tokens of audio and images, which may have prices of their own. */
 export function toMedia(body: AnyRequest): Pick<Prompt, 'audio' | 'images'> {
   const prompt = { audio: 0, images: 0 }
-  if (body instanceof EmbeddingsRequest) return prompt
+  if (body instanceof EndpointRequest) return body.media
   for (const { content } of body.messages) {
     if (!Array.isArray(content)) continue
     for (const part of content) readMedia(part, prompt)
@@ -243,4 +248,4 @@ function repeatedBytes({ messages }: CanonicalRequest): number {
 }
 
 export const unreadBytes = (body: AnyRequest): number =>
-  body instanceof EmbeddingsRequest ? 0 : (unread.get(body.messages) ?? 0)
+  body instanceof EndpointRequest ? 0 : (unread.get(body.messages) ?? 0)

@@ -5,7 +5,7 @@
 import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
 import type { ActivitySource } from './deadline.ts'
-import type { Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
+import type { BytesDecoder, Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
 import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
 import type { HttpCall } from './http-call.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
@@ -200,6 +200,97 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   #end(): void {
     this.#isOver = true
     this.#deadline.stop()
+    this.#response.leave()
+  }
+}
+
+/** A response of bytes, such as speech: each piece is an event, and the first one begins the response. */
+export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
+  readonly #call: HttpCall
+  readonly #response: Incoming
+  readonly #decoder: BytesDecoder
+  readonly #idleMs: number
+  #take: Take = () => false
+  #thrown: unknown[] = []
+  #taken: Promise<boolean> | null = null
+  #isBegun = false
+  #isOver = false
+  isHeard = false
+
+  constructor(call: HttpCall, response: Incoming, decoder: BytesDecoder, idleMs: number) {
+    this.#call = call
+    this.#response = response
+    this.#decoder = decoder
+    this.#idleMs = idleMs
+  }
+
+  async pump(take: Take): Promise<void> {
+    const { deadline } = this.#call
+    deadline.pause(false)
+    if (this.#isOver) return
+    this.#take = take
+    this.#taken = null
+    this.#thrown = []
+    const last: AnswerEvent[] = []
+    const isEnd = await this.#response.pump(this).catch((error) => {
+      last.push({ kind: 'failure', error: this.#call.toError(error) })
+      return false
+    })
+    await this.#taken
+    if (this.#thrown.length > 0) throw this.#thrown[0]
+    if (this.#isOver) return
+    if (isEnd) this.#decoder.end(last)
+    if (last.length === 0) return
+    this.#end()
+    await take(last)
+  }
+
+  takeBytes(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
+    this.isHeard = true
+    try {
+      const events: AnswerEvent[] = []
+      this.#decoder.bytes(bytes.subarray(from, to), events)
+      if (events.length === 0) return !this.#isOver
+      if (!this.#isBegun) {
+        this.#isBegun = true
+        this.#call.deadline.enter('idle', this.#idleMs)
+        this.#call.deadline.askOf(this)
+      }
+      return this.#goOn(this.#take(events))
+    } catch (error) {
+      this.#thrown.push(error)
+      return false
+    }
+  }
+
+  #goOn(went: boolean | Promise<boolean>): boolean | Promise<boolean> {
+    if (went === true) return !this.#isOver
+    const { deadline } = this.#call
+    deadline.pause(true)
+    if (went === false) return false
+    const taken = went.then(
+      (isWanted) => {
+        if (isWanted) deadline.pause(false)
+        return isWanted && !this.#isOver
+      },
+      (error) => {
+        this.#thrown.push(error)
+        return false
+      },
+    )
+    this.#taken = taken
+    return taken
+  }
+
+  close(): void {
+    if (this.#isOver) return
+    this.#call.abort(endedBy('superseded'))
+    this.#end()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#call.deadline.stop()
     this.#response.leave()
   }
 }

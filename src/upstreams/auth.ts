@@ -2,7 +2,7 @@
 
 import type { UpstreamSettings } from '../domain/dialects.ts'
 import { asObject, asText, tryJson } from '../domain/json.ts'
-import type { Upstream } from '../domain/snapshot.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
 
 export function toAuthHeaders(
   upstream: Pick<Upstream, 'credential' | 'options'>,
@@ -47,6 +47,18 @@ export function readServiceAccount(text: string): ServiceAccount | string {
 /** @param usual path of the dialect, used unless the setting overrides it. */
 export const toChatPath = ({ path }: Pick<UpstreamSettings, 'path'>, model: string, usual: string): string =>
   path === undefined ? usual : path.replaceAll('{model}', () => encodeURIComponent(model))
+
+export const CHATS = '/chat/completions'
+
+/** Of another endpoint in OpenAI's format: next to the chat endpoint, if its path is the usual one. */
+export function toEndpointPath(
+  { upstream: { options }, upstreamModel }: Pick<Target, 'upstreamModel'> & { upstream: Pick<Upstream, 'options'> },
+  endpoint: `/${string}`,
+): string {
+  const path = toChatPath(options, upstreamModel, CHATS)
+  const before = path.endsWith(CHATS) ? path.slice(0, -CHATS.length) : ''
+  return `${before}${endpoint}${toQuery(options)}`
+}
 
 export const toQuery = ({ query }: Pick<UpstreamSettings, 'query'>): string =>
   query ? `?${new URLSearchParams(query)}` : ''

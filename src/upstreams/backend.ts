@@ -9,7 +9,7 @@ import type { Answer } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import type { PassthroughRequest } from '../domain/task.ts'
-import type { WireRequest } from './dialects/dialect.ts'
+import type { EndpointWire } from './dialects/dialect.ts'
 import type { TakeRoom } from './transport.ts'
 
 export interface BackendCall {
@@ -86,7 +86,7 @@ export interface Authority {
    */
   headers(
     upstream: Upstream,
-    request: Pick<WireRequest, 'path' | 'body'>,
+    request: Pick<EndpointWire, 'path' | 'body'>,
   ): AuthHeaders | null | Promise<AuthHeaders | null>
   refused(upstream: Upstream): void
 }

@@ -30,12 +30,17 @@ export function createFetchTransport(places = Number.POSITIVE_INFINITY): Transpo
       headers.set('x-client-request-id', outgoing.callId)
       headers.set(HOPS_HEADER, outgoing.hops)
       const url = `${outgoing.upstream.baseUrl}${outgoing.path}`
-      const exchange = new FetchExchange(url, headers, outgoing.body + (outgoing.rest ?? []).join(''), () => underWay--)
+      const exchange = new FetchExchange(url, headers, toBody(outgoing), () => underWay--)
       underWay++
       return exchange
     },
     closeIdle() {},
   }
+}
+
+function toBody({ body, rest = [] }: Outgoing): string | Blob {
+  const pieces = [body, ...rest]
+  return pieces.every((piece) => typeof piece === 'string') ? pieces.join('') : new Blob(pieces as Bun.BlobPart[])
 }
 
 /** Controllers of successful requests, reused because a new one costs as much as reading the request's JSON. */
@@ -48,7 +53,7 @@ class FetchExchange implements Exchange {
   readonly #onEnd: () => void
 
   /** @param onEnd called once, when nothing of it is in flight any more. */
-  constructor(url: string, headers: Headers, body: string, onEnd: () => void) {
+  constructor(url: string, headers: Headers, body: string | Blob, onEnd: () => void) {
     const controller = idle.pop() ?? new AbortController()
     const { signal } = controller
     this.#controller = controller

@@ -1,16 +1,25 @@
 /** Backend of every HTTP upstream: sends a call, once more if the connection was at fault, with timeouts and client disconnects. */
 
+import type { Deadlines } from '../domain/deadlines.ts'
+import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { endOfUnsent, GatewayError, nameOf, tooLong, UpstreamError } from '../domain/error.ts'
 import type { Answer, AnswerEvent, AnswerStream } from '../domain/events.ts'
 import { parseJson, SLICE_CHARS, SlicedJson } from '../domain/json.ts'
 import { forgetText } from '../domain/json-text.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { EmbeddingsRequest } from '../domain/task.ts'
-import { SseStream } from './answer-stream.ts'
+import { BytesStream, SseStream } from './answer-stream.ts'
 import type { Authority, Backend, BackendCall } from './backend.ts'
 import { toPublic, toPublicRequestId } from './credential-scrubbing.ts'
 import { Deadline } from './deadline.ts'
-import type { Expected, WireFormat, WireRequest } from './dialects/dialect.ts'
+import type {
+  EndpointFormat,
+  EndpointRequests,
+  EndpointStream,
+  EndpointWire,
+  Expected,
+  WireFormat,
+} from './dialects/dialect.ts'
 import { readFailure } from './dialects/errors.ts'
 import { tooMuch, toParsedBytes, toWholeLimits } from './framing.ts'
 import { FramingError } from './http1/head.ts'
@@ -28,10 +37,22 @@ export function createHttpBackend(
   transport: Transport,
   { maxEventBytes = 4 * 1024 * 1024, authorityOf = () => null }: HttpOptions = {},
 ): Backend {
+  const run = (call: BackendCall, endpoint: EndpointFormat | null) =>
+    new HttpCall(format, transport, call, maxEventBytes, authorityOf(call.target.upstream), endpoint).run()
   return {
-    call: (call) => new HttpCall(format, transport, call, maxEventBytes, authorityOf(call.target.upstream)).run(),
+    call(call) {
+      const load = loaderOf(format, call)
+      return load ? load().then((endpoint) => run(call, endpoint)) : run(call, null)
+    },
     probe: (upstream, signal) => askReadiness(format, upstream, signal, authorityOf(upstream)),
   }
+}
+
+function loaderOf({ endpoints = {} }: WireFormat, { body }: BackendCall): (() => Promise<EndpointFormat>) | null {
+  if (!(body instanceof EndpointRequest) || body instanceof EmbeddingsRequest) return null
+  const load: (() => Promise<EndpointFormat>) | undefined = endpoints[body.endpoint as keyof EndpointRequests]
+  if (load) return load
+  throw new Error(`its dialect has no ${body.endpoint}`)
 }
 
 const MAX_WHOLE_BYTES = 64 * 1024 * 1024
@@ -55,9 +76,11 @@ export class HttpCall {
   readonly #reader: Pick<WireFormat, 'whole' | 'decoder'>
   readonly #call: BackendCall
   /** Null once it is answered, since a stream may take an hour. */
-  #wire: WireRequest | null
+  #wire: EndpointWire | null
   readonly #transport: Transport
   readonly #authority: Authority | null
+  /** Null for chats and embeddings. */
+  readonly #endpoint: EndpointFormat | null
   #granted: Readonly<Record<string, string>> | null = null
   #authorizing: AbortController | null = null
   #exchange: Exchange | null = null
@@ -69,17 +92,20 @@ export class HttpCall {
     call: BackendCall,
     maxEventBytes: number,
     authority: Authority | null,
+    endpoint: EndpointFormat | null = null,
   ) {
     this.#dialect = dialect
+    this.#endpoint = endpoint
     this.#transport = transport
     this.#call = call
-    this.maxEventBytes = maxEventBytes
+    this.maxEventBytes = endpoint?.maxEventBytes ?? maxEventBytes
     this.#authority = authority
     // Before anything starts: errors here are bugs of ours, not the upstream's.
-    const { wire, reader } = toCallFormat(dialect, call)
+    const { wire, reader } = toCallFormat(dialect, call, endpoint)
     this.#wire = wire
     this.#reader = reader
-    const { deadlines, signal: client, observer, body } = call
+    const { signal: client, observer, body } = call
+    const deadlines = this.#deadlines
     const end = (error: UpstreamError) => this.abort(error)
     this.deadline = body.stream
       ? new Deadline({ name: 'headers', ms: deadlines.headers, totalMs: deadlines.total, end, client, observer })
@@ -103,9 +129,12 @@ export class HttpCall {
       // A retry encodes the request again.
       this.#wire = null
       const { body } = this.#call
-      if (!(body instanceof EmbeddingsRequest)) forgetText(body.messages)
+      if (!(body instanceof EndpointRequest)) forgetText(body.messages)
       if (response.status !== 200) throw await this.#toFailure(response)
-      if (this.#call.body.stream) {
+      const stream = this.#endpoint?.stream?.(mediaTypeOf(response), body as EndpointRequest, this.#call.target)
+      if (stream) return this.#toEndpointStream(response, stream)
+      if (this.#endpoint && body.stream) this.deadline.enter('first_token', this.#deadlines.firstToken)
+      if (this.#call.body.stream && this.#endpoint === null) {
         this.deadline.enter('first_token', this.#call.deadlines.firstToken)
         if (mediaTypeOf(response) === this.#streamType) return this.#toStream(response)
         this.#mustBeJson(response)
@@ -140,7 +169,7 @@ export class HttpCall {
   /** Many calls may wait for one token; each waits no longer than its timeout and its client. */
   async #authorize(authority: Authority): Promise<Readonly<Record<string, string>> | null> {
     const { target, signal } = this.#call
-    const granting = authority.headers(target.upstream, this.#wire as WireRequest)
+    const granting = authority.headers(target.upstream, this.#wire as EndpointWire)
     if (!(granting instanceof Promise)) return granting
     this.#authorizing = new AbortController()
     const leave = () => this.abort(endOfUnsent(signal))
@@ -172,7 +201,7 @@ export class HttpCall {
   #send(): Promise<Incoming> {
     if (this.#reason !== null) throw this.#reason
     const { body, target, callId, hops, traceHeaders, observer } = this.#call
-    const { path, body: text, rest, headers } = this.#wire as WireRequest
+    const { path, body: text, rest, headers } = this.#wire as EndpointWire
     const { upstream } = target
     observer.sent()
     this.#exchange = this.#transport.send({
@@ -180,7 +209,7 @@ export class HttpCall {
       path,
       headers: () => ({ ...HEADERS, ...toOwnHeaders(upstream), ...this.#dialect.headers(upstream) }),
       ownHeaders: this.#granted || traceHeaders ? { ...headers, ...this.#granted, ...traceHeaders } : headers,
-      accept: body.stream ? this.#streamType : 'application/json',
+      accept: this.#accepted(body),
       callId,
       hops,
       body: text,
@@ -188,6 +217,11 @@ export class HttpCall {
       resent: () => observer.sent(),
     })
     return this.#exchange.answer
+  }
+
+  #accepted(body: BackendCall['body']): string {
+    const own = this.#endpoint?.accept?.(body as EndpointRequest, this.#call.target)
+    return own ?? (body.stream ? this.#streamType : 'application/json')
   }
 
   /** A server that can't stream responds with JSON; anything else is invalid. */
@@ -205,6 +239,11 @@ export class HttpCall {
   }
 
   async #toWhole(response: Incoming, text: string): Promise<Answer> {
+    const { body, target } = this.#call
+    if (this.#endpoint?.plain && mediaTypeOf(response) !== 'application/json') {
+      this.deadline.stop()
+      return this.#toAnswer(this.#endpoint.plain(text, body as EndpointRequest, target), null, response)
+    }
     const isLong = text.length > SLICE_CHARS
     let json: unknown
     try {
@@ -235,6 +274,32 @@ export class HttpCall {
       taken = bytes
     }
     return sliced.root
+  }
+
+  #toEndpointStream(response: Incoming, { framing, decoder }: EndpointStream): Answer {
+    const { firstToken, idle } = this.#deadlines
+    this.deadline.enter('first_token', firstToken)
+    const rest =
+      framing === 'bytes'
+        ? new BytesStream(this, response, decoder, idle)
+        : new SseStream(this, response, decoder, idle, framing)
+    const answer = this.#toAnswer([], rest, response)
+    const contentType = response.header('content-type')
+    if (framing === 'bytes' && contentType) answer.contentType = toPublic(contentType, this.#call.target.upstream)
+    return answer
+  }
+
+  /** At least the silence that its endpoint needs. */
+  get #deadlines(): Deadlines {
+    const { body, deadlines } = this.#call
+    const ms = body instanceof EndpointRequest ? body.leastSilenceMs : 0
+    if (ms === 0) return deadlines
+    const { headers, firstToken, idle, total, totalWhole } = deadlines
+    const atLeast = (given: number) => Math.max(given, ms)
+    return {
+      ...{ headers: atLeast(headers), firstToken: atLeast(firstToken), idle: atLeast(idle) },
+      ...{ total, totalWhole: atLeast(totalWhole) },
+    }
   }
 
   #toStream(response: Incoming): Answer {
@@ -277,12 +342,21 @@ export class HttpCall {
 }
 
 interface CallFormat {
-  wire: WireRequest
+  wire: EndpointWire
   reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
-function toCallFormat(dialect: WireFormat, { passthrough, body, target }: BackendCall): CallFormat {
+function toCallFormat(
+  dialect: WireFormat,
+  { passthrough, body, target }: BackendCall,
+  endpoint: EndpointFormat | null,
+): CallFormat {
   if (body instanceof EmbeddingsRequest) return toEmbeddingFormat(dialect, body, target)
+  if (body instanceof EndpointRequest) {
+    if (endpoint === null) throw new Error(`its dialect has no ${body.endpoint}`)
+    const whole: WireFormat['whole'] = (json, _, text = '') => endpoint.whole(json, body, target, text)
+    return { wire: endpoint.request(body, target), reader: { whole, decoder: dialect.decoder } }
+  }
   if (passthrough === null) return { wire: dialect.request(body, target), reader: dialect }
   const format = dialect.passthrough[passthrough.endpoint]
   if (format === undefined) throw new Error(`no passthrough format for ${passthrough.endpoint}`)

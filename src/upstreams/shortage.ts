@@ -4,12 +4,26 @@ import { GatewayError, nameOf } from '../domain/error.ts'
 import type { Transport } from './transport.ts'
 
 const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL'])
+const UNCONNECTED = new Set([
+  ...[
+    'ECONNREFUSED',
+    'ConnectionRefused',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'FailedToOpenSocket',
+  ],
+])
 const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
 
 /** True if it failed for lack of our own files, ports or memory. Bun reports a refusal when no file is left. */
 export const isOurShortage = (error: unknown): boolean =>
   OUR_OWN.has(nameOf(error)) ||
   (REFUSED.has(nameOf(error)) && (nextFreeFile() === null || performance.now() < shortUntilMs))
+
+/** True if no connection was made, so nothing was sent. */
+export const isRefused = (error: unknown): boolean => UNCONNECTED.has(nameOf(error)) || isOurShortage(error)
 
 /** Process-wide, as files are: an error may arrive after files are available again. */
 let shortUntilMs = 0

@@ -15,9 +15,9 @@ export interface Outgoing {
   callId: string
   /** Sent as `x-tollgate-hops` (`domain/task.ts`). */
   hops: string
-  body: string
+  body: string | Uint8Array
   /** Follows `body`. */
-  rest?: readonly string[] | undefined
+  rest?: readonly (string | Uint8Array)[] | undefined
   /** Called when it is sent again, over another connection. */
   resent?: () => void
 }

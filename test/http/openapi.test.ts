@@ -35,8 +35,8 @@ test('every path that answers is in it, and every path in it answers', async () 
   expect(Object.keys(paths).sort()).toEqual([
     ...['/healthz', '/readyz', '/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/messages'],
     '/v1/messages/count_tokens',
-    ...['/v1/models', '/v1/models/{model}', '/v1/openapi.json', '/v1/responses'],
-    '/v1/responses/input_tokens',
+    ...['/v1/models', '/v1/models/{model}', '/v1/moderations', '/v1/openapi.json', '/v1/rerank', '/v1/responses'],
+    ...['/v1/responses/input_tokens', '/v2/rerank'],
   ])
   for (const [path, methods] of Object.entries(paths)) {
     const asked = await get(path.replace('{model}', 'acme/large'), { method: 'OPTIONS' })

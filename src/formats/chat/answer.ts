@@ -324,6 +324,8 @@ export class ChatWriter implements Writer {
       case 'charged':
       case 'raw':
       case 'embeddings':
+      case 'result':
+      case 'bytes':
       case 'unmet':
       case 'done':
       case 'failure':

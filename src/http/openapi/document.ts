@@ -4,7 +4,18 @@ import { keysOf } from '../../domain/json.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
-import { COUNT_OPERATIONS, EmbeddingList, json, NO_KEY, OPERATIONS, toErrors } from './operations.ts'
+import { ModerationsSchema } from '../../formats/moderations/schema.ts'
+import { RerankSchema } from '../../formats/rerank/schema.ts'
+import {
+  COUNT_OPERATIONS,
+  EmbeddingList,
+  json,
+  ModerationList,
+  NO_KEY,
+  OPERATIONS,
+  RankedList,
+  toErrors,
+} from './operations.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
 const ok = (description: string, schema: object) => ({ 200: { description, content: json(schema) } })
@@ -20,11 +31,13 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's Chat Completions, Responses, and Embeddings APIs and Anthropic's Messages API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, Embeddings, and Moderations APIs, Anthropic's Messages API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: ['chat', 'responses', 'messages', 'embeddings', 'models', 'server'].map((name) => ({ name })),
+  tags: ['chat', 'responses', 'messages', 'embeddings', 'rerank', 'moderations', 'models', 'server'].map((name) => ({
+    name,
+  })),
   components: {
     securitySchemes: {
       key: {
@@ -36,6 +49,7 @@ const DOCUMENT = {
   },
   paths: {
     ...toPaths(ENDPOINT_PATHS, OPERATIONS),
+    '/v2/rerank': { post: { ...OPERATIONS.rerank, operationId: 'rerankV2' } },
     ...toPaths(COUNT_PATHS, COUNT_OPERATIONS),
     '/v1/models': {
       get: {
@@ -102,6 +116,7 @@ const DOCUMENT = {
 const NAMED = {
   ChatRequest: RequestSchema,
   ...{ EmbeddingRequest: EmbeddingSchema, EmbeddingList },
+  ...{ RerankRequest: RerankSchema, RankedList, ModerationsRequest: ModerationsSchema, ModerationList },
   ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 

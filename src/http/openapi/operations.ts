@@ -6,6 +6,8 @@ import { RequestSchema } from '../../domain/request.ts'
 import type { COUNT_PATHS, Endpoint } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
+import { ModerationsSchema } from '../../formats/moderations/schema.ts'
+import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { ApiError, ChatCompletion, Costs } from './schemas.ts'
@@ -126,6 +128,39 @@ const CompletionRequest = Type.Object({
 })
 
 const Position = Type.Integer({ minimum: 0 })
+const COSTS = {
+  cost_nano_usd: Type.Integer({ description: 'Cost in nano-dollars.' }),
+  cost: Type.Number({ description: 'Cost in USD.' }),
+}
+export const RankedList = Type.Object({
+  id: Text,
+  model: Text,
+  results: Type.Array(
+    Type.Object({
+      index: Position,
+      relevance_score: Type.Number(),
+      document: Type.Optional(Type.Object({ text: Text }, { description: 'With `return_documents`.' })),
+    }),
+  ),
+  meta: Type.Object({
+    billed_units: Type.Object({ search_units: Type.Optional(Position), input_tokens: Type.Optional(Position) }),
+    tokens: Type.Object({ input_tokens: Position, output_tokens: Position }),
+  }),
+  usage: Type.Object({ prompt_tokens: Position, total_tokens: Position, search_units: Position, ...COSTS }),
+})
+export const ModerationList = Type.Object({
+  id: Text,
+  model: Text,
+  results: Type.Array(
+    Type.Object({
+      flagged: Type.Boolean({ description: 'Any category, if the provider does not say.' }),
+      categories: Type.Record(Text, Type.Boolean()),
+      category_scores: Type.Record(Text, Type.Number()),
+      category_applied_input_types: Type.Optional(Type.Record(Text, Type.Array(Text))),
+    }),
+  ),
+  usage: Type.Object({ prompt_tokens: Position, total_tokens: Position, ...COSTS }),
+})
 export const EmbeddingList = Type.Object({
   object: Type.Literal('list'),
   data: Type.Array(
@@ -272,6 +307,31 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     ),
     responses: {
       200: { description: 'One vector per input, in order.', headers, content: json(EmbeddingList) },
+      ...errors,
+    },
+  },
+  rerank: {
+    operationId: 'rerank',
+    summary: 'Rank documents',
+    tags: ['rerank'],
+    requestBody: toBody(", in Cohere's format. Fields not listed here are sent to the model's provider.", RerankSchema),
+    responses: {
+      200: {
+        description:
+          'All documents, best first, or the best `top_n`. `index` is the position in the request. Also at `/v2/rerank`.',
+        headers,
+        content: json(RankedList),
+      },
+      ...errors,
+    },
+  },
+  moderations: {
+    operationId: 'createModeration',
+    summary: 'Classify texts and images',
+    tags: ['moderations'],
+    requestBody: toBody(". Fields not listed here are sent to the model's provider.", ModerationsSchema),
+    responses: {
+      200: { description: 'One result per input, in order.', headers, content: json(ModerationList) },
       ...errors,
     },
   },

@@ -1,9 +1,12 @@
 /** Contract of the upstream wire formats: pure functions between the canonical request and its events. */
 
 import type { PassthroughEndpoint } from '../../domain/dialects.ts'
+import type { EndpointRequest } from '../../domain/endpoint-request.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
+import type { ModerationsRequest } from '../../domain/moderations.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
+import type { RerankRequest } from '../../domain/rerank.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
 import type { EmbeddingsRequest, PassthroughRequest } from '../../domain/task.ts'
 import type { Readiness } from '../backend.ts'
@@ -17,6 +20,12 @@ export interface WireRequest {
   /** What follows `body`: joining them would copy a large request. */
   rest?: readonly string[]
   headers?: Readonly<Record<string, string>>
+}
+
+/** JSON text or other bytes, which need their `content-type` in `headers`. */
+export interface EndpointWire extends Omit<WireRequest, 'body' | 'rest'> {
+  body: string | Uint8Array
+  rest?: readonly (string | Uint8Array)[]
 }
 
 /** A free health check, and how to read its status. */
@@ -90,6 +99,53 @@ export interface EmbeddingFormat {
   whole(json: unknown, asked: EmbeddingsRequest, target: Target, text: string): AnswerEvent[]
 }
 
+/**
+ * One endpoint of a dialect, loaded with its first call. Reads whole JSON; `plain` other text; `stream` whatever arrives in pieces. All throw
+ * an UpstreamError `broken` or `status` if the response is invalid. `usage` events have `countedBy`.
+ */
+export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest> {
+  /** Throws an UpstreamError `status` 400 for what the format can't express. */
+  request(asked: Asked, target: Target): EndpointWire
+  /** Media types to accept; default JSON, or event streams for a streaming request. */
+  accept?(asked: Asked, target: Target): string
+  /**
+   * Reads a whole JSON response, up to `done`.
+   * @param text source of `json`, for what parsing has lost.
+   */
+  whole(json: unknown, asked: Asked, target: Target, text: string): AnswerEvent[]
+  /** Reads a whole response of another media type, up to `done`; missing: there is none. */
+  plain?(text: string, asked: Asked, target: Target): AnswerEvent[]
+  /**
+   * How to read a response of this media type in pieces; null if it is whole.
+   * @param mediaType in lower case, without parameters.
+   */
+  stream?(mediaType: string, asked: Asked, target: Target): EndpointStream | null
+  /** Largest event of a stream, bytes; default 4 MiB. */
+  readonly maxEventBytes?: number
+}
+
+/** The decoder of `bytes` reads all of them as they arrive, and has no events. */
+export type EndpointStream =
+  | { framing: 'events' | 'lines'; decoder: Decoder }
+  | { framing: 'bytes'; decoder: BytesDecoder }
+
+export interface BytesDecoder {
+  /** @param bytes valid only during the call. */
+  bytes(bytes: Uint8Array, out: AnswerEvent[]): void
+  /** Called at the end of the body. Adds `done`, or a `failure` if it was truncated. */
+  end(out: AnswerEvent[]): void
+}
+
+/** By endpoint, so that the compiler knows each body. */
+export interface EndpointRequests {
+  rerank: RerankRequest
+  moderations: ModerationsRequest
+}
+
+export type EndpointFormats = {
+  readonly [Name in keyof EndpointRequests]?: () => Promise<EndpointFormat<EndpointRequests[Name]>>
+}
+
 export interface WireFormat {
   readonly probe: Question
   readonly models: ModelsQuestion
@@ -107,6 +163,8 @@ export interface WireFormat {
   decoder(expected: Expected): Decoder
   readonly passthrough: { readonly [Endpoint in PassthroughEndpoint]?: PassthroughFormat }
   readonly embeddings: EmbeddingFormat | null
+  /** As `Dialect.endpoints` says. */
+  readonly endpoints?: EndpointFormats
   readonly errors: ErrorReader
 }
 

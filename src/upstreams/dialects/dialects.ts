@@ -14,6 +14,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { mapLimits } from '../../domain/limits.ts'
 import type { Feature, RouteSettings } from '../../domain/models.ts'
 import type { Upstream } from '../../domain/snapshot.ts'
+import type { OtherEndpoint } from '../../domain/task.ts'
 import { isServiceAccount } from '../auth.ts'
 import { type Held, toHeld } from './anthropic/schema.ts'
 import type { WireFormat } from './dialect.ts'
@@ -31,6 +32,8 @@ export interface Dialect {
   authority(upstream: Pick<Upstream, 'credential' | 'options'>): AuthorityName | null
   readonly output: StructuredOutput
   readonly embeds: 'texts and tokens' | 'texts' | 'nothing'
+  /** Besides chats and embeddings. Whether a model has them is in its output modalities. */
+  readonly endpoints: readonly OtherEndpoint[]
   /** True if the client's service tier is sent on, and the used one read back. */
   readonly tellsMode: Readonly<Record<'translated' | 'native', boolean>>
   /** How it reports web searches: by a count or, translated, only by citations. */
@@ -119,6 +122,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     // llama-server, vLLM and LM Studio do.
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
+    endpoints: ['rerank', 'moderations'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
     tellsCacheLifetime: false,
@@ -133,6 +137,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byAccount,
     output: { ...ANY_OUTPUT, hasJsonMode: false, heldOf: toHeld },
     embeds: 'nothing',
+    endpoints: [],
     tellsMode: { translated: false, native: true },
     searches: 'counted',
     tellsCacheLifetime: true,
@@ -147,6 +152,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byAccount,
     output: { ...ANY_OUTPUT, takesBesideTools: isSinceGemini3 },
     embeds: 'texts',
+    endpoints: [],
     tellsMode: { translated: true, native: false },
     searches: 'counted',
     tellsCacheLifetime: false,
@@ -161,6 +167,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byCredential,
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts',
+    endpoints: [],
     tellsMode: { translated: false, native: false },
     searches: 'counted',
     tellsCacheLifetime: false,
@@ -175,6 +182,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byCredential,
     output: ANY_OUTPUT,
     embeds: 'texts and tokens',
+    endpoints: [],
     tellsMode: { translated: false, native: false },
     searches: 'counted',
     tellsCacheLifetime: false,
@@ -237,5 +245,6 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   pace_ms: BUILT_IN,
   embedding_inputs: EMBEDDING,
   embedding_tokens: EMBEDDING,
+  rerank: OPENAI,
   ...mapLimits(() => EVERY),
 }

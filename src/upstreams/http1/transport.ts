@@ -129,7 +129,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
 export interface Request {
   /** Request line and headers except the length, each with CRLF. */
   lines: string
-  body: string
+  body: Outgoing['body']
   rest?: Outgoing['rest']
 }
 
@@ -144,8 +144,8 @@ const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 export function toBytes({ lines, body, rest = NOTHING }: Request): Uint8Array {
   const room = lines.length + LENGTH_ROOM
   const bytes = placeFor(room, body, rest)
-  let length = bytes.write(body, room)
-  for (const piece of rest) length += bytes.write(piece, room + length)
+  let length = write(bytes, body, room)
+  for (const piece of rest) length += write(bytes, piece, room + length)
   const head = `${lines}content-length: ${length}\r\n\r\n`
   const from = room - head.length
   // A header holds bytes: a non-ASCII credential is sent as given.
@@ -157,12 +157,19 @@ export function toBytes({ lines, body, rest = NOTHING }: Request): Uint8Array {
 export const keepFrom = (bytes: Uint8Array, from: number): Uint8Array =>
   bytes.buffer === sharedBuffer?.buffer ? new Uint8Array(bytes.subarray(from)) : bytes.subarray(from)
 
+function write(to: Buffer, piece: Outgoing['body'], at: number): number {
+  if (typeof piece === 'string') return to.write(piece, at)
+  to.set(piece, at)
+  return piece.length
+}
+
 const NOTHING: readonly string[] = []
 
-function placeFor(room: number, body: string, rest: readonly string[]): Buffer {
-  const sum = (sizeOf: (text: string) => number) => rest.reduce((all, piece) => all + sizeOf(piece), sizeOf(body))
-  if (room + sum((text) => text.length) * MAX_CHAR_BYTES > SHARED_BYTES)
-    return Buffer.allocUnsafeSlow(room + sum((text) => Buffer.byteLength(text)))
+function placeFor(room: number, body: Outgoing['body'], rest: NonNullable<Outgoing['rest']>): Buffer {
+  const sum = (sizeOf: (piece: Outgoing['body']) => number) =>
+    rest.reduce<number>((all, piece) => all + sizeOf(piece), sizeOf(body))
+  if (room + sum((piece) => piece.length) * MAX_CHAR_BYTES > SHARED_BYTES)
+    return Buffer.allocUnsafeSlow(room + sum((piece) => Buffer.byteLength(piece)))
   sharedBuffer ??= Buffer.allocUnsafeSlow(SHARED_BYTES)
   return sharedBuffer
 }

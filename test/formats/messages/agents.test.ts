@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isChat } from '../../../src/domain/task.ts'
 import { messagesCounting as counting, messages } from '../../../src/formats/messages/messages.ts'
 
 const FOLDER = join(import.meta.dir, '../../../../shared/data/agents')
@@ -29,7 +30,7 @@ describe.skipIf(requests.length === 0)('a request of Claude Code', () => {
     const format = url.includes('count_tokens') ? counting : messages
     const task = format.toTask(body, { text: '', headers: {} })
     if (task instanceof Error) throw task
-    if (task.endpoint === 'embeddings') throw new Error('it asks for no chat')
+    if (!isChat(task)) throw new Error('it asks for no chat')
     const sent = task.body
     const text = JSON.stringify(sent)
     expect(text).not.toContain('x-anthropic-billing-header')

@@ -1,6 +1,6 @@
 /** The OpenAI dialect, nearly the identity. Servers' deviations from the format are corrected here, where responses become events. */
 import type { Target } from '../../../domain/snapshot.ts'
-import { toAuthHeaders, toChatPath, toQuery } from '../../auth.ts'
+import { CHATS, toAuthHeaders, toChatPath, toEndpointPath, toQuery } from '../../auth.ts'
 import { toListReadiness } from '../../failure.ts'
 import type { WireFormat } from '../dialect.ts'
 import { completions } from './completions.ts'
@@ -38,6 +38,11 @@ export const openai: WireFormat = {
     whole: readEmbeddings,
   },
 
+  endpoints: {
+    rerank: async () => (await import('./rerank.ts')).rerank,
+    moderations: async () => (await import('./moderations.ts')).moderations,
+  },
+
   errors: openAiErrors,
 }
 
@@ -46,11 +51,4 @@ function toPath({ upstream: { options }, upstreamModel }: Target): string {
   return options.query === undefined ? path : `${path}${toQuery(options)}`
 }
 
-const CHATS = '/chat/completions'
-
-/** Next to the chat endpoint, if its path is the usual one. */
-function toEmbeddingPath({ upstream: { options }, upstreamModel }: Target): string {
-  const path = toChatPath(options, upstreamModel, CHATS)
-  const before = path.endsWith(CHATS) ? path.slice(0, -CHATS.length) : ''
-  return `${before}/embeddings${toQuery(options)}`
-}
+const toEmbeddingPath = (target: Target) => toEndpointPath(target, '/embeddings')

@@ -1,0 +1,36 @@
+/** What endpoints other than chats and embeddings answer, validated. */
+import type { AnswerEvent } from './events.ts'
+
+export interface RankedDocument {
+  /** In the request's documents, from 0. Each is there once. */
+  index: number
+  /** Finite. */
+  score: number
+}
+
+export interface Moderation {
+  flagged: boolean
+  categories: Readonly<Record<string, boolean>>
+  scores: Readonly<Record<string, number>>
+  /** Which kinds of input each category was checked for; null if the upstream doesn't say. */
+  appliedTo: Readonly<Record<string, readonly string[]>> | null
+}
+
+export type EndpointResult =
+  /** Best first. */
+  | { of: 'rerank'; documents: readonly RankedDocument[] }
+  /** One per input, in order. */
+  | { of: 'moderations'; id: string | null; moderations: readonly Moderation[] }
+
+type ResultOf<Name extends EndpointResult['of']> = Extract<EndpointResult, { of: Name }>
+
+/** Throws if there is none, which its dialect must not let happen. */
+export function resultOf<Name extends EndpointResult['of']>(of: Name, events: readonly AnswerEvent[]): ResultOf<Name> {
+  for (const event of events) {
+    if (event.kind === 'result' && isOf(of, event.result)) return event.result
+  }
+  throw new Error(`the response has no ${of}`)
+}
+
+const isOf = <Name extends EndpointResult['of']>(of: Name, result: EndpointResult): result is ResultOf<Name> =>
+  result.of === of
