@@ -20,7 +20,7 @@ export type EndpointResult =
   /** Best first. */
   | { of: 'rerank'; documents: readonly RankedDocument[] }
   /** One per input, in order. */
-  | { of: 'moderations'; id: string | null; moderations: readonly Moderation[] }
+  | { of: 'moderations'; moderations: readonly Moderation[] }
 
 type ResultOf<Name extends EndpointResult['of']> = Extract<EndpointResult, { of: Name }>
 

@@ -45,6 +45,11 @@ export const withoutNulls = <Fields extends object>(fields: Fields) =>
     [Name in keyof Fields]?: NonNullable<Fields[Name]>
   }
 
+const MAX_USER_CHARS = 256
+
+/** On whose behalf it is, for reports; never sent on. */
+export const toUser = ({ user }: { user?: string | null }): string | null => user?.slice(0, MAX_USER_CHARS) || null
+
 /**
  * Fields that only the upstream may know: without all spellings of those that are read here, and fields of chats.
  * @param own names of the fields that are read.

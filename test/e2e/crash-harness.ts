@@ -33,7 +33,7 @@ const toChoices = (number: number) =>
   doorOf(number).client.endpoint === 'chat' && number % 5 === 0 ? 2 + (number % 3) : 1
 
 const toCounts = (number: number) => {
-  const writes = doorOf(number).client.endpoint !== 'embeddings'
+  const writes = doorOf(number).client.makes === 'text'
   return {
     prompt: 50 + (number % 400),
     cached: writes ? number % 37 : 0,
@@ -155,7 +155,7 @@ export function createLoad(random: () => number, target: () => { url: string; ke
     if (failure !== null) refusals.set(failure, (refusals.get(failure) ?? 0) + 1)
     if (!isComplete) return false
     const id = (response.headers.get('x-request-id') ?? '').replace(/^req_/, '')
-    const answerId = /"id":"(?:chatcmpl-|msg_|resp_|cmpl-)([0-9a-f]{32})"/.exec(text)?.[1] ?? null
+    const answerId = /"id":"(?:chatcmpl-|msg_|resp_|cmpl-|modr-)?([0-9a-f]{32})"/.exec(text)?.[1] ?? null
     received.push({ number, stream, id, answerId, costNanoUsd })
     return true
   }

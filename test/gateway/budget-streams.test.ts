@@ -9,7 +9,7 @@ import type { Budget } from '../../src/domain/limits.ts'
 import { createTeam } from '../../src/keys/service.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors, writes } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../support/upstream-answers.ts'
@@ -44,6 +44,7 @@ const MORE: Record<Door['client']['endpoint'], object[]> = {
   responses: [{ tools: [{ type: 'function', name: 'look', parameters: PARAMETERS, strict: false }] }],
   messages: [{ tools: [{ name: 'look', input_schema: PARAMETERS }] }],
   completions: [{ n: 2 }],
+  ...{ rerank: [], moderations: [] },
   embeddings: [],
 }
 
@@ -60,7 +61,7 @@ test('a request under a budget that can bear it reaches its upstream byte for by
     await gateway.calm(door)
     const options = {
       text: fc.string({ minLength: 1 }).map((text) => `${text}.`),
-      ...(door.client.endpoint === 'embeddings' ? {} : { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MAX }) }),
+      ...(writes(door) ? { stream: fc.boolean(), cap: fc.integer({ min: 1, max: MAX }) } : {}),
       user: fc.constant('ann'),
       more: fc.constantFrom({}, ...MORE[door.client.endpoint]),
     }

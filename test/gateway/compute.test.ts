@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { startApp, type TestApp } from '../support/app.ts'
 import { hear } from '../support/door-clients.ts'
 import { answering, answeringAfter, COUNTS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type DoorGateway, STREAMING, startDoors, writes } from '../support/doors.ts'
 import { modelServer } from '../support/model-server.ts'
 import { until } from '../support/until.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
@@ -35,7 +35,7 @@ describe('through every door', () => {
     gateway.app.pass(1_234)
     resolve()
     const text = await (await asking).text()
-    const completion = door.client.endpoint === 'embeddings' ? 0 : COUNTS.completion
+    const completion = writes(door) ? COUNTS.completion : 0
     const cost = costOf(COUNTS.prompt, completion) + 1_234 * MS
     const [row] = await gateway.rows(1)
     expect(row).toMatchObject({ status: 'ok', lane: door.lane, compute_ms: 1_234, cost_nano_usd: cost, estimated: 0 })

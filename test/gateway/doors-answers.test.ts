@@ -3,12 +3,11 @@ import { expect, test } from 'bun:test'
 import { checkHeaders } from '../support/contract.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS, WORDS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorRow, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, type DoorRow, STREAMING, startDoors, writes } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 
 const gateway = forAllTests(startDoors)
 
-const writes = ({ client }: Door) => client.endpoint !== 'embeddings'
 const completionOf = (door: Door) => (writes(door) ? COUNTS.completion : 0)
 const costAt = (door: Door) => costOf(COUNTS.prompt, completionOf(door))
 /** Passthrough answers don't state Tollgate's cost. */

@@ -52,7 +52,7 @@ describe.each(WAYS)('$name', ({ door, to, route }) => {
   const { client } = door
   const words = ['this ', 'is ', 'far']
   const counts = { prompt: 20, completion: 3 }
-  const writes = client.endpoint !== 'embeddings'
+  const writes = client.makes === 'text'
 
   test.each(toFailures(door))('an upstream that $name is made good for, stream: $stream', async ({ said, stream }) => {
     await gateway.calm(door)

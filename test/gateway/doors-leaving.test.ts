@@ -1,7 +1,7 @@
 /** On every endpoint: a client disconnect frees the slot at once, and the upstream is read to its end for billing. */
 import { describe, expect, test } from 'bun:test'
 import { answering, answeringAfter, COUNTS, WORDS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors, writes } from '../support/doors.ts'
 import { HELLO_COUNTED } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -45,7 +45,7 @@ describe.each(DOORS)('who leaves $name', (door) => {
     await noticed(door, key)
     expect(gateway.near.requests[calls]).toMatchObject({ abortedAtMs: null, answeredAtMs: null })
     resolve()
-    const completion = door.client.endpoint === 'embeddings' ? 0 : COUNTS.completion
+    const completion = writes(door) ? COUNTS.completion : 0
     expect(await rowOfGone()).toMatchObject({
       ...{ ...gone(door), http_status: 499, stream: 0, estimated: 0, prompt_tokens: COUNTS.prompt },
       ...{ completion_tokens: completion, cost_nano_usd: costOf(COUNTS.prompt, completion) },

@@ -29,7 +29,7 @@ const limited = ({ client }: Door, type: string, code: string) =>
   client.endpoint === 'messages' ? { status: 429, type: 'rate_limit_error', code: null } : { status: 429, type, code }
 
 describe.each(DOORS)('$name', (door) => {
-  const writes = door.client.endpoint !== 'embeddings'
+  const writes = door.client.makes === 'text'
   const counts = { prompt: PROMPT, completion: CAP }
   const cost = costOf(PROMPT, writes ? CAP : 0)
   let open = () => {}

@@ -25,8 +25,7 @@ interface Scenario {
 const keyed = (authorization: string, more: Record<string, string> = {}) => ({ headers: { authorization, ...more } })
 const unauthorized = { status: 401, type: 'authentication_error', headers: { 'www-authenticate': 'Bearer' } }
 const withModel = (door: Door, model: string) => JSON.stringify({ model, ...door.client.body({}) })
-const otherModel = ({ client }: Door) =>
-  client.endpoint === 'embeddings' ? 'chat-chat/one' : 'embeddings-embeddings/one'
+const otherModel = ({ client }: Door) => (client.makes === 'text' ? 'embeddings-embeddings/one' : 'chat-chat/one')
 
 const SCENARIOS: Scenario[] = [
   { name: 'no key', ...unauthorized, code: null, ask: (door) => gateway.ask(door, keyed('')) },
@@ -115,7 +114,7 @@ describe.each(DOORS)('$name refuses', (door) => {
     const response = await gateway.ask(door, { body: withModel(door, otherModel(door)) })
     const { message } = client.refusal(response, await response.text())
     expect(response.status).toBe(400)
-    expect(message).toContain(client.endpoint === 'embeddings' ? '/v1/chat/completions' : '/v1/embeddings')
+    expect(message).toContain(client.makes === 'text' ? '/v1/embeddings' : '/v1/chat/completions')
   })
 
   test('nobody whose key comes in any of the headers of clients', async () => {

@@ -222,7 +222,7 @@ describe('a moderation', () => {
       { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
     ]
     const { json } = await moderate(parts, { id: 'modr-1', model: 'omni', results: [{ ...result, ...applied }] })
-    expect(json).toMatchObject({ id: 'modr-1', model: 'r/omni', results: [{ ...result, ...applied }] })
+    expect(json).toMatchObject({ id: `modr-${lastRow()?.id}`, model: 'r/omni', results: [{ ...result, ...applied }] })
     expect(sent()).toMatchObject({ path: '/v1/moderations', json: { model: 'omni', input: parts } })
     expect(lastRow()).toMatchObject({
       endpoint: 'moderations',

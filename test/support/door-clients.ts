@@ -2,6 +2,8 @@
  * What clients of each endpoint send and read. Translated answers are checked against the contract; passthrough ones
  * are read as a client would.
  */
+import type { Modality } from '../../src/domain/models.ts'
+import type { Endpoint } from '../../src/domain/task.ts'
 import { checkError, checkHeaders, checkStream, checkWhole } from './contract.ts'
 import { checkMessage, checkError as checkMessageError, checkMessageStream } from './messages-contract.ts'
 import { checkResponse, checkResponseStream } from './responses-contract.ts'
@@ -40,7 +42,9 @@ export interface HeardStream extends Heard {
 }
 
 export interface ClientFormat {
-  endpoint: 'chat' | 'messages' | 'responses' | 'completions' | 'embeddings'
+  endpoint: Endpoint
+  /** What its models make. */
+  makes: Modality
   /** Behind `/v1`. */
   path: string
   body(asked: Asked): Record<string, unknown>
@@ -75,6 +79,7 @@ const toOptions = (capName: string, { cap, stream, user }: Asked) => ({
 
 const chat: ClientFormat = {
   endpoint: 'chat',
+  makes: 'text',
   path: '/chat/completions',
   body: (asked) => ({
     messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
@@ -99,6 +104,7 @@ const chat: ClientFormat = {
 
 const messages: ClientFormat = {
   endpoint: 'messages',
+  makes: 'text',
   path: '/messages',
   body: ({ user, ...asked }) => ({
     messages: [{ role: 'user', content: asked.text ?? HELLO_TEXT }],
@@ -131,6 +137,7 @@ const messages: ClientFormat = {
 
 const responses: ClientFormat = {
   endpoint: 'responses',
+  makes: 'text',
   path: '/responses',
   body: (asked) => ({ input: asked.text ?? HELLO_TEXT, ...toOptions('max_output_tokens', asked) }),
   whole: (json) => {
@@ -152,6 +159,7 @@ const responses: ClientFormat = {
 
 const completions: ClientFormat = {
   endpoint: 'completions',
+  makes: 'text',
   path: '/completions',
   body: (asked) => ({ prompt: asked.text ?? HELLO_TEXT, ...toOptions('max_tokens', asked) }),
   whole: (json) => ({ text: JSON.parse(json).choices[0].text, costNanoUsd: null }),
@@ -167,6 +175,7 @@ const completions: ClientFormat = {
 
 const embeddings: ClientFormat = {
   endpoint: 'embeddings',
+  makes: 'embeddings',
   path: '/embeddings',
   body: ({ text, user }) => ({ input: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
   whole: (json) => ({ text: null, costNanoUsd: JSON.parse(json).usage.cost_nano_usd }),
@@ -176,7 +185,32 @@ const embeddings: ClientFormat = {
   refusal: openAiRefusal,
 }
 
-export const CLIENT_FORMATS = { chat, messages, responses, completions, embeddings }
+const rerank: ClientFormat = {
+  ...embeddings,
+  endpoint: 'rerank',
+  makes: 'rerank',
+  // Cohere's clients read the message beside OpenAI's error.
+  refusal(response, text) {
+    const { message, ...rest }: Json = JSON.parse(text)
+    if (message !== rest.error?.message) throw new Error('it has two messages')
+    return openAiRefusal(response, JSON.stringify(rest))
+  },
+  path: '/rerank',
+  body: ({ text, user }) => ({
+    query: 'what?',
+    documents: [text ?? HELLO_TEXT],
+    ...(user === undefined ? {} : { user }),
+  }),
+}
+
+const moderations: ClientFormat = {
+  ...embeddings,
+  endpoint: 'moderations',
+  makes: 'moderation',
+  path: '/moderations',
+}
+
+export const CLIENT_FORMATS = { chat, messages, responses, completions, embeddings, rerank, moderations }
 
 export function hear(format: ClientFormat, text: string): HeardStream {
   const beats = { before: 0, after: 0 }

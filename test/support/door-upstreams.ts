@@ -200,7 +200,28 @@ const embeddings: UpstreamFormat = {
   stream: null,
 }
 
-export const UPSTREAM_FORMATS = { chat, messages, responses, completions, embeddings }
+const rerank: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (_, { prompt }) => ({
+    kind: 'whole',
+    body: { results: [{ index: 0, relevance_score: 0.5 }], usage: { total_tokens: prompt } },
+  }),
+  stream: null,
+}
+
+const moderations: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (_, { prompt }) => ({
+    kind: 'whole',
+    body: {
+      ...{ id: 'modr-up', model: 'up', results: [{ flagged: false, categories: {}, category_scores: {} }] },
+      usage: { prompt_tokens: prompt, total_tokens: prompt },
+    },
+  }),
+  stream: null,
+}
+
+export const UPSTREAM_FORMATS = { chat, messages, responses, completions, embeddings, rerank, moderations }
 
 export const WORDS = ['one ', 'two '] as const
 export const COUNTS: Counts = { prompt: 50, completion: 7 }

@@ -46,7 +46,12 @@ export const DOORS: readonly Door[] = [
   toDoor('responses', 'chat', 'responses'),
   toDoor('completions', 'completions'),
   toDoor('embeddings', 'embeddings'),
+  toDoor('rerank', 'rerank'),
+  toDoor('moderations', 'moderations'),
 ]
+
+/** Whether its models write tokens. */
+export const writes = ({ client }: Pick<Door, 'client'>): boolean => client.makes === 'text'
 
 export const STREAMING = DOORS.flatMap((door) => {
   const { stream } = door.upstream
@@ -159,7 +164,6 @@ const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
 const FACTS = 'context_length: 100000, input_modalities: [text]'
 const toChat = (most: number, features: string) =>
   `${FACTS}, max_output_length: ${most}, output_modalities: [text], supported_features: ${features}`
-const EMBEDDING = `${FACTS}, output_modalities: [embeddings]`
 
 export interface Places {
   /** Base URLs. */
@@ -190,7 +194,7 @@ export function toDoorCatalogue({
   ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
   )
   const models = DOORS.map(({ id, client, across }) => {
-    const facts = `name: A, ${client.endpoint === 'embeddings' ? EMBEDDING : toChat(most, features)}, pricing: [${price}]`
+    const facts = `name: A, ${writes({ client }) ? toChat(most, features) : `${FACTS}, output_modalities: [${client.makes}]`}, pricing: [${price}]`
     const own = firstPrice === '' ? '' : `, pricing: [${firstPrice}]`
     const first = `{ upstream: ${id}, model: m-v1${own} }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`

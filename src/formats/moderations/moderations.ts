@@ -6,7 +6,7 @@ import { ModerationsRequest } from '../../domain/moderations.ts'
 import type { EndpointTask } from '../../domain/task.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
-import { createBodyCheck, notAnObject, toExtras, toSchemaRefusal } from '../checked-body.ts'
+import { createBodyCheck, notAnObject, toExtras, toSchemaRefusal, toUser } from '../checked-body.ts'
 import { moderationsChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { type Format, withCost } from '../format.ts'
 import { type ModerationsBody, ModerationsSchema } from './schema.ts'
@@ -27,13 +27,13 @@ export const moderations = {
     return checked instanceof GatewayError ? checked : toTask(checked)
   },
   whole(_, { id, model }, events, { usage, costNanoUsd }) {
-    const { id: own, moderations: found } = resultOf('moderations', events)
+    const { moderations: found } = resultOf('moderations', events)
     const results = found.map(({ flagged, categories, scores, appliedTo }) => ({
       ...{ flagged, categories, category_scores: scores },
       ...(appliedTo ? { category_applied_input_types: appliedTo } : {}),
     }))
     const counts = withCost({ prompt_tokens: usage.prompt, total_tokens: usage.prompt }, costNanoUsd)
-    const json = JSON.stringify({ id: own ?? `modr-${id}`, model, results })
+    const json = JSON.stringify({ id: `modr-${id}`, model, results })
     return `${json.slice(0, -1)},"usage":${counts}}`
   },
   writer: () => {
@@ -48,7 +48,7 @@ function toTask(asked: ModerationsBody): EndpointTask<ModerationsRequest> {
   const model = asked.model || USUAL_MODEL
   const body = new ModerationsRequest(model, asked.input, toExtras(asked, ['model', 'input']))
   return {
-    ...{ endpoint: 'moderations', model, body, stream: false, cap: 0, user: null },
+    ...{ endpoint: 'moderations', model, body, stream: false, cap: 0, user: toUser(asked) },
     ...measurePrompt(body),
     affinity: () => String(body.inputs[0]?.slice(0, MAX_AFFINITY_CHARS)),
   }

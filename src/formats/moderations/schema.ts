@@ -14,6 +14,8 @@ export const ModerationsSchema = Type.Object(
     /** Default: OpenAI's own, `omni-moderation-latest`. */
     model: optional(Type.String()),
     input: Type.Union([Type.String(), Type.Array(Type.String(), some), Type.Array(Part, some)]),
+    /** For reports; not sent on. */
+    user: optional(Type.String()),
   },
   { maxProperties: 256 },
 )

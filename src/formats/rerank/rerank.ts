@@ -8,7 +8,7 @@ import type { EndpointTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
-import { checkModel, createBodyCheck, notAnObject, toExtras, toSchemaRefusal } from '../checked-body.ts'
+import { checkModel, createBodyCheck, notAnObject, toExtras, toSchemaRefusal, toUser } from '../checked-body.ts'
 import { rerankChecker } from '../checker.macro.ts' with { type: 'macro' }
 import { type Format, type Identity, withCost } from '../format.ts'
 import { type RerankBody, RerankSchema } from './schema.ts'
@@ -42,7 +42,7 @@ function toTask(asked: RerankBody): Decision<EndpointTask<RerankRequest>> {
     ...[model, query, documents.map(toText), return_documents === true ? documents : null, top, toExtras(asked, OWN)],
   )
   return {
-    ...{ endpoint: 'rerank', model, body, stream: false, cap: 0, user: null },
+    ...{ endpoint: 'rerank', model, body, stream: false, cap: 0, user: toUser(asked) },
     ...measurePrompt(body),
     affinity: () => query,
   }

@@ -22,6 +22,8 @@ export const RerankSchema = Type.Object(
     /** Voyage's name. */
     top_k: Top(),
     return_documents: optional(Type.Boolean()),
+    /** For reports; not sent on. */
+    user: optional(Type.String()),
   },
   { maxProperties: 256 },
 )

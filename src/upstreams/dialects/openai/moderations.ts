@@ -3,7 +3,7 @@ import type { Moderation } from '../../../domain/endpoint-results.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
-import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { ModerationsRequest } from '../../../domain/moderations.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
@@ -34,10 +34,9 @@ function readModerations(json: unknown, asked: ModerationsRequest, target: Targe
   if (!Array.isArray(results)) throw new UpstreamError('broken', 'returned 200 with an invalid moderation')
   if (results.length !== asked.count)
     throw new UpstreamError('broken', `returned ${results.length} results for ${asked.count} inputs`)
-  const id = asText(answer.id) || null
   const nanoUsd = findCharge(answer, text, target.upstream.options.cost)
   return [
-    { kind: 'result', result: { of: 'moderations', id, moderations: results.map(toModeration) } },
+    { kind: 'result', result: { of: 'moderations', moderations: results.map(toModeration) } },
     // Providers report none. If tokens have a price, they are counted.
     { kind: 'usage', usage: findUsage(answer) ?? NO_USAGE },
     ...(nanoUsd === null ? [] : [{ kind: 'charged', nanoUsd } as const]),
