@@ -6,13 +6,14 @@ import { createConfigLog } from '../cluster/config-log.ts'
 import { findNode, forgetNodeId, listNodes, readNodeId, requireGone, setState } from '../cluster/nodes.ts'
 import { findJoined, forgetJoined, keepJoined, readClusterUrl } from '../cluster/url.ts'
 import { type ClusterDocument, type NodeDocument, toNodeDocument } from '../documents/cluster.ts'
-import { toShortId } from '../domain/id.ts'
+import { mintTag, toShortId } from '../domain/id.ts'
 import { isLocal, toPostgresUrl } from '../domain/postgres-url.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { capitalize, count, toSentence } from '../domain/text.ts'
 import { toAgo } from '../domain/time.ts'
+import { recover } from '../ledger/recover.ts'
 import { createLog } from '../log.ts'
-import { prepareDataFolder, takeLock } from '../store/data-folder.ts'
+import { prepareDataFolder, takeWholeFolder } from '../store/data-folder.ts'
 import { storeOf } from '../store/open.ts'
 import { openPostgres, type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
 import { createSharedLedger } from '../store/postgres/ledger.ts'
@@ -183,7 +184,7 @@ async function leaveWithFolder(isLost: boolean, io: Context): Promise<string> {
   if (id === null && findJoined(dataFolder) === null)
     throw new CommandError('no_cluster', `${dataFolder} doesn't belong to a cluster. Pass another folder with --data.`)
   // Its server has ended, and none starts meanwhile.
-  const unlock = takeLock(dataFolder)
+  const unlock = takeWholeFolder(dataFolder)
   try {
     // It has joined, and never started since.
     const name =
@@ -209,8 +210,14 @@ async function leaveWith(postgres: Postgres | null, id: string, io: Context): Pr
       ;(await store.loadReplica()).leave()
       return toShortId(id)
     }
+    const outbox = store.ship(true)
+    // Of a server that was killed: what it had recorded, and what it had open.
+    const checkpoint = async () => (await store.checkpoint()) !== 'nowhere'
+    const writer = { ...store.writer, checkpoint }
+    const { leases } = store
+    await recover({ store: writer, leases, dataFolder, instance: mintTag(), nowMs: now(), log: options.log })
     const { seq } = await createSharedLedger(postgres, id).cursor()
-    const waiting = (store.ship(true)?.range().last ?? 0) - seq
+    const waiting = (outbox?.range().last ?? 0) - seq
     if (waiting > 0)
       throw new CommandError(
         'ledger_behind',

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { cpSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { createCluster } from '../cluster/config-fixture.ts'
 import { createWorkplace, type RunningBinary, runBinary, startBinary } from '../support/binary.ts'
 import { describeWith, startPostgres } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -93,6 +94,25 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
       readFileSync(join(first.folder, 'data/node.json'), 'utf8'),
     ]
     for (const each of said) expect(each).not.toContain('s3cret')
+  })
+
+  test("doesn't let a node leave that was killed before PostgreSQL had its last requests", async () => {
+    const environment = { TOLLGATE_CLUSTER: await createCluster(server) }
+    const place = createWorkplace()
+    const node = await place.serve(['--first-key'], { environment })
+    const headers = { authorization: `Bearer ${node.key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] })
+    const ask = () => fetch(`${node.baseUrl}/chat/completions`, { method: 'POST', headers, body })
+    await Promise.all(Array.from({ length: 20 }, ask))
+    node.signal('SIGKILL')
+    await node.exited
+    const leave = () => runBinary(['cluster', 'leave', '--data', join(place.folder, 'data')], { environment })
+    expect((await leave()).stderr).toContain('not in PostgreSQL yet')
+    const again = await place.serve([], { environment })
+    again.signal('SIGTERM')
+    await again.exited
+    expect((await leave()).code).toBe(0)
+    await place.close()
   })
 
   test.skipIf(process.platform !== 'linux')('keeps a node that restarts, also with several processes', async () => {
