@@ -116,6 +116,8 @@ export interface Cluster {
 
 const TIMING: ClusterTiming = { beatMs: 1_000, livingMs: LIVING_MS }
 const CLOSE_MS = 2_000
+/** All nodes have found an engine that restarted. */
+const APART_BEATS = 3
 
 /** Throws a ServiceError if the node can't join, or PostgreSQL can't be reached by one that never has. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
@@ -137,7 +139,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   let fenced: string | null = null
   let reachable = { is: true, sinceMs: now() }
   let living = 1
-  let apart: string | null = null
+  let apart = { name: null as string | null, beats: 0 }
   let clockMs: number | null = null
   let failure: string | null = null
 
@@ -184,7 +186,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       return
     }
     living = answer.living
-    apart = answer.apart
+    apart = { name: answer.apart, beats: answer.apart === null ? 0 : apart.beats + 1 }
     clockMs = Math.round(answer.serverMs - (sentMs + now()) / 2)
     if (answer.wish !== 'drain' || state === 'draining') return
     state = 'draining'
@@ -264,10 +266,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         fenced,
         reachable.is ? null : toUnreachable(now() - reachable.sinceMs, postgres.trouble, failure),
         toClockProblem(clockMs),
-        apart &&
-          `Node ${apart} has its limits elsewhere, so each limit holds twice. Set the same --limits on all nodes.`,
+        apart.beats >= APART_BEATS &&
+          `Node ${apart.name} has its limits elsewhere, so each limit holds twice. Set the same --limits on all nodes.`,
         ...parts.map((part) => part.problem?.() ?? null),
-      ].filter((problem) => problem !== null),
+      ].filter((problem) => typeof problem === 'string'),
     state: () => ({
       ...{ id, name: node.name, reachable: reachable.is, since_ms: reachable.sinceMs },
       trouble: postgres.trouble ?? failure,

@@ -1,6 +1,9 @@
-/** What `tollgate doctor` asks of Valkey. */
-import { toClient } from '../limits/shared/valkey.ts'
+/** What is asked of Valkey at a node's first start, and by `tollgate doctor`. */
+import { messageOf } from '../domain/error.ts'
+import { ServiceError } from '../domain/service-error.ts'
+import { connectValkey, toClient } from '../limits/shared/valkey.ts'
 import { readLimitsUrl } from './limits-part.ts'
+import { readNodeId } from './nodes.ts'
 
 export interface ValkeyFacts {
   /** Of Redis 7, or what Valkey says it is compatible with. */
@@ -21,7 +24,7 @@ export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
   const { host, hostname, protocol } = new URL(options.url)
   const client = toClient(options, CONNECT_MS)
   try {
-    await client.connect()
+    await connectValkey(client)
     const info = String(await client.send('INFO', []))
     const fact = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
     const isUnix = protocol.includes('unix')
@@ -36,4 +39,17 @@ export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
   } finally {
     client.close()
   }
+}
+
+/** A node that has joined starts with its share. Throws a ServiceError for one that hasn't. */
+export async function requireValkey(limits: string, dataFolder: string): Promise<void> {
+  if (readNodeId(dataFolder) !== null) return
+  await lookAtValkey(limits).catch((error: unknown) => {
+    if (error instanceof ServiceError) throw error
+    const why = messageOf(error).replace(/\.$/, '')
+    throw new ServiceError(
+      { kind: 'cluster_unusable' },
+      `Can't use the Valkey or Redis of --limits: ${why}. A node needs it to join a cluster; later it can start without it.`,
+    )
+  })
 }

@@ -56,7 +56,11 @@ export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promi
     },
   })
   await cluster.add({
-    facts: () => ({ limits: limiter.engine, limits_apart: limiter.outage() !== null }),
+    facts: () => ({
+      limits: limiter.engine,
+      limits_place: limiter.place(),
+      limits_apart: limiter.outage() !== null,
+    }),
     problem: () => (limiter.outage() === null ? null : toProblem(limiter.engine, onOutage)),
     async close() {
       await limiter.close()

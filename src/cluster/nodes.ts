@@ -133,7 +133,8 @@ export async function beat(
        or (o.state in ('active', 'draining') and o.seen_ms >= tollgate.now_ms() - $6::int8)) as living,
        (select min(o.name) from tollgate.nodes o where o.id <> $1 and o.state = 'active'
          and o.seen_ms >= tollgate.now_ms() - $6::int8
-         and o.facts::json ->> 'limits' <> $5::json ->> 'limits') as apart`,
+         and (o.facts::json ->> 'limits' <> $5::json ->> 'limits'
+           or o.facts::json ->> 'limits_place' <> $5::json ->> 'limits_place')) as apart`,
     [id, epoch, address, state, JSON.stringify(facts, toReadable), livingMs],
     { timeoutMs: beatMs },
   )

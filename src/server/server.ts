@@ -118,6 +118,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { store, identity, alerts } = storage
   const vault = createVault(dataFolder, environment)
   const before = options.configure(await store.readSettings())
+  if (before.cluster !== null && before.limits !== null)
+    await (await import('../cluster/limits-check.ts')).requireValkey(before.limits, dataFolder)
   const cluster =
     before.cluster === null
       ? null

@@ -1,7 +1,9 @@
 /** Limits of a cluster, as its clients see them: nodes of one process and of several, on both engines. */
+
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { RedisClient } from 'bun'
 import { createWorkplace, runBinary } from '../support/binary.ts'
 import { describeWith, startPostgres, startValkey } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -59,5 +61,42 @@ describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
     process.kill(pid, 'SIGTERM')
     expect(await two.exited).toBe(0)
     await until('the other to end', () => !existsSync(`/proc/${pid}`))
+  })
+})
+
+describeWith('PostgreSQL', 'Valkey')('a node of a cluster', () => {
+  const postgres = forAllTests(() => startPostgres())
+  const [valkey, other] = [forAllTests(() => startValkey()), forAllTests(() => startValkey())]
+  const [first, second] = [forAllTests(() => createWorkplace()), forAllTests(() => createWorkplace())]
+
+  test('doesn’t join with a wrong password of Valkey, and says that another one uses another Valkey', async () => {
+    const of = (limits: string) => ({
+      environment: { TOLLGATE_SECRET: 'a'.repeat(64), TOLLGATE_CLUSTER: postgres.url, TOLLGATE_LIMITS: limits },
+    })
+    const one = await first.serve(['--node-name', 'one'], of(valkey.url))
+    const client = new RedisClient(other.url)
+    await client.send('CONFIG', ['SET', 'requirepass', 'right'])
+    client.close()
+    const wrong = `redis://:wrong@127.0.0.1:${other.port}`
+    const data = ['--data', join(second.folder, 'data'), '--port', '0']
+    const refused = await runBinary(['serve', '--node-name', 'two', ...data], of(wrong))
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining("Can't use the Valkey or Redis of --limits"),
+    ])
+    expect(refused.stderr).not.toContain('wrong@')
+    const two = await second.serve(['--node-name', 'two'], of(wrong.replace('wrong', 'right')))
+    for (const [place, name] of [
+      [first, 'two'],
+      [second, 'one'],
+    ] as const)
+      await until('it to say so', async () =>
+        (await place.run('status')).stdout.includes(`Node ${name} has its limits elsewhere`),
+      )
+    two.signal('SIGKILL')
+    await two.exited
+    const again = await second.serve(['--node-name', 'two'], of(wrong))
+    expect((await second.run('status')).stdout).toContain("can't reach Valkey")
+    for (const node of [one, again]) node.signal('SIGTERM')
   })
 })

@@ -129,6 +129,8 @@ export const toAmount = (amount: number): number => Math.min(Math.ceil(amount), 
 export interface LimitEngine {
   /** Such as `Valkey`, for people. */
   readonly name: string
+  /** Where its state is: nodes at another place don't share it. Null if unknown, or the same for all. */
+  readonly place: string | null
   /** Of asks, and as many told. */
   readonly maxBatch: number
   /** After which a call counts as lost. */

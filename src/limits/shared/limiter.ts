@@ -99,6 +99,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
     /** Why the engine can't be reached, for people; null if it can. */
     outage: () => shared.outage,
     engine: deps.engine.name,
+    place: () => (shared.outage === null ? deps.engine.place : null),
     /** Resolves once the engine has been reached, or not. */
     started: shared.queue.started,
     async close(): Promise<void> {

@@ -19,6 +19,7 @@ interface Answer {
 export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEngine {
   return {
     name: 'PostgreSQL',
+    place: null,
     // In larger ones, each update of a row finds many dead versions of it.
     maxBatch: 32,
     timeoutMs,

@@ -36,8 +36,19 @@ export const toClient = ({ url, ca }: ValkeyOptions, connectMs: number): RedisCl
     ...(ca !== undefined && { tls: { ca } }),
   })
 
+/** Returns what it says of itself. Rejects with what may be wrong, for people. */
+export async function connectValkey(client: RedisClient): Promise<string> {
+  await client.connect().catch((error: unknown) => {
+    // The runtime doesn't tell which.
+    throw codeOf(error) === 'ERR_REDIS_CONNECTION_CLOSED' ? new Error(NO_CONNECTION) : error
+  })
+  return String(await client.send('INFO', ['server']))
+}
+
 export function openValkey(options: ValkeyOptions): LimitEngine {
   const { timeoutMs = 200 } = options
+  const database = URL.parse(options.url)?.pathname ?? ''
+  let place: string | null = null
   let opened: Promise<Connection> | null = null
 
   const open = async (): Promise<Connection> => {
@@ -48,14 +59,11 @@ export function openValkey(options: ValkeyOptions): LimitEngine {
     }
     client.onclose = forget
     current = connection
-    await client.connect().catch((error: unknown) => {
-      // The runtime doesn't tell which.
-      throw codeOf(error) === 'ERR_REDIS_CONNECTION_CLOSED' ? new Error(NO_CONNECTION) : error
-    })
-    const info = String(await client.send('INFO', ['server']))
+    const info = await connectValkey(client)
     const [, runId] = /^run_id:(\w+)/m.exec(info) ?? []
     if (runId === undefined) throw new Error('the answer to INFO has no run_id')
     connection.prefix = `${PREFIX}:${runId}`
+    place = new Bun.CryptoHasher('sha256').update(`${runId}${database}`).digest('hex').slice(0, 12)
     return connection
   }
   let current: Connection | null = null
@@ -75,6 +83,9 @@ export function openValkey(options: ValkeyOptions): LimitEngine {
   }
   return {
     name: 'Valkey',
+    get place() {
+      return place
+    },
     // Some 20 µs each, in which it does nothing else.
     maxBatch: 200,
     timeoutMs,
