@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { PriceOfModel, ShownModel, ShownRoute } from '../../documents/model.ts'
 import { closest } from '../../domain/closest.ts'
 import { toFigureText } from '../../domain/model-server.ts'
+import { ENDPOINT_MODALITIES } from '../../domain/models.ts'
 import { count, matches } from '../../domain/text.ts'
 import { isOfTokens, PRICE_NAMES, type PricingItem, toAudioTerms } from '../../domain/usage.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
@@ -216,7 +217,8 @@ function toModelCells(row: ShownModel): string[] {
 const isSaid = (modality: string) => modality !== 'text'
 
 /** Output of another endpoint. */
-const madeOf = ({ output_modalities: made }: ShownModel) => made.filter((one) => one === 'embeddings')
+const madeOf = ({ output_modalities: made }: ShownModel) =>
+  made.filter((one) => ENDPOINT_MODALITIES.some((modality) => modality === one))
 
 const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
 

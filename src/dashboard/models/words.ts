@@ -2,6 +2,7 @@
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
 import {
+  ENDPOINT_MODALITIES,
   eachModelField,
   FEATURE_WORDS,
   FEATURES,
@@ -36,7 +37,7 @@ export const toFeatures = (
   model: Pick<ShownModel, 'input_modalities' | 'output_modalities' | 'supported_features'>,
 ): string[] =>
   [
-    ...model.output_modalities.filter((modality) => modality === 'embeddings'),
+    ...model.output_modalities.filter((modality) => ENDPOINT_MODALITIES.some((one) => one === modality)),
     ...model.input_modalities.filter((modality) => modality !== 'text'),
     ...model.supported_features,
   ].map(toAbilityWord)
