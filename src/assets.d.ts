@@ -11,6 +11,11 @@ declare module '*.yaml' {
   const text: string
   export default text
 }
+declare module '*.jsonl' {
+  const path: string
+  export default path
+}
+
 declare module '*.gz' {
   const path: string
   export default path

@@ -117,7 +117,8 @@ describe('imports', () => {
   })
 
   test('name their file with its ending', () => {
-    for (const { to } of imports) if (to.startsWith('.')) expect(to).toMatch(/\.(tsx?|css|sql|lua|yaml|json|json\.gz)$/)
+    for (const { to } of imports)
+      if (to.startsWith('.')) expect(to).toMatch(/\.(tsx?|css|sql|lua|yaml|json|jsonl|json\.gz)$/)
   })
 
   test('every folder has its row', () => {

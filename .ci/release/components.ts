@@ -87,13 +87,17 @@ export function listComponents(root: string, bun: Component): Component[] {
       needs: one.needs.flatMap((need) => purlAt(need) ?? []).map(toPurl),
     }
   })
-  const facts = readFileSync(join(root, 'src/catalog/known.LICENSE'), 'utf8')
+  const licenseOf = (name: string) => readFileSync(join(root, 'src/catalog', name), 'utf8')
   return [
     ...components.toSorted((a, b) => (a.purl < b.purl ? -1 : 1)),
     bun,
     {
       ...{ purl: 'pkg:generic/models.dev', name: 'models.dev', version: 'snapshot', license: 'MIT' },
-      ...{ licenseText: facts, sha512: null, needs: [] },
+      ...{ licenseText: licenseOf('known.LICENSE'), sha512: null, needs: [] },
+    },
+    {
+      ...{ purl: 'pkg:generic/litellm-prices', name: 'prices of LiteLLM', version: 'snapshot', license: 'MIT' },
+      ...{ licenseText: licenseOf('known-prices.LICENSE'), sha512: null, needs: [] },
     },
   ]
 }

@@ -4,7 +4,7 @@ import { Elysia } from 'elysia'
 import { type ApplyOptions, applyCatalog, type Permit, revertCatalog, showVersion } from '../catalog/apply.ts'
 import { type EditBy, type Edited, readExport } from '../catalog/change.ts'
 import type { Catalog } from '../catalog/complete.ts'
-import { loadKnown } from '../catalog/known.ts'
+import { loadKnown, withPrices } from '../catalog/known.ts'
 import { listProviders, refreshFacts } from '../catalog/refresh.ts'
 import { requireKnownReferences, requireRemote, resolveHosts } from '../catalog/remote.ts'
 import { undoVersion } from '../catalog/undo.ts'
@@ -334,7 +334,12 @@ export function refreshesOfFacts(deps: AdminDeps) {
   return async ({ text, source }: { text: string; source: string }, asked: ByHand) => {
     const [shipped, { upstreams }] = await Promise.all([loadKnown(), store.readCatalog()])
     const providers = listProviders(upstreams, shipped)
-    const { known, models, wrong } = await catalogFiles.facts({ text, name: source, providers }, asked.principal.id)
+    const {
+      known: found,
+      models,
+      wrong,
+    } = await catalogFiles.facts({ text, name: source, providers }, asked.principal.id)
+    const known = await withPrices(found)
     const refreshed = await byHand(asked, (by) => refreshFacts(store, { known, shipped, source }, by))
     return { ...refreshed, source, left_out: wrong, models }
   }

@@ -1,12 +1,18 @@
 /**
- * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`). Loaded only if an entry
- * lacks a fact, since unpacking takes 20 ms. Prices become exact decimal strings.
+ * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`), with the prices of audio,
+ * images, and the like that models.dev lacks (`known-prices.jsonl`, written by `.ci/known-prices.ts`). Loaded only if an
+ * entry lacks a fact, since unpacking takes 20 ms. Prices become exact decimal strings.
  */
 
 import { EFFORTS, FEATURES, type Feature, MODALITIES, type Modality, type RouteSettings } from '../domain/models.ts'
+import { ENDPOINT_PATHS } from '../domain/task.ts'
 import { type PricingItem, toMode } from '../domain/usage.ts'
 import { byCondition, type Facts, OF_EMBEDDINGS } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
+import pricesPath from './known-prices.jsonl' with { type: 'file' }
+
+/** A symbol, so that no list of models has it. */
+export const PRICING: unique symbol = Symbol('pricing')
 
 interface Cost {
   input?: number
@@ -36,6 +42,7 @@ export interface KnownModel {
   limit: { context: number; output: number }
   modalities: { input: string[]; output: string[] }
   cost?: Cost
+  [PRICING]?: PricingItem[]
   /** Service tiers with other prices, and the fields that select them. */
   experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
@@ -55,7 +62,41 @@ export type KnownProviders = Record<string, KnownProvider>
 
 export async function loadKnown(): Promise<KnownProviders> {
   const packed = await Bun.file(knownPath).bytes()
-  return JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed)))
+  return withPrices(JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed))))
+}
+
+/** A line of the file, which also says where its price is from. */
+interface Priced extends Pick<KnownModel, 'limit'> {
+  provider: string
+  model: string
+  input: string[]
+  output: string[]
+  pricing: PricingItem[]
+}
+
+/** Of models with this output. */
+const PATHS: Readonly<Record<string, string>> = {
+  ...{ transcription: '/v1/audio/transcriptions', speech: '/v1/audio/speech', image: '/v1/images/generations' },
+  ...{ rerank: '/v1/rerank', moderation: '/v1/moderations', ocr: '/v1/ocr' },
+}
+
+const isServed = (output: string): boolean => Object.values<string>(ENDPOINT_PATHS).includes(PATHS[output] ?? '')
+
+/** Adds the prices that models.dev lacks, of models with an endpoint here; of others, they could be called as chats. */
+export async function withPrices(known: KnownProviders): Promise<KnownProviders> {
+  const [, ...lines] = (await Bun.file(pricesPath).text()).trimEnd().split('\n')
+  for (const line of lines) {
+    const { provider, model: id, limit, input, output, pricing }: Priced = JSON.parse(line)
+    if (!output.some(isServed)) continue
+    known[provider] ??= { models: {} }
+    const found = findAt(known, provider, id)
+    known[provider].models[id] = {
+      ...{ id, name: id, ...found, [PRICING]: pricing },
+      limit: { context: found?.limit.context || limit.context, output: found?.limit.output || limit.output },
+      modalities: { input, output },
+    }
+  }
+  return known
 }
 
 type Named = { upstream: string; model: string }
@@ -136,7 +177,7 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   if (model.tool_call) features.add('tools')
   if (model.structured_output) features.add('json_mode').add('structured_outputs')
   if (model.reasoning) features.add('reasoning')
-  const pricing = model.cost && toPricing(model.cost, model)
+  const pricing = model[PRICING] ?? (model.cost && toPricing(model.cost, model))
   return {
     name: model.name,
     ...(context > 0 ? { contextLength: context } : {}),

@@ -1,5 +1,8 @@
 /** Known facts: exact prices, and the project's words for other people's names. */
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkPricing } from '../../src/catalog/check.ts'
 import {
   findAt,
   findFacts,
@@ -10,6 +13,7 @@ import {
   toPerToken,
 } from '../../src/catalog/known.ts'
 import type { Effort } from '../../src/domain/models.ts'
+import { PRICE_NAMES } from '../../src/domain/usage.ts'
 
 describe('toPerToken', () => {
   const scenarios: [number, string][] = [
@@ -44,8 +48,34 @@ describe('the shipped facts', () => {
       Object.values(models).flatMap((model) => toFacts(model).pricing ?? []),
     )
     expect(prices.length).toBeGreaterThan(1_000)
-    for (const { min_prompt_tokens: _, mode: __, ...item } of prices)
-      for (const price of Object.values(item)) expect(price).toMatch(/^\d{1,9}(\.\d{1,18})?$/)
+    for (const item of prices)
+      for (const name of PRICE_NAMES) if (item[name]) expect(item[name]).toMatch(/^\d{1,9}(\.\d{1,18})?$/)
+  })
+
+  test('have other prices that a catalog could have, each with its model and limits', async () => {
+    const path = join(import.meta.dir, '../../src/catalog/known-prices.jsonl')
+    const [from, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
+    expect(from).toMatch(/LiteLLM [\d.]+, .*, read \d{4}-\d\d-\d\d/)
+    const priced = lines.map((line) => JSON.parse(line))
+    const priceOf = (name: string) => priced.find(({ model }) => model === name)?.pricing[0]
+    const free = { prompt: '0', completion: '0' }
+    expect(priceOf('whisper-1')).toEqual({ ...free, audio_second: '0.0001', audio_step_seconds: 1 })
+    expect(priceOf('whisper-large-v3-turbo')).toEqual({ ...free, audio_second: '0.00001111', audio_min_seconds: 10 })
+    expect(priceOf('gpt-4o-transcribe')).toMatchObject({ audio: '0.0000025', audio_second: '0.0001' })
+    expect(priceOf('gpt-image-2')).toMatchObject({ image_token: '0.000008', image_token_completion: '0.00003' })
+    expect(priceOf('grok-imagine-image')).toEqual({ ...free, generated_image: '0.02' })
+    expect(priceOf('tts-1-hd')).toEqual({ ...free, character: '0.00003' })
+    expect(priceOf('rerank-v3.5')).toEqual({ ...free, search_unit: '0.002' })
+    expect(priceOf('rerank-v5.0-pro')).toEqual({ ...free, prompt: '0.00000005' })
+    expect(priceOf('mistral-ocr-latest')).toEqual({ ...free, page: '0.004' })
+    const known = await loadKnown()
+    for (const { provider, model, limit, output, pricing } of priced) {
+      expect([...checkPricing(pricing, [])]).toEqual([])
+      expect([limit.context > 0, limit.output > 0]).toEqual([true, true])
+      const found = findAt(known, provider, model)
+      const isCalled = found?.modalities.output.join() === output.join() && output[0] !== 'image'
+      if (found && isCalled) expect(toFacts(found)).toMatchObject({ pricing, outputModalities: output })
+    }
   })
 
   test('speak of files, features and tiers as the catalogue does', async () => {
