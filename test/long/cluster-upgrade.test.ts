@@ -59,7 +59,7 @@ describeWith('PostgreSQL', 'Valkey')(`an upgrade of a cluster under load (CLUSTE
       expect(await versionsOf(bench)).toEqual([CURRENT, CURRENT, CURRENT])
       await changes.stop()
       await stopLoad()
-      console.log('an upgrade:', JSON.stringify({ answers: bench.received.length, keys: changes.made }))
+      console.log('an upgrade:', JSON.stringify({ answers: bench.received.length, made: changes.made }))
       expect([...changes.refused]).toEqual([])
       expect([...bench.refusals.keys()].filter((refusal) => !RIGHT.test(refusal))).toEqual([])
       await expectChanges(nodes, changes, null)

@@ -11,6 +11,8 @@ const ROUNDS = Number(process.env.CLUSTER_ROUNDS ?? 8)
 const ONLY = process.env.CLUSTER_LIMITS
 const LOG_LINES = 25
 const CLIENTS = 12
+/** Slices of nodes that Valkey lost. */
+const MARGIN = 1 + 1 / 8
 const LIMIT_MS = 15 * 60_000
 
 describeWith('PostgreSQL', 'Valkey')(`a cluster in trouble, ${ROUNDS} times (CLUSTER_SEED=${SEED})`, () => {
@@ -22,7 +24,7 @@ describeWith('PostgreSQL', 'Valkey')(`a cluster in trouble, ${ROUNDS} times (CLU
     'with limits in %s has one right account of all answers, one configuration, and a budget that holds',
     async (_, hasValkey) => {
       const bench = await createClusterBench(SEED, hasValkey)
-      const names = Object.keys(TROUBLES)
+      const names = Object.keys(TROUBLES).filter((name) => name.includes(process.env.CLUSTER_TROUBLE ?? ''))
       const happened: string[] = []
       let lost: [number, number] | null = null
       try {
@@ -40,13 +42,13 @@ describeWith('PostgreSQL', 'Valkey')(`a cluster in trouble, ${ROUNDS} times (CLU
         await stopLoad()
         for (const node of bench.nodes) await untilWell(node)
         await expectChanges(bench.nodes, changes, lost)
-        await expectOneAccount(bench)
+        expect(await expectOneAccount(bench)).toBeLessThanOrEqual(bench.budget.nanoUsd * MARGIN)
         console.log(
           'a cluster in trouble:',
           JSON.stringify({
             answers: bench.received.length,
-            keys: changes.made,
-            refusals: Object.fromEntries(bench.refusals),
+            made: changes.made,
+            refused: [...new Set([...bench.refusals.keys()].map((refusal) => refusal.split(':')[0]))],
             changes: Object.fromEntries(changes.refused),
           }),
         )

@@ -26,6 +26,7 @@ import {
 import { createRandom } from '../../support/random.ts'
 import { until } from '../../support/until.ts'
 import type { ScriptedUpstream } from '../../support/upstream.ts'
+import { createServerClock, type ServerClock } from './clock.ts'
 
 export interface ClusterNode extends CrashServer {
   name: string
@@ -33,6 +34,8 @@ export interface ClusterNode extends CrashServer {
   size: number
   /** To each PostgreSQL, and to Valkey. */
   proxies: DroppingProxy[]
+  /** Null if this machine can't set it. */
+  clock: ServerClock | null
   /** What is done to it now: one thing at a time. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
@@ -50,14 +53,21 @@ export interface ClusterBench extends CrashLoad {
   disk: SmallDisk | null
   between(low: number, high: number): number
   oneOf<T>(list: readonly T[]): T
-  /** Nano-dollars that all requests of one key may cost. */
+  /** Nano-dollars that all requests of one key may cost; at times less. */
   budget: { name: string; nanoUsd: number }
+  /** Writes a catalog in which one more model has this ID. Returns its path. */
+  rename(model: string): Promise<string>
   /** To clients. */
   lend(key: string): void
   close(): Promise<void>
 }
 
-export async function createClusterBench(seed: number, hasValkey: boolean): Promise<ClusterBench> {
+/** @param period of the budget. */
+export async function createClusterBench(
+  seed: number,
+  hasValkey: boolean,
+  [dollars, period]: [number, 'day' | 'total'] = [0.3, 'total'],
+): Promise<ClusterBench> {
   const root = mkdtempSync(join(tmpdir(), 'tollgate-cluster-'))
   await using made = new AsyncDisposableStack()
   made.defer(() => rmSync(root, { recursive: true, force: true }))
@@ -96,6 +106,7 @@ export async function createClusterBench(seed: number, hasValkey: boolean): Prom
       `postgres://postgres@${a},${b}/postgres`,
       ...(valkey ? ['--limits', `redis://${c}`] : []),
     ]
+    const clock = createServerClock(folder)
     const server = await createCrashServer(folder, upstream.url, {
       flags: () => [...shared, ...['--node-name', name, ...flags], ...(keys.length === 0 ? ['--first-key'] : [])],
       async started(said) {
@@ -104,12 +115,12 @@ export async function createClusterBench(seed: number, hasValkey: boolean): Prom
           await Bun.sleep(5)
         }
       },
-      environment: { TOLLGATE_SECRET: SECRET },
+      environment: { TOLLGATE_SECRET: SECRET, ...clock?.environment },
     })
     made.defer(() => server.kill())
     let last: Promise<unknown> = Promise.resolve()
     return {
-      ...{ ...server, name, proxies, size: flags.length > 0 ? 3 : 1 },
+      ...{ ...server, name, proxies, clock, size: flags.length > 0 ? 3 : 1 },
       inTurn(work) {
         const turn = last.then(work)
         last = turn.catch(() => {})
@@ -127,8 +138,16 @@ export async function createClusterBench(seed: number, hasValkey: boolean): Prom
     const said = await node.start()
     if (said !== null) throw new Error(said)
   }
-  const budget = { name: 'budget', nanoUsd: 300_000_000 }
-  const limited = await nodes[0].run('keys', 'create', '--name', budget.name, '--budget', '0.30/month', '--json')
+  const budget = { name: 'budget', nanoUsd: dollars * 1e9 }
+  const limited = await nodes[0].run(
+    'keys',
+    'create',
+    '--name',
+    budget.name,
+    '--budget',
+    `${dollars}/${period}`,
+    '--json',
+  )
   if (limited.code !== 0) throw new Error(limited.stderr)
   keys.push(JSON.parse(limited.stdout).key)
   const toKey = () => (random() < 0.6 ? (keys[between(0, 2)] as string) : oneOf(keys))
@@ -149,6 +168,15 @@ export async function createClusterBench(seed: number, hasValkey: boolean): Prom
       await standby.promote()
       primary = standby
       return [fromMs, Date.now()]
+    },
+    async rename(model) {
+      const path = join(root, 'renamed.yaml')
+      const catalog = await Bun.file(join(root, 'one/catalog.yaml')).text()
+      await Bun.write(
+        path,
+        catalog.replace(/^ {2}(\S+)\/both: .*$/m, (line, id) => `${line}\n${line.replace(`${id}/both`, model)}`),
+      )
+      return path
     },
     lend: (key) => keys.push(key),
     close: () => whole.disposeAsync(),

@@ -12,7 +12,7 @@ interface MadeKey {
 
 export interface Changes {
   keys: readonly MadeKey[]
-  made: number
+  made: { keys: number; models: number }
   refused: Map<string, number>
   stop(): Promise<void>
 }
@@ -21,7 +21,7 @@ export interface Changes {
 export function changeAll(bench: ClusterBench, places: () => readonly ClusterNode[] = () => bench.nodes): Changes {
   const keys: MadeKey[] = []
   const refused = new Map<string, number>()
-  let isOver = false
+  let [renamed, isOver] = [0, false]
   const change = async (...argv: string[]): Promise<string | null> => {
     const { code, stdout, stderr } = await bench.oneOf(places()).run(...argv, '--json')
     if (code === 0) return stdout
@@ -38,6 +38,12 @@ export function changeAll(bench: ClusterBench, places: () => readonly ClusterNod
         keys.push({ name, key, madeMs: Date.now(), state: 'active' })
         bench.lend(key)
       }
+      if (number % 3 === 1) {
+        const part = bench.between(60, 101) / 100
+        await change('keys', 'edit', bench.budget.name, '--budget', `${(part * bench.budget.nanoUsd) / 1e9}`)
+      }
+      if (number % 3 === 2 && (await change('catalog', 'apply', '--prune', await bench.rename(`renamed/${number}`))))
+        renamed++
       const other = keys.length > 3 && number % 3 === 0 ? bench.oneOf(keys) : null
       if (other?.state === 'active') {
         other.state = 'in doubt'
@@ -49,7 +55,7 @@ export function changeAll(bench: ClusterBench, places: () => readonly ClusterNod
   return {
     ...{ keys, refused },
     get made() {
-      return keys.length
+      return { keys: keys.length, models: renamed }
     },
     async stop() {
       isOver = true

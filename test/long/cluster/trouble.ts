@@ -87,6 +87,15 @@ export const TROUBLES: Record<string, Trouble> = {
     await Bun.sleep(between(0, 800))
     await valkey?.start()
   },
+  'a clock steps': onNode(async (node, bench) => {
+    node.clock?.step(bench.oneOf([-26, -2, 2, 26]) * 3_600)
+    await Bun.sleep(bench.between(200, 1_500))
+    if (bench.between(0, 3) === 0) {
+      await node.kill()
+      await start(node)
+    }
+    node.clock?.step(0)
+  }),
   'a disk is full': ({ nodes: [, node], disk, between }) =>
     node.inTurn(async () => {
       await disk?.fill()
