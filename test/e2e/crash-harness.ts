@@ -132,6 +132,9 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
 
 export const FIRST_KEY = /^sk-tg-[A-Za-z0-9]{38}$/m
 
+/** As many tokens as the upstream counts at most, so that no cost exceeds its reservation. */
+const WORDS = ' a b'.repeat(225)
+
 /** @param target of each request. */
 export function createLoad(random: () => number, target: () => { url: string; key: string }): CrashLoad {
   const received: Received[] = []
@@ -143,7 +146,7 @@ export function createLoad(random: () => number, target: () => { url: string; ke
     const door = doorOf(number)
     const stream = door.upstream.stream !== null && random() < 0.5
     const choices = toChoices(number)
-    const asked = door.client.body({ text: `Request ${number}.`, stream, user: String(number) })
+    const asked = door.client.body({ text: `Request ${number}.${WORDS}`, stream, user: String(number) })
     const { url, key } = target()
     const response = await fetch(`${url}/v1${door.client.path}`, {
       method: 'POST',

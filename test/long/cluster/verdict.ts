@@ -84,7 +84,7 @@ const toLocal = <Row extends object>(row: Row): Row =>
         name,
         /^(id|request_id)$/.test(name)
           ? value.replaceAll('-', '')
-          : typeof value === 'string' && /^\d{1,15}$/.test(value) && name !== 'user'
+          : typeof value === 'string' && /^\d{1,15}$/.test(value) && !/^(user|price_id|instance)$/.test(name)
             ? Number(value)
             : value,
       ]),
