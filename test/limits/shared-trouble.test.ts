@@ -122,6 +122,25 @@ for (const [name, start] of Object.entries(ENGINES))
       await own.close()
     })
 
+    test('a request that came and went in an outage leaves nothing, and nothing to tell', async () => {
+      const way = toCuttable(engine.open())
+      await using node = openNode(way.engine)
+      await node.limiter.started
+      const key = named(limited({ concurrency: 1, tpm: 1_000 }))
+      way.isCut = true
+      await until('the outage', () => node.limiter.outage() !== null)
+      const reservation = held(await node.admit(key, null, cents(0)))
+      await reservation.raise({ tokens: 20, nanoUsd: 0 })
+      reservation.releaseSlot()
+      await Bun.sleep(0)
+      reservation.settle(cents(0))
+      way.sent.length = 0
+      way.isCut = false
+      await until('the end', () => node.limiter.outage() === null)
+      held(await node.admit(key, null, cents(0)))
+      expect(way.sent.flatMap(({ told }) => told.map(({ op }) => op))).toEqual([])
+    })
+
     test('what a node has to tell is decided before what it asks', async () => {
       const way = toCuttable(engine.open())
       await using node = openNode(way.engine)

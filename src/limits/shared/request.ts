@@ -18,7 +18,15 @@ import {
 } from '../limiter.ts'
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
-import { type Ask as EngineAsk, isGranted, type ScopeAsk, type ScopeReply, toAmount, type Want } from './engine.ts'
+import {
+  type Ask as EngineAsk,
+  isGranted,
+  type ScopeAsk,
+  type ScopeReply,
+  type Told,
+  toAmount,
+  type Want,
+} from './engine.ts'
 import { type Held, type Shared, toScope } from './state.ts'
 
 /** Says that this node enforces its share alone. */
@@ -174,7 +182,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   #raiseTokens(tokens: number): null {
     if (tokens <= (this.#want.tokens ?? 0)) return null
     this.#setWant({ ...this.#want, tokens: toAmount(tokens) })
-    this.shared.queue.tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
+    this.#tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
     return null
   }
 
@@ -241,7 +249,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       this.#setWant({ ...this.#want, slots: 0 })
       this.#aloneNow()?.reservation.releaseSlot()
       this.#freeLocal()
-      this.shared.queue.tell({ op: 'free', id: this.id })
+      this.#tell({ op: 'free', id: this.id })
     })
   }
 
@@ -325,9 +333,13 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   }
 
   #tellEnd(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {
-    if (!this.#isKnown) return
-    const { queue } = this.shared
-    queue.tell({ op: 'end', id: this.id, isCanceled, ...(tokens !== null && { tokens }), nanoUsd })
+    this.#tell({ op: 'end', id: this.id, isCanceled, ...(tokens !== null && { tokens }), nanoUsd })
+  }
+
+  /** Once an outage has ended, the engine is told of what is in flight. */
+  #tell(told: Told): void {
+    this.#aloneNow()
+    if (this.#isKnown) this.shared.queue.tell(told)
   }
 
   #noteReplies(replies: readonly ScopeReply[]): void {
