@@ -7,7 +7,7 @@ import { describeWith } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { budget, CENT, cents, held, limited, refused } from './asking.ts'
-import { ENGINES, named, openNode, times } from './shared-nodes.ts'
+import { admitted, ENGINES, named, openNode, times } from './shared-nodes.ts'
 
 /** An engine that a node may be cut off from. */
 function toCuttable(engine: LimitEngine) {
@@ -157,3 +157,32 @@ for (const [name, start] of Object.entries(ENGINES))
       expect(told.filter(({ op }) => op === 'hold').length).toBe(500)
     })
   })
+
+test('requests that would wait too long for a slow engine are refused, and the others go on', async () => {
+  const reply = { nowMs: 0, bornMs: -9_999, nodes: 1, isNew: false, warnings: [] }
+  const granted = {
+    refusal: 'none',
+    used: 0,
+    retryAfterMs: 0,
+    budget: 'fits',
+    spentNanoUsd: 0,
+    reservedNanoUsd: 0,
+  } as const
+  const none = { requests: 0, requestsEmptyMs: 0, tokens: 0, tokensEmptyMs: 0 }
+  await using node = openNode({
+    ...{ name: 'Slow', place: null, maxBatch: 1, timeoutMs: 10_000, reset() {}, close() {} },
+    async call({ asks }) {
+      await Bun.sleep(asks.length > 0 ? 500 : 0)
+      return { ...reply, replies: asks.map(() => [{ ...granted, ...none }]) }
+    },
+  })
+  await node.limiter.started
+  const key = named(limited({ rpm: 100 }))
+  const decided = await Promise.all(Array.from({ length: 20 }, () => node.admit(key, null, cents(0))))
+  expect(admitted(decided).length).toBeWithin(1, 10)
+  expect(decided.find((one) => one instanceof GatewayError)).toMatchObject({
+    status: 503,
+    message: expect.stringContaining('Slow is too slow'),
+  })
+  expect(node.outages).toEqual([])
+})

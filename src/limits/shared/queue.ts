@@ -50,10 +50,13 @@ export interface EngineQueueDeps {
 
 interface Waiting {
   ask: Ask
+  sinceMs: number
   resolve(replies: ScopeReply[] | null): void
 }
 
 const FLUSH_MS = 1_000
+/** How long an ask waits for its turn with an engine that is slow. */
+const PATIENCE_MS = 2_000
 
 export class EngineQueue {
   /** Nodes that the engine has heard of; null before it was reached. */
@@ -98,11 +101,11 @@ export class EngineQueue {
     return this.#offsetMs === null ? wallMs : this.#deps.monotonicMs() + this.#offsetMs
   }
 
-  /** Null if the engine can't be reached: it may have decided, or not. */
+  /** Null if the engine can't be reached, and may have decided or not, or is too slow. */
   ask(ask: Ask): Promise<ScopeReply[] | null> {
     if (this.trouble !== null || this.#isClosed) return Promise.resolve(null)
     const { promise, resolve } = Promise.withResolvers<ScopeReply[] | null>()
-    this.#asks.push({ ask, resolve })
+    this.#asks.push({ ask, sinceMs: this.#deps.monotonicMs(), resolve })
     this.#wake()
     return promise
   }
@@ -158,6 +161,7 @@ export class EngineQueue {
       this.#unconfirmed = this.#told.splice(0, this.#limit)
       this.#seq++
     }
+    this.#giveUpLate()
     // Decided with all that was told before.
     const isSearching = this.#limit < engine.maxBatch
     const mayAsk = isSearching ? this.#unconfirmed === null : this.#told.length === 0
@@ -223,6 +227,11 @@ export class EngineQueue {
       return
     }
     for (const [at, { resolve }] of waiting.entries()) resolve(reply.replies[at] ?? null)
+  }
+
+  #giveUpLate(): void {
+    const untilMs = this.#deps.monotonicMs() - PATIENCE_MS
+    while (this.#asks[0] && this.#asks[0].sinceMs < untilMs) this.#asks.shift()?.resolve(null)
   }
 
   #giveUp(): void {

@@ -243,7 +243,7 @@ export class Shared {
 
   outageText(): string {
     return this.outage === null
-      ? "this node can't read what its budgets have spent from PostgreSQL"
+      ? `${this.#deps.engine.name} is too slow, or this node can't read what its budgets have spent from PostgreSQL`
       : `this node can't reach ${this.#deps.engine.name}, which has the limits of all nodes`
   }
 
