@@ -3,10 +3,12 @@
  * Files are read with the configuration. Bindings: a stored credential is valid only for where and how it is sent; to change that, it must be entered again.
  */
 
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { codeOf } from '../domain/error.ts'
 import type { CredentialSource, Environment, OpenedCredential } from '../domain/snapshot.ts'
 import type { UpstreamRow } from './catalog-rows.ts'
+import { storeOf } from './open.ts'
 
 export type CredentialBinding = Pick<UpstreamRow, 'dialect' | 'baseUrl' | 'options'>
 
@@ -47,8 +49,18 @@ export function toSource(reference: string): Pick<CredentialSource, 'from' | 'na
 export function resolveReference(reference: string, environment: Environment, where: string): OpenedCredential {
   const variable = toVariable(reference)
   if (variable === null) return readFile(reference, environment, where)
+  if (OWN_VARIABLES.test(variable)) return { problem: `the variable ${variable} is the server's own secret` }
   const credential = environment[variable]
   return credential ? { credential } : { problem: `the variable ${variable} is not set ${where}` }
+}
+
+/** Write access to the configuration, such as in a cluster's PostgreSQL, must not be enough to have them sent elsewhere. */
+const OWN_VARIABLES = /^TOLLGATE_(SECRET|SECRET_PREVIOUS|CLUSTER|LIMITS|OIDC_CLIENT_SECRET)$/
+const OWN_FILES = ['secret', 'cluster']
+
+function isOwn(path: string): boolean {
+  const real = realpathSync.native(path)
+  return OWN_FILES.includes(basename(real)) && storeOf(dirname(real)).exists()
 }
 
 /** A service account's has 2,400 characters. */
@@ -63,6 +75,7 @@ function readFile(reference: string, environment: Environment, where: string): O
   try {
     const stat = statSync(path)
     if (!stat.isFile()) return toProblem('is not a file')
+    if (isOwn(path)) return toProblem("is the server's own secret")
     if (stat.size > MAX_BYTES) return toProblem('is too long for a credential')
     // Containers mount secrets world-readable.
     if (stat.mode & 0o002) return toProblem('is world-writable: fix with chmod o-w')

@@ -68,3 +68,16 @@ test.each<[string, () => void, RegExp]>([
   expect(found).toEqual({ problem: expect.stringMatching(problem) })
   expect(JSON.stringify(found)).not.toMatch(/sk-|xxx/)
 })
+
+test("the server's own secrets are no credentials, also behind a link", () => {
+  expect(resolve('$' + '{TOLLGATE_SECRET}', { TOLLGATE_SECRET: 'sk-own' })).toEqual({
+    problem: "the variable TOLLGATE_SECRET is the server's own secret",
+  })
+  path = join(folder.path, 'secret')
+  write('sk-in-a-file')
+  symlinkSync(path, join(folder.path, 'link'))
+  const isRefused = () => 'problem' in resolve(`file:${join(folder.path, 'link')}`)
+  expect(isRefused()).toBe(false)
+  writeFileSync(join(folder.path, 'tollgate.db'), '')
+  expect(isRefused()).toBe(true)
+})

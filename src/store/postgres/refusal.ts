@@ -50,15 +50,24 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 const CERTIFICATE = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|ERR_TLS_CERT|ERR_SSL|HOSTNAME_|INVALID_CA|ERR_TLS)/
 
+/** By a part of the code. */
+const CERTIFICATE_WORDS: Readonly<Record<string, string>> = {
+  ALTNAME: 'is for another name; use that one in the URL, or check only the authority with ?sslmode=verify-ca',
+  HOSTNAME: 'is for another name; use that one in the URL, or check only the authority with ?sslmode=verify-ca',
+  HAS_EXPIRED: 'has expired',
+  NOT_YET_VALID: 'is not valid yet: check both clocks',
+}
+
 /** @param isSent false if the server can't have seen a commit. */
 export function toRefusal(error: unknown, isSent: boolean): unknown {
   if (error instanceof PostgresRefusal) return error
   const code = codeOf(error)
-  if (CERTIFICATE.test(code))
-    return new PostgresRefusal(
-      'unreachable',
-      `its certificate is not trusted (${code}); name the authority in ?sslrootcert=`,
-    )
+  if (CERTIFICATE.test(code)) {
+    const what =
+      Object.entries(CERTIFICATE_WORDS).find(([part]) => code.includes(part))?.[1] ??
+      'is not trusted; name its authority in ?sslrootcert='
+    return new PostgresRefusal('unreachable', `its certificate ${what} (${code})`)
+  }
   if (!(error instanceof SQL.PostgresError)) return error
   const sqlstate = error.errno ?? null
   const text = error.message.slice(0, 300)

@@ -188,6 +188,8 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
       const refusal = await refusalOf(connect('127.0.0.1', query))
       expect([refusal.kind, refusal.message]).toEqual(['unreachable', expect.stringContaining('certificate')])
     }
+    const elsewhere = await refusalOf(connect('127.0.0.1', `?sslmode=verify-full&sslrootcert=${certFile}`))
+    expect(elsewhere.message).toContain('its certificate is for another name')
     expect(() => open('postgres://a@b/c?sslmode=prefer')).toThrow('invalid')
     expect(() => open('postgres://a@b/c?sslrootcert=/nowhere.pem')).toThrow("Can't read sslrootcert /nowhere.pem")
   })
