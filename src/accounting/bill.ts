@@ -8,7 +8,7 @@ import { asObject, keysOf } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
-import { toPricedMode } from '../domain/tariff.ts'
+import { isChargedInstead, toPricedMode } from '../domain/tariff.ts'
 import { UNIT_NAMES, UNITS, type UnitCounts, withUnits } from '../domain/units.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
@@ -176,7 +176,7 @@ export function charge(
   }
 }
 
-/** With our own count of units that have a price and that the upstream didn't report. */
+/** With our own count of units that have a price, and that the upstream reported neither as such nor as what it charges instead. */
 function withCounted(
   { counted: { isExact = false, countedBy = null, ...units } }: EndpointRequest,
   { pricing }: Pick<Target, 'pricing'>,
@@ -184,7 +184,11 @@ function withCounted(
 ): { usage: Usage; isEstimated: boolean } {
   const lacking: UnitCounts = {}
   for (const name of UNIT_NAMES)
-    if (units[name] && !usage[name] && pricing.some((item) => item[UNITS[name].price] !== undefined))
+    if (
+      units[name] &&
+      !usage[name] &&
+      pricing.some((item) => item[UNITS[name].price] !== undefined && !isChargedInstead(item, usage, name))
+    )
       lacking[name] = units[name]
   if (keysOf(lacking).length === 0) return { usage, isEstimated: false }
   return { usage: withUnits({ ...usage }, { ...lacking, countedBy }), isEstimated: !isExact }

@@ -2,6 +2,7 @@
  * How long audio is, from the contents that a decoder would play: frames, packets, samples. What a header claims only
  * refines that by less than half a second, so that a forged one neither lowers a charge nor raises it.
  */
+import type { AudioLength } from '../domain/transcriptions.ts'
 import { type Codec, scanFlac, scanFrames } from './frames.ts'
 import { scanMp4 } from './mp4.ts'
 import { scanOgg } from './ogg.ts'
@@ -13,12 +14,6 @@ export type Scan = Generator<void, number | null>
 
 /** Items (frames, boxes, bytes of junk) per step, which takes less than a millisecond. */
 export const STEP = 4_096
-
-export interface AudioLength {
-  ms: number
-  /** `size`: the format is unknown or can't be measured, so it is the most that so many bytes may be. */
-  from: 'contents' | 'size'
-}
 
 /** 6 kbit/s, the least that speech is encoded with (Opus). */
 const LEAST_BYTES_PER_SECOND = 750

@@ -77,11 +77,14 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
-/** Models of such an endpoint write no tokens, and 1 is the minimum. */
+/** Tokens of output, of endpoints that may have any. */
+const OUTPUT: Partial<Record<Modality, number>> = { transcription: 2_000 }
+
+/** Models of other endpoints write no tokens, and 1 is the minimum. */
 const assumedFor = (modality: Modality) =>
   ({
     outputModalities: [modality],
-    maxOutputLength: 1,
+    maxOutputLength: OUTPUT[modality] ?? 1,
     supportedFeatures: [],
   }) satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
 

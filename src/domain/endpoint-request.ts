@@ -46,6 +46,8 @@ export abstract class EndpointRequest {
    * upstream is tried; after a refused connection or an error status it is.
    */
   readonly isCharged: boolean = false
+  /** The same for models without a price per token, whose requests have none; missing: they always have. */
+  withoutTokens?(): EndpointRequest
   /** After a client disconnects, how long to read on at least, ms, so that usage is booked; 0 = the upstream's setting. */
   readonly leastReadOnMs: number = 0
   /** Silence to allow at least, ms; 0 = the upstream's deadlines. */

@@ -1,5 +1,6 @@
 /** What endpoints other than chats and embeddings answer, validated. */
 import type { AnswerEvent } from './events.ts'
+import type { Transcript } from './transcriptions.ts'
 
 export interface RankedDocument {
   /** In the request's documents, from 0. Each is there once. */
@@ -21,6 +22,7 @@ export type EndpointResult =
   | { of: 'rerank'; documents: readonly RankedDocument[] }
   /** One per input, in order. */
   | { of: 'moderations'; moderations: readonly Moderation[] }
+  | Transcript
 
 type ResultOf<Name extends EndpointResult['of']> = Extract<EndpointResult, { of: Name }>
 

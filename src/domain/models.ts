@@ -31,7 +31,12 @@ export interface RouteSettings {
 
 const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
 /** Of models that are called at an endpoint of their own (`routing/route.ts`): embeddings at `/v1/embeddings`. */
-const ENDPOINT_WORDS = { embeddings: 'embeddings', rerank: 'reranking', moderation: 'moderation' } as const
+const ENDPOINT_WORDS = {
+  embeddings: 'embeddings',
+  rerank: 'reranking',
+  moderation: 'moderation',
+  transcription: 'transcription',
+} as const
 export const MODALITY_WORDS = { ...INPUT_WORDS, ...ENDPOINT_WORDS } as const
 export type Modality = keyof typeof MODALITY_WORDS
 export const ENDPOINT_MODALITIES = keysOf(ENDPOINT_WORDS)

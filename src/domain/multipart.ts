@@ -10,6 +10,8 @@ export interface Part {
   filename: string | null
   /** As stated. */
   type: string | null
+  /** Of its first boundary. */
+  from: number
   /** Of the name in the headers, without quotes. */
   nameStart: number
   nameEnd: number
@@ -56,7 +58,8 @@ export function readForm(bytes: Uint8Array, contentType: string): Decision<Form>
     const end = all.indexOf(delimiter, start)
     if (end === -1) return invalidForm(`its last boundary is missing, so it is incomplete`)
     if (parts.length === MAX_PARTS) return invalidForm(`it has more than ${MAX_PARTS} parts`)
-    const part = toPart(all, at + 2, at + headersEnd, start, end)
+    const from = at - delimiter.length + 2
+    const part = toPart(all, { from, at: at + 2, headersEnd: at + headersEnd, start, end })
     if (part instanceof GatewayError) return part
     parts.push(part)
     at = end + delimiter.length
@@ -110,7 +113,10 @@ function toParameters(text: string): Map<string, Parameter> | null {
   return found
 }
 
-function toPart(all: Buffer, at: number, headersEnd: number, start: number, end: number): Decision<Part> {
+/** Offsets; its headers are from `at` to `headersEnd`. */
+type Place = Pick<Part, 'from' | 'start' | 'end'> & { at: number; headersEnd: number }
+
+function toPart(all: Buffer, { at, headersEnd, ...place }: Place): Decision<Part> {
   // A character per byte, so that positions are offsets.
   const headers = all.toString('latin1', at, headersEnd)
   let part: Part | null = null
@@ -127,7 +133,7 @@ function toPart(all: Buffer, at: number, headersEnd: number, start: number, end:
     const value = text.slice(colon + 1).trim()
     if (name === 'content-disposition') {
       const valueAt = at + line + colon + 1 + (text.slice(colon + 1).length - text.slice(colon + 1).trimStart().length)
-      part = toNamed(value, valueAt, start, end)
+      part = toNamed(value, valueAt, place)
       if (part === null) return invalidForm(`a part has no valid 'Content-Disposition: form-data; name="…"' header`)
     }
     if (name === 'content-type') type = value
@@ -143,7 +149,7 @@ function toPart(all: Buffer, at: number, headersEnd: number, start: number, end:
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are rejected
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/
 
-function toNamed(value: string, at: number, start: number, end: number): Part | null {
+function toNamed(value: string, at: number, place: Pick<Part, 'from' | 'start' | 'end'>): Part | null {
   const kind = 'form-data'
   if (value.slice(0, kind.length).toLowerCase() !== kind) return null
   const parameters = toParameters(value.slice(kind.length))
@@ -160,8 +166,7 @@ function toNamed(value: string, at: number, start: number, end: number): Part | 
     type: null,
     nameStart,
     nameEnd: nameStart + name.length,
-    start,
-    end,
+    ...place,
   }
 }
 
@@ -188,18 +193,26 @@ export interface FormEdits {
   values?: ReadonlyMap<string, string>
   /** Names by name. */
   names?: ReadonlyMap<string, string>
+  /** Names of parts that are left out. */
+  dropped?: ReadonlySet<string>
 }
 
 /** The body in pieces; all but what is replaced is the client's own bytes. */
-export function writeForm({ bytes, parts }: Form, { values, names }: FormEdits): Uint8Array[] {
+export function writeForm({ bytes, parts }: Form, { values, names, dropped }: FormEdits): Uint8Array[] {
   const pieces: Uint8Array[] = []
   let at = 0
   const replace = (start: number, end: number, text: string | undefined) => {
     if (text === undefined) return
-    pieces.push(bytes.subarray(at, start), Buffer.from(text))
+    pieces.push(bytes.subarray(at, start))
+    if (text !== '') pieces.push(Buffer.from(text))
     at = end
   }
-  for (const { name, nameStart, nameEnd, start, end } of parts) {
+  for (const { name, from, nameStart, nameEnd, start, end } of parts) {
+    if (dropped?.has(name)) {
+      // With the line break before the next boundary.
+      replace(from, end + 2, '')
+      continue
+    }
     replace(nameStart, nameEnd, names?.get(name))
     replace(start, end, values?.get(name))
   }

@@ -67,9 +67,18 @@ export function lacking(item: PricingItem, usage: Usage): (keyof PricingItem)[] 
 }
 
 function lacksPrice(item: PricingItem, usage: Usage, unit: Unit): boolean {
-  const { price, instead }: { price: keyof PricingItem; instead: readonly Kind[] | null } = UNITS[unit]
+  const { price, instead } = UNITS[unit]
   if (instead === null || !usage[unit] || item[price] !== undefined) return false
-  return !instead.some((kind) => (kind === 'request' || (usage[kind] ?? 0) > 0) && isPriced(item, kind))
+  return !isChargedInstead(item, usage, unit)
+}
+
+export const pricesTokens = (pricing: readonly PricingItem[]): boolean =>
+  pricing.some((item) => keysOf(TOKENS_CHARGED_BY).some((kind) => isPriced(item, kind)))
+
+/** Whether its usage has something else with a price that the provider charges for the same, such as tokens of audio for seconds. */
+export function isChargedInstead(item: PricingItem, usage: Usage, unit: Unit): boolean {
+  const { instead }: { instead: readonly Kind[] | null } = UNITS[unit]
+  return instead?.some((kind) => (kind === 'request' || (usage[kind] ?? 0) > 0) && isPriced(item, kind)) ?? false
 }
 
 const isPriced = (item: PricingItem, kind: Kind): boolean => {

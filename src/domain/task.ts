@@ -47,6 +47,8 @@ export const ENDPOINT_PATHS = {
   embeddings: '/v1/embeddings',
   rerank: '/v1/rerank',
   moderations: '/v1/moderations',
+  transcriptions: '/v1/audio/transcriptions',
+  translations: '/v1/audio/translations',
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 

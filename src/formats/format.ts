@@ -26,11 +26,14 @@ export interface Format extends ErrorFormat {
   readonly passthrough?: PassthroughWriters
 }
 
+/** Runs work that blocks the event loop for some ms when it is the key's turn. */
+export type InTurn = <T>(work: () => T) => Promise<T>
+
 export interface FormBody {
   /** By the content type, such as `multipart/form-data; boundary=…`. */
   accepts(contentType: string): boolean
   /** Throws nothing. `bytes` is the whole body, kept for the request. */
-  toTask(bytes: Uint8Array, headers: RawRequest['headers']): Decision<Task> | Promise<Decision<Task>>
+  toTask(bytes: Uint8Array, headers: RawRequest['headers'], inTurn: InTurn): Decision<Task> | Promise<Decision<Task>>
 }
 
 export interface CountingFormat extends Pick<Format, 'toTask' | 'ids'> {

@@ -8,11 +8,13 @@ import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
+import { pricesTokens } from '../domain/tariff.ts'
 import {
   type EmbeddingInput,
   EmbeddingsRequest,
   ENDPOINT_PATHS,
   type Endpoint,
+  type EndpointTask,
   isChat,
   type PassthroughRequest,
   type Task,
@@ -74,7 +76,8 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
  * reasoning and web search.
  */
 export function toAble(task: Task, facts: Capabilities, targets: readonly Target[]): Task {
-  if (!isChat(task) || !task.isForAnyModel) return task
+  if (!isChat(task)) return toPricedAlike(task, targets)
+  if (!task.isForAnyModel) return task
   const { max_tokens: cap, web_search_options: search, ...rest } = task.body
   const most = Math.min(facts.max_output_length, Math.max(...targets.map(({ maxOutputLength }) => maxOutputLength)))
   const body: CanonicalRequest = typeof cap === 'number' ? { ...rest, max_tokens: Math.min(cap, most) } : rest
@@ -87,6 +90,12 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
     delete body.thinking
   }
   return { ...task, body, cap: body.max_tokens ?? null }
+}
+
+/** Limits of tokens don't count what models are charged for otherwise, such as seconds of audio. */
+function toPricedAlike(task: EndpointTask, targets: readonly Target[]): Task {
+  const body = targets.some(({ pricing }) => pricesTokens(pricing)) ? null : task.body.withoutTokens?.()
+  return body ? { ...task, body, cap: 0, promptTokens: 0, maxPromptTokens: 0 } : task
 }
 
 /** Keeps the targets that support the request's features, or rejects it before anything is reserved. */

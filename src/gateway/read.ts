@@ -312,7 +312,7 @@ async function readForm(deps: ReadDeps, entered: Entered, form: FormBody): Promi
     if (bytes instanceof GatewayError) return bytes
     liftIdleLimit()
     const readAtMs = deps.monotonicMs()
-    const task = await form.toTask(bytes, headers)
+    const task = await form.toTask(bytes, headers, (work) => deps.pace.run(entered.key.quotaId, work))
     if (task instanceof GatewayError) return task
     return Object.assign(entered, { readAtMs, task, chars: bytes.length, isLong: false })
   } catch (error) {

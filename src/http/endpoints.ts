@@ -28,6 +28,8 @@ const FORMATS = { chat, messages, responses, completions, embeddings } satisfies
 const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promise<Format>>> = {
   rerank: async () => (await import('../formats/rerank/rerank.ts')).rerank,
   moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
+  transcriptions: async () => (await import('../formats/transcriptions/transcriptions.ts')).transcriptions,
+  translations: async () => (await import('../formats/transcriptions/transcriptions.ts')).translations,
 }
 
 const ENDPOINTS = keysOf(ENDPOINT_PATHS)

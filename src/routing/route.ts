@@ -56,6 +56,8 @@ const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   embeddings: 'embeddings',
   rerank: 'rerank',
   moderations: 'moderation',
+  transcriptions: 'transcription',
+  translations: 'transcription',
 }
 
 /** Models that make nothing else don't chat. */

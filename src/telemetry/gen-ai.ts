@@ -23,6 +23,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, string>> = {
   ...{ chat: 'chat', messages: 'chat', responses: 'chat' },
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
   ...{ rerank: 'rerank', moderations: 'moderation' },
+  ...{ transcriptions: 'transcription', translations: 'translation' },
 }
 
 /** By API format, as the conventions want it; `server.address` says who it is. */

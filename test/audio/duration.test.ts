@@ -1,7 +1,8 @@
 /** Files of one second made with ffmpeg, and two seconds as Chromium's MediaRecorder gives them in pieces. */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { type AudioLength, measureAudio } from '../../src/audio/duration.ts'
+import { measureAudio } from '../../src/audio/duration.ts'
+import type { AudioLength } from '../../src/domain/transcriptions.ts'
 
 const load = (name: string) => readFileSync(new URL(`../fixtures/audio/${name}`, import.meta.url))
 const atOnce = async <T>(work: () => T) => work()

@@ -44,6 +44,12 @@ describe('a form', () => {
     expect(Buffer.concat(writeForm(form, edits)).toString()).toBe(
       text.replace('mine', 'theirs/é').replaceAll('include[]', 'include'),
     )
+    for (const name of ['include[]', 'file', 'model']) {
+      const left = Buffer.concat(writeForm(form, { dropped: new Set([name]) }))
+      const others = form.parts.filter((part) => part.name !== name).map((part) => [part.name, textOf(form, part)])
+      const read = accept(left.toString())
+      expect(read.parts.map((part) => [part.name, textOf(read, part)])).toEqual(others)
+    }
   })
 
   test('may have a quoted boundary, an encoded file name, names in UTF-8, no type, and no last line break', () => {

@@ -29,6 +29,7 @@ export interface Seen {
   path: string
   headers: Record<string, string>
   body: string
+  bytes: Buffer
   /** Null if the body is not a JSON object. */
   json: Record<string, unknown> | null
   atMs: number
@@ -122,7 +123,7 @@ export async function startUpstream(script: Script = obliging, port = 0): Promis
 function toSeen(raw: RawRequest, index: number): Seen {
   const body = raw.body.toString('utf8')
   const times = { atMs: performance.now(), answeredAtMs: null, abortedAtMs: null }
-  return { index, ...toRequestHead(raw.head), body, json: toObject(body), ...times, bytesSent: 0 }
+  return { index, ...toRequestHead(raw.head), body, bytes: raw.body, json: toObject(body), ...times, bytesSent: 0 }
 }
 
 function toObject(body: string): Record<string, unknown> | null {

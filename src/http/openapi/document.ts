@@ -35,9 +35,11 @@ const DOCUMENT = {
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: ['chat', 'responses', 'messages', 'embeddings', 'rerank', 'moderations', 'models', 'server'].map((name) => ({
-    name,
-  })),
+  tags: ['chat', 'responses', 'messages', 'embeddings', 'rerank', 'moderations', 'audio', 'models', 'server'].map(
+    (name) => ({
+      name,
+    }),
+  ),
   components: {
     securitySchemes: {
       key: {

@@ -95,6 +95,34 @@ const toStreamed = (description: string, schema: object) => ({
   200: { description, headers, content: { ...json(schema), 'text/event-stream': text } },
 })
 
+const AudioForm = Type.Object({
+  file: Type.String({ contentMediaType: 'application/octet-stream', description: 'The audio, with a file name.' }),
+  model: Type.String(),
+  language: Type.Optional(Type.String()),
+  prompt: Type.Optional(Type.String()),
+  response_format: Type.Optional(Type.String({ description: '`json`, `text`, `srt`, `verbose_json`, or `vtt`.' })),
+  temperature: Type.Optional(Type.Number()),
+})
+
+function toAudio(operationId: string, summary: string, form: object, streamed: object): Operation {
+  return {
+    ...{ operationId, summary, tags: ['audio'] },
+    requestBody: {
+      required: true,
+      description: `A form of at most ${MAX_BODY_BYTES / 1024 ** 2} MiB. Everything but the model is sent to its provider as it is.`,
+      content: { 'multipart/form-data': { schema: form } },
+    },
+    responses: {
+      200: {
+        description: "The provider's response in the requested format.",
+        headers,
+        content: { ...json(Type.Object({ text: Text })), 'text/plain': text, ...streamed },
+      },
+      ...errors,
+    },
+  }
+}
+
 const toCounted = (schema: object) => ({
   200: {
     description: 'Number of tokens in the request, counted without calling the provider. Free.',
@@ -335,6 +363,13 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
       ...errors,
     },
   },
+  transcriptions: toAudio(
+    'createTranscription',
+    'Transcribe audio',
+    Type.Object({ ...AudioForm.properties, stream: Type.Optional(Type.Boolean()) }),
+    { 'text/event-stream': text },
+  ),
+  translations: toAudio('createTranslation', 'Translate audio into English', AudioForm, {}),
 }
 
 const { input, ...fields } = ResponsesSchema.properties

@@ -9,6 +9,7 @@ import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
 import type { RerankRequest } from '../../domain/rerank.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
 import type { EmbeddingsRequest, PassthroughRequest } from '../../domain/task.ts'
+import type { TranscriptionRequest } from '../../domain/transcriptions.ts'
 import type { Readiness } from '../backend.ts'
 import type { SseEvent } from '../framing.ts'
 import type { ErrorReader } from './errors.ts'
@@ -140,6 +141,8 @@ export interface BytesDecoder {
 export interface EndpointRequests {
   rerank: RerankRequest
   moderations: ModerationsRequest
+  transcriptions: TranscriptionRequest
+  translations: TranscriptionRequest
 }
 
 export type EndpointFormats = {

@@ -122,7 +122,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     // llama-server, vLLM and LM Studio do.
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
-    endpoints: ['rerank', 'moderations'],
+    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
     tellsCacheLifetime: false,

@@ -51,6 +51,8 @@ export class Connection implements SocketListener {
   #isUnheard = true
   #request: Request | null = null
   #unsent: Uint8Array | null = null
+  /** What follows it. */
+  #further: Iterator<Uint8Array> | null = null
   #isPaused = false
 
   constructor(origin: HttpOrigin, owner: ConnectionOwner) {
@@ -140,11 +142,22 @@ export class Connection implements SocketListener {
 
   drain(): void {
     if (this.#opening !== null) return
-    const unsent = this.#request ? toBytes(this.#request) : this.#unsent
-    this.#request = null
-    if (unsent === null) return
-    const written = this.#socket?.write(unsent) ?? 0
-    this.#unsent = written < unsent.length ? keepFrom(unsent, Math.max(0, written)) : null
+    let unsent = this.#unsent
+    if (this.#request) {
+      unsent = toBytes(this.#request)
+      this.#further = this.#request.further?.values() ?? null
+      this.#request = null
+    }
+    while (unsent !== null) {
+      const written = this.#socket?.write(unsent) ?? 0
+      if (written < unsent.length) {
+        this.#unsent = keepFrom(unsent, Math.max(0, written))
+        return
+      }
+      this.#unsent = null
+      unsent = this.#further?.next().value ?? null
+    }
+    this.#further = null
   }
 
   /** The other side has closed for writing. Over TLS that may be a truncation, so the response has to be complete by itself. */
@@ -168,6 +181,7 @@ export class Connection implements SocketListener {
     this.#parser.stop()
     this.#request = null
     this.#unsent = null
+    this.#further = null
     this.#socket?.terminate()
     this.#owner.closed(this)
     this.#isAbandoned = !this.#isSettled && this.#socket === null

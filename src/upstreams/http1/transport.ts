@@ -65,8 +65,14 @@ function toRequest(
   const shared = ownHeaders ? toLines(withOwn(headers, ownHeaders)) : head
   const own = `accept: ${accept}\r\nx-client-request-id: ${callId}\r\n${HOPS_HEADER}: ${hops}\r\n`
   const lines = `POST ${base}${path} HTTP/1.1\r\n${shared}${own}`
-  return { lines, body, rest }
+  return rest && isLarge(rest) ? { lines, body, further: rest.map(toPiece) } : { lines, body, rest }
 }
+
+/** Such a file is sent from where it is, rather than copied next to the head. */
+const LARGE_BYTES = 64 * 1024
+const isLarge = (rest: NonNullable<Outgoing['rest']>) =>
+  rest.some((piece) => typeof piece !== 'string' && piece.length > LARGE_BYTES)
+const toPiece = (piece: string | Uint8Array) => (typeof piece === 'string' ? Buffer.from(piece) : piece)
 
 class Http1Exchange implements Exchange, ExchangeListener {
   readonly answer: Promise<Incoming>
@@ -131,6 +137,8 @@ export interface Request {
   lines: string
   body: Outgoing['body']
   rest?: Outgoing['rest']
+  /** Follows both, and must stay as it is until it is sent. */
+  further?: readonly Uint8Array[]
 }
 
 /** Shared buffer: an allocation per large request would be garbage a moment later, and the collector would run three times as often. */
@@ -140,13 +148,14 @@ let sharedBuffer: Buffer | null = null
 const MAX_CHAR_BYTES = 3
 const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 
-/** The bytes of a request, valid until the next one is written. */
-export function toBytes({ lines, body, rest = NOTHING }: Request): Uint8Array {
+/** The bytes of a request before what is `further`, valid until the next one is written. */
+export function toBytes({ lines, body, rest = NOTHING, further = NOTHING_MORE }: Request): Uint8Array {
   const room = lines.length + LENGTH_ROOM
   const bytes = placeFor(room, body, rest)
   let length = write(bytes, body, room)
   for (const piece of rest) length += write(bytes, piece, room + length)
-  const head = `${lines}content-length: ${length}\r\n\r\n`
+  const all = further.reduce((sum, piece) => sum + piece.length, length)
+  const head = `${lines}content-length: ${all}\r\n\r\n`
   const from = room - head.length
   // A header holds bytes: a non-ASCII credential is sent as given.
   bytes.write(head, from, 'latin1')
@@ -164,6 +173,7 @@ function write(to: Buffer, piece: Outgoing['body'], at: number): number {
 }
 
 const NOTHING: readonly string[] = []
+const NOTHING_MORE: readonly Uint8Array[] = []
 
 function placeFor(room: number, body: Outgoing['body'], rest: NonNullable<Outgoing['rest']>): Buffer {
   const sum = (sizeOf: (piece: Outgoing['body']) => number) =>

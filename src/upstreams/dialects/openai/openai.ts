@@ -41,6 +41,8 @@ export const openai: WireFormat = {
   endpoints: {
     rerank: async () => (await import('./rerank.ts')).rerank,
     moderations: async () => (await import('./moderations.ts')).moderations,
+    transcriptions: async () => (await import('./transcriptions.ts')).transcriptions,
+    translations: async () => (await import('./transcriptions.ts')).transcriptions,
   },
 
   errors: openAiErrors,

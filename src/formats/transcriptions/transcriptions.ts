@@ -1,0 +1,164 @@
+/** OpenAI's `POST /v1/audio/transcriptions` and `/translations` as client formats. Their bodies are forms. */
+import { measureAudio } from '../../audio/duration.ts'
+import { resultOf } from '../../domain/endpoint-results.ts'
+import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { AnswerEvent } from '../../domain/events.ts'
+import { isMiswritten, toPlainName } from '../../domain/fields.ts'
+import type { JsonObject } from '../../domain/json.ts'
+import { type Form, isForm, onlyPart, type Part, readForm, textOf } from '../../domain/multipart.ts'
+import type { EndpointTask } from '../../domain/task.ts'
+import { isOfText, TranscriptionRequest } from '../../domain/transcriptions.ts'
+import { measurePrompt } from '../../tokens/estimate.ts'
+import { openAiErrors } from '../chat/chat.ts'
+import { invalid } from '../checked-body.ts'
+import { type Format, type InTurn, KEEP_ALIVE, type Writer } from '../format.ts'
+
+/** The part to measure. */
+function audioOf(form: Form): Decision<Part> {
+  const file = onlyPart(form, 'file')
+  if (file instanceof GatewayError) return file
+  if (file === null)
+    return invalid(
+      "Missing required parameter: 'file'. Send the audio itself as a file of the form.",
+      'file',
+      'missing_required_parameter',
+    )
+  if (file.filename === null)
+    return invalid(
+      "Invalid 'file': expected a file with a name, but got a field. Add a filename, such as `audio.wav`.",
+      'file',
+      'invalid_type',
+    )
+  return file.end > file.start ? file : invalid("Invalid 'file': it is empty.", 'file', 'invalid_value')
+}
+
+/** Not sent on among unknown fields. */
+const OWN: ReadonlySet<string> = new Set([
+  'model',
+  'file',
+  'prompt',
+  'response_format',
+  'stream',
+  'language',
+  'temperature',
+])
+/** Of one value; receivers differ in which of several they take. */
+const SINGLE = ['model', 'prompt', 'response_format', 'stream', 'language', 'temperature']
+const TRUE: ReadonlySet<string> = new Set(['true', '1', 'on', 'yes', 't', 'y'])
+const FALSE: ReadonlySet<string> = new Set(['false', '0', 'off', 'no', 'f', 'n', ''])
+
+const MAX_MODEL_CHARS = 512
+const MAX_USER_CHARS = 256
+
+async function toTask(
+  endpoint: TranscriptionRequest['endpoint'],
+  bytes: Uint8Array,
+  contentType: string,
+  inTurn: InTurn,
+): Promise<Decision<EndpointTask>> {
+  const form = readForm(bytes, contentType)
+  if (form instanceof GatewayError) return form
+  const file = audioOf(form)
+  if (file instanceof GatewayError) return file
+  const fields = readFields(form)
+  if (fields instanceof GatewayError) return fields
+  const { model, response_format: format, stream = '', prompt = '' } = fields.values
+  if (!model) return invalid('you must provide a model parameter', 'model', 'missing_required_parameter')
+  if (model.length > MAX_MODEL_CHARS)
+    return invalid("Invalid 'model': string too long.", 'model', 'string_above_max_length')
+  const isStream = TRUE.has(stream.toLowerCase())
+  if (!isStream && !FALSE.has(stream.toLowerCase()))
+    return invalid("Invalid 'stream': expected `true` or `false`.", 'stream', 'invalid_type')
+  const { user } = fields.extras
+  const length = await measureAudio(form.bytes.subarray(file.start, file.end), inTurn)
+  const body = new TranscriptionRequest(
+    endpoint,
+    {
+      ...{ model, format: format ?? null, prompt, extras: fields.extras },
+      stream: isStream && endpoint === 'transcriptions',
+      user: typeof user === 'string' && user !== '' ? user.slice(0, MAX_USER_CHARS) : null,
+    },
+    form,
+    length,
+  )
+  return {
+    ...{ endpoint, model, body, stream: body.stream, cap: body.max_tokens, ...measurePrompt(body) },
+    user: body.user,
+    affinity: () => model,
+  }
+}
+
+function readFields(form: Form): Decision<{ values: Record<string, string | undefined>; extras: JsonObject }> {
+  const values: Record<string, string | undefined> = {}
+  const extras: JsonObject = {}
+  for (const name of SINGLE) {
+    const part = onlyPart(form, name)
+    if (part instanceof GatewayError) return part
+    if (part !== null) values[name] = textOf(form, part).trim()
+  }
+  for (const part of form.parts) {
+    const base = part.name.replace(/\[.*/s, '')
+    // A receiver may take `model[]` or `Model` for the model.
+    if (!OWN.has(part.name) && (isMiswritten(base) || OWN.has(base) || OWN.has(toPlainName(base))))
+      return invalid(`Unknown parameter: '${part.name.slice(0, 64)}'.`, base.slice(0, 64), 'unknown_parameter')
+    if (part.filename !== null && part.name !== 'file')
+      return invalid(
+        `Unsupported parameter: '${part.name.slice(0, 64)}' can't be a file. Only 'file' can.`,
+        base.slice(0, 64),
+        'unsupported_parameter',
+      )
+    if (!OWN.has(part.name)) extras[base] = textOf(form, part)
+  }
+  return { values, extras }
+}
+
+/** Ends with the usage, which waits for the ledger. */
+class TranscriptWriter implements Writer {
+  readonly keepAlive = KEEP_ALIVE
+  #tail = ''
+
+  take(events: readonly AnswerEvent[]): string {
+    let frames = ''
+    for (const event of events) {
+      if (event.kind === 'raw') {
+        if (event.isTail) this.#tail += toFrame(event.data)
+        else frames += toFrame(event.data)
+      }
+      // The model can't stream.
+      if (event.kind === 'result' && event.result.of === 'transcript') {
+        const { text, usage } = event.result
+        if (text !== '') frames += toFrame(JSON.stringify({ type: 'transcript.text.delta', delta: text }))
+        this.#tail = toFrame(JSON.stringify({ type: 'transcript.text.done', text, ...(usage && { usage }) }))
+      }
+    }
+    return frames
+  }
+
+  tail(): string {
+    return this.#tail
+  }
+
+  failure(error: GatewayError): string {
+    return toFrame(JSON.stringify({ type: 'error', ...error.toBody() }))
+  }
+}
+
+const toFrame = (json: string) => `data: ${json}\n\n`
+
+const formatOf = (endpoint: TranscriptionRequest['endpoint']) =>
+  ({
+    ...openAiErrors,
+    toTask: () =>
+      invalid("Send the audio as a file of a form, with 'Content-Type: multipart/form-data'.", 'file', null),
+    form: {
+      accepts: isForm,
+      toTask: (bytes, headers, inTurn) => toTask(endpoint, bytes, headers['content-type'] ?? '', inTurn),
+    },
+    whole: (_task, _identity, events) => resultOf('transcript', events).body,
+    type: ({ body }) =>
+      body instanceof TranscriptionRequest && isOfText(body) ? 'text/plain; charset=utf-8' : 'application/json',
+    writer: () => new TranscriptWriter(),
+  }) satisfies Format
+
+export const transcriptions = formatOf('transcriptions')
+export const translations = formatOf('translations')
