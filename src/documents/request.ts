@@ -5,7 +5,7 @@ import { CORRECTION, REQUEST_STATUSES } from '../domain/report-filters.ts'
 import { explainError, toReason } from '../domain/request-errors.ts'
 import type { Lane } from '../domain/task.ts'
 import { type CsvCell, toCsvRows } from '../domain/text.ts'
-import { COUNT_SOURCES } from '../domain/units.ts'
+import { COUNT_SOURCES, UNIT_COLUMNS } from '../domain/units.ts'
 import { toUsd } from '../domain/usage.ts'
 import type { RequestCharge } from '../ledger/charge.ts'
 import type { RequestPage as Page } from '../ledger/requests.ts'
@@ -117,7 +117,9 @@ const CSV: readonly CsvColumn[] = [
   ['error', (request) => explainError(request)?.what ?? null],
   ...(['key', 'key_id', 'team', 'team_id', 'user', 'model', 'endpoint', 'stream', 'upstream'] as const).map(same),
   ...(['upstream_model', 'attempts', 'prompt_tokens', 'cached_tokens', 'completion_tokens'] as const).map(same),
-  ...(['reasoning_tokens', 'first_token_ms', 'duration_ms'] as const).map(same),
+  same('reasoning_tokens'),
+  ...UNIT_COLUMNS.map((name) => same(name)),
+  ...(['counted_by', 'first_token_ms', 'duration_ms'] as const).map(same),
   ['cost_usd', ({ cost_nano_usd: cost }) => toUsd(cost)],
   ...(['cost_nano_usd', 'estimated', 'unpriced', 'upstream_request_id'] as const).map(same),
 ]

@@ -140,9 +140,14 @@ export function hasUnits(counts: UnitCounts): boolean {
 
 const PRICED = UNIT_NAMES.filter((name) => UNITS[name].instead !== null)
 
+type Snake<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
+  : ''
+export type UnitColumn = Snake<Unit>
+
 /** By column, such as `audio_ms`. */
 const BY_COLUMN: ReadonlyMap<string, Unit> = new Map(UNIT_NAMES.map((name) => [toUnitColumn(name), name]))
-export const UNIT_COLUMNS = [...BY_COLUMN.keys()]
+export const UNIT_COLUMNS = [...BY_COLUMN.keys()] as UnitColumn[]
 
 function toUnitColumn(name: Unit): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

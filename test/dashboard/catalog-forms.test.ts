@@ -106,6 +106,19 @@ describe('prices', () => {
     )
   })
 
+  test('of units are typed as they are, with the terms of audio', () => {
+    const none = { pricing: [], context_length: 8_192, max_output_length: 1_000, supported_features: [] }
+    const values = toModelValues({ ...none, enabled: false, listed: true })
+    const audio = { ...values, audio_second: '$0.00001111', audio_min_seconds: '10' }
+    const item = { prompt: '0', completion: '0', audio_second: '0.00001111', audio_min_seconds: 10 }
+    expect(toPricing(audio, [])).toEqual([item])
+    expect(toPricing({ ...audio, audio_min_seconds: '', character: '0.5' }, [item])).toEqual([
+      { prompt: '0', completion: '0', audio_second: '0.00001111', character: '0.5' },
+    ])
+    expect(fieldOf(() => toPricing({ ...audio, generated_image: '-1' }, [item]))).toBe('generated_image')
+    expect(fieldOf(() => toPricing({ ...audio, audio_min_seconds: '0.5' }, [item]))).toBe('audio_min_seconds')
+  })
+
   test('that cannot be read name their field', () => {
     expect(fieldOf(() => toPricing({ ...typed, prompt: '' }, [item]))).toBe('prompt')
     expect(fieldOf(() => toPricing({ ...typed, input_cache_write: 'much' }, [item]))).toBe('input_cache_write')

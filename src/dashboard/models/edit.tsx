@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { keysOf } from '../../domain/json.ts'
 import { eachModelField, FEATURE_WORDS, FEATURES, type ModelField, type ModelFieldName } from '../../domain/models.ts'
 import { PRICES } from '../../domain/usage.ts'
 import { PlannedDialog } from '../catalog/plan.tsx'
@@ -14,7 +15,9 @@ import { type FormState, SelectField, SwitchField, TextField } from '../ui/form.
 import { deleteRoute, editModel, type Model, readModel, readRoute, resetModel, setRoute } from './data.ts'
 import { chooseUpstream, UpstreamModelField, useOffers } from './new.tsx'
 import {
+  AUDIO_TERMS,
   type ModelValues,
+  PRICE_FIELDS,
   type PriceValues,
   type RouteValues,
   TYPED_PRICES,
@@ -22,6 +25,7 @@ import {
   toNewRoute,
   toPriceValues,
   toRouteValues,
+  UNIT_PRICES,
 } from './words.ts'
 
 interface EditProps {
@@ -135,7 +139,7 @@ type RouteEditProps = RouteProps & { route: ShownRoute }
 export function EditRoute({ of: { slug }, route, upstreams, onClose }: RouteEditProps) {
   const editing = useEditing({
     ...{ of: route, toValues: toRouteValues, read: () => readRoute(slug, route), subject: toSubject(slug, route) },
-    groups: [['price', ...TYPED_PRICES]],
+    groups: [['price', ...PRICE_FIELDS]],
   })
   return (
     <PlannedDialog
@@ -248,7 +252,7 @@ export function RemoveRoute({ of: { slug }, route, onClose }: { of: Model; route
 }
 
 const toRoutePrice =
-  (name: keyof PriceValues) =>
+  (name: (typeof TYPED_PRICES)[number]) =>
   (value: string, { price }: Readonly<Record<string, string>>) =>
     price === 'own' && value !== '' ? `${PRICES[name].word} ${toPrice(value)}` : ''
 
@@ -282,5 +286,16 @@ const PriceFields = <Values extends PriceValues & Record<string, string>>(props:
         />
       ))}
     </div>
+    <details open={UNIT_PRICES.some((name) => props.form.values.value[name] !== '')}>
+      <summary>Audio, images, and reranking</summary>
+      <div class="fields">
+        {UNIT_PRICES.map((name) => (
+          <TextField key={name} of={props.form} name={name} label={PRICES[name].word} before="$" inputMode="decimal" />
+        ))}
+        {keysOf(AUDIO_TERMS).map((name) => (
+          <TextField key={name} of={props.form} name={name} label={AUDIO_TERMS[name]} inputMode="numeric" />
+        ))}
+      </div>
+    </details>
   </fieldset>
 )

@@ -1,6 +1,7 @@
 /** Texts of models and routes, the filter of their list, and conversion of their forms. */
 import type { ShownModel, ShownRoute } from '../../documents/model.ts'
 import type { ShownUpstream } from '../../documents/upstream.ts'
+import { keysOf } from '../../domain/json.ts'
 import {
   ENDPOINT_MODALITIES,
   eachModelField,
@@ -14,6 +15,7 @@ import {
 } from '../../domain/models.ts'
 import { costNanoUsd } from '../../domain/price.ts'
 import { capitalize } from '../../domain/text.ts'
+import { UNIT_NAMES, UNITS } from '../../domain/units.ts'
 import { NO_USAGE, PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, isFree, toExactCount, toMoney, toPerToken, toTypedPrice } from '../figures/figures.ts'
@@ -152,25 +154,64 @@ export const TYPED_PRICES = [
   'input_cache_write',
 ] as const satisfies readonly (keyof PricingItem)[]
 
+/** Per second, image, and so on. */
+export const UNIT_PRICES = UNIT_NAMES.filter((unit) => unit !== 'webSearches' && unit !== 'computeMs').map(
+  (unit) => UNITS[unit].price,
+)
+export const AUDIO_TERMS = { audio_min_seconds: 'Minimum seconds', audio_step_seconds: 'Charged in steps of' } as const
+const AUDIO_TERM_NAMES = keysOf(AUDIO_TERMS)
+
 type TypedPrice = (typeof TYPED_PRICES)[number]
-export type PriceValues = Record<TypedPrice, string>
+type UnitValue = (typeof UNIT_PRICES)[number] | keyof typeof AUDIO_TERMS
+export type PriceValues = Record<TypedPrice | UnitValue, string>
+/** All fields of a form. */
+export const PRICE_FIELDS = [...TYPED_PRICES, ...UNIT_PRICES, ...AUDIO_TERM_NAMES]
 
 export const toPriceValues = ([item]: readonly PricingItem[]) =>
-  Object.fromEntries(TYPED_PRICES.map((name) => [name, toTyped(item?.[name])])) as PriceValues
+  Object.fromEntries([
+    ...TYPED_PRICES.map((name) => [name, toTyped(item?.[name])]),
+    ...[...UNIT_PRICES, ...AUDIO_TERM_NAMES].map((name) => [name, String(item?.[name] ?? '')]),
+  ]) as PriceValues
 
 const toTyped = (usdPerToken: string | undefined) => (usdPerToken === undefined ? '' : toTypedPrice(usdPerToken))
 
 /** Replaces the first item, which is for short prompts. @throws a Refusal that names the field. */
-export function toPricing(values: PriceValues, [first, ...longer]: readonly PricingItem[]): PricingItem[] {
+export function toPricing(values: TypedPrices, [first, ...longer]: readonly PricingItem[]): PricingItem[] {
   const item: PricingItem = { prompt: '0', completion: '0', ...first }
+  const isByUnit = UNIT_PRICES.some((name) => values[name]?.trim())
   for (const name of TYPED_PRICES) {
     const text = values[name].trim()
     // Reading an unchanged price back could change its digits.
     if (first && text === toTyped(first[name])) continue
     if (text === '' && name !== 'prompt' && name !== 'completion') delete item[name]
-    else item[name] = toPrice(text, name)
+    else item[name] = text === '' && isByUnit ? '0' : toPrice(text, name)
+  }
+  for (const name of UNIT_PRICES) {
+    const text = values[name]?.trim()
+    if (text === undefined) continue
+    if (text === '') delete item[name]
+    else item[name] = toUnitPrice(text, name)
+  }
+  for (const name of AUDIO_TERM_NAMES) {
+    const text = values[name]?.trim()
+    if (text === undefined) continue
+    if (text === '') delete item[name]
+    else item[name] = toSeconds(text, name)
   }
   return [item, ...longer]
+}
+
+type TypedPrices = Record<TypedPrice, string> & Partial<Record<UnitValue, string>>
+
+function toUnitPrice(text: string, name: (typeof UNIT_PRICES)[number]): string {
+  const usd = text.replace(/^\$/, '')
+  if (/^\d{1,9}(\.\d{1,18})?$/.test(usd)) return usd
+  throw new Refusal(`${PRICES[name].word}: enter dollars, such as 0.0001 or 0.`, 'invalid', name)
+}
+
+function toSeconds(text: string, name: keyof typeof AUDIO_TERMS): number {
+  if (/^\d{1,4}$/.test(text)) return Number(text)
+  throw new Refusal(`${AUDIO_TERMS[name]}: enter whole seconds, such as 10.`, 'invalid', name)
 }
 
 function toPrice(text: string, name: TypedPrice): string {
@@ -205,7 +246,7 @@ const READ: Readonly<Record<ModelField['kind'], (text: string, field: string) =>
 /** Changed fields only. @throws a Refusal that names the field. */
 export function toModelPatch(values: ModelValues, before: EditedModel) {
   // No price was known, and none was entered.
-  const isUnpriced = before.pricing.length === 0 && TYPED_PRICES.every((name) => values[name].trim() === '')
+  const isUnpriced = before.pricing.length === 0 && PRICE_FIELDS.every((name) => (values[name] ?? '').trim() === '')
   const pricing = isUnpriced ? [] : toPricing(values, before.pricing)
   const changed = eachModelField((name, { kind }) => {
     if (values[name] === toTypedField(before[name])) return []
