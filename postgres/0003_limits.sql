@@ -10,7 +10,9 @@ create unlogged table tollgate.limit_epochs (
   seq bigint not null,
   seen_ms bigint not null,
   -- When the node last said that the ledger lacks what it spent.
-  behind_ms bigint
+  behind_ms bigint,
+  -- Its holds were given up. It may return, and send again what it told last.
+  is_gone boolean not null default false
 ) with (fillfactor = 50);
 create unlogged table tollgate.limit_scopes (
   name text collate "C" primary key,
@@ -380,7 +382,7 @@ declare
   hold tollgate.limit_holds;
   more int := 200;
 begin
-  for silent in select epoch from tollgate.limit_epochs where seen_ms <= now_ms - lease_ms loop
+  for silent in select epoch from tollgate.limit_epochs where seen_ms <= now_ms - lease_ms and not is_gone loop
     for hold in select * from tollgate.limit_holds where epoch = silent and gone_ms is null limit more loop
       more := more - 1;
       hold := tollgate.limit_free(hold);
@@ -392,8 +394,9 @@ begin
       perform tollgate.limit_put(hold);
     end loop;
     exit when more = 0;
-    delete from tollgate.limit_epochs where epoch = silent;
+    update tollgate.limit_epochs set is_gone = true where epoch = silent;
   end loop;
+  delete from tollgate.limit_epochs where is_gone and seen_ms < now_ms - 86400000;
 end $$;
 
 create function tollgate.limit_sweep(slice_ms bigint, now_ms bigint) returns void language plpgsql as $$
@@ -439,7 +442,7 @@ begin
   is_new := own.epoch is null or now_ms - own.seen_ms > (batch->>'leaseMs')::bigint;
   if own.epoch is null or now_ms - own.seen_ms > (batch->>'leaseMs')::bigint / 10 then
     insert into tollgate.limit_epochs (epoch, seq, seen_ms) values (batch->>'epoch', 0, now_ms)
-      on conflict (epoch) do update set seen_ms = excluded.seen_ms;
+      on conflict (epoch) do update set seen_ms = excluded.seen_ms, is_gone = false;
     perform tollgate.limit_reap((batch->>'leaseMs')::bigint, now_ms);
     if now_ms - swept >= least(10000, (batch->>'sliceMs')::bigint) then perform tollgate.limit_sweep((batch->>'sliceMs')::bigint, now_ms); end if;
   end if;
@@ -465,6 +468,6 @@ begin
     update tollgate.limit_budgets set is_news = false where is_news returning name, usage, spent
   )
   select json_agg(json_build_array(name, usage, spent)) into warnings from news;
-  return json_build_object('now', now_ms, 'born', born, 'nodes', (select count(*) from tollgate.limit_epochs),
+  return json_build_object('now', now_ms, 'born', born, 'nodes', (select count(*) from tollgate.limit_epochs where not is_gone),
     'isNew', is_new, 'warnings', coalesce(warnings, '[]'), 'replies', replies)::text;
 end $$;

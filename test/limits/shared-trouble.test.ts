@@ -2,12 +2,12 @@
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
-import type { Batch, LimitEngine } from '../../src/limits/shared/engine.ts'
+import type { Ask, Batch, LimitEngine, Told } from '../../src/limits/shared/engine.ts'
 import { describeWith } from '../support/engines.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { budget, CENT, cents, held, limited, refused } from './asking.ts'
-import { admitted, ENGINES, named, openNode, times } from './shared-nodes.ts'
+import { admitted, ENGINES, mint, named, openNode, times, toScope } from './shared-nodes.ts'
 
 /** An engine that a node may be cut off from. */
 function toCuttable(engine: LimitEngine) {
@@ -139,6 +139,32 @@ for (const [name, start] of Object.entries(ENGINES))
       await until('the end', () => node.limiter.outage() === null)
       held(await node.admit(key, null, cents(0)))
       expect(way.sent.flatMap(({ told }) => told.map(({ op }) => op))).toEqual([])
+    })
+
+    test('what is sent again counts once, also if the node counted as gone meanwhile', async () => {
+      const client = engine.open()
+      const key = named(limited({}, { budget: budget(10) }))
+      const scope = toScope(key)
+      const base: Batch = {
+        ...{ epoch: mint('e'), seq: 1, leaseMs: 100, youngMs: 0, sliceMs: 60_000 },
+        told: [],
+        asks: [],
+      }
+      const want = { requests: 1, slots: 0, likelyNanoUsd: 0, heldNanoUsd: 0 } as const
+      const figures = async (epoch: string) => {
+        const ask: Ask = { ...want, id: mint('r'), op: 'take', scopes: [scope] }
+        return (await client.call({ ...base, epoch, seq: 2, asks: [ask] })).replies[0]?.[0]
+      }
+      const told: Told[] = [{ op: 'spend', name: scope.name, usage: scope.budget?.usage ?? '', nanoUsd: CENT }]
+      await client.call(base)
+      await figures(base.epoch)
+      await client.call({ ...base, seq: 3, told })
+      await Bun.sleep(150)
+      const other = mint('e')
+      await client.call({ ...base, epoch: other })
+      await client.call({ ...base, seq: 3, told })
+      expect(await figures(other)).toMatchObject({ spentNanoUsd: CENT })
+      await client.close()
     })
 
     test('what a node has to tell is decided before what it asks', async () => {

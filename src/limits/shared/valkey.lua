@@ -7,6 +7,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local leases, slices, behind = prefix .. ':leases', prefix .. ':slices', prefix .. ':behind'
 local holds, gone = prefix .. ':holds:' .. batch.epoch, prefix .. ':gone:' .. batch.epoch
+-- The last batch of what it told. Kept when it is gone: it may send that again.
+local applied = prefix .. ':applied:' .. batch.epoch
 local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
 
@@ -321,7 +323,6 @@ local function reap()
     more = more - #some / 2
     if more == 0 then return end
     redis.call('ZREM', leases, epoch)
-    redis.call('HDEL', prefix .. ':seqs', epoch)
   end
 end
 
@@ -346,7 +347,7 @@ local born = redis.call('GET', prefix .. ':born')
 local seen = redis.call('ZSCORE', leases, batch.epoch)
 if not seen or now - seen > batch.leaseMs / 10 then
   redis.call('ZADD', leases, now, batch.epoch)
-  for _, key in ipairs({ prefix .. ':born', leases, slices, holds, prefix .. ':seqs' }) do redis.call('PEXPIRE', key, DAY) end
+  for _, key in ipairs({ prefix .. ':born', leases, slices, holds, applied }) do redis.call('PEXPIRE', key, DAY) end
   reap()
   drop_slices()
 end
@@ -355,10 +356,10 @@ if batch.behindMs and now - born < batch.behindMs then
   redis.call('PEXPIRE', behind, SECOND)
 end
 if #batch.told > 0 then
-  local last = redis.call('HGET', prefix .. ':seqs', batch.epoch)
+  local last = redis.call('GET', applied)
   if not last or tonumber(last) < batch.seq then
     for _, one in ipairs(batch.told) do told[one.op](one) end
-    redis.call('HSET', prefix .. ':seqs', batch.epoch, batch.seq)
+    redis.call('SET', applied, batch.seq, 'PX', DAY)
   end
 end
 local replies = {}
