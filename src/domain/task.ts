@@ -52,6 +52,13 @@ export const ENDPOINT_PATHS = {
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 
+/** A WebSocket, each turn of which is a request in the ledger. */
+export const REALTIME_PATH = '/v1/realtime'
+
+/** As in the ledger. */
+export const RECORDED_PATHS = { ...ENDPOINT_PATHS, realtime: REALTIME_PATH } as const
+export type RecordedEndpoint = keyof typeof RECORDED_PATHS
+
 /** Further paths. Cohere's clients ask for this one. */
 export const MORE_PATHS = { rerank: ['/v2/rerank'] } as const satisfies Partial<Record<Endpoint, readonly string[]>>
 

@@ -26,6 +26,7 @@ import { type Delivery, deliverWhole, QueueNote, toGatewayError } from './delive
 import { type ResolveDeps, resolve } from './eligibility.ts'
 import type { Arrived, Authenticated, Entered, IncomingRequest, Recorded, Reserved, Unfinished } from './exchange.ts'
 import { type ReadDeps, read } from './read.ts'
+import type { RealtimeSession } from './realtime.ts'
 import { type ReserveDeps, reserve } from './reserve.ts'
 import { deliverStream } from './stream.ts'
 
@@ -70,6 +71,29 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
   } catch (cause) {
     throw await toFailure(deps, arrived, cause)
   }
+}
+
+/**
+ * Opens a session, whose turns are requests. Throws as `handle` does.
+ * @param query of its URL.
+ */
+export async function openRealtime(
+  deps: HandleDeps,
+  incoming: IncomingRequest,
+  query: Readonly<Record<string, string>>,
+): Promise<RealtimeSession> {
+  const arrived = arrive(deps, { toTask: notRead }, incoming)
+  try {
+    const caller = orThrow(identify(deps, arrived))
+    const { openSession } = await import('./realtime.ts')
+    return await openSession(deps, caller, query)
+  } catch (cause) {
+    throw await toFailure(deps, arrived, cause)
+  }
+}
+
+const notRead = () => {
+  throw new Error('a session has no body')
 }
 
 /**

@@ -16,6 +16,7 @@ import { answerError } from './error-response.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
+import { explainRealtime, realtimeController } from './realtime.ts'
 
 /** For `/healthz` and `/readyz`, which need no key and so reveal nothing about the configuration. */
 interface ReadinessDeps {
@@ -103,6 +104,7 @@ export function createApp(deps: AppDeps) {
   openResponses()
   return app
     .use(endpointControllers(deps, app, ipOf))
+    .use(realtimeController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))
@@ -128,7 +130,10 @@ export function createWorkerApp(deps: WorkerAppDeps) {
   )
   // The process that answers has opened what is forwarded.
   openResponses()
-  return app.use(endpointControllers(deps, app, ipOf)).use(modelsController(deps, ipOf))
+  return app
+    .use(endpointControllers(deps, app, ipOf))
+    .use(realtimeController(deps, app, ipOf))
+    .use(modelsController(deps, ipOf))
 }
 
 function createBase(deps: BaseDeps) {
@@ -164,7 +169,7 @@ function toGatewayError(routes: readonly Route[], error: unknown, request: Reque
   if (!(error instanceof NoRoute)) return internalError(error)
   if (!hasHost(request)) return new GatewayError('invalid_request', 'The Host header is missing or malformed.')
   const { path, allow, message } = error
-  const unsupported = explainResponses(request, path)
+  const unsupported = explainResponses(request, path) ?? explainRealtime(path)
   if (unsupported) return unsupported
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
   const suggestion = suggestUrl(path, [...new Set(routes.map((route) => route.path))])

@@ -11,7 +11,7 @@ import {
   type Terms,
   USUAL_TERMS,
 } from '../domain/call-counts.ts'
-import type { Endpoint, Lane } from '../domain/task.ts'
+import type { Lane, RecordedEndpoint } from '../domain/task.ts'
 import { type CountSource, NO_UNITS, type Unit, type UnitCounts } from '../domain/units.ts'
 
 /** Of a request: its last call. */
@@ -54,7 +54,7 @@ export interface OpenRow extends CallTarget, Reserve {
   /** When the request was admitted; keeps the cost. */
   teamId: string | null
   model: string
-  endpoint: Endpoint
+  endpoint: RecordedEndpoint
   stream: number
   user: string | null
   createdMs: number

@@ -3,7 +3,7 @@
  * (https://github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and those of HTTP.
  */
 import type { DialectName } from '../domain/dialects.ts'
-import type { Endpoint } from '../domain/task.ts'
+import type { RecordedEndpoint } from '../domain/task.ts'
 
 export const NAMES = {
   operation: 'gen_ai.operation.name',
@@ -19,11 +19,11 @@ export const NAMES = {
   status: 'http.response.status_code',
 } as const
 
-export const OPERATIONS: Readonly<Record<Endpoint, string>> = {
+export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
   ...{ chat: 'chat', messages: 'chat', responses: 'chat' },
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
-  ...{ rerank: 'rerank', moderations: 'moderation' },
   ...{ transcriptions: 'transcription', translations: 'translation' },
+  ...{ rerank: 'rerank', moderations: 'moderation', realtime: 'chat' },
 }
 
 /** By API format, as the conventions want it; `server.address` says who it is. */

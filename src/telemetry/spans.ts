@@ -7,7 +7,7 @@ import type { Finished } from '../accounting/settle.ts'
 import { type GatewayError, UpstreamError } from '../domain/error.ts'
 import { toRequestId } from '../domain/id.ts'
 import { CLIENT_CLOSED } from '../domain/report-filters.ts'
-import { ENDPOINT_PATHS, type Endpoint } from '../domain/task.ts'
+import { RECORDED_PATHS, type RecordedEndpoint } from '../domain/task.ts'
 import type { Trace } from '../domain/trace.ts'
 import { NANO_PER_USD } from '../domain/usage.ts'
 import { NAMES, OPERATIONS, PROVIDERS } from './gen-ai.ts'
@@ -40,7 +40,7 @@ export interface TraceClock {
 export function toRequestSpans(trace: Trace, { row, calls }: Finished, clock: TraceClock): string[] {
   const { status, httpStatus, errorCode, endpoint, costNanoUsd } = row
   const isLeft = errorCode === CLIENT_CLOSED
-  const request = toServerSpan(trace, ENDPOINT_PATHS[endpoint], clock, {
+  const request = toServerSpan(trace, RECORDED_PATHS[endpoint], clock, {
     isFailed: status !== 'ok' && !isLeft && (status === 'cut' || httpStatus === null || httpStatus >= 500),
     attributes: {
       [NAMES.status]: httpStatus,
@@ -76,7 +76,7 @@ function toServerSpan(
   })
 }
 
-function toCallSpan(trace: Trace, endpoint: Endpoint, call: Call, { nowMs, wallMs }: TraceClock): string {
+function toCallSpan(trace: Trace, endpoint: RecordedEndpoint, call: Call, { nowMs, wallMs }: TraceClock): string {
   const { target, meter, spanId, number } = call
   const { upstream, upstreamModel } = target
   const { outcome, usage, error, firstTokenMs } = meter

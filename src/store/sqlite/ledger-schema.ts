@@ -6,7 +6,7 @@ import { getTableColumns, sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { COUNTS, SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { keysOf } from '../../domain/json.ts'
-import type { Endpoint, Lane } from '../../domain/task.ts'
+import type { Lane, RecordedEndpoint } from '../../domain/task.ts'
 import type { CountSource } from '../../domain/units.ts'
 import type { CallReason, ClosedCall, ClosedRow, OpenCall, OpenRow, StoredCall, StoredRequest } from '../ledger-rows.ts'
 import { HAS_ERROR_SQL, toColumn } from '../reports/columns.ts'
@@ -59,7 +59,7 @@ export const requests = sqliteTable(
     keyId: text('key_id').notNull(),
     teamId: text('team_id'),
     model: text('model').notNull(),
-    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
+    endpoint: text('endpoint').$type<RecordedEndpoint>().notNull().default('chat'),
     stream: count('stream'),
     user: text('user'),
     ...targetColumns(),
@@ -125,7 +125,7 @@ export const usageHourly = sqliteTable(
     teamId: text('team_id').notNull().default(''),
     model: text('model').notNull(),
     upstream: text('upstream').notNull(),
-    endpoint: text('endpoint').$type<Endpoint>().notNull().default('chat'),
+    endpoint: text('endpoint').$type<RecordedEndpoint>().notNull().default('chat'),
     ...sumColumns(),
   },
   (table) => [

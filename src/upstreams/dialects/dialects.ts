@@ -34,6 +34,8 @@ export interface Dialect {
   readonly embeds: 'texts and tokens' | 'texts' | 'nothing'
   /** Besides chats and embeddings. Whether a model has them is in its output modalities. */
   readonly endpoints: readonly OtherEndpoint[]
+  /** True if its upstreams have OpenAI's realtime API. */
+  readonly hasRealtime: boolean
   /** True if the client's service tier is sent on, and the used one read back. */
   readonly tellsMode: Readonly<Record<'translated' | 'native', boolean>>
   /** How it reports web searches: by a count or, translated, only by citations. */
@@ -122,6 +124,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     // llama-server, vLLM and LM Studio do.
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
+    hasRealtime: true,
     endpoints: ['rerank', 'moderations', 'transcriptions', 'translations'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
@@ -137,6 +140,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byAccount,
     output: { ...ANY_OUTPUT, hasJsonMode: false, heldOf: toHeld },
     embeds: 'nothing',
+    hasRealtime: false,
     endpoints: [],
     tellsMode: { translated: false, native: true },
     searches: 'counted',
@@ -152,6 +156,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byAccount,
     output: { ...ANY_OUTPUT, takesBesideTools: isSinceGemini3 },
     embeds: 'texts',
+    hasRealtime: false,
     endpoints: [],
     tellsMode: { translated: true, native: false },
     searches: 'counted',
@@ -167,6 +172,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byCredential,
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts',
+    hasRealtime: false,
     endpoints: [],
     tellsMode: { translated: false, native: false },
     searches: 'counted',
@@ -182,6 +188,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     authority: byCredential,
     output: ANY_OUTPUT,
     embeds: 'texts and tokens',
+    hasRealtime: false,
     endpoints: [],
     tellsMode: { translated: false, native: false },
     searches: 'counted',

@@ -1,0 +1,97 @@
+/**
+ * WebSocket to an upstream's realtime API, and what its events report
+ * (https://platform.openai.com/docs/guides/realtime-websocket).
+ */
+
+import type { EndSignal } from '../domain/end-signal.ts'
+import { endOf, UpstreamError } from '../domain/error.ts'
+import { asObject, asText, type JsonObject } from '../domain/json.ts'
+import type { Target, Upstream } from '../domain/snapshot.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
+import { dialectOf } from './dialects/dialects.ts'
+import { toOwnHeaders } from './probe.ts'
+
+/** @param callId sent as `x-client-request-id`. Throws an UpstreamError. */
+export async function connectRealtime(
+  { upstreamModel }: Target,
+  upstream: Upstream,
+  callId: string,
+  signal: EndSignal,
+): Promise<WebSocket> {
+  const format = await dialectOf(upstream).load?.()
+  const url = URL.parse(`${upstream.baseUrl}/realtime`)
+  if (!format || url === null) throw new UpstreamError('broken', 'base_url is not a valid URL', { retryable: false })
+  url.protocol = url.protocol === 'http:' ? 'ws:' : 'wss:'
+  for (const [name, value] of Object.entries(upstream.options.query ?? {})) url.searchParams.set(name, value)
+  url.searchParams.set('model', upstreamModel)
+  const headers = { ...toOwnHeaders(upstream), ...format.headers(upstream), 'x-client-request-id': callId }
+  const socket = new WebSocket(url, { headers })
+  const opened = Promise.withResolvers<WebSocket>()
+  socket.onopen = () => opened.resolve(socket)
+  // A refused upgrade shows only its status.
+  socket.onerror = (event) => opened.reject(toFailure('message' in event ? String(event.message) : ''))
+  socket.onclose = ({ reason }) => opened.reject(toFailure(reason))
+  const ms = upstream.deadlines.headers
+  const timer = setTimeout(
+    () => opened.reject(new UpstreamError('deadline', `no connection within ${ms / 1_000} s`, { deadline: 'headers' })),
+    ms,
+  )
+  const leave = () => opened.reject(endOf(signal))
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await opened.promise
+  } catch (error) {
+    socket.terminate()
+    throw error
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+function toFailure(said: string): UpstreamError {
+  const status = Number(/status code: (\d{3})/.exec(said)?.[1] ?? Number.NaN)
+  if (Number.isNaN(status)) return new UpstreamError('connection', 'the WebSocket could not be opened')
+  const retryable = status === 429 || status >= 500
+  return new UpstreamError('status', `refused the WebSocket with status ${status}`, { status, retryable })
+}
+
+const amount = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) ? Math.max(0, value) : 0
+const count = (value: unknown): number => Math.round(amount(value))
+
+/** Of `response.done`: `input_token_details` are parts of `input_tokens`, those of the cache parts of them. */
+export function toResponseUsage(said: JsonObject): Usage {
+  const input = asObject(said.input_token_details) ?? {}
+  const cached = asObject(input.cached_tokens_details) ?? {}
+  const output = asObject(said.output_token_details) ?? {}
+  const uncached = (kind: string) => Math.max(0, count(input[kind]) - count(cached[kind]))
+  return {
+    ...NO_USAGE,
+    prompt: count(said.input_tokens),
+    cacheRead: count(input.cached_tokens),
+    audioPrompt: uncached('audio_tokens'),
+    imagePrompt: uncached('image_tokens'),
+    completion: count(said.output_tokens),
+    audioCompletion: count(output.audio_tokens),
+  }
+}
+
+/** Of `conversation.item.input_audio_transcription.completed`, which another model makes. */
+export function toTranscriptionUsage(said: JsonObject): Usage {
+  if (said.type === 'duration')
+    return { ...NO_USAGE, audioMs: Math.max(1, Math.round(amount(said.seconds) * 1_000)), countedBy: 'upstream' }
+  const { audio_tokens } = asObject(said.input_token_details) ?? {}
+  return {
+    ...NO_USAGE,
+    prompt: count(said.input_tokens),
+    audioPrompt: count(audio_tokens),
+    completion: count(said.output_tokens),
+  }
+}
+
+/** Bytes per second of audio; 24 kHz, 16 bit, unless the session says otherwise. */
+export const bytesPerSecond = (format: unknown): number => {
+  const type = asText(asObject(format)?.type) || asText(format)
+  return /pcmu|pcma|g711/.test(type) ? 8_000 : 48_000
+}

@@ -1,0 +1,331 @@
+/** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { ServerWebSocket } from 'bun'
+import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
+import { until } from '../support/until.ts'
+
+type Event = Record<string, unknown>
+
+interface Upstream {
+  url: string
+  headers: Headers
+  asked: string
+  /** What it was sent. */
+  events: Event[]
+  answer(event: Event, send: (event: Event) => void): void
+  status: number
+  sockets: Set<ServerWebSocket<unknown>>
+  stop(): void
+}
+
+function startRealtime(): Upstream {
+  const upstream = { events: [], status: 101, answer() {}, sockets: new Set(), asked: '' } as unknown as Upstream
+  const server = Bun.serve({
+    port: 0,
+    fetch(request, server) {
+      upstream.headers = request.headers
+      upstream.asked = new URL(request.url).pathname + new URL(request.url).search
+      if (upstream.status !== 101) return new Response('no', { status: upstream.status })
+      return server.upgrade(request) ? undefined : new Response('no', { status: 400 })
+    },
+    websocket: {
+      open(ws) {
+        upstream.sockets.add(ws)
+        ws.send(JSON.stringify({ type: 'session.created', session: { type: 'realtime', model: 'rt-1' } }))
+      },
+      message(ws, text) {
+        const event = JSON.parse(String(text))
+        upstream.events.push(event)
+        upstream.answer(event, (answer) => ws.send(JSON.stringify(answer)))
+      },
+      close: (ws) => void upstream.sockets.delete(ws),
+    },
+  })
+  upstream.url = `http://127.0.0.1:${server.port}/v1`
+  upstream.stop = () => void server.stop(true)
+  return upstream
+}
+
+const USAGE = {
+  ...{ total_tokens: 300, input_tokens: 200, output_tokens: 100 },
+  input_token_details: {
+    ...{ text_tokens: 80, audio_tokens: 120, cached_tokens: 50 },
+    cached_tokens_details: { text_tokens: 30, audio_tokens: 20 },
+  },
+  output_token_details: { text_tokens: 20, audio_tokens: 80 },
+}
+/** (200 - 50 - 100) text at 4, 50 cached at 0.4, 100 audio at 32, 20 text out at 16, 80 audio out at 64 dollars per million. */
+const COST = 50 * 4_000 + 50 * 400 + 100 * 32_000 + 20 * 16_000 + 80 * 64_000
+
+const respond: Upstream['answer'] = ({ type }, send) => {
+  if (type !== 'response.create') return
+  send({ type: 'response.created', response: { id: 'r1' } })
+  send({ type: 'response.output_audio.delta', delta: 'AAAA' })
+  send({ type: 'response.done', response: { id: 'r1', usage: USAGE } })
+}
+
+const FACTS = 'context_length: 32000, max_output_length: 4096, supported_features: []'
+
+let upstream: Upstream
+let app: TestApp
+
+beforeAll(async () => {
+  upstream = startRealtime()
+  app = await startApp({
+    catalog: `
+version: 1
+upstreams:
+  talk: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
+  other: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
+models:
+  acme/talk: { ${FACTS}, name: T, input_modalities: [text, audio], output_modalities: [text, audio],
+    pricing: [{ prompt: "0.000004", completion: "0.000016", input_cache_read: "0.0000004", audio: "0.000032", audio_completion: "0.000064" }],
+    routes: [{ upstream: talk, model: rt-1 }] }
+  acme/hear: { ${FACTS}, name: H, input_modalities: [audio], output_modalities: [text],
+    pricing: [{ prompt: "0.0000025", completion: "0.00001", audio: "0.000006" }], routes: [{ upstream: talk, model: hear-1 }] }
+  acme/claude: { ${FACTS}, name: C, input_modalities: [text], output_modalities: [text],
+    pricing: [{ prompt: "0.000004", completion: "0.000016" }], routes: [{ upstream: other, model: c }] }
+`,
+  })
+})
+beforeEach(() => {
+  upstream.events.length = 0
+  upstream.status = 101
+  upstream.answer = respond
+})
+afterAll(async () => {
+  await app.stop()
+  upstream.stop()
+})
+
+interface Client {
+  socket: WebSocket
+  events: Event[]
+  closed: Promise<{ code: number; reason: string }>
+  send(event: Event): void
+  got(type: string): Promise<Event>
+}
+
+function connect({
+  key,
+  query = '?model=acme/talk',
+  protocols,
+}: {
+  key?: string
+  query?: string
+  protocols?: string[]
+}) {
+  const url = `${app.origin.replace('http', 'ws')}/v1/realtime${query}`
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  const socket = new WebSocket(url, { headers, ...(protocols && { protocols }) } as never)
+  const events: Event[] = []
+  socket.onmessage = ({ data }) => void events.push(JSON.parse(String(data)))
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    socket.onclose = ({ code, reason }) => resolve({ code, reason })
+  })
+  const got = async (type: string) => {
+    await until(type, () => events.some((event) => event.type === type))
+    return events.find((event) => event.type === type) ?? {}
+  }
+  const opened = new Promise<void>((resolve) => socket.addEventListener('open', () => resolve()))
+  const send = (event: Event) => void opened.then(() => socket.send(JSON.stringify(event)))
+  return { socket, events, closed, got, send } satisfies Client
+}
+
+const latest = async (count: number) => (await app.settled(count)).at(-1)
+let before = 0
+beforeEach(async () => {
+  before = await app.count()
+})
+
+describe('a session', () => {
+  test('passes events on, under our name of the model, and charges each response by its usage', async () => {
+    const client = connect({ key: app.key() })
+    expect(await client.got('session.created')).toMatchObject({ session: { model: 'acme/talk' } })
+    expect(upstream.asked).toBe('/v1/realtime?model=rt-1')
+    expect(upstream.headers.get('authorization')).toBe(`Bearer ${CREDENTIAL}`)
+    client.send({ type: 'session.update', session: { type: 'realtime', model: 'acme/talk', instructions: 'Be kind.' } })
+    client.send({ type: 'response.create' })
+    expect(await client.got('response.done')).toMatchObject({ response: { usage: USAGE } })
+    expect(upstream.events[0]).toMatchObject({ session: { model: 'rt-1', instructions: 'Be kind.' } })
+    expect(await latest(before + 1)).toMatchObject({
+      ...{ status: 'ok', endpoint: 'realtime', model: 'acme/talk', prompt_tokens: 200, cached_tokens: 50 },
+      ...{ completion_tokens: 100, cost_nano_usd: COST, estimated: 0, stream: 1 },
+    })
+    client.send({ type: 'response.create' })
+    await app.settled(before + 2)
+    client.socket.close(1_000)
+    await until('upstream closed', () => upstream.sockets.size === 0)
+    expect(await app.count()).toBe(before + 2)
+  })
+
+  test('that nobody speaks in costs nothing and has no row', async () => {
+    const client = connect({ key: app.key() })
+    await client.got('session.created')
+    client.socket.close(1_000)
+    await client.closed
+    expect(await app.count()).toBe(before)
+  })
+
+  test('takes the key as a subprotocol, answers another, and logs neither', async () => {
+    const key = app.key()
+    const client = connect({ protocols: ['realtime', `openai-insecure-api-key.${key}`] })
+    await client.got('session.created')
+    expect(client.socket.protocol).toBe('realtime')
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    client.socket.close()
+    expect(await app.logText()).not.toContain(key)
+    expect(upstream.headers.get('sec-websocket-protocol') ?? '').not.toContain(key)
+  })
+
+  test('transcribes by the price of its own model, which the key must have', async () => {
+    upstream.answer = ({ type, session }, send) => {
+      if (type === 'session.update') send({ type: 'session.updated', session })
+      if (type === 'input_audio_buffer.commit')
+        send({
+          type: 'conversation.item.input_audio_transcription.completed',
+          usage: {
+            type: 'tokens',
+            input_tokens: 100,
+            output_tokens: 10,
+            input_token_details: { audio_tokens: 90, text_tokens: 10 },
+          },
+        })
+      respond({ type }, send)
+    }
+    const client = connect({ key: app.key() })
+    const update = (model: string) =>
+      client.send({ type: 'session.update', session: { audio: { input: { transcription: { model } } } } })
+    update('nobody/hears')
+    expect(await client.got('error')).toMatchObject({ error: { message: expect.stringContaining('nobody/hears') } })
+    update('acme/hear')
+    await client.got('session.updated')
+    expect(upstream.events).toMatchObject([{ session: { audio: { input: { transcription: { model: 'hear-1' } } } } }])
+    client.send({ type: 'input_audio_buffer.append', audio: 'A'.repeat(64_000) })
+    client.send({ type: 'input_audio_buffer.commit' })
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    expect(await latest(before + 1)).toMatchObject({ cost_nano_usd: COST + 10 * 2_500 + 90 * 6_000 + 10 * 10_000 })
+    client.socket.close()
+  })
+
+  test('ends with an error event once its budget is spent, and all of it is booked', async () => {
+    const key = app.key({ budget: { nanoUsd: 600_000_000, period: 'total' } })
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: {} })
+      send({
+        type: 'response.done',
+        response: {
+          usage: { input_tokens: 2_000, output_tokens: 4_000, output_token_details: { audio_tokens: 4_000 } },
+        },
+      })
+    }
+    const client = connect({ key })
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    client.send({ type: 'response.create' })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'insufficient_quota' } })
+    expect(await client.closed).toMatchObject({ code: 1_008 })
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 2_000 * 4_000 + 4_000 * 64_000 })
+    await until('upstream closed', () => upstream.sockets.size === 0)
+  })
+
+  test('whose client hangs up during a response costs what was spoken', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: {} })
+      send({ type: 'response.output_audio.delta', delta: Buffer.alloc(48_000).toString('base64') })
+    }
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    await client.got('response.output_audio.delta')
+    client.socket.close()
+    const row = await latest(before + 1)
+    expect(row).toMatchObject({ status: 'cut', estimated: 1, completion_tokens: 20 })
+    expect(row?.cost_nano_usd).toBeGreaterThanOrEqual(20 * 64_000)
+  })
+
+  test('of a revoked key ends', async () => {
+    const key = app.key()
+    const client = connect({ key })
+    await client.got('session.created')
+    app.revoke(key)
+    client.send({ type: 'response.create' })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'invalid_api_key' } })
+    expect(await client.closed).toMatchObject({ code: 1_008 })
+    expect(await app.count()).toBe(before)
+  })
+
+  test('ends as its upstream ends it, with what it had used', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type === 'response.create') send({ type: 'response.created', response: {} })
+      for (const socket of upstream.sockets) socket.close(1_001, 'session too long')
+    }
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    expect(await client.closed).toMatchObject({ code: 1_001, reason: 'session too long' })
+    expect(await latest(before + 1)).toMatchObject({ status: 'cut', error_code: 'upstream_failed' })
+  })
+
+  test.each([
+    ['not JSON', '{', 'JSON object'],
+    ['of an unknown type', '{"type":"session.delete"}', 'session.delete'],
+    ['that names another model', '{"type":"session.update","session":{"model":"acme/hear"}}', 'chosen in its URL'],
+    ['with a tool of the provider', '{"type":"response.create","response":{"tools":[{"type":"mcp"}]}}', 'function'],
+    ['with a stored prompt', '{"type":"session.update","session":{"prompt":{"id":"p"}}}', 'instructions'],
+  ])('refuses an event %s, and goes on', async (_, text, said) => {
+    const client = connect({ key: app.key() })
+    await client.got('session.created')
+    client.socket.send(text)
+    expect(await client.got('error')).toMatchObject({ error: { message: expect.stringContaining(said) } })
+    expect(upstream.events).toEqual([])
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    client.socket.close()
+  })
+})
+
+describe('no session', () => {
+  const ask = async (query: string, { key, upgrade = true }: { key?: string; upgrade?: boolean } = {}) => {
+    const socket = upgrade
+      ? {
+          connection: 'Upgrade',
+          upgrade: 'websocket',
+          'sec-websocket-version': '13',
+          'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+        }
+      : {}
+    const response = await fetch(`${app.origin}/v1/realtime${query}`, {
+      headers: { ...(key && { authorization: `Bearer ${key}` }), ...socket },
+    })
+    return { status: response.status, body: await response.json() }
+  }
+
+  test('is opened without a key, a model, a WebSocket, or a realtime API', async () => {
+    const key = app.key()
+    expect(await ask('?model=acme/talk')).toMatchObject({ status: 401 })
+    expect(await ask('', { key })).toMatchObject({ status: 400, body: { error: { param: 'model' } } })
+    expect(await ask('?model=acme/none', { key })).toMatchObject({ status: 404 })
+    expect(await ask('?model=acme/claude', { key })).toMatchObject({
+      body: { error: { code: 'unsupported_endpoint' } },
+    })
+    expect(await ask('?model=acme/talk', { key, upgrade: false })).toMatchObject({ status: 426 })
+    expect(await app.count()).toBe(before)
+  })
+
+  test('is opened where the upstream refuses, and its credential stays unseen', async () => {
+    upstream.status = 403
+    const { status, body } = await ask('?model=acme/talk', { key: app.key() })
+    expect(status).toBeGreaterThanOrEqual(400)
+    expect(JSON.stringify(body)).not.toContain(CREDENTIAL)
+    app.pass(10 * 60_000)
+  })
+
+  test('is given away by a client secret', async () => {
+    const response = await fetch(`${app.origin}/v1/realtime/client_secrets`, { method: 'POST' })
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining('WebRTC') } })
+  })
+})
