@@ -147,7 +147,8 @@ const ADVICE: Record<ServiceFailure['kind'], string | ((details: Details) => str
   node_lives: ({ node = 'NODE' }) => ` Stop it first: tollgate cluster drain ${node}`,
   node_not_found: ' List nodes: tollgate cluster status',
   cluster_newer: '',
-  cluster_member: ' Start the node with --cluster, or take it out of the cluster: tollgate cluster leave',
+  cluster_member:
+    ' Start the node with --cluster, or take it out of the cluster: tollgate cluster leave. Remove an unfinished export.',
   cluster_foreign: '',
   sums_differ: '',
   folder_taken: ' Choose a new folder, or empty it.',

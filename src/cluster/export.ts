@@ -70,7 +70,6 @@ export async function exportCluster(options: ExportOptions): Promise<Exported> {
   } finally {
     await feed.stop()
   }
-  replica.leave()
   const ownSecret = openSecret(dataFolder, {}).read()
   const lines = ownSecret.map(({ bytes }) => `${Buffer.from(bytes).toString('hex')}\n`)
   if (lines.length > 0) putFile(join(target, 'secret'), lines.join(''), { mode: 0o600 })
@@ -97,6 +96,8 @@ export async function exportCluster(options: ExportOptions): Promise<Exported> {
     },
     { timeoutMs: MAX_MS },
   )
+  // Until here, it is refused as a single node's.
+  replica.leave()
   openMark(target, served.ledger.count()).close()
   await served.checkpoint()
   return { ...copied, living, secret: lines.length > 0 ? `the file ${join(target, 'secret')}` : secret.where }

@@ -83,6 +83,21 @@ describeWith('PostgreSQL')('importing', () => {
     expect(requests).toBeGreaterThan(kept)
     expect(done.at(-1)).toBe(kept)
 
+    const unfinished = `${folder.path}-half`
+    const halfway = exportCluster({
+      ...{ ...options, target: unfinished },
+      onProgress() {
+        throw ended
+      },
+    })
+    await expect(halfway).rejects.toBe(ended)
+    // It can't be taken for the whole.
+    const half = storeOf(unfinished).open()
+    const asSingle = half?.config.changeKeys(BY, () => decided({ teams: [], keys: [] }))
+    await expect(asSingle).rejects.toMatchObject({ failure: { kind: 'cluster_member' } })
+    half?.close()
+    rmSync(unfinished, { recursive: true })
+
     const target = `${folder.path}-back`
     const back = { ...options, target, onProgress: () => {} }
     const exported = await exportCluster(back)
