@@ -69,12 +69,10 @@ export class TranscriptionRequest extends EndpointRequest {
 /** Of a whole response. */
 export interface Transcript {
   of: 'transcript'
-  /** The upstream's own text. */
-  body: string
-  /** What was said. */
+  /** The upstream's, with our name of the model; null if it is text. */
+  json: JsonObject | null
+  /** What was said, or subtitles. */
   text: string
-  /** The upstream's, for a stream; null if it has none. */
-  usage: JsonObject | null
 }
 
 /** Answered as plain text, without usage. */

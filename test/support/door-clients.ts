@@ -4,6 +4,7 @@
  */
 import type { Modality } from '../../src/domain/models.ts'
 import type { Endpoint } from '../../src/domain/task.ts'
+import { type Field, FORM_TYPE, toForm, toWav } from './audio-forms.ts'
 import { checkError, checkHeaders, checkStream, checkWhole } from './contract.ts'
 import { checkMessage, checkError as checkMessageError, checkMessageStream } from './messages-contract.ts'
 import { checkResponse, checkResponseStream } from './responses-contract.ts'
@@ -48,6 +49,8 @@ export interface ClientFormat {
   /** Behind `/v1`. */
   path: string
   body(asked: Asked): Record<string, unknown>
+  /** If requests aren't JSON: the same with its fields; null if it has none. */
+  encode?(json: string): { type: string; body: Buffer<ArrayBuffer> } | null
   whole(json: string): Heard
   /** Throws if a translated answer breaks its contract. */
   check: { whole(json: string): unknown; stream(text: string): unknown }
@@ -210,7 +213,27 @@ const moderations: ClientFormat = {
   path: '/moderations',
 }
 
-export const CLIENT_FORMATS = { chat, messages, responses, completions, embeddings, rerank, moderations }
+const WAV = toWav(1_000)
+
+const transcriptions: ClientFormat = {
+  ...embeddings,
+  endpoint: 'transcriptions',
+  makes: 'transcription',
+  path: '/audio/transcriptions',
+  body: ({ text, user }) => ({ prompt: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
+  encode(json) {
+    if (!/^\{.*\}$/s.test(json)) return null
+    const fields = Object.entries(JSON.parse(json)).map(([name, value]): Field => [name, String(value)])
+    return { type: FORM_TYPE, body: toForm([...fields, ['file', WAV]]) }
+  },
+}
+
+const translations: ClientFormat = { ...transcriptions, endpoint: 'translations', path: '/audio/translations' }
+
+export const CLIENT_FORMATS = {
+  ...{ chat, messages, responses, completions, embeddings, rerank, moderations },
+  ...{ transcriptions, translations },
+}
 
 export function hear(format: ClientFormat, text: string): HeardStream {
   const beats = { before: 0, after: 0 }

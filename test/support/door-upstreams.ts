@@ -221,7 +221,22 @@ const moderations: UpstreamFormat = {
   stream: null,
 }
 
-export const UPSTREAM_FORMATS = { chat, messages, responses, completions, embeddings, rerank, moderations }
+const transcriptions: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (words, { prompt }) => ({
+    kind: 'whole',
+    body: {
+      text: words.join(''),
+      usage: { type: 'tokens', input_tokens: prompt, output_tokens: 0, total_tokens: prompt },
+    },
+  }),
+  stream: null,
+}
+
+export const UPSTREAM_FORMATS = {
+  ...{ chat, messages, responses, completions, embeddings, rerank, moderations },
+  ...{ transcriptions, translations: transcriptions },
+}
 
 export const WORDS = ['one ', 'two '] as const
 export const COUNTS: Counts = { prompt: 50, completion: 7 }

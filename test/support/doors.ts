@@ -48,6 +48,8 @@ export const DOORS: readonly Door[] = [
   toDoor('embeddings', 'embeddings'),
   toDoor('rerank', 'rerank'),
   toDoor('moderations', 'moderations'),
+  toDoor('transcriptions', 'transcriptions'),
+  toDoor('translations', 'translations'),
 ]
 
 /** Whether its models write tokens. */
@@ -139,13 +141,16 @@ export async function startDoors({
     app,
     near,
     far,
-    ask: (door, { route = 'one', key = usual, headers = {}, signal, body, ...asked } = {}) =>
-      fetch(`${app.baseUrl}${door.client.path}`, {
+    ask(door, { route = 'one', key = usual, headers = {}, signal, body, ...asked } = {}) {
+      const json = body ?? JSON.stringify({ model: `${door.id}/${route}`, ...door.client.body(asked) })
+      const sent = door.client.encode?.(json) ?? { type: 'application/json', body: json }
+      return fetch(`${app.baseUrl}${door.client.path}`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-        body: body ?? JSON.stringify({ model: `${door.id}/${route}`, ...door.client.body(asked) }),
+        headers: { authorization: `Bearer ${key}`, 'content-type': sent.type, ...headers },
+        body: sent.body,
         ...(signal ? { signal } : {}),
-      }),
+      })
+    },
     rows,
     async calm(door) {
       near.script(answering(door.upstream))
@@ -194,7 +199,7 @@ export function toDoorCatalogue({
   ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
   )
   const models = DOORS.map(({ id, client, across }) => {
-    const facts = `name: A, ${writes({ client }) ? toChat(most, features) : `${FACTS}, output_modalities: [${client.makes}]`}, pricing: [${price}]`
+    const facts = `name: A, ${writes({ client }) ? toChat(most, features) : `${FACTS}, max_output_length: 1, output_modalities: [${client.makes}]`}, pricing: [${price}]`
     const own = firstPrice === '' ? '' : `, pricing: [${firstPrice}]`
     const first = `{ upstream: ${id}, model: m-v1${own} }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`

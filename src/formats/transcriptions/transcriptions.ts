@@ -4,14 +4,15 @@ import { resultOf } from '../../domain/endpoint-results.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { isMiswritten, toPlainName } from '../../domain/fields.ts'
-import type { JsonObject } from '../../domain/json.ts'
+import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'
 import { type Form, isForm, onlyPart, type Part, readForm, textOf } from '../../domain/multipart.ts'
 import type { EndpointTask } from '../../domain/task.ts'
 import { isOfText, TranscriptionRequest } from '../../domain/transcriptions.ts'
+import type { Receipt, Usage } from '../../domain/usage.ts'
 import { measurePrompt } from '../../tokens/estimate.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { invalid } from '../checked-body.ts'
-import { type Format, type InTurn, KEEP_ALIVE, type Writer } from '../format.ts'
+import { type Format, type InTurn, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 
 /** The part to measure. */
 function audioOf(form: Form): Decision<Part> {
@@ -115,27 +116,27 @@ function readFields(form: Form): Decision<{ values: Record<string, string | unde
 /** Ends with the usage, which waits for the ledger. */
 class TranscriptWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
-  #tail = ''
+  #done: JsonObject | null = null
 
   take(events: readonly AnswerEvent[]): string {
     let frames = ''
     for (const event of events) {
       if (event.kind === 'raw') {
-        if (event.isTail) this.#tail += toFrame(event.data)
+        if (event.isTail) this.#done = asObject(tryJson(event.data))
         else frames += toFrame(event.data)
       }
       // The model can't stream.
       if (event.kind === 'result' && event.result.of === 'transcript') {
-        const { text, usage } = event.result
+        const { text, json } = event.result
         if (text !== '') frames += toFrame(JSON.stringify({ type: 'transcript.text.delta', delta: text }))
-        this.#tail = toFrame(JSON.stringify({ type: 'transcript.text.done', text, ...(usage && { usage }) }))
+        this.#done = { type: 'transcript.text.done', text, ...(json?.usage ? { usage: json.usage } : {}) }
       }
     }
     return frames
   }
 
-  tail(): string {
-    return this.#tail
+  tail(receipt: Receipt): string {
+    return this.#done === null ? '' : toFrame(withReceipt(this.#done, receipt))
   }
 
   failure(error: GatewayError): string {
@@ -144,6 +145,17 @@ class TranscriptWriter implements Writer {
 }
 
 const toFrame = (json: string) => `data: ${json}\n\n`
+
+/** With the cost, next to the upstream's own usage if it has one. */
+function withReceipt({ usage: said, ...rest }: JsonObject, { usage, costNanoUsd }: Receipt): string {
+  const written = withCost(asObject(said) ?? toUsage(usage), costNanoUsd)
+  return `${JSON.stringify(rest).slice(0, -1)},"usage":${written}}`
+}
+
+const toUsage = ({ audioMs, prompt, completion }: Usage) =>
+  audioMs
+    ? { type: 'duration', seconds: audioMs / 1_000 }
+    : { type: 'tokens', input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion }
 
 const formatOf = (endpoint: TranscriptionRequest['endpoint']) =>
   ({
@@ -154,7 +166,10 @@ const formatOf = (endpoint: TranscriptionRequest['endpoint']) =>
       accepts: isForm,
       toTask: (bytes, headers, inTurn) => toTask(endpoint, bytes, headers['content-type'] ?? '', inTurn),
     },
-    whole: (_task, _identity, events) => resultOf('transcript', events).body,
+    whole(_task, _identity, events, receipt) {
+      const { json, text } = resultOf('transcript', events)
+      return json === null ? text : withReceipt(json, receipt)
+    },
     type: ({ body }) =>
       body instanceof TranscriptionRequest && isOfText(body) ? 'text/plain; charset=utf-8' : 'application/json',
     writer: () => new TranscriptWriter(),

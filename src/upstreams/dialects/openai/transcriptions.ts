@@ -77,12 +77,11 @@ function toEvents(
   text: string,
 ): AnswerEvent[] {
   const reported = answer && readTranscriptUsage(answer, asked, target)
-  const usage = asObject(answer?.usage)
-  const isNamed = typeof answer?.model === 'string' && !isOfText(asked)
-  const shown = isNamed ? JSON.stringify({ ...answer, model: asked.model }) : body
+  const named = answer && (typeof answer.model === 'string' ? { ...answer, model: asked.model } : answer)
+  const [json, shown] = isOfText(asked) ? [null, body] : [named, text]
   return [
     { kind: 'text', choice: 0, text },
-    { kind: 'result', result: { of: 'transcript', body: shown, text, usage } },
+    { kind: 'result', result: { of: 'transcript', json, text: shown } },
     ...toUsageEvents(reported, asked, target, answer, body),
     { kind: 'done' },
   ]
