@@ -148,10 +148,12 @@ export function createLoad(random: () => number, target: () => { url: string; ke
     const choices = toChoices(number)
     const asked = door.client.body({ text: `Request ${number}.${WORDS}`, stream, user: String(number) })
     const { url, key } = target()
+    const json = JSON.stringify({ model: `${door.id}/one`, ...asked, ...(choices > 1 ? { n: choices } : {}) })
+    const sent = door.client.encode?.(json) ?? { type: 'application/json', body: json }
     const response = await fetch(`${url}/v1${door.client.path}`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: `${door.id}/one`, ...asked, ...(choices > 1 ? { n: choices } : {}) }),
+      headers: { authorization: `Bearer ${key}`, 'content-type': sent.type },
+      body: sent.body,
     })
     const text = await response.text()
     const { failure, isComplete, costNanoUsd } = toAnswer(door, response, text, stream)
