@@ -40,7 +40,9 @@ export const tokensOf = (
  * the model's limit.
  */
 export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: boolean): number =>
-  isSeen ? toCap(body, maxOutputLength) : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
+  isSeen || body instanceof EndpointRequest
+    ? toCap(body, maxOutputLength)
+    : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength)
 
 /** A request that Tollgate must cap is rejected if its budget can't cover this many tokens. */
 const MIN_CAP = 1_024

@@ -180,6 +180,7 @@ export class Meter {
           break
         case 'bytes':
           this.#see()
+          this.#audioChars += Math.ceil((event.bytes.length * 4) / 3)
           break
         case 'raw':
           if (event.isContent && this.firstTokenMs === null) this.#see()

@@ -34,6 +34,8 @@ export abstract class EndpointRequest {
   readonly stream: boolean = false
   /** Set if output tokens are of audio or images. */
   readonly modalities?: readonly ('audio' | 'image')[]
+  /** Of the audio it makes, whose tokens are estimated from its bytes. */
+  readonly audio?: { readonly format: string }
   /** Most units of one call. */
   readonly [MOST_UNITS]: UnitCounts = {}
   /**

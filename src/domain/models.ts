@@ -36,6 +36,7 @@ const ENDPOINT_WORDS = {
   rerank: 'reranking',
   moderation: 'moderation',
   transcription: 'transcription',
+  speech: 'speech',
 } as const
 export const MODALITY_WORDS = { ...INPUT_WORDS, ...ENDPOINT_WORDS } as const
 export type Modality = keyof typeof MODALITY_WORDS

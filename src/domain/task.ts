@@ -49,6 +49,7 @@ export const ENDPOINT_PATHS = {
   moderations: '/v1/moderations',
   transcriptions: '/v1/audio/transcriptions',
   translations: '/v1/audio/translations',
+  speech: '/v1/audio/speech',
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 

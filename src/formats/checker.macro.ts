@@ -10,6 +10,7 @@ import { CountSchema, MessagesSchema } from './messages/schema.ts'
 import { ModerationsSchema } from './moderations/schema.ts'
 import { RerankSchema } from './rerank/schema.ts'
 import { ResponsesSchema } from './responses/schema.ts'
+import { SpeechSchema } from './speech/schema.ts'
 
 const toCode = (schema: TSchema): string => TypeCompiler.Code(schema, { language: 'javascript' })
 
@@ -19,4 +20,5 @@ export const countChecker = (): string => toCode(CountSchema)
 export const responsesChecker = (): string => toCode(ResponsesSchema)
 export const embeddingsChecker = (): string => toCode(EmbeddingSchema)
 export const rerankChecker = (): string => toCode(RerankSchema)
+export const speechChecker = (): string => toCode(SpeechSchema)
 export const moderationsChecker = (): string => toCode(ModerationsSchema)

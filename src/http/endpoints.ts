@@ -27,6 +27,7 @@ const FORMATS = { chat, messages, responses, completions, embeddings } satisfies
 /** Loaded with their first request; only their errors are needed before. */
 const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promise<Format>>> = {
   rerank: async () => (await import('../formats/rerank/rerank.ts')).rerank,
+  speech: async () => (await import('../formats/speech/speech.ts')).speech,
   moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
   transcriptions: async () => (await import('../formats/transcriptions/transcriptions.ts')).transcriptions,
   translations: async () => (await import('../formats/transcriptions/transcriptions.ts')).translations,

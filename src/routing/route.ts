@@ -58,6 +58,7 @@ const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   moderations: 'moderation',
   transcriptions: 'transcription',
   translations: 'transcription',
+  speech: 'speech',
 }
 
 /** Models that make nothing else don't chat. */

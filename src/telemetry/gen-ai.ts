@@ -22,7 +22,7 @@ export const NAMES = {
 export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
   ...{ chat: 'chat', messages: 'chat', responses: 'chat' },
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
-  ...{ transcriptions: 'transcription', translations: 'translation' },
+  ...{ transcriptions: 'transcription', translations: 'translation', speech: 'speech' },
   ...{ rerank: 'rerank', moderations: 'moderation', realtime: 'chat' },
 }
 

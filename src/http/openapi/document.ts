@@ -6,6 +6,7 @@ import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
+import { SpeechSchema } from '../../formats/speech/schema.ts'
 import {
   COUNT_OPERATIONS,
   EmbeddingList,
@@ -118,7 +119,13 @@ const DOCUMENT = {
 const NAMED = {
   ChatRequest: RequestSchema,
   ...{ EmbeddingRequest: EmbeddingSchema, EmbeddingList },
-  ...{ RerankRequest: RerankSchema, RankedList, ModerationsRequest: ModerationsSchema, ModerationList },
+  ...{
+    RerankRequest: RerankSchema,
+    RankedList,
+    SpeechRequest: SpeechSchema,
+    ModerationsRequest: ModerationsSchema,
+    ModerationList,
+  },
   ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 

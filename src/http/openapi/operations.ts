@@ -9,6 +9,7 @@ import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { ResponsesSchema } from '../../formats/responses/schema.ts'
+import { SpeechSchema } from '../../formats/speech/schema.ts'
 import { MAX_BODY_BYTES } from '../../gateway/read.ts'
 import { ApiError, ChatCompletion, Costs } from './schemas.ts'
 
@@ -349,6 +350,24 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
           'All documents, best first, or the best `top_n`. `index` is the position in the request. Also at `/v2/rerank`.',
         headers,
         content: json(RankedList),
+      },
+      ...errors,
+    },
+  },
+  speech: {
+    operationId: 'createSpeech',
+    summary: 'Speak a text',
+    tags: ['audio'],
+    requestBody: toBody(". Fields not listed here are sent to the model's provider.", SpeechSchema),
+    responses: {
+      200: {
+        description:
+          'Audio in the requested format, from its first bytes on. With `stream_format: sse`, events `speech.audio.delta`, and last `speech.audio.done` with the usage.',
+        headers,
+        content: {
+          'audio/*': { schema: { type: 'string', format: 'binary' } },
+          'text/event-stream': text,
+        },
       },
       ...errors,
     },

@@ -8,6 +8,7 @@ import type { ModerationsRequest } from '../../domain/moderations.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
 import type { RerankRequest } from '../../domain/rerank.ts'
 import type { Target, Upstream } from '../../domain/snapshot.ts'
+import type { SpeechRequest } from '../../domain/speech.ts'
 import type { EmbeddingsRequest, PassthroughRequest } from '../../domain/task.ts'
 import type { TranscriptionRequest } from '../../domain/transcriptions.ts'
 import type { Readiness } from '../backend.ts'
@@ -143,6 +144,7 @@ export interface EndpointRequests {
   moderations: ModerationsRequest
   transcriptions: TranscriptionRequest
   translations: TranscriptionRequest
+  speech: SpeechRequest
 }
 
 export type EndpointFormats = {

@@ -125,7 +125,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
     hasRealtime: true,
-    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations'],
+    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations', 'speech'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
     tellsCacheLifetime: false,

@@ -40,6 +40,7 @@ export const openai: WireFormat = {
 
   endpoints: {
     rerank: async () => (await import('./rerank.ts')).rerank,
+    speech: async () => (await import('./speech.ts')).speech,
     moderations: async () => (await import('./moderations.ts')).moderations,
     transcriptions: async () => (await import('./transcriptions.ts')).transcriptions,
     translations: async () => (await import('./transcriptions.ts')).transcriptions,
