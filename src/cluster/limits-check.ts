@@ -1,5 +1,7 @@
 /** What is asked of Valkey at a node's first start, and by `tollgate doctor`. */
+
 import { messageOf } from '../domain/error.ts'
+import { isLoopback } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import { connectValkey, toClient } from '../limits/shared/valkey.ts'
 import { readLimitsUrl } from './limits-part.ts'
@@ -31,7 +33,7 @@ export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
     return {
       version: fact('redis_version'),
       address: isUnix ? 'its socket' : host,
-      isLocal: isUnix || /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname),
+      isLocal: isUnix || isLoopback(hostname),
       isEncrypted: /^(valkeys|rediss|.*\+tls.*):$/.test(protocol),
       isReplica: fact('role') === 'slave',
       mayEvict: fact('maxmemory_policy') !== 'noeviction' && fact('maxmemory') !== '0',

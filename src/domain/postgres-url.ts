@@ -1,4 +1,5 @@
 /** URLs of PostgreSQL: one or several addresses, TLS that verifies by default. */
+import { isLoopback } from './ip.ts'
 
 export interface PostgresAddress {
   /** A name, an address, or the folder of a unix socket, which starts with a slash. */
@@ -80,8 +81,7 @@ function decode(text: string): string {
 }
 
 /** This machine: nobody can listen in between. */
-export const isLocal = ({ host }: PostgresAddress): boolean =>
-  host.startsWith('/') || /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
+export const isLocal = ({ host }: PostgresAddress): boolean => host.startsWith('/') || isLoopback(host)
 
 export const toAddressText = ({ host, port }: PostgresAddress): string =>
   host.startsWith('/') ? host : host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

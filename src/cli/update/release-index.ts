@@ -1,7 +1,9 @@
 /** Reads what a publisher offers: a signed `latest.json`, and the files next to it. Nothing that a server sends is trusted. */
+
 import { createReadStream } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { codeOf, messageOf } from '../../domain/error.ts'
+import { isLoopback } from '../../domain/ip.ts'
 import { toSizeText } from '../../domain/text.ts'
 import { CommandError } from '../command-error.ts'
 import { BadSignature, type PublicKey, verifySignature } from './minisign.ts'
@@ -40,9 +42,7 @@ export function toSourceUrl(from: string, cwd: string): URL {
 }
 
 const isSafe = ({ protocol, hostname }: URL) =>
-  protocol === 'https:' ||
-  protocol === 'file:' ||
-  (protocol === 'http:' && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname))
+  protocol === 'https:' || protocol === 'file:' || (protocol === 'http:' && isLoopback(hostname))
 
 /** @throws `update_unusable` unless one of the keys signed it. */
 export async function readRelease(index: URL, keys: readonly PublicKey[]): Promise<Release> {
