@@ -40,7 +40,7 @@ describeWith('PostgreSQL', 'Valkey')(`an upgrade of a cluster under load (CLUSTE
       replaced.delete(node)
     }
     try {
-      const stopLoad = bench.load(12)
+      const stopLoad = bench.load(6)
       const changes = changeAll(bench, () => nodes.filter((node) => !replaced.has(node)))
       expect(await versionsOf(bench)).toEqual([CURRENT, CURRENT, CURRENT])
       for (const [at, node] of nodes.entries()) {
