@@ -204,7 +204,8 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         isAsked = true
         next.resolve()
       }
-      await look(timing.pollTimeoutMs).catch((error) => {
+      // Once it is told, being late is no news: a slow answer is better than none.
+      await look(isTold ? timing.toldMs : timing.pollTimeoutMs).catch((error) => {
         trouble = messageOf(error)
       })
       tell()

@@ -84,6 +84,8 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
   let trouble: string | null = null
   let server: Postgres['server'] = null
   let isClosed = false
+  /** Pools whose queries are late while none is answered: since when, monotonic ms. */
+  const deafMs = new WeakMap<Pool, number>()
   const ends = new Set<() => void>()
 
   const setTrouble = (next: string | null) => {
@@ -124,6 +126,13 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
     else endSoon(old.sql)
   }
 
+  /** All its connections hang, and queries only wait for one: the runtime forgets those that are given up. */
+  const isDeaf = (one: Pool): boolean => {
+    const sinceMs = deafMs.get(one) ?? performance.now()
+    deafMs.set(one, sinceMs)
+    return performance.now() - sinceMs > timing.connectMs
+  }
+
   const run = async <T>(timeoutMs: number, work: (pool: Pool, task: Task) => Promise<T>): Promise<T> => {
     const task: Task = { isSent: false, isLate: false, cancel: () => {} }
     let used: Pool | null = null
@@ -136,7 +145,10 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
     let timer = setTimeout(() => late.resolve(LATE), timeoutMs)
     try {
       const outcome = await Promise.race([doing, late.promise])
-      if (outcome !== LATE) return outcome
+      if (outcome !== LATE) {
+        if (used) deafMs.delete(used)
+        return outcome
+      }
       task.isLate = true
       if (used === null) throw new PostgresRefusal('unreachable', trouble ?? 'PostgreSQL does not answer.')
       task.cancel()
@@ -149,6 +161,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
     } catch (error) {
       const refusal = toRefusal(error, task.isSent)
       const { kind, message } = refusal instanceof PostgresRefusal ? refusal : {}
+      if (used !== null && task.isLate && isDeaf(used)) giveUp(used, 'no connection is free', false)
       const isFull = refusal instanceof PostgresRefusal && refusal.sqlstate === TOO_MANY
       // Those that are open still work.
       if (used !== null && !isFull && (kind === 'unreachable' || kind === 'read_only'))

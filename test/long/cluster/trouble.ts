@@ -36,10 +36,14 @@ export const TROUBLES: Record<string, Trouble> = {
       process.kill(node.servers()[between(0, 3)] ?? node.pid(), 'SIGKILL')
       if ((await node.run('status')).code !== 0) await start(node)
       // The last workers answer, too.
-      await until(
-        'one keeper and two workers',
-        async () => node.servers().length === node.size && (await node.run('status')).code === 0,
-      )
+      let code = 0
+      await until('one keeper and two workers', async () => {
+        if (node.servers().length !== node.size) return false
+        code = (await node.run('status')).code
+        return code === 0
+      }).catch((error) => {
+        throw new Error(`${error.message}: ${node.servers().length} processes, status ${code}`)
+      })
     })
   },
   'a node ends in order': onNode(async (node) => {

@@ -72,6 +72,20 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
     expect(postgres.trouble).toBeNull()
   })
 
+  test('a query that finds no free connection gets one, though all of them hang', async () => {
+    await using postgres = open(server.url)
+    for (let held = 0; held < 4; held++)
+      postgres.query('select pg_sleep(60)', [], { timeoutMs: 60_000 }).catch(() => {})
+    const isAnswered = () =>
+      postgres.query('select 1', [], { timeoutMs: 100 }).then(
+        () => true,
+        () => false,
+      )
+    await Bun.sleep(50)
+    expect(await isAnswered()).toBe(false)
+    await until('an answer', isAnswered)
+  })
+
   test('a link that drops bytes is given up, its writes are in doubt, and the next query has another', async () => {
     const proxy = await startDroppingProxy(server.port)
     await using postgres = open(at(proxy.port))
