@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Amount, PastRequest, Reservation } from '../../src/limits/limiter.ts'
-import type { Ask, Batch, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
+import type { Ask, Batch, LimitEngine, ScopeAsk, Told } from '../../src/limits/shared/engine.ts'
 import { openPostgresLimits } from '../../src/limits/shared/postgres.ts'
 import { openValkey } from '../../src/limits/shared/valkey.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
@@ -214,24 +214,113 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await lost.close()
     })
 
+    test('nodes that lease ahead exceed no limit, and in the end all of it is used', async () => {
+      const leased: Ask[] = []
+      const watched = () => {
+        const own = engine.open()
+        const call: LimitEngine['call'] = (batch) => {
+          leased.push(...batch.asks.filter(({ op }) => op === 'lease'))
+          return own.call(batch)
+        }
+        return { ...own, call }
+      }
+      const nodes = [1, 2, 3].map(() => openNode(watched()))
+      await Promise.all(nodes.map(({ limiter }) => limiter.started))
+      const key = named(limited({ rpm: 600, tpm: 100_000, concurrency: 90 }, { budget: budget(900) }))
+      const team = toTeam(budget(600), key.id)
+      const [running, all] = [new Set<Reservation>(), { admitted: 0, most: 0, isOver: false }]
+      const clients = nodes.flatMap(({ admit }) =>
+        Array.from({ length: 8 }, async () => {
+          while (!all.isOver) {
+            const one = await admit(key, team, { tokens: 90, nanoUsd: 3 * CENT })
+            if (one instanceof GatewayError) {
+              await Bun.sleep(30)
+              continue
+            }
+            all.admitted++
+            running.add(one)
+            all.most = Math.max(all.most, running.size)
+            await Bun.sleep(Math.random() * 20)
+            running.delete(one)
+            one.settle({ tokens: 9, nanoUsd: CENT })
+          }
+        }),
+      )
+      await until('all of it to be used', () => all.admitted >= 598)
+      await Bun.sleep(300)
+      all.isOver = true
+      await Promise.all(clients)
+      expect(all.admitted).toBeLessThanOrEqual(600)
+      expect(all.most).toBeLessThanOrEqual(90)
+      expect(leased.length).toBeGreaterThan(0)
+      await Promise.all(nodes.map(({ limiter }) => limiter.close()))
+    })
+
+    test('what an idle node has leased is free for others soon', async () => {
+      await using node = openNode(engine.open())
+      await using other = openNode(engine.open())
+      await Promise.all([node.limiter.started, other.limiter.started])
+      const key = named(limited({ rpm: 400, tpm: 40_000, concurrency: 400 }))
+      const asked = { tokens: 100, nanoUsd: 0 }
+      let decided: (Reservation | GatewayError)[] = []
+      for (let each = 0; each < 60; each++) decided.push(await node.admit(key, null, asked))
+      expect(admitted(decided).length).toBe(60)
+      for (const one of admitted(decided)) one.settle({ tokens: 100, nanoUsd: 0 })
+      let taken = 60
+      await until('the rest', async () => {
+        decided = await Promise.all(Array.from({ length: 400 - taken }, () => other.admit(key, null, asked)))
+        taken += admitted(decided).length
+        return taken === 400
+      })
+      refused(await other.admit(key, null, asked))
+      refused(await node.admit(key, null, asked))
+    })
+
+    test('a request that costs more than its node has leased goes on, and its node may have less then', async () => {
+      await using node = openNode(engine.open())
+      await using other = openNode(engine.open())
+      await Promise.all([node.limiter.started, other.limiter.started])
+      const key = named(limited({ concurrency: 100 }, { budget: budget(1_000) }))
+      const mine = admitted(await Promise.all(Array.from({ length: 9 }, () => node.admit(key, null, cents(2)))))
+      for (let each = 0; each < 9; each++) mine.push(held(await node.admit(key, null, cents(2))))
+      expect(await Promise.all(mine.map((one) => one.raise(cents(50))))).toEqual(mine.map(() => null))
+      await until('all but what is held to be free', async () => {
+        const one = await other.admit(key, null, cents(100))
+        if (one instanceof GatewayError) return false
+        one.cancel()
+        return true
+      })
+      refused(await other.admit(key, null, cents(101)))
+      for (const one of mine) one.settle(cents(10))
+      await until(
+        'the rest to be free',
+        async () => !((await other.admit(key, null, cents(820))) instanceof GatewayError),
+      )
+      refused(await other.admit(key, null, cents(1)))
+    })
+
     test('a node that is gone leaves its slices once it would no longer spend them', async () => {
       const client = engine.open()
-      const base = { seq: 1, leaseMs: 100, youngMs: 0, sliceMs: 400, told: [], asks: [] }
+      const base = { seq: 1, leaseMs: 500, youngMs: 0, sliceMs: 1_000, told: [], asks: [] }
       const dead = { ...base, epoch: mint('dead') }
       const key = named(limited({}, { budget: budget(10) }))
       const want = { requests: 0, slots: 0, likelyNanoUsd: CENT, heldNanoUsd: CENT } as const
       const scopes = [toScope(key)]
       await client.call(dead)
-      await client.call({ ...dead, asks: [{ ...want, id: 'slice:1', op: 'take', scopes }] })
+      const lease = { ...want, slots: 1, heldNanoUsd: 4 * CENT, aheadMs: 0 }
+      await client.call({ ...dead, asks: [{ ...lease, id: 'slice:1', op: 'lease', scopes }] })
+      const draw = { slots: 0, heldNanoUsd: CENT, nanoUsd: CENT, usedNanoUsd: 2 * CENT }
+      await client.call({ ...dead, seq: 2, told: [{ ...draw, op: 'draw', id: 'slice:1' }] })
       const figures = async (epoch: string) => {
         const asks: Ask[] = [{ ...want, id: epoch, op: 'take', scopes, likelyNanoUsd: 0, heldNanoUsd: 0 }]
         return (await client.call({ ...base, epoch, asks })).replies[0]?.[0]
       }
       const other = mint('other')
       await figures(other)
-      expect(await figures(other)).toMatchObject({ spentNanoUsd: 0, reservedNanoUsd: CENT })
+      expect(await figures(other)).toMatchObject({ spentNanoUsd: CENT, reservedNanoUsd: 3 * CENT })
       await until('its slice', async () => (await figures(other))?.reservedNanoUsd === 0)
-      expect(await figures(other)).toMatchObject({ spentNanoUsd: 0 })
+      // What its requests may have cost.
+      expect(await figures(other)).toMatchObject({ spentNanoUsd: 3 * CENT })
       await client.close()
     })
 
@@ -249,6 +338,27 @@ for (const [name, start] of Object.entries(ENGINES)) {
       const ask: Ask = { id: 'one', op: 'take', scopes: [toScope(key)], ...want, likelyNanoUsd: 0 }
       const { replies } = await client.call({ ...base, seq: 1, asks: [ask] })
       expect(replies[0]?.[0]).toMatchObject({ refusal: 'rpm', requests: 5, tokens: 50 })
+      await client.close()
+    })
+
+    test('requests and tokens that were leased and not needed are returned, but not to a state that was lost', async () => {
+      const client = engine.open()
+      const key = named(limited({ rpm: 20, tpm: 200 }))
+      const base = { epoch: mint('e'), leaseMs: 1_500, youngMs: 0, sliceMs: 0, told: [], asks: [] }
+      const lease = { id: 'slice:1', op: 'lease', scopes: [toScope(key)], requests: 9, slots: 0, tokens: 90 } as const
+      await client.call({ ...base, seq: 1 })
+      const asks: Ask[] = [{ ...lease, heldNanoUsd: 0, likelyNanoUsd: 0, aheadMs: 500 }]
+      const { nowMs, bornMs, replies } = await client.call({ ...base, seq: 1, asks })
+      expect(replies[0]?.[0]).toMatchObject({ refusal: 'none', requests: 9, tokens: 90 })
+      const back = { op: 'return', name: `key:${key.id}`, atMs: nowMs + 500, requests: 7, tokens: 80 } as const
+      const told: Told[] = [
+        { ...back, bornMs },
+        { ...back, bornMs: bornMs - 1 },
+      ]
+      const again = await client.call({ ...base, seq: 2, told, asks })
+      expect(again.replies[0]?.[0]).toMatchObject({ refusal: 'none', requests: 11, tokens: 100 })
+      const more = await client.call({ ...base, seq: 2, asks: [...asks, ...asks] })
+      expect(more.replies.map(([one]) => one?.refusal)).toEqual(['none', 'rpm'])
       await client.close()
     })
 
@@ -360,8 +470,7 @@ describeWith('PostgreSQL')('limits of all nodes in PostgreSQL', () => {
     await server.query('vacuum analyze tollgate.limit_holds')
     await using node = openNode(openPostgresLimits(postgres, timeoutMs), { epoch: 'e' })
     await node.limiter.started
-    const key = limited({ concurrency: 100 })
-    for (let each = 0; each < 50; each++) held(await node.admit(key, null, cents(0)))
+    for (let each = 0; each < 50; each++) held(await node.admit(named(limited({ concurrency: 100 })), null, cents(0)))
     await node.limiter.close()
     const counted = 'select seq_scan::int as scans, idx_scan::int as found from pg_stat_user_tables'
     const read = () => server.query<{ scans: number; found: number }>(`${counted} where relname = 'limit_holds'`)
@@ -400,13 +509,23 @@ describeWith('Valkey', 'PostgreSQL')('both engines', () => {
         const number = random(40)
         return { id: `r${number}`, scopes: [scope(`key:${number % 3}`), scope(`team:${number % 2}`)] }
       }
+      const toLease = () => {
+        const number = random(5)
+        return { id: `slice:${number}`, scopes: [scope(number < 3 ? `key:${number}` : `team:${number - 3}`)] }
+      }
       const asks = Array.from({ length: random(6) }, (): Ask => {
         const likelyNanoUsd = random(60)
         const want = { requests: 1, slots: 1, tokens: random(40), heldNanoUsd: likelyNanoUsd + random(20) } as const
-        return { ...own(), op: random(4) ? 'take' : 'raise', ...want, likelyNanoUsd }
+        if (random(4) > 0) return { ...own(), op: random(4) ? 'take' : 'raise', ...want, likelyNanoUsd }
+        const slots = random(2)
+        return { ...toLease(), op: 'lease', ...want, requests: random(4), slots, likelyNanoUsd, aheadMs: 500 }
       })
       const told = Array.from({ length: random(6) }, (): Told => {
-        const op = (['end', 'end', 'free', 'lower', 'hold', 'rate'] as const)[random(6)] ?? 'end'
+        const op = (['end', 'end', 'free', 'lower', 'hold', 'rate', 'draw'] as const)[random(7)] ?? 'end'
+        if (op === 'draw') {
+          const nanoUsd = random(20)
+          return { op, id: toLease().id, slots: random(3), heldNanoUsd: nanoUsd + random(9), nanoUsd, usedNanoUsd: 0 }
+        }
         const { id, scopes } = own()
         if (op === 'end') return { op, id, isCanceled: random(3) === 0, tokens: random(60), nanoUsd: random(60) }
         if (op === 'lower') return { op, id, heldNanoUsd: random(40) }

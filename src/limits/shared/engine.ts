@@ -6,8 +6,9 @@
  * - A scope is a key, a team, or an upstream: a sliding minute in grains of a second, slots, and the budgets' usages.
  * - A hold is what one request or call has of its scopes. An ask brings a hold up to what it wants, so that asking again
  *   after a lost reply takes nothing twice.
- * - An epoch is one run of a node. If it isn't heard of during its lease, its slots are freed, and its holds count as
- *   spent until it returns or settles them. Its slices (`slices.ts`) stay reserved for a while.
+ * - An epoch is one run of a node. If it isn't heard of for a while, its slots are freed, and its holds count as
+ *   spent until it returns or settles them. What it leased of budgets (`leases.ts`) stays reserved for longer: these
+ *   holds have IDs that begin with `slice:`.
  * - A state that is lost starts empty at a later `bornMs`. It decides nothing at first, while all nodes declare what
  *   they have in flight; what was spent is read from the ledger when a usage is first asked for, once all nodes have
  *   sent it there.
@@ -39,8 +40,8 @@ export interface ScopeAsk {
 
 /** What a request asks to hold. */
 export interface Want {
-  requests: 0 | 1
-  slots: 0 | 1
+  requests: number
+  slots: number
   /** Undefined leaves tokens unchecked. */
   tokens?: number
   heldNanoUsd: number
@@ -48,8 +49,13 @@ export interface Want {
 
 export interface Ask extends Want {
   id: string
-  /** `raise` is for an admitted request: only budgets decide. */
-  op: 'take' | 'raise'
+  /**
+   * `raise` is for an admitted request: only budgets decide. `lease` adds to a hold of one scope: its requests and
+   * tokens count in the sliding minute alone, and its slots are at most an eighth of the free ones.
+   */
+  op: 'take' | 'raise' | 'lease'
+  /** From now, when its requests and tokens count; default 0. */
+  aheadMs?: number
   scopes: readonly ScopeAsk[]
   /** The budgets must have this much left. 0 passes always. */
   likelyNanoUsd: number
@@ -64,6 +70,10 @@ export type Told =
   /** Frees its slots. */
   | { op: 'free'; id: string }
   | { op: 'lower'; id: string; heldNanoUsd: number }
+  /** Takes slots and dollars from a lease, some of them spent. `usedNanoUsd` is what running requests have of the rest. */
+  | { op: 'draw'; id: string; slots: number; heldNanoUsd: number; nanoUsd: number; usedNanoUsd: number }
+  /** Requests and tokens that counted at this time, unless the state is another. */
+  | { op: 'return'; name: ScopeName; bornMs: number; atMs: number; requests: number; tokens: number }
   /** Spent without a hold. */
   | { op: 'spend'; name: ScopeName; usage: Usage; nanoUsd: number }
   /** Requests of the last minute. */
@@ -76,7 +86,7 @@ export interface Batch {
   leaseMs: number
   /** How long a new state decides nothing. */
   youngMs: number
-  /** How long the slices of a node that is gone are kept: a hold whose ID begins with `slice:`. */
+  /** How long the leases of a node that is gone are kept. */
   sliceMs: number
   /** The ledger lacks what this node spent before: how long a new state waits for that. */
   behindMs?: number
@@ -87,7 +97,7 @@ export interface Batch {
 /** Whether a scope refuses, and its figures after the decision. */
 export interface ScopeReply {
   refusal: 'none' | 'concurrency' | 'rpm' | 'tpm'
-  /** Of the refusing limit. */
+  /** Of the refusing limit; for a lease, of slots. */
   used: number
   /** Null if waiting won't help. */
   retryAfterMs: number | null

@@ -1,6 +1,7 @@
 /**
- * Limits of a cluster, as one of its nodes has them: it asks the engine that all nodes share, once per request. If the
- * engine can't be reached, the node enforces its share: rates and slots divided by the nodes, and its slices of budgets.
+ * Limits of a cluster, as one of its nodes has them: it asks the engine that all nodes share, unless its leases cover
+ * the request. If the
+ * engine can't be reached, the node enforces its share: rates and slots divided by the nodes, and what it leased of budgets.
  */
 import { UpstreamError } from '../../domain/error.ts'
 import type { Limits } from '../../domain/limits.ts'
@@ -19,28 +20,35 @@ import {
 import { toOwnLimitError } from '../messages.ts'
 import { hasLimits } from '../rates.ts'
 import { toAmount, type Want } from './engine.ts'
+import type { Claim, Grant } from './leases.ts'
 import { SharedRequest, toRateRefusal } from './request.ts'
 import { type Held, type Hold, Shared, type SharedLimiterDeps, toScope } from './state.ts'
 
 const FULL_MS = 200
-const SWEEP_MS = 10_000
 
 export type SharedLimiter = ReturnType<typeof createSharedLimiter>
 
 export function createSharedLimiter(deps: SharedLimiterDeps) {
   const shared = new Shared(deps)
   const full = new Map<string, { limits: Limits; tokens: number; untilMs: number }>()
-  const timer = setInterval(() => shared.slices.sweep(false), SWEEP_MS)
-  timer.unref()
   let calls = 0
 
-  const permit = async (upstream: LimitedUpstream, tokens: number): Promise<Permit | UpstreamError> => {
+  const permit = (upstream: LimitedUpstream, tokens: number): Permit | Promise<Permit | UpstreamError> => {
+    const claims = [{ name: `upstream:${upstream.id}`, limits: upstream.limits, budget: null }]
+    const grant = shared.take(claims, tokens, 0)
+    return grant ? new LeasedCall(shared, grant, upstream.id) : askPermit(upstream, claims, tokens)
+  }
+  const askPermit = async (
+    upstream: LimitedUpstream,
+    claims: readonly Claim[],
+    tokens: number,
+  ): Promise<Permit | UpstreamError> => {
     const { id: upstreamId, limits } = upstream
     const id = `call:${++calls}`
     const scopes = [toScope('upstream', upstreamId, limits, null, 0)]
     const want: Want = { requests: 1, slots: 1, tokens: toAmount(tokens), heldNanoUsd: 0 }
     const isInDoubt = shared.outage === null
-    const replies = await shared.ask(id, 'take', () => scopes, want, 0)
+    const replies = await shared.ask(id, 'take', claims, () => scopes, want, 0)
     if (replies === null) return permitAlone(id, upstream, tokens, { scopes, want }, isInDoubt)
     const [reply] = replies
     const refusal = reply && toRateRefusal(reply, limits, tokens)
@@ -84,7 +92,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
           shared.figures.set(`${kind}:${id}`, { spender: { kind, id }, name, budget, spentNanoUsd, reservedNanoUsd })
         }
       for (const [place, { budget }] of before)
-        if ((shared.figures.get(place)?.budget.nanoUsd ?? 0) < budget.nanoUsd) shared.slices.release(place)
+        if ((shared.figures.get(place)?.budget.nanoUsd ?? 0) < budget.nanoUsd) shared.leases.release(place)
     },
     /** As of each budget's last request on this node. */
     *budgetUses(kind: Spender['kind']): Iterable<BudgetUse> {
@@ -103,8 +111,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
     /** Resolves once the engine has been reached, or not. */
     started: shared.queue.started,
     async close(): Promise<void> {
-      clearInterval(timer)
-      shared.slices.sweep(true)
+      shared.leases.close()
       await shared.queue.close()
     },
   } satisfies NodeLimiter & Record<string, unknown>
@@ -139,5 +146,31 @@ class SharedCall implements Permit, Held {
     // Once an outage has ended, the engine knows of it.
     if (alone === null || alone.local !== shared.local)
       shared.queue.tell({ op: 'end', id, isCanceled: false, ...(tokens !== null && { tokens }), nanoUsd: 0 })
+  }
+}
+
+/** A call that its upstream's lease covers. */
+class LeasedCall implements Permit, Held {
+  #isLeft = false
+  #free = () => {}
+
+  constructor(
+    private readonly shared: Shared,
+    private readonly grant: Grant,
+    private readonly upstream: string,
+  ) {
+    shared.inFlight.add(this)
+  }
+
+  holdIn(local: Limiter): void {
+    this.#free = local.hold({ keyId: '', teamId: null, upstream: this.upstream }, this.shared.monotonicMs)
+  }
+
+  leave(tokens: number | null): void {
+    if (this.#isLeft) return
+    this.#isLeft = true
+    this.shared.inFlight.delete(this)
+    this.#free()
+    this.grant.end(false, tokens, 0)
   }
 }

@@ -19,7 +19,7 @@ export interface EngineTimes {
   settleMs: number
   /** With the engine's timeout: how long an outage goes unnoticed. */
   beatMs: number
-  /** How long a node spends its slices of budgets alone. */
+  /** How long a node spends what it leased of budgets alone. */
   sliceMs: number
 }
 
@@ -73,6 +73,7 @@ export class EngineQueue {
   /** Of one batch. Smaller while one is searched that the engine refuses. */
   #limit: number
   #bornMs: number | null = null
+  #nowMs = 0
   /** Engine's clock minus the monotonic one. */
   #offsetMs: number | null = null
   /** Before, a new state decides nothing. */
@@ -99,6 +100,11 @@ export class EngineQueue {
   /** By the engine's clock, once it is known. */
   nowMs(wallMs: number): number {
     return this.#offsetMs === null ? wallMs : this.#deps.monotonicMs() + this.#offsetMs
+  }
+
+  /** The engine's clock at its last reply, and its state's birth. */
+  get last(): { nowMs: number; bornMs: number } {
+    return { nowMs: this.#nowMs, bornMs: this.#bornMs ?? 0 }
   }
 
   /** Null if the engine can't be reached, and may have decided or not, or is too slow. */
@@ -211,6 +217,7 @@ export class EngineQueue {
     const { monotonicMs, restore, onChange, onWarning } = this.#deps
     this.#unconfirmed = null
     this.nodes = Math.max(1, reply.nodes)
+    this.#nowMs = reply.nowMs
     this.#offsetMs = reply.nowMs - monotonicMs()
     const youngMs = Math.max(0, this.#times.youngMs - (reply.nowMs - reply.bornMs))
     const isLost = this.#bornMs === null ? youngMs > 0 : reply.bornMs !== this.#bornMs

@@ -1,4 +1,4 @@
-/** A request in a cluster: it asks the engine once to be admitted, and tells it how it ended. */
+/** A request in a cluster: its node's leases cover it, or it asks the engine once and tells it how it ended. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { Limits } from '../../domain/limits.ts'
 import type { BudgetRefusal, Cost, Counting } from '../budget.ts'
@@ -19,7 +19,6 @@ import {
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
 import {
-  type Ask as EngineAsk,
   isGranted,
   type ScopeAsk,
   type ScopeReply,
@@ -27,15 +26,21 @@ import {
   toAmount,
   type Want,
 } from './engine.ts'
+import type { Claim, Grant } from './leases.ts'
 import { type Held, type Shared, toScope } from './state.ts'
 
 /** Says that this node enforces its share alone. */
 export const OUTAGE_HEADER = 'x-tollgate-limits'
 
 /** A key or team with limits, in the order of its scopes. */
-interface Owner {
+interface Owner extends Claim {
   kind: 'key' | 'team'
   owner: Limited
+}
+
+const toOwner = (kind: Owner['kind'], owner: Limited): Owner => {
+  const { id, limits, budget } = owner
+  return { kind, owner, name: `${kind}:${id}`, limits, budget }
 }
 
 const NOTHING: Want = { requests: 0, slots: 0, heldNanoUsd: 0 }
@@ -50,6 +55,8 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   #want = NOTHING
   /** Nano-dollars that its budgets had left at the last reply. */
   #left = Number.POSITIVE_INFINITY
+  /** Of this node's leases; null if the engine was asked. */
+  #grant: Grant | null = null
   /** Of an outage, and whether the engine knows nothing of it. */
   #alone: { local: Limiter; reservation: LocalReservation; isAll: boolean } | null = null
   #countings: Counting[] = []
@@ -65,13 +72,25 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     readonly key: Limited,
     readonly team: Limited | null,
   ) {
-    const all: Owner[] = [{ kind: 'key', owner: key }]
-    if (team !== null) all.push({ kind: 'team', owner: team })
+    const all = [toOwner('key', key)]
+    if (team !== null) all.push(toOwner('team', team))
     this.#owners = all.filter(({ owner }) => hasLimits(owner.limits) || owner.budget !== null)
     this.hasBudget = this.#owners.some(({ owner }) => owner.budget !== null)
   }
 
-  async admit(ask: Ask): Promise<Decision<LocalReservation>> {
+  admit(ask: Ask): LocalReservation | Promise<Decision<LocalReservation>> {
+    const grant = this.shared.take(this.#owners, ask.tokens, this.hasBudget ? ask.nanoUsd : 0)
+    if (grant === null) return this.#ask(ask)
+    this.#grant = grant
+    this.#scopes = grant.scopes
+    this.headers = grant.headers
+    this.#want = { ...ONE, tokens: toAmount(ask.tokens), heldNanoUsd: toAmount(ask.nanoUsd) }
+    this.shared.inFlight.add(this)
+    this.#countings = ask.counting && this.hasBudget ? [ask.counting] : []
+    return this
+  }
+
+  async #ask(ask: Ask): Promise<Decision<LocalReservation>> {
     const { tokens, counting } = ask
     const decided = await this.#take(tokens, toWorst(ask), counting)
     if (decided === null) return this.#admitAlone(ask)
@@ -87,7 +106,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   /** Null if the engine can't be reached. */
   async #take(tokens: number, cost: Cost, counting?: Counting): Promise<Decision<this> | BudgetRefusal | null> {
     const want = { ...ONE, tokens: toAmount(tokens), heldNanoUsd: toAmount(cost.mostNanoUsd) }
-    const replies = await this.#ask('take', want, toAmount(cost.likelyNanoUsd))
+    const replies = await this.#askEngine('take', want, toAmount(cost.likelyNanoUsd))
     if (replies === null) return null
     this.#noteReplies(replies)
     if (isGranted(replies)) {
@@ -104,7 +123,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     this.#countings = counting && this.hasBudget ? [counting] : []
   }
 
-  async #ask(op: EngineAsk['op'], want: Want, likelyNanoUsd: number): Promise<ScopeReply[] | null> {
+  async #askEngine(op: 'take' | 'raise', want: Want, likelyNanoUsd: number): Promise<ScopeReply[] | null> {
     const isAdmitted = this.#want !== NOTHING
     this.#isKnown ||= this.shared.outage === null
     const toScopes = (nowMs: number) => {
@@ -113,7 +132,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       this.#scopes = scopes
       return scopes
     }
-    const replies = await this.shared.ask(this.id, op, toScopes, want, likelyNanoUsd)
+    const replies = await this.shared.ask(this.id, op, this.#owners, toScopes, want, likelyNanoUsd)
     // Its end may have overtaken this, which then holds anew.
     if (this.#isOver) this.#tellEnd(true, null, 0)
     return replies
@@ -134,7 +153,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   async #reserveAlone(local: Limiter, ask: Ask, isAll: boolean): Promise<Decision<this>> {
     const moment = { monotonicMs: this.shared.monotonicMs, wallMs: this.shared.wallMs }
     const { shared, team } = this
-    if (ask.nanoUsd > 0 && !shared.hasSlices(this.#scopes)) return this.#toOutageError()
+    if (ask.nanoUsd > 0 && !shared.hasLeases(this.#scopes)) return this.#toOutageError()
     const own = shared.toOwn('key', this.key, isAll)
     const entered = local.enter(this.id, own, team && shared.toOwn('team', team, isAll), moment.monotonicMs)
     if (entered instanceof GatewayError) return this.#said(entered)
@@ -182,7 +201,8 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   #raiseTokens(tokens: number): null {
     if (tokens <= (this.#want.tokens ?? 0)) return null
     this.#setWant({ ...this.#want, tokens: toAmount(tokens) })
-    this.#tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
+    if (this.#grant) this.#grant.setTokens(toAmount(tokens))
+    else this.#tell({ op: 'hold', id: this.id, scopes: this.#scopes, ...this.#want })
     return null
   }
 
@@ -203,12 +223,22 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
 
   /** Undefined if the engine can't be reached. */
   async #raiseTo(tokens: number, cost: Cost, counting?: Counting): Promise<BudgetRefusal | null | undefined> {
+    if (this.#grant && this.shared.outage === null) {
+      const heldNanoUsd = Math.max(toAmount(toHeld(cost)), this.#want.heldNanoUsd)
+      if (this.#grant.setDollars(heldNanoUsd)) {
+        this.#setWant({ ...this.#want, heldNanoUsd })
+        this.#raiseTokens(tokens)
+        this.#countings = counting ? [counting] : []
+        return null
+      }
+      this.#leaveLease(this.#grant)
+    }
     const want = {
       ...this.#want,
       tokens: Math.max(toAmount(tokens), this.#want.tokens ?? 0),
       heldNanoUsd: Math.max(toAmount(toHeld(cost)), this.#want.heldNanoUsd),
     }
-    const replies = await this.#ask('raise', want, toAmount(cost.likelyNanoUsd))
+    const replies = await this.#askEngine('raise', want, toAmount(cost.likelyNanoUsd))
     if (this.#isOver) return null
     if (replies === null) return undefined
     this.#noteReplies(replies)
@@ -218,11 +248,21 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     return null
   }
 
-  /** From this node's slices. */
+  /** From now on, the engine has its slot and dollars as those of others. */
+  #leaveLease(grant: Grant): void {
+    const { requests: _, tokens: __, ...want } = this.#want
+    grant.leave(() => {
+      this.#isKnown = true
+      this.shared.holds.set(this.id, { scopes: this.#scopes, want: this.#want })
+      this.shared.queue.tell({ op: 'hold', id: this.id, scopes: this.#scopes, requests: 0, ...want })
+    })
+  }
+
+  /** From what this node leased. */
   async #raiseAlone(ask: Ask): Promise<GatewayError | null> {
     const alone = this.#aloneNow()
     const local = this.shared.alone()
-    if (local === null || !this.shared.hasSlices(this.#scopes)) return this.#toOutageError()
+    if (local === null || !this.shared.hasLeases(this.#scopes)) return this.#toOutageError()
     const more = ask.nanoUsd - this.#want.heldNanoUsd
     const refusal = alone
       ? await alone.reservation.raise({ ...ask, nanoUsd: alone.isAll ? ask.nanoUsd : ask.nanoUsd - more })
@@ -238,7 +278,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   }
 
   room(): number {
-    return this.#want.heldNanoUsd + this.#left
+    return this.#want.heldNanoUsd + (this.#grant?.leftNanoUsd ?? this.#left)
   }
 
   releaseSlot(): void {
@@ -249,6 +289,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       this.#setWant({ ...this.#want, slots: 0 })
       this.#aloneNow()?.reservation.releaseSlot()
       this.#freeLocal()
+      this.#grant?.releaseSlot()
       this.#tell({ op: 'free', id: this.id })
     })
   }
@@ -277,7 +318,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     const hasRates = this.#owners.some(({ owner }) => owner.limits.rpm !== null || owner.limits.tpm !== null)
     const isCounted = this.#want !== NOTHING
     if (!this.#isOver && !isCounted && hasRates) {
-      const replies = await this.#ask('take', { ...NOTHING, requests: 1 }, 0)
+      const replies = await this.#askEngine('take', { ...NOTHING, requests: 1 }, 0)
       if (replies) this.#noteReplies(replies)
     }
     if (!this.#isOver) this.#end(false, null, 0)
@@ -304,6 +345,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     const held = Math.max(...costs.map((cost) => (cost === null ? Number.POSITIVE_INFINITY : toHeld(cost))))
     if (held >= this.#want.heldNanoUsd) return
     this.#setWant({ ...this.#want, heldNanoUsd: held })
+    if (this.#grant?.setDollars(held)) return
     this.shared.queue.tell({ op: 'lower', id: this.id, heldNanoUsd: held })
   }
 
@@ -324,6 +366,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     if (isCanceled) alone?.reservation.cancel()
     else alone?.reservation.settle({ tokens, nanoUsd })
     this.#freeLocal()
+    this.#grant?.end(isCanceled, tokens, nanoUsd)
     if (alone?.isAll) {
       this.shared.spendAlone(this.#scopes, nanoUsd)
       this.#tellEnd(true, null, 0)

@@ -8,16 +8,16 @@ import { endOf, startOf } from '../period.ts'
 import {
   type Ask,
   type BudgetAsk,
-  isGranted,
   type LimitEngine,
   type ScopeAsk,
   type ScopeReply,
   type Told,
+  toAmount,
   type Usage,
   type Want,
 } from './engine.ts'
+import { type Claim, type Grant, Leases } from './leases.ts'
 import { ENGINE_TIMES, EngineQueue, type EngineTimes } from './queue.ts'
-import { Slices } from './slices.ts'
 
 /** What a node does while the engine can't be reached. */
 export type OnOutage = 'share' | 'refuse'
@@ -47,7 +47,7 @@ export interface SharedLimiterDeps {
   times?: EngineTimes
 }
 
-/** A request, a call, or a slice, as it must be restored. */
+/** A request or a call, as it must be restored. */
 export interface Hold {
   scopes: readonly ScopeAsk[]
   want: Want
@@ -101,7 +101,7 @@ export function toScope(kind: string, id: string, limits: Limits, budget: Limite
 
 export class Shared {
   readonly queue: EngineQueue
-  readonly slices: Slices
+  readonly leases: Leases
   /** What this node has in flight, by ID. */
   readonly holds = new Map<string, Hold>()
   readonly inFlight = new Set<Held>()
@@ -115,7 +115,7 @@ export class Shared {
   readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
   /** Pending while the ledger may lack what was spent before the engine lost its state. */
   #behind: Promise<void> | null = null
-  /** Budgets whose slices requests of an outage may have spent. */
+  /** Budgets whose leases requests of an outage may have spent. */
   readonly #usedAlone = new Set<string>()
   readonly #deps: SharedLimiterDeps
 
@@ -136,10 +136,13 @@ export class Shared {
         deps.onWarning({ spender, name: label, spentNanoUsd, budget, percent })
       },
     })
-    this.slices = new Slices({
+    this.leases = new Leases({
       ask: (ask) => this.queue.ask(ask),
-      tell: (told) => this.queue.tell(told),
+      tell: (...told) => this.queue.tell(...told),
       nodes: () => this.#nodes() ?? 1,
+      last: () => this.queue.last,
+      onFigures: (name, spentNanoUsd, reservedNanoUsd) =>
+        void Object.assign(this.figures.get(name) ?? {}, { spentNanoUsd, reservedNanoUsd }),
       monotonicMs,
     })
   }
@@ -158,7 +161,8 @@ export class Shared {
    */
   async ask(
     id: string,
-    op: Ask['op'],
+    op: 'take' | 'raise',
+    claims: readonly Claim[],
     toScopes: (nowMs: number) => ScopeAsk[],
     want: Want,
     likelyNanoUsd: number,
@@ -174,8 +178,13 @@ export class Shared {
       if (replies === null) return null
       const unknown = scopes.filter((_, at) => replies[at]?.budget === 'unknown')
       if (unknown.length === 0 && !replies.some(({ budget }) => budget === 'over')) {
-        this.#note(scopes, replies, Math.max(likelyNanoUsd, want.heldNanoUsd))
-        const released = scopes.filter(({ name }, at) => replies[at]?.budget === 'full' && this.slices.release(name))
+        this.#note(op === 'take', claims, scopes, replies, want, likelyNanoUsd)
+        const isFull = ({ refusal, budget }: ScopeReply) =>
+          budget === 'full' || (refusal !== 'none' && want.requests > 0)
+        const released = scopes.filter(({ name }, at) => {
+          const reply = replies[at]
+          return reply !== undefined && isFull(reply) && this.leases.release(name)
+        })
         if (released.length === 0) return replies
       }
       if (unknown.some(({ budget }) => budget?.spentNanoUsd !== undefined)) {
@@ -218,22 +227,33 @@ export class Shared {
     return this.queue.nodes ?? this.#deps.nodes()
   }
 
-  /** With the share and the slice of this node. */
+  /** What this node's leases cover; null if the engine must be asked. */
+  take(claims: readonly Claim[], tokens: number, nanoUsd: number): Grant | null {
+    if (this.queue.trouble !== null) return null
+    return this.leases.take(
+      claims,
+      { tokens: toAmount(tokens), nanoUsd: toAmount(nanoUsd) },
+      this.monotonicMs,
+      this.wallMs,
+    )
+  }
+
+  /** With the share of this node, and what it leased. */
   toOwn(kind: Spender['kind'], owner: Limited, hasRates: boolean): Limited {
     const { budget } = owner
     const limits = hasRates ? this.toShare(owner.limits) : NO_LIMITS
     if (budget === null) return { ...owner, limits }
     const name = `${kind}:${owner.id}`
     this.#usedAlone.add(name)
-    return { ...owner, limits, budget: { ...budget, nanoUsd: this.slices.of(name, toUsage(budget, this.wallMs)) } }
+    return { ...owner, limits, budget: { ...budget, nanoUsd: this.leases.of(name, toUsage(budget, this.wallMs)) } }
   }
 
   /** Of all their budgets, unless this node has been alone for so long that the engine may have given them to others. */
-  hasSlices(scopes: readonly ScopeAsk[]): boolean {
+  hasLeases(scopes: readonly ScopeAsk[]): boolean {
     const budgets = scopes.flatMap(({ name, budget }) => (budget ? { name, usage: budget.usage } : []))
     if (budgets.length === 0) return true
     const isLong = this.monotonicMs - this.#sinceMs > (this.#deps.times ?? ENGINE_TIMES).sliceMs
-    return !isLong && budgets.every(({ name, usage }) => this.slices.of(name, usage) > 0)
+    return !isLong && budgets.every(({ name, usage }) => this.leases.of(name, usage) > 0)
   }
 
   toUpstreamError(upstream: string): UpstreamError {
@@ -257,19 +277,28 @@ export class Shared {
     }
   }
 
-  #note(scopes: readonly ScopeAsk[], replies: readonly ScopeReply[], askedNanoUsd: number): void {
-    const mayHaveSlices = this.#deps.onOutage === 'share' && isGranted(replies)
+  #note(
+    isRequest: boolean,
+    claims: readonly Claim[],
+    scopes: readonly ScopeAsk[],
+    replies: readonly ScopeReply[],
+    { tokens = 0, heldNanoUsd }: Want,
+    likelyNanoUsd: number,
+  ): void {
+    const amounts = { tokens, nanoUsd: Math.max(likelyNanoUsd, heldNanoUsd) }
     for (const [at, scope] of scopes.entries()) {
       const reply = replies[at]
-      if (scope.budget === undefined || reply === undefined) continue
+      if (reply === undefined) continue
       const { spentNanoUsd, reservedNanoUsd } = reply
-      Object.assign(this.figures.get(scope.name) ?? {}, { spentNanoUsd, reservedNanoUsd })
-      if (mayHaveSlices) this.slices.adjust(scope, reply, askedNanoUsd)
+      if (scope.budget) Object.assign(this.figures.get(scope.name) ?? {}, { spentNanoUsd, reservedNanoUsd })
+      const claim = claims[at]
+      if (claim) this.leases.decided(claim, scope, reply, amounts, isRequest, this.wallMs)
     }
   }
 
   #changed(reason: string | null): void {
     this.outage = reason
+    this.leases.setApart(reason !== null)
     if (reason === null) this.local = null
     else this.#sinceMs = this.monotonicMs
     if (reason !== null && this.#deps.onOutage === 'share') this.local = this.#openLocal()
@@ -293,10 +322,10 @@ export class Shared {
       const { tokens: _, ...held } = want
       told.push({ op: 'hold', id, scopes, ...held, requests: 0 })
     }
-    told.push(...this.slices.held(), ...this.#spent.values())
-    this.#spent.clear()
     // Another outage mustn't spend them again.
-    told.push(...[...this.#usedAlone].flatMap((name) => this.slices.take(name) ?? []))
+    for (const name of this.#usedAlone) this.leases.forget(name)
+    told.push(...this.leases.restore(), ...this.#spent.values())
+    this.#spent.clear()
     this.#usedAlone.clear()
     return told
   }

@@ -132,6 +132,7 @@ local function spend(name, key, held, spent)
 end
 
 -- A record: k scopes; g their grains, 0 for none; u their usages, '' for none; q requests; t tokens; n slots; h held;
+-- r of a lease, what running requests have of that;
 -- z if its epoch was given up: 'spent', or 'slice' if it is kept as it is.
 local function record_of(id)
   local record = records[id]
@@ -196,6 +197,19 @@ local function revive(record)
   end
 end
 
+local function return_rates(scope, at, requests, tokens)
+  for place = #scope.w, 1, -1 do
+    local first = scope.w[place][1]
+    if at >= first then
+      if at - first < GRAIN then correct(scope, first, -requests, -tokens) end
+      return
+    end
+  end
+end
+
+redis.call('SET', prefix .. ':born', string.format('%.0f', now), 'NX', 'PX', DAY)
+local born = redis.call('GET', prefix .. ':born')
+
 local told = {
   hold = function(one)
     local record = record_of(one.id)
@@ -233,6 +247,22 @@ local told = {
     record.h = one.heldNanoUsd
     put(one.id, record)
   end,
+  draw = function(one)
+    local record = record_of(one.id)
+    if not record then return end
+    revive(record)
+    local slots, held = math.min(record.n, one.slots), math.min(record.h, one.heldNanoUsd)
+    for at, name in ipairs(record.k) do
+      local scope = touch(name)
+      scope.n = math.max(0, scope.n - slots)
+      if record.u[at] ~= '' then spend(name, record.u[at], held, one.nanoUsd) end
+    end
+    record.n, record.h, record.r = record.n - slots, record.h - held, one.usedNanoUsd
+    put(one.id, record)
+  end,
+  ['return'] = function(one)
+    if one.bornMs == tonumber(born) then return_rates(touch(one.name), one.atMs, one.requests, one.tokens) end
+  end,
   -- If the rest is unknown, the ledger has this, too: an outage is over.
   spend = function(one)
     local usage = scope_of(one.name).b[one.usage]
@@ -247,7 +277,7 @@ local function rate_refusal(scope, limits, ask)
     return 1, scope.n, limits.concurrency > 0 and SECOND or -1
   end
   if limits.rpm and ask.requests > 0 then
-    local wait = wait_for(scope, 3, scope.r, limits.rpm - 1)
+    local wait = wait_for(scope, 3, scope.r, limits.rpm - ask.requests)
     if wait ~= 0 then return 2, scope.r, wait end
   end
   if limits.tpm and ask.tokens then
@@ -264,6 +294,39 @@ local function budget_state(usage, budget, ask, record)
   if ask.likelyNanoUsd == 0 or ask.heldNanoUsd <= held then return 0 end
   if usage[1] + usage[2] - held + ask.likelyNanoUsd > usage[4] then return 1 end
   return 0
+end
+
+local function figures_of(scope, state)
+  local usage = state[5] or { 0, 0 }
+  return string.format('%d,%.0f,%d,%.0f,%d,%.0f,%d,%d,%.0f,%.0f', state[1], state[2], state[3], scope.r,
+    empty_ms(scope, 3), scope.t, empty_ms(scope, 4), state[4], math.max(0, usage[1]), usage[2])
+end
+
+local function lease(ask)
+  local limits, record = ask.scopes[1], record_of(ask.id)
+  local scope, budget, most = touch(limits.name), limits.budget, limits.concurrency
+  local state = { 0, 0, 0, 0 }
+  if ask.requests > 0 then state[1], state[2], state[3] = rate_refusal(scope, limits, ask) end
+  if most and ask.slots > 0 and ask.slots * 8 > most - scope.n then state[1] = 1 end
+  local usage = budget and usage_of(scope, budget)
+  if usage and ask.heldNanoUsd > 0 then
+    if now < budget.fromMs or now >= budget.untilMs then
+      state[4] = 3
+    elseif usage[1] < 0 then
+      state[4] = 2
+    elseif usage[1] + usage[2] + ask.heldNanoUsd > usage[4] then
+      state[4] = 1
+    end
+  end
+  if state[1] == 0 and state[4] == 0 then
+    if record then revive(record) else record = new_record(ask.scopes) end
+    if ask.requests > 0 then add(scope, now + ask.aheadMs, ask.requests, ask.tokens) end
+    scope.n, record.n = scope.n + ask.slots, record.n + ask.slots
+    if usage then usage[2], record.h = usage[2] + ask.heldNanoUsd, record.h + ask.heldNanoUsd end
+    put(ask.id, record)
+  end
+  state[2], state[5] = scope.n, usage
+  return figures_of(scope, state)
 end
 
 local function decide(ask)
@@ -290,10 +353,7 @@ local function decide(ask)
   end
   local figures = {}
   for at, limits in ipairs(ask.scopes) do
-    local scope, state = scope_of(limits.name), states[at]
-    local usage = state[5] or { 0, 0 }
-    figures[at] = string.format('%d,%.0f,%d,%.0f,%d,%.0f,%d,%d,%.0f,%.0f', state[1], state[2], state[3], scope.r,
-      empty_ms(scope, 3), scope.t, empty_ms(scope, 4), state[4], math.max(0, usage[1]), usage[2])
+    figures[at] = figures_of(scope_of(limits.name), states[at])
   end
   return table.concat(figures, ',')
 end
@@ -335,15 +395,13 @@ local function drop_slices()
   for at = 1, #all, 2 do
     local record = cmsgpack.unpack(all[at + 1])
     if record.z == 'slice' then
-      for place, name in ipairs(record.k) do spend(name, record.u[place], record.h, 0) end
+      for place, name in ipairs(record.k) do spend(name, record.u[place], record.h, record.r or 0) end
       redis.call('HDEL', given_up, all[at])
     end
   end
   redis.call('ZREM', slices, epoch)
 end
 
-redis.call('SET', prefix .. ':born', string.format('%.0f', now), 'NX', 'PX', DAY)
-local born = redis.call('GET', prefix .. ':born')
 local seen = redis.call('ZSCORE', leases, batch.epoch)
 if not seen or now - seen > batch.leaseMs / 10 then
   redis.call('ZADD', leases, now, batch.epoch)
@@ -365,7 +423,7 @@ end
 local replies = {}
 local is_new = not seen or now - seen > batch.leaseMs
 if not is_new and now - born >= batch.youngMs then
-  for at, ask in ipairs(batch.asks) do replies[at] = decide(ask) end
+  for at, ask in ipairs(batch.asks) do replies[at] = ask.op == 'lease' and lease(ask) or decide(ask) end
 end
 for name in pairs(dirty) do redis.call('SET', prefix .. ':' .. name, cmsgpack.pack(scopes[name]), 'PX', DAY) end
 for id in pairs(changed) do
