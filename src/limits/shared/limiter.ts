@@ -20,7 +20,8 @@ import {
 import { toOwnLimitError } from '../messages.ts'
 import { hasLimits } from '../rates.ts'
 import { toAmount, type Want } from './engine.ts'
-import type { Claim, Grant } from './leases.ts'
+import type { Claim } from './lease.ts'
+import type { Grant } from './leases.ts'
 import { SharedRequest, toRateRefusal } from './request.ts'
 import { type Held, type Hold, Shared, type SharedLimiterDeps, toScope } from './state.ts'
 

@@ -18,15 +18,9 @@ import {
 } from '../limiter.ts'
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
-import {
-  isGranted,
-  type ScopeAsk,
-  type ScopeReply,
-  type Told,
-  toAmount,
-  type Want,
-} from './engine.ts'
-import type { Claim, Grant } from './leases.ts'
+import { isGranted, type ScopeAsk, type ScopeReply, type Told, toAmount, type Want } from './engine.ts'
+import type { Claim } from './lease.ts'
+import type { Grant } from './leases.ts'
 import { type Held, type Shared, toScope } from './state.ts'
 
 /** Says that this node enforces its share alone. */

@@ -16,7 +16,8 @@ import {
   type Usage,
   type Want,
 } from './engine.ts'
-import { type Claim, type Grant, Leases } from './leases.ts'
+import type { Claim } from './lease.ts'
+import { type Grant, Leases } from './leases.ts'
 import { ENGINE_TIMES, EngineQueue, type EngineTimes } from './queue.ts'
 
 /** What a node does while the engine can't be reached. */

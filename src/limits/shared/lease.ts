@@ -1,0 +1,369 @@
+/** One lease: what a node holds of one key's, team's, or upstream's limits; see `leases.ts`. */
+import type { Limits } from '../../domain/limits.ts'
+import type { Limited } from '../limiter.ts'
+import { addRateHeaders } from '../messages.ts'
+import { type Unit, WINDOW_MS } from '../rates.ts'
+import { type Ask, isGranted, type ScopeAsk, type ScopeName, type ScopeReply, type Told } from './engine.ts'
+
+export interface Claim {
+  name: ScopeName
+  limits: Limits
+  budget: Limited['budget']
+}
+
+export interface LeasesDeps {
+  ask(ask: Ask): Promise<ScopeReply[] | null>
+  tell(...told: Told[]): void
+  nodes(): number
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+  /** Of the engine: its clock at its last reply, and its state's birth. */
+  last(): { nowMs: number; bornMs: number }
+  /** Of a budget, as far as known. */
+  onFigures(name: ScopeName, spentNanoUsd: number, reservedNanoUsd: number): void
+}
+
+/** After which requests and tokens lapse. */
+const LIFE_MS = 500
+const PART = 8
+/** Less than this many requests aren't leased. */
+const LEAST_REQUESTS = 4
+
+/** Requests and tokens leased together. */
+export interface Credit {
+  /** By the engine's clock: when it counts. */
+  readonly atMs: number
+  readonly bornMs: number
+  /** Monotonic. */
+  readonly untilMs: number
+  requests: number
+  tokens: number
+}
+
+/** What a request takes of each lease. */
+export interface Amounts {
+  tokens: number
+  nanoUsd: number
+}
+
+export class Lease {
+  id: string
+  /** Free to be taken. */
+  slots = 0
+  nanoUsd = 0
+  /** By running requests. */
+  readonly used = { slots: 0, nanoUsd: 0 }
+  credits: Credit[] = []
+  /** That have lapsed: what is left of them must be returned. */
+  readonly lapsed = new Set<Credit>()
+  /** Not told yet. */
+  #less = { slots: 0, nanoUsd: 0, spentNanoUsd: 0 }
+  #isChanged = false
+  /** Of this tick, and of the one before. */
+  #now = { requests: 0, tokens: 0 }
+  #before = { requests: 0, tokens: 0 }
+  #leastSlots = 0
+  #isAsking = false
+  isRetired = false
+  /** Until the next tick: the engine refused. */
+  #isRefused = false
+  usedMs = 0
+  /** At the engine's last reply. */
+  #known = { requests: 0, tokens: 0, slots: 0, spentNanoUsd: 0, reservedNanoUsd: 0 }
+
+  constructor(
+    readonly claim: Claim,
+    /** With its budget's period. */
+    readonly scope: ScopeAsk,
+    private readonly deps: LeasesDeps,
+    private readonly newId: () => string,
+  ) {
+    this.id = newId()
+  }
+
+  isFor({ limits, budget }: Claim, wallMs: number): boolean {
+    const of = this.scope.budget
+    return (
+      limits === this.claim.limits &&
+      budget === this.claim.budget &&
+      (of === undefined || (wallMs >= of.fromMs && wallMs < of.untilMs))
+    )
+  }
+
+  get #hasRates(): boolean {
+    return this.claim.limits.rpm !== null || this.claim.limits.tpm !== null
+  }
+
+  covers({ tokens, nanoUsd }: Amounts, nowMs: number): boolean {
+    const { limits, budget } = this.claim
+    if (budget !== null && nanoUsd > this.nanoUsd) return false
+    if (limits.concurrency !== null && this.slots === 0) return false
+    return !this.#hasRates || this.#creditFor(tokens, nowMs) !== undefined
+  }
+
+  #creditFor(tokens: number, nowMs: number): Credit | undefined {
+    const wanted = this.claim.limits.tpm === null ? 0 : tokens
+    return this.credits.find((one) => one.requests > 0 && one.tokens >= wanted && nowMs < one.untilMs)
+  }
+
+  take({ tokens, nanoUsd }: Amounts, nowMs: number): Credit | null {
+    const { limits, budget } = this.claim
+    if (budget !== null) this.use(nanoUsd)
+    if (limits.concurrency !== null) {
+      this.slots--
+      this.used.slots++
+      this.#leastSlots = Math.min(this.#leastSlots, this.slots)
+    }
+    const credit = this.#hasRates ? (this.#creditFor(tokens, nowMs) ?? null) : null
+    if (credit) {
+      credit.requests--
+      this.count(credit, tokens)
+    }
+    this.usedMs = nowMs
+    return credit
+  }
+
+  use(nanoUsd: number): void {
+    this.nanoUsd -= nanoUsd
+    this.used.nanoUsd += nanoUsd
+    this.#isChanged = true
+  }
+
+  /** More tokens than it has are told to the engine. */
+  count(credit: Credit, tokens: number): void {
+    if (this.claim.limits.tpm === null) return
+    credit.tokens -= tokens
+    this.#returnTo(credit)
+  }
+
+  cancel(credit: Credit): void {
+    credit.requests++
+    this.#returnTo(credit)
+  }
+
+  #returnTo(credit: Credit): void {
+    if (!this.credits.includes(credit)) this.lapsed.add(credit)
+  }
+
+  freeSlot(): void {
+    this.used.slots--
+    this.slots++
+    this.#isChanged = true
+  }
+
+  spend(heldNanoUsd: number, spentNanoUsd: number): void {
+    this.use(-heldNanoUsd)
+    // It may have cost more than all that is held.
+    const less = Math.min(spentNanoUsd, this.nanoUsd + this.used.nanoUsd)
+    this.nanoUsd -= less
+    this.#less.nanoUsd += less
+    this.#less.spentNanoUsd += spentNanoUsd
+    this.#known.spentNanoUsd += spentNanoUsd
+    this.#known.reservedNanoUsd -= less
+    this.#showFigures()
+  }
+
+  /** To a hold of its own. */
+  giveUp(slots: number, nanoUsd: number): void {
+    this.used.slots -= slots
+    this.used.nanoUsd -= nanoUsd
+    this.#less.slots += slots
+    this.#less.nanoUsd += nanoUsd
+    this.#isChanged = true
+  }
+
+  /** Returns what is free; false if that is nothing. */
+  release(): boolean {
+    const had = this.slots > 0 || this.nanoUsd > 0 || this.credits.some(({ requests }) => requests > 0)
+    this.#less.slots += this.slots
+    this.#less.nanoUsd += this.nanoUsd
+    this.#isChanged ||= had
+    this.slots = 0
+    this.nanoUsd = 0
+    this.#lapse(Number.POSITIVE_INFINITY)
+    this.tell()
+    return had
+  }
+
+  #lapse(nowMs: number): void {
+    for (const credit of this.credits) if (credit.untilMs <= nowMs) this.lapsed.add(credit)
+    this.credits = this.credits.filter(({ untilMs }) => untilMs > nowMs)
+  }
+
+  tick(nowMs: number): void {
+    this.#before = this.#now
+    this.#now = { requests: 0, tokens: 0 }
+    this.#isRefused = false
+    // Those that weren't needed.
+    const spare = this.#before.requests === 0 ? this.slots : this.#leastSlots - (this.used.slots >> 2) - 2
+    if (spare > 0) {
+      const slots = Math.min(spare, this.slots)
+      this.slots -= slots
+      this.#less.slots += slots
+      this.#isChanged = true
+    }
+    this.#leastSlots = this.slots
+    this.#lapse(nowMs)
+    this.tell()
+  }
+
+  tell(): void {
+    const { name } = this.claim
+    for (const credit of this.lapsed) {
+      const { requests, tokens, atMs, bornMs } = credit
+      credit.requests = 0
+      credit.tokens = 0
+      this.#known.requests -= requests
+      this.#known.tokens -= tokens
+      if (requests !== 0 || tokens !== 0) this.deps.tell({ op: 'return', name, bornMs, atMs, requests, tokens })
+    }
+    this.lapsed.clear()
+    if (!this.#isChanged) return
+    this.#isChanged = false
+    const { slots, nanoUsd, spentNanoUsd } = this.#less
+    this.#less = { slots: 0, nanoUsd: 0, spentNanoUsd: 0 }
+    const { id, used } = this
+    this.deps.tell({ op: 'draw', id, slots, heldNanoUsd: nanoUsd, nanoUsd: spentNanoUsd, usedNanoUsd: used.nanoUsd })
+  }
+
+  /** After an outage: what the engine has of it is replaced. */
+  restore(): Told[] {
+    const { id: old, used, nanoUsd } = this
+    const { spentNanoUsd } = this.#less
+    this.#less = { slots: 0, nanoUsd: 0, spentNanoUsd: 0 }
+    this.id = this.newId()
+    const held = nanoUsd + used.nanoUsd
+    const want = { requests: 0, slots: used.slots + this.slots, heldNanoUsd: held }
+    return [
+      { op: 'hold', id: this.id, scopes: [this.scope], ...want },
+      { op: 'end', id: old, isCanceled: false, nanoUsd: spentNanoUsd },
+    ]
+  }
+
+  /** Requests and tokens aren't leased in an outage: it has limits of its own. */
+  dropCredits(): void {
+    for (const credit of this.credits) this.lapsed.add(credit)
+    this.credits = []
+  }
+
+  get isIdle(): boolean {
+    return this.used.slots === 0 && this.used.nanoUsd === 0 && this.slots === 0 && this.nanoUsd === 0
+  }
+
+  note({ requests, tokens, spentNanoUsd, reservedNanoUsd }: ScopeReply, slots = this.#known.slots): void {
+    this.#known = { requests, tokens, slots, spentNanoUsd, reservedNanoUsd }
+    this.#showFigures()
+  }
+
+  #showFigures(): void {
+    const { spentNanoUsd, reservedNanoUsd } = this.#known
+    if (this.claim.budget !== null) this.deps.onFigures(this.claim.name, spentNanoUsd, reservedNanoUsd)
+  }
+
+  /** Of the budget, beyond what is held. */
+  get #restNanoUsd(): number {
+    const { spentNanoUsd, reservedNanoUsd } = this.#known
+    return (this.claim.budget?.nanoUsd ?? 0) - spentNanoUsd - reservedNanoUsd
+  }
+
+  get leftNanoUsd(): number {
+    return this.claim.budget === null ? Number.POSITIVE_INFINITY : this.nanoUsd + this.#restNanoUsd
+  }
+
+  addHeaders(headers: Record<string, string>): void {
+    const free = (unit: Unit) => this.credits.reduce((sum, credit) => sum + credit[unit], 0)
+    const window = {
+      used: (unit: Unit) => this.#known[unit] - free(unit),
+      emptyMs: (unit: Unit) => (this.#known[unit] > 0 ? WINDOW_MS : 0),
+    }
+    addRateHeaders(headers, this.claim.limits, { window }, 0)
+  }
+
+  /** Leases more if less is left than a tick takes. */
+  adjust({ tokens, nanoUsd }: Amounts, isRequest: boolean): void {
+    if (isRequest) {
+      this.#now.requests++
+      this.#now.tokens += tokens
+    }
+    if (this.#isAsking || this.#isRefused) return
+    const nodes = PART * this.deps.nodes()
+    const more = this.#moreDollars(nodes, nanoUsd)
+    const counted = this.#moreRates(nodes)
+    if (more === 0 && counted.requests === 0 && counted.slots === 0) return
+    void this.#ask(more, counted)
+  }
+
+  #moreDollars(nodes: number, askedNanoUsd: number): number {
+    if (this.claim.budget === null || askedNanoUsd === 0) return 0
+    const part = Math.floor((this.#restNanoUsd + this.nanoUsd) / nodes)
+    const wanted = part < LEAST_REQUESTS * askedNanoUsd ? 0 : part
+    if (wanted > 2 * this.nanoUsd) return wanted - this.nanoUsd
+    if (wanted < this.nanoUsd / 2) {
+      const less = this.nanoUsd - wanted
+      this.nanoUsd = wanted
+      this.#less.nanoUsd += less
+      this.#isChanged = true
+    }
+    return 0
+  }
+
+  #moreRates(nodes: number): { requests: number; tokens: number; slots: number } {
+    const none = { requests: 0, tokens: 0, slots: 0 }
+    const { rpm, tpm, concurrency } = this.claim.limits
+    const { requests, tokens } = this.#before.requests > this.#now.requests ? this.#before : this.#now
+    if (requests < LEAST_REQUESTS) return none
+    const known = this.#known
+    const of = (limit: number | null, used: number) =>
+      limit === null ? Number.POSITIVE_INFINITY : Math.floor((limit - used) / nodes)
+    const slots =
+      this.slots === 0 ? Math.min(of(concurrency, known.slots), Math.max(LEAST_REQUESTS, this.used.slots)) : 0
+    const more = { requests: 0, tokens: 0, slots: concurrency === null ? 0 : slots }
+    if (concurrency !== null && this.slots === 0 && more.slots < 1) return none
+    if (!this.#hasRates) return more
+    const [partRequests, partTokens] = [of(rpm, known.requests), of(tpm, known.tokens)]
+    const each = tokens / requests
+    if (partRequests < LEAST_REQUESTS || partTokens < LEAST_REQUESTS * each) return none
+    const free = { requests: 0, tokens: 0 }
+    for (const credit of this.credits) {
+      free.requests += credit.requests
+      free.tokens += credit.tokens
+    }
+    if (free.requests >= requests && (tpm === null || free.tokens >= tokens)) return more
+    more.requests = Math.min(2 * requests, partRequests)
+    if (tpm !== null) {
+      more.tokens = Math.min(Math.ceil(2 * tokens), partTokens)
+      more.requests = Math.max(1, Math.min(more.requests, Math.ceil(more.tokens / Math.max(1, each))))
+    }
+    return more
+  }
+
+  async #ask(nanoUsd: number, { requests, tokens, slots }: { requests: number; tokens: number; slots: number }) {
+    this.#isAsking = true
+    const { id, scope } = this
+    const untilMs = this.deps.monotonicMs() + LIFE_MS
+    const replies = await this.deps.ask({
+      ...{ id, op: 'lease', scopes: [scope], requests, tokens, slots, aheadMs: LIFE_MS },
+      ...{ heldNanoUsd: nanoUsd, likelyNanoUsd: nanoUsd },
+    })
+    this.#isAsking = false
+    const [reply] = replies ?? []
+    // After an outage, what it had is replaced.
+    if (reply === undefined || id !== this.id) return
+    this.note(reply, reply.used)
+    if (!isGranted([reply])) {
+      this.#isRefused = true
+      return
+    }
+    const { nowMs, bornMs } = this.deps.last()
+    this.slots += slots
+    this.nanoUsd += nanoUsd
+    if (requests > 0) this.credits.push({ atMs: nowMs + LIFE_MS, bornMs, untilMs, requests, tokens })
+    if (this.isRetired) this.release()
+  }
+
+  /** Another one has taken its place: only running requests have it. */
+  retire(): void {
+    this.isRetired = true
+    this.release()
+  }
+}
