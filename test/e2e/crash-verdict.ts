@@ -76,6 +76,8 @@ export function expectAccount(witnesses: Witnesses, rows: RequestRow[], calls: C
   expect(wronglyAbandoned(rows, calls)).toEqual([])
 }
 
+const NAMELESS: ReadonlySet<string> = new Set(['embeddings', 'transcriptions', 'translations'])
+
 /** Complete answers without exactly one settled row that is right to the token and the nano-dollar. */
 function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
   const byUser = Map.groupBy(rows, (row) => row.user)
@@ -100,9 +102,9 @@ function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
       Object.entries(expected).every(([name, value]) =>
         Object.entries(found[0] ?? {}).some(([n, v]) => n === name && v === value),
       )
-    // Of what passes as it came no client is told a cost; of vectors, no id.
+    // Of what passes as it came no client is told a cost; of vectors and transcriptions, no id.
     const isTold = lane === 'native' ? answer.costNanoUsd === null : answer.costNanoUsd === costNanoUsd
-    const isNamed = answer.answerId === (endpoint === 'embeddings' ? null : answer.id)
+    const isNamed = answer.answerId === (NAMELESS.has(endpoint) ? null : answer.id)
     return isRight && isTold && isNamed ? [] : [{ answer, expected, found }]
   })
 }
