@@ -30,6 +30,8 @@ export abstract class EndpointRequest {
   readonly media: MediaTokens = { audio: 0, images: 0 }
   /** Most output tokens of a call, which it reserves. */
   readonly max_tokens: number = 0
+  /** Whether `max_tokens` holds whatever limit its model states: those of some endpoints seldom state one. */
+  readonly hasOwnCap: boolean = false
   /** The client gets the response as it is made: server-sent events or bytes. Decides which deadlines apply. */
   readonly stream: boolean = false
   /** Set if output tokens are of audio or images. */

@@ -28,6 +28,7 @@ export class SpeechRequest extends EndpointRequest {
   override readonly isCharged = true
   override readonly leastSilenceMs = 60_000
   override readonly max_tokens: number
+  override readonly hasOwnCap = true
   override readonly [MOST_UNITS]: UnitCounts
   override readonly counted: UnitCounts
 

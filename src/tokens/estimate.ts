@@ -96,17 +96,18 @@ function bytesBeside(value: object, known: ReadonlySet<string>): number {
 export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: AnyRequest): number | null =>
   newer ?? older ?? null
 
-/** Per choice; no upstream writes more than the model can. Models of other endpoints seldom state a limit. */
+const hasOwnCap = (body: AnyRequest): body is AnyRequest & EndpointRequest =>
+  body instanceof EndpointRequest && body.hasOwnCap
+
+/** Per choice; no upstream writes more than the model can. See `hasOwnCap`. */
 export function toCap(body: AnyRequest, maxOutputLength: number): number {
-  if (body instanceof EndpointRequest) return body.max_tokens
+  if (hasOwnCap(body)) return body.max_tokens
   return Math.min(capOf(body) ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
 /** All choices together; without a cap, the model's limit. */
 export const toMostOutput = (body: AnyRequest, maxOutputLength: number): number =>
-  body instanceof EndpointRequest
-    ? body.max_tokens
-    : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
+  hasOwnCap(body) ? body.max_tokens : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
 
 type Class = 'word' | 'capitals' | 'digits' | 'space' | 'mark' | 'wide'
 
