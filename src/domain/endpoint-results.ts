@@ -1,5 +1,6 @@
 /** What endpoints other than chats and embeddings answer, validated. */
 import type { AnswerEvent } from './events.ts'
+import type { MadeImages } from './images.ts'
 import type { Transcript } from './transcriptions.ts'
 
 export interface RankedDocument {
@@ -23,6 +24,7 @@ export type EndpointResult =
   /** One per input, in order. */
   | { of: 'moderations'; moderations: readonly Moderation[] }
   | Transcript
+  | MadeImages
 
 type ResultOf<Name extends EndpointResult['of']> = Extract<EndpointResult, { of: Name }>
 

@@ -50,6 +50,7 @@ export const ENDPOINT_PATHS = {
   transcriptions: '/v1/audio/transcriptions',
   translations: '/v1/audio/translations',
   speech: '/v1/audio/speech',
+  images: '/v1/images/generations',
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 

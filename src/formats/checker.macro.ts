@@ -6,6 +6,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { RequestSchema } from '../domain/request.ts'
 import { EmbeddingSchema } from './embeddings/schema.ts'
+import { ImagesSchema } from './images/schema.ts'
 import { CountSchema, MessagesSchema } from './messages/schema.ts'
 import { ModerationsSchema } from './moderations/schema.ts'
 import { RerankSchema } from './rerank/schema.ts'
@@ -21,4 +22,5 @@ export const responsesChecker = (): string => toCode(ResponsesSchema)
 export const embeddingsChecker = (): string => toCode(EmbeddingSchema)
 export const rerankChecker = (): string => toCode(RerankSchema)
 export const speechChecker = (): string => toCode(SpeechSchema)
+export const imagesChecker = (): string => toCode(ImagesSchema)
 export const moderationsChecker = (): string => toCode(ModerationsSchema)

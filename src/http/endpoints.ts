@@ -30,6 +30,7 @@ const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promi
   speech: async () => (await import('../formats/speech/speech.ts')).speech,
   moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
   transcriptions: async () => (await import('../formats/transcriptions/transcriptions.ts')).transcriptions,
+  images: async () => (await import('../formats/images/images.ts')).images,
   translations: async () => (await import('../formats/transcriptions/transcriptions.ts')).translations,
 }
 

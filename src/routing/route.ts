@@ -59,6 +59,7 @@ const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   transcriptions: 'transcription',
   translations: 'transcription',
   speech: 'speech',
+  images: 'image',
 }
 
 /** Models that make nothing else don't chat. */

@@ -24,6 +24,7 @@ export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
   ...{ transcriptions: 'transcription', translations: 'translation', speech: 'speech' },
   ...{ rerank: 'rerank', moderations: 'moderation', realtime: 'chat' },
+  images: 'image_generation',
 }
 
 /** By API format, as the conventions want it; `server.address` says who it is. */

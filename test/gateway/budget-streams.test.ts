@@ -44,7 +44,7 @@ const MORE: Record<Door['client']['endpoint'], object[]> = {
   responses: [{ tools: [{ type: 'function', name: 'look', parameters: PARAMETERS, strict: false }] }],
   messages: [{ tools: [{ name: 'look', input_schema: PARAMETERS }] }],
   completions: [{ n: 2 }],
-  ...{ rerank: [], moderations: [], transcriptions: [], translations: [], speech: [] },
+  ...{ rerank: [], moderations: [], transcriptions: [], translations: [], speech: [], images: [] },
   embeddings: [],
 }
 

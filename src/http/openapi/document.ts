@@ -4,12 +4,14 @@ import { keysOf } from '../../domain/json.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
+import { ImagesSchema } from '../../formats/images/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { SpeechSchema } from '../../formats/speech/schema.ts'
 import {
   COUNT_OPERATIONS,
   EmbeddingList,
+  ImageList,
   json,
   ModerationList,
   NO_KEY,
@@ -32,15 +34,24 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's Chat Completions, Responses, Embeddings, and Moderations APIs, Anthropic's Messages API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, Embeddings, Images, and Moderations APIs, Anthropic's Messages API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
-  tags: ['chat', 'responses', 'messages', 'embeddings', 'rerank', 'moderations', 'audio', 'models', 'server'].map(
-    (name) => ({
-      name,
-    }),
-  ),
+  tags: [
+    'chat',
+    'responses',
+    'messages',
+    'embeddings',
+    'rerank',
+    'moderations',
+    'audio',
+    'images',
+    'models',
+    'server',
+  ].map((name) => ({
+    name,
+  })),
   components: {
     securitySchemes: {
       key: {
@@ -126,6 +137,7 @@ const NAMED = {
     ModerationsRequest: ModerationsSchema,
     ModerationList,
   },
+  ...{ ImagesRequest: ImagesSchema, ImageList },
   ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 

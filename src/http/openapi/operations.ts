@@ -5,6 +5,7 @@ import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import type { COUNT_PATHS, Endpoint } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
+import { ImagesSchema } from '../../formats/images/schema.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
@@ -189,6 +190,26 @@ export const ModerationList = Type.Object({
     }),
   ),
   usage: Type.Object({ prompt_tokens: Position, total_tokens: Position, ...COSTS }),
+})
+export const ImageList = Type.Object({
+  created: Count,
+  data: Type.Array(
+    Type.Object({
+      url: Type.Optional(Text),
+      b64_json: Type.Optional(Text),
+      revised_prompt: Type.Optional(Text),
+    }),
+  ),
+  size: Type.Optional(Text),
+  quality: Type.Optional(Text),
+  background: Type.Optional(Text),
+  output_format: Type.Optional(Text),
+  usage: Type.Object({
+    ...{ input_tokens: Position, output_tokens: Position, total_tokens: Position, images: Position },
+    input_tokens_details: Type.Object({ text_tokens: Position, image_tokens: Position }),
+    output_tokens_details: Type.Object({ text_tokens: Position, image_tokens: Position }),
+    ...COSTS,
+  }),
 })
 export const EmbeddingList = Type.Object({
   object: Type.Literal('list'),
@@ -379,6 +400,20 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     requestBody: toBody(". Fields not listed here are sent to the model's provider.", ModerationsSchema),
     responses: {
       200: { description: 'One result per input, in order.', headers, content: json(ModerationList) },
+      ...errors,
+    },
+  },
+  images: {
+    operationId: 'createImage',
+    summary: 'Generate images',
+    tags: ['images'],
+    requestBody: toBody(". Fields not listed here are sent to the model's provider.", ImagesSchema),
+    responses: {
+      200: {
+        description: 'The images, as URLs or base64, as the provider returns them.',
+        headers,
+        content: json(ImageList),
+      },
       ...errors,
     },
   },

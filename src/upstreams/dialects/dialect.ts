@@ -3,6 +3,7 @@
 import type { PassthroughEndpoint } from '../../domain/dialects.ts'
 import type { EndpointRequest } from '../../domain/endpoint-request.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
+import type { ImagesRequest } from '../../domain/images.ts'
 import type { ListedModel } from '../../domain/model-server.ts'
 import type { ModerationsRequest } from '../../domain/moderations.ts'
 import type { AnyRequest, CanonicalRequest } from '../../domain/request.ts'
@@ -145,6 +146,7 @@ export interface EndpointRequests {
   transcriptions: TranscriptionRequest
   translations: TranscriptionRequest
   speech: SpeechRequest
+  images: ImagesRequest
 }
 
 export type EndpointFormats = {

@@ -125,7 +125,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
     hasRealtime: true,
-    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations', 'speech'],
+    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations', 'speech', 'images'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
     tellsCacheLifetime: false,

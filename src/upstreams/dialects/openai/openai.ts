@@ -43,6 +43,7 @@ export const openai: WireFormat = {
     speech: async () => (await import('./speech.ts')).speech,
     moderations: async () => (await import('./moderations.ts')).moderations,
     transcriptions: async () => (await import('./transcriptions.ts')).transcriptions,
+    images: async () => (await import('./images.ts')).images,
     translations: async () => (await import('./transcriptions.ts')).transcriptions,
   },
 
