@@ -120,7 +120,7 @@ describeWith('PostgreSQL', 'PgBouncer')('PostgreSQL', () => {
         await tx.query('select 1')
         proxy.set('drop')
       },
-      { timeoutMs: 200 },
+      { timeoutMs: 1_000 },
     )
     expect((await refusalOf(atCommit)).inDoubt).toBe(true)
     proxy.set('forward')
