@@ -169,7 +169,8 @@ function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Iss
 const OURS = new Set(['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 
 const FIELD = /^[A-Za-z_][\w-]*$/
-const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}$/
+/** Lists in forms end in `[]`. */
+const FIELD_PATH = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,3}(\[\])?$/
 
 function* checkSettings(at: Path, entry: Entry): Generator<Issue> {
   for (const [index, name] of toItems(entry.drop).entries())

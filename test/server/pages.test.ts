@@ -124,7 +124,7 @@ test('a file that a thousand clients want as it is, is unpacked once', async () 
   expect(unpacked).toBe(1)
 })
 
-test('the first page takes less than 76 kB of compressed script, whichever it is', () => {
+test('the first page takes less than 78 kB of compressed script, whichever it is', () => {
   const sizeOf = (name: string) => Uint8Array.fromBase64(files[name]?.gzip ?? '').length
   const text = (name: string) => gunzipSync(Uint8Array.fromBase64(files[name]?.gzip ?? '')).toString()
   const scripts = Object.keys(files).filter((name) => name.endsWith('.js'))
@@ -138,5 +138,5 @@ test('the first page takes less than 76 kB of compressed script, whichever it is
     if (!path.includes(':')) expect([path, parts.length + 1 <= 6]).toEqual([path, true])
   expect(sizeOf(entry)).toBeGreaterThan(5_000)
   expect(most).toBeGreaterThan(sizeOf(entry) + 5_000)
-  expect(most).toBeLessThan(76_000)
+  expect(most).toBeLessThan(78_000)
 })
