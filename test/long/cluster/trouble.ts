@@ -33,7 +33,9 @@ export const TROUBLES: Record<string, Trouble> = {
   'a keeper or a worker is killed': ({ nodes, between }) => {
     const [, , node] = nodes
     return node.inTurn(async () => {
-      process.kill(node.servers()[between(0, 3)] ?? node.pid(), 'SIGKILL')
+      // Servers of before a restart may still wait for connections to end.
+      for (const pid of node.servers().slice(0, -node.size)) process.kill(pid, 'SIGKILL')
+      process.kill(node.servers().slice(-node.size)[between(0, 3)] ?? node.pid(), 'SIGKILL')
       if ((await node.run('status')).code !== 0) await start(node)
       // The last workers answer, too.
       let code = 0

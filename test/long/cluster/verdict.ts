@@ -56,6 +56,8 @@ export async function expectOneAccount(bench: ClusterBench): Promise<number> {
 /** Its small disk aside, and with no server of before a restart. */
 export async function untilWell(node: ClusterNode): Promise<void> {
   let said = ''
+  // Longer than a test waits, but not forever.
+  while (node.servers().length > node.size) await Bun.sleep(50)
   await until(`${node.name} to be well`, async () => {
     const { stdout, stderr } = await node.run('status', '--json')
     said = stdout + stderr
