@@ -35,7 +35,7 @@ export const RERANKS = ['texts', 'queries'] as const
 
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
-export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions'] as const
+export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions', 'gemini'] as const
 export type PassthroughEndpoint = (typeof PASSTHROUGH_ENDPOINTS)[number]
 
 /** The limits are the provider's, shared by all keys. */

@@ -44,6 +44,7 @@ export const ENDPOINT_PATHS = {
   messages: '/v1/messages',
   responses: '/v1/responses',
   completions: '/v1/completions',
+  gemini: '/v1beta/models/{model}:generateContent',
   embeddings: '/v1/embeddings',
   rerank: '/v1/rerank',
   moderations: '/v1/moderations',
@@ -64,7 +65,7 @@ export type RecordedEndpoint = keyof typeof RECORDED_PATHS
 /** Further paths. Cohere's clients ask for this one. */
 export const MORE_PATHS = { rerank: ['/v2/rerank'] } as const satisfies Partial<Record<Endpoint, readonly string[]>>
 
-export const CHAT_ENDPOINTS = ['chat', 'messages', 'responses', 'completions'] as const satisfies Endpoint[]
+export const CHAT_ENDPOINTS = ['chat', 'messages', 'responses', 'completions', 'gemini'] as const satisfies Endpoint[]
 export type ChatEndpoint = (typeof CHAT_ENDPOINTS)[number]
 export type OtherEndpoint = Exclude<Endpoint, ChatEndpoint>
 

@@ -6,6 +6,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { RequestSchema } from '../domain/request.ts'
 import { EmbeddingSchema } from './embeddings/schema.ts'
+import { GeminiSchema } from './gemini/schema.ts'
 import { ImagesSchema } from './images/schema.ts'
 import { CountSchema, MessagesSchema } from './messages/schema.ts'
 import { ModerationsSchema } from './moderations/schema.ts'
@@ -19,6 +20,7 @@ export const chatChecker = (): string => toCode(RequestSchema)
 export const messagesChecker = (): string => toCode(MessagesSchema)
 export const countChecker = (): string => toCode(CountSchema)
 export const responsesChecker = (): string => toCode(ResponsesSchema)
+export const geminiChecker = (): string => toCode(GeminiSchema)
 export const embeddingsChecker = (): string => toCode(EmbeddingSchema)
 export const rerankChecker = (): string => toCode(RerankSchema)
 export const speechChecker = (): string => toCode(SpeechSchema)

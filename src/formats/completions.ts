@@ -11,10 +11,10 @@ import { toPassthroughRequest } from '../upstreams/dialects/passthrough.ts'
 import { openAiErrors } from './chat/chat.ts'
 import { checkModel, invalid, notAnObject } from './checked-body.ts'
 import { type Format, KEEP_ALIVE } from './format.ts'
-import { toPassthroughWriters, withPassthrough } from './passthrough.ts'
+import { namesWith, toPassthroughWriters, withPassthrough } from './passthrough.ts'
 
 const passthrough = toPassthroughWriters({
-  prefix: 'cmpl-',
+  toNames: namesWith('cmpl-'),
   keepAlive: KEEP_ALIVE,
   failure: (error) => `data: ${toLine(error.toBody())}\n\n`,
 })

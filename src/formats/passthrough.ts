@@ -15,7 +15,8 @@ export interface Passed {
 }
 
 interface PassthroughTexts {
-  prefix: string
+  /** The fields that get our ID and model name. */
+  toNames(identity: Identity): Edits
   /** Keep-alive once the stream has begun. */
   keepAlive: string
   failure(error: GatewayError, passed: Passed): string
@@ -24,15 +25,15 @@ interface PassthroughTexts {
 export const toPassthroughWriters = (words: PassthroughTexts): PassthroughWriters => ({
   whole(identity, events) {
     const said = events.find((event) => event.kind === 'raw')
-    return said ? renamed(said, toNames(words, identity)) : ''
+    return said ? renamed(said, words.toNames(identity)) : ''
   },
   writer: (identity) => new PassthroughWriter(words, identity),
 })
 
-const toNames = ({ prefix }: PassthroughTexts, { id, model }: Identity): Edits => ({
-  id: JSON.stringify(`${prefix}${id}`),
-  model: JSON.stringify(model),
-})
+/** For formats that have an `id` with a prefix, and a `model`. */
+export const namesWith =
+  (prefix: string) =>
+  ({ id, model }: Identity): Edits => ({ id: JSON.stringify(`${prefix}${id}`), model: JSON.stringify(model) })
 
 function renamed({ data, origin }: RawEvent, names: Edits): string {
   if (origin === null) return data
@@ -50,7 +51,7 @@ class PassthroughWriter implements PassthroughStreamWriter {
     private readonly words: PassthroughTexts,
     private readonly identity: Identity,
   ) {
-    this.#names = toNames(words, identity)
+    this.#names = words.toNames(identity)
   }
 
   get keepAlive(): string {

@@ -76,8 +76,11 @@ class ResponseStream implements PassthroughSink {
 
   /** See `Writer`. While the request is queued, says for what. */
   get keepAlive(): string {
-    const { keepAlive } = this.#writer
-    return keepAlive === null ? '' : (this.delivery.waiting.comment() ?? keepAlive)
+    const { keepAlive, headers } = this.#writer
+    if (keepAlive === null) return ''
+    // Only events have comments.
+    const note = headers === undefined ? this.delivery.waiting.comment() : null
+    return note ?? keepAlive
   }
 
   respond(): Response {

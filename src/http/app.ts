@@ -5,13 +5,14 @@ import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../domain/task.ts'
+import { toAllowed } from '../formats/gemini/path.ts'
 import { STORES_NOTHING } from '../formats/responses/request.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
-import { endpointControllers, errorFormatOf, IDLE_SECONDS } from './endpoints.ts'
+import { endpointControllers, errorFormatOf, geminiControllers, IDLE_SECONDS } from './endpoints.ts'
 import { answerError } from './error-response.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
@@ -106,6 +107,7 @@ export function createApp(deps: AppDeps) {
     .use(endpointControllers(deps, app, ipOf))
     .use(realtimeController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
+    .use(geminiControllers(deps, app, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))
     .use(adminController(deps))
@@ -134,6 +136,7 @@ export function createWorkerApp(deps: WorkerAppDeps) {
     .use(endpointControllers(deps, app, ipOf))
     .use(realtimeController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
+    .use(geminiControllers(deps, app, ipOf))
 }
 
 function createBase(deps: BaseDeps) {
@@ -163,12 +166,16 @@ function createBase(deps: BaseDeps) {
 
 export type App = ReturnType<typeof createApp>
 
+/** A model and its methods are below the same path. */
+const narrowed = (error: NoRoute, { method }: Request): NoRoute =>
+  error.allow === null ? error : new NoRoute(method, error.path, toAllowed(error.path) ?? error.allow)
+
 /** Checked before authentication: the routes are public, and agents retry a 401 forever. */
 function toGatewayError(routes: readonly Route[], error: unknown, request: Request): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof NoRoute)) return internalError(error)
   if (!hasHost(request)) return new GatewayError('invalid_request', 'The Host header is missing or malformed.')
-  const { path, allow, message } = error
+  const { path, allow, message } = narrowed(error, request)
   const unsupported = explainResponses(request, path) ?? explainRealtime(path)
   if (unsupported) return unsupported
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })

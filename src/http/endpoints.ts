@@ -9,6 +9,8 @@ import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions.ts'
 import { embeddings } from '../formats/embeddings/embeddings.ts'
 import type { CountingFormat, ErrorFormat, Format } from '../formats/format.ts'
+import { geminiErrors } from '../formats/gemini/errors.ts'
+import { isGeminis, keyInUrl, toGeminiCall } from '../formats/gemini/path.ts'
 import { messages, messagesCounting } from '../formats/messages/messages.ts'
 import { responses, responsesCounting } from '../formats/responses/responses.ts'
 import type { IncomingRequest } from '../gateway/exchange.ts'
@@ -17,15 +19,18 @@ import type { RequestHeaders } from '../gateway/read.ts'
 import { type IpOf, toToken } from '../keys/token.ts'
 import { onlyAt } from '../routing/access.ts'
 import { answerError } from './error-response.ts'
-import { bearerToken, type Listener, pathOf } from './instance.ts'
+import { bearerToken, type Listener, NoRoute, pathOf } from './instance.ts'
 
 /** Bun's maximum. */
 export const IDLE_SECONDS = 255
 
+/** Gemini's paths have the model in them. */
+type Fixed = Exclude<Endpoint, 'gemini'>
+
 const FORMATS = { chat, messages, responses, completions, embeddings } satisfies Partial<Record<Endpoint, Format>>
 
 /** Loaded with their first request; only their errors are needed before. */
-const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promise<Format>>> = {
+const LAZY: Readonly<Record<Exclude<Fixed, keyof typeof FORMATS>, () => Promise<Format>>> = {
   rerank: async () => (await import('../formats/rerank/rerank.ts')).rerank,
   speech: async () => (await import('../formats/speech/speech.ts')).speech,
   moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
@@ -34,7 +39,7 @@ const LAZY: Readonly<Record<Exclude<Endpoint, keyof typeof FORMATS>, () => Promi
   translations: async () => (await import('../formats/transcriptions/transcriptions.ts')).translations,
 }
 
-const ENDPOINTS = keysOf(ENDPOINT_PATHS)
+const FIXED = keysOf(ENDPOINT_PATHS).filter((endpoint): endpoint is Fixed => endpoint !== 'gemini')
 
 /** Cohere's clients read `message` next to OpenAI's `error`. */
 const cohereErrors: ErrorFormat = {
@@ -42,12 +47,12 @@ const cohereErrors: ErrorFormat = {
   error: (error) => ({ message: error.message, ...error.toBody() }),
 }
 
-const errorsOf = (endpoint: Endpoint): ErrorFormat =>
+const errorsOf = (endpoint: Fixed): ErrorFormat =>
   isEager(endpoint) ? FORMATS[endpoint] : endpoint === 'rerank' ? cohereErrors : openAiErrors
 
-const isEager = (endpoint: Endpoint): endpoint is keyof typeof FORMATS => endpoint in FORMATS
+const isEager = (endpoint: Fixed): endpoint is keyof typeof FORMATS => endpoint in FORMATS
 
-const pathsOf = (endpoint: Endpoint): readonly string[] => [
+const pathsOf = (endpoint: Fixed): readonly string[] => [
   ENDPOINT_PATHS[endpoint],
   ...(endpoint in MORE_PATHS ? MORE_PATHS[endpoint as keyof typeof MORE_PATHS] : []),
 ]
@@ -60,29 +65,37 @@ const COUNTING: Readonly<Record<keyof typeof COUNT_PATHS, CountingFormat>> = {
 
 /**
  * The error format of an endpoint and the paths below it. Elsewhere, such as at `/v1/models`, Anthropic's clients are
- * known by the version header that they always send (platform.claude.com/docs/en/api/versioning).
+ * known by the version header that they always send (platform.claude.com/docs/en/api/versioning), and
+ * Google's by their key.
  */
 export function errorFormatOf(request: Request): ErrorFormat {
   const path = pathOf(request)
-  const found = ENDPOINTS.find((name) => pathsOf(name).some((own) => path === own || path.startsWith(`${own}/`)))
+  const found = FIXED.find((name) => pathsOf(name).some((own) => path === own || path.startsWith(`${own}/`)))
   if (found) return errorsOf(found)
+  if (isGeminis(request, path)) return geminiErrors
   return path.startsWith('/v1/') && request.headers.has('anthropic-version') ? messages : openAiErrors
 }
 
 /** @param app the listening instance: as part of Elysia's context its server would cost each request a property. */
 export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) => [
-  ...ENDPOINTS.flatMap((endpoint) => endpointController(deps, app, ipOf, endpoint)),
+  ...FIXED.flatMap((endpoint) => endpointController(deps, app, ipOf, endpoint)),
   ...keysOf(COUNTING).map((name) =>
     controller(app, ipOf, COUNT_PATHS[name], null, (incoming) => countTokens(deps, COUNTING[name], incoming)),
   ),
 ]
+
+/** Below the paths of the model list. */
+export const geminiControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) =>
+  ['/v1beta/models/*', '/v1/models/*'].map((path) =>
+    controller(app, ipOf, path, null, (incoming) => handleGemini(deps, incoming), keyInUrl),
+  )
 
 /** @param owner the caller, if it needs no authentication. */
 export const endpointController = (
   deps: HandleDeps,
   app: Listener,
   ipOf: IpOf,
-  endpoint: Endpoint,
+  endpoint: Fixed,
   owner: Key | null = null,
 ) => {
   const answer = isEager(endpoint)
@@ -102,6 +115,7 @@ const controller = (
   path: string,
   owner: Key | null,
   answer: (incoming: IncomingRequest) => Promise<Response>,
+  inUrl: (request: Request) => string | null = () => null,
 ) =>
   new Elysia({ name: path }).use(bearerToken()).post(
     path,
@@ -111,12 +125,24 @@ const controller = (
         headers,
         owner,
         ipOf,
-        token: toToken(bearer, headers),
+        token: toToken(bearer, headers, inUrl(request)),
         liftIdleLimit: () => app.server?.timeout(request, 0),
         restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
       }),
     { parse: 'none' },
   )
+
+/** Loaded at first use. */
+async function handleGemini(deps: HandleDeps, incoming: IncomingRequest): Promise<Response> {
+  const { request } = incoming
+  const path = pathOf(request)
+  const call = toGeminiCall(path)
+  if (call === null) throw new NoRoute(request.method, path, isGeminis(request, path) ? null : 'GET')
+  const { createGemini } = await import('../formats/gemini/gemini.ts')
+  const isEvents = URL.parse(request.url)?.searchParams.get('alt') === 'sse'
+  const made = createGemini(call.model, call.method, isEvents)
+  return 'format' in made ? handle(deps, made.format, incoming) : countTokens(deps, made.counting, incoming)
+}
 
 /** Handles a chat of an authenticated caller without an IP address. Throws as `handle` does. */
 export const handleOwned = (deps: HandleDeps, app: Listener, request: Request, headers: RequestHeaders, owner: Key) =>

@@ -7,6 +7,7 @@ import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { ServerState } from '../domain/model-server.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
+import { isGeminis, keyInUrl, toGeminiCall, toGeminiModel } from '../formats/gemini/path.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/read.ts'
 import type { Health } from '../health/health.ts'
@@ -15,7 +16,7 @@ import type { Log } from '../log.ts'
 import { type ListedName, listedNames, listedTargets, teamOf, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
 import { errorFormatOf } from './endpoints.ts'
-import { bearerToken, pathOf } from './instance.ts'
+import { bearerToken, NoRoute, pathOf } from './instance.ts'
 
 export interface ModelsDeps {
   live: { readonly snapshot: Snapshot }
@@ -32,7 +33,8 @@ export interface ModelsDeps {
 /** @param owner the caller, if it needs no authentication. */
 export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null = null) => {
   const keyOf = (request: Request, headers: RequestHeaders, bearer: string | undefined): Key => {
-    const caller = { request, headers, token: toToken(bearer, headers), ipOf }
+    const inUrl = pathOf(request).startsWith('/v1beta/') ? keyInUrl(request) : null
+    const caller = { request, headers, token: toToken(bearer, headers, inUrl), ipOf }
     const key = owner ?? authenticate(deps.live.snapshot, caller, deps.now())
     if (!(key instanceof GatewayError)) return key
     deps.refusals.note(key.kind, key.key, deps.now())
@@ -45,10 +47,35 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
     return new Response(json, { headers: { 'content-type': 'application/json', ...ids } })
   }
 
+  const listForGemini = (key: Key, request: Request) => {
+    const { snapshot } = deps.live
+    const team = teamOf(snapshot, key)
+    const names = listedNames(snapshot).filter((name) => listedTargets(key, team, name))
+    return reply(key, request, JSON.stringify({ models: names.map(({ model, id }) => toGeminiModel(model.facts, id)) }))
+  }
+  const findModel = (key: Key, request: Request, id: string) => {
+    const { snapshot } = deps.live
+    const found = visibleModel(snapshot, key, id)
+    if (!found) throw modelNotFound(snapshot, key, id, null)
+    if (isGeminis(request, pathOf(request)))
+      return reply(key, request, JSON.stringify(toGeminiModel(found.model.facts, id)))
+    const state = statesFor(deps, key)(found.targets)
+    return reply(key, request, JSON.stringify({ ...toPublicFacts(found.model, id), ...state }))
+  }
+
   return new Elysia({ name: 'models' })
     .use(bearerToken())
+    .get('/v1beta/models', ({ request, headers, bearer }) => listForGemini(keyOf(request, headers, bearer), request))
+    .get('/v1beta/models/*', ({ request, headers, bearer }) =>
+      findModel(
+        keyOf(request, headers, bearer),
+        request,
+        decode(pathOf(request).replace(/^.*?\/v1beta\/models\//, '')).replace(/^models\//, ''),
+      ),
+    )
     .get('/v1/models', ({ request, headers, bearer, query }) => {
       const key = keyOf(request, headers, bearer)
+      if (isGeminis(request, pathOf(request))) return listForGemini(key, request)
       const stateFor = statesFor(deps, key)
       const { snapshot } = deps.live
       const team = teamOf(snapshot, key)
@@ -70,14 +97,12 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
       )
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
+      const path = pathOf(request)
+      if (toGeminiCall(path)) throw new NoRoute(request.method, path, 'POST')
       const key = keyOf(request, headers, bearer)
       // The slash of a model ID may be escaped as %2F, and the router doesn't decode its parameter.
-      const asked = decode(pathOf(request).replace(/^.*?\/v1\/models\//, ''))
-      const { snapshot } = deps.live
-      const found = visibleModel(snapshot, key, asked)
-      if (!found) throw modelNotFound(snapshot, key, asked, null)
-      const state = statesFor(deps, key)(found.targets)
-      return reply(key, request, JSON.stringify({ ...toPublicFacts(found.model, asked), ...state }))
+      const asked = decode(path.replace(/^.*?\/v1\/models\//, ''))
+      return findModel(key, request, asked)
     })
 }
 

@@ -131,18 +131,19 @@ function toText(client: ClientIp): string {
     : toIpText(client)
 }
 
-/** Headers of other APIs (Anthropic, Azure); some clients send several. */
-const OTHER_HEADERS = ['x-api-key', 'api-key'] as const
+/** Headers of other APIs (Anthropic, Azure, Google); some clients send several. */
+const OTHER_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const
 
 /**
- * The token of a request: the first in `authorization`, `x-api-key`, and `api-key` that looks like our key, else the
- * first of any kind; null if there is none.
+ * The token of a request: the first in `authorization`, the headers above, and the URL that looks like our key, else
+ * the first of any kind; null if there is none.
  * @param found by Elysia's plugin in `authorization`.
+ * @param inUrl where only Google's clients send one.
  */
-export function toToken(found: string | undefined, headers: Headers): string | null {
+export function toToken(found: string | undefined, headers: Headers, inUrl: string | null = null): string | null {
   const bearer = toBearer(found, headers.authorization)
   if (bearer?.startsWith(PREFIX)) return bearer
-  const others = OTHER_HEADERS.map((name) => headers[name]?.trim())
+  const others = [...OTHER_HEADERS.map((name) => headers[name]?.trim()), inUrl?.trim()]
   return others.find((other) => other?.startsWith(PREFIX)) ?? (bearer || others.find(Boolean) || null)
 }
 

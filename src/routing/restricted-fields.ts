@@ -145,7 +145,10 @@ export function findPassthroughRestricted({ endpoint, json }: PassthroughRequest
   // The text to complete may contain anything.
   const of = endpoint === 'completions' ? { ...json, prompt: null } : json
   const found = addRestricted(of, '', null) ?? []
-  const param = addWithin(json, passedNamesOf(endpoint), found)
+  const param = addWithin(json, passedNamesOf(endpoint), found, endpoint === 'gemini' ? ANYBODYS_OF_GEMINI : ANYBODYS)
+  // Its searches are counted, and charged like those of other formats.
+  if (endpoint === 'gemini')
+    for (const each of found) if (toPlainName(each.name) === 'googlesearch') each.price = 'web_search'
   if (param !== null) found.push({ name: 'file_id', param, reason: 'stored', mode: null })
   return found
 }
@@ -155,6 +158,16 @@ const ANYBODYS: ReadonlySet<string> = new Set([
   ...['input_schema', 'output_schema', 'parameters', 'schema', 'input_examples', 'metadata', 'client_metadata'],
   ...['arguments', 'env', 'internal_chat_message_metadata_passthrough'],
 ])
+
+/** In camel case and in snake case. */
+const toBothCases = (names: string): string[] =>
+  names
+    .split(' ')
+    .flatMap((name) => [...new Set([name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)])])
+
+const ANYBODYS_OF_GEMINI: ReadonlySet<string> = new Set(
+  toBothCases('args response parameters parametersJsonSchema responseSchema responseJsonSchema partMetadata'),
+)
 
 /** IDs of stored objects: the longest such names; `MAY_BE_STORED` is a quick test. */
 const STORED = /^(?:fileids?|containerid|vectorstoreids?|conversationid|promptid|skillid|comparisonresponseid)$/
@@ -172,7 +185,12 @@ interface Open {
 }
 
 /** Returns the path of the first reference to a stored object, or null. */
-function addWithin(json: JsonObject, passed: PassedNames | null, found: RestrictedField[]): string | null {
+function addWithin(
+  json: JsonObject,
+  passed: PassedNames | null,
+  found: RestrictedField[],
+  anybodys: ReadonlySet<string>,
+): string | null {
   const reference = asList(json.input).findIndex(isReference)
   let stored = reference === -1 ? null : `input[${reference}]`
   const open: Open[] = [{ held: json, path: '', names: passed, isSaid: false, isTool: false, isHarmless: false }]
@@ -193,7 +211,7 @@ function addWithin(json: JsonObject, passed: PassedNames | null, found: Restrict
         if (verdict === 'unknown') found.push({ name, param: at(), reason: verdict, mode: null })
         if (verdict !== 'passes' && verdict !== 'harmless') within = null
         isHarmless ||= verdict === 'harmless'
-        if (ANYBODYS.has(name) && (path !== '' || passed === null || passed.fields.has(name))) continue
+        if (anybodys.has(name) && (path !== '' || passed === null || passed.fields.has(name))) continue
       }
       if (typeof value === 'string') {
         if (isStoredAddress(name, value)) stored ??= at()
@@ -278,7 +296,7 @@ interface PassedLists {
 }
 
 /** Legacy completions are for local engines, whose extensions pass. */
-export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'completions'>, PassedLists>> = {
+export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'completions' | 'gemini'>, PassedLists>> = {
   messages: {
     fields:
       'cache_control context_management max_tokens messages metadata model output_config output_format stop_sequences stream system temperature thinking tool_choice tools top_k top_p',
@@ -301,6 +319,11 @@ export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'complet
   },
 }
 
+/** Of Gemini's own API, whose objects have no types. */
+const GEMINI_FIELDS = 'contents systemInstruction tools toolConfig generationConfig safetySettings'
+const GEMINI_WITHIN =
+  'allowedFunctionNames args aspectRatio audioTimestamp behavior candidateCount category code codeExecutionResult computerUse data description displayName enableEnhancedCivicAnswers endOffset environment excludedPredefinedFunctions executableCode fileData fileUri fps frequencyPenalty functionCall functionCallingConfig functionDeclarations functionResponse id imageConfig imageSize includeServerSideToolInvocations includeThoughts inlineData language languageCode latLng latitude level logprobs longitude maxOutputTokens mediaResolution method mimeType mode multiSpeakerVoiceConfig name outcome output parameters parametersJsonSchema partMetadata parts prebuiltVoiceConfig presencePenalty response responseJsonSchema responseLogprobs responseMimeType responseModalities responseSchema retrievalConfig role scheduling seed speaker speakerVoiceConfigs speechConfig startOffset stopSequences temperature text thinkingBudget thinkingConfig thinkingLevel thought thoughtSignature threshold toolCall toolResponse toolType topK topP videoMetadata voiceConfig voiceName willContinue'
+
 interface PassedNames {
   fields: ReadonlySet<string>
   within: ReadonlySet<string>
@@ -313,11 +336,16 @@ const made = new Map<string, PassedNames>()
 function passedNamesOf(endpoint: PassthroughEndpoint): PassedNames | null {
   if (endpoint === 'completions') return null
   return made.getOrInsertComputed(endpoint, () => {
+    if (endpoint === 'gemini') {
+      const toSetOfBoth = (names: string) => new Set(toBothCases(names))
+      return { fields: toSetOfBoth(GEMINI_FIELDS), within: toSetOfBoth(GEMINI_WITHIN), types: NO_NAMES }
+    }
     const { fields, within, tools, types } = PASSED_LISTS[endpoint]
     return { fields: toSet(fields), within: toSet(within), types: toSet(`${tools} ${types}`) }
   })
 }
 
+const NO_NAMES: ReadonlySet<string> = new Set()
 const toSet = (names: string) => new Set(names.split(' '))
 
 const CONVERSATION: ReadonlySet<string> = new Set(['messages', 'system', 'input'])

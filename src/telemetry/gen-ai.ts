@@ -20,7 +20,7 @@ export const NAMES = {
 } as const
 
 export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
-  ...{ chat: 'chat', messages: 'chat', responses: 'chat' },
+  ...{ chat: 'chat', messages: 'chat', responses: 'chat', gemini: 'generate_content' },
   ...{ completions: 'text_completion', embeddings: 'embeddings' },
   ...{ transcriptions: 'transcription', translations: 'translation', speech: 'speech' },
   ...{ rerank: 'rerank', moderations: 'moderation', realtime: 'chat' },

@@ -44,6 +44,7 @@ const MORE: Record<Door['client']['endpoint'], object[]> = {
   responses: [{ tools: [{ type: 'function', name: 'look', parameters: PARAMETERS, strict: false }] }],
   messages: [{ tools: [{ name: 'look', input_schema: PARAMETERS }] }],
   completions: [{ n: 2 }],
+  gemini: [{ tools: [{ functionDeclarations: [{ name: 'look', parametersJsonSchema: PARAMETERS }] }] }],
   ...{ rerank: [], moderations: [], transcriptions: [], translations: [], speech: [], images: [] },
   embeddings: [],
 }
@@ -128,7 +129,7 @@ test.each(GROWING)(
     const cap = Number(response.headers.get('x-tollgate-output-cap'))
     expect(cap).toBeGreaterThanOrEqual(5_000)
     expect(cap).toBeLessThan(5_100)
-    expect(/"max_(?:output_)?tokens":(\d+)/.exec(gateway.near.requests.at(-1)?.body ?? '')?.[1]).toBe(String(cap))
+    expect(/"max_?(?:output_?)?tokens":(\d+)/i.exec(gateway.near.requests.at(-1)?.body ?? '')?.[1]).toBe(String(cap))
     expect((await gateway.rows(1))[0]).toMatchObject({ reserved_completion_tokens: cap, status: 'ok' })
   },
 )

@@ -25,8 +25,10 @@ async function refused(door: Door, asking: Promise<Response>): Promise<Refusal> 
   return { status: response.status, headers: response.headers, ...door.client.refusal(response, text) }
 }
 
-const limited = ({ client }: Door, type: string, code: string) =>
-  client.endpoint === 'messages' ? { status: 429, type: 'rate_limit_error', code: null } : { status: 429, type, code }
+const limited = ({ client }: Door, type: string, code: string) => {
+  if (client.endpoint === 'messages') return { status: 429, type: 'rate_limit_error', code: null }
+  return { status: 429, type: client.endpoint === 'gemini' ? 'RESOURCE_EXHAUSTED' : type, code }
+}
 
 describe.each(DOORS)('$name', (door) => {
   const writes = door.client.makes === 'text'

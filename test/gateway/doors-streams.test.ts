@@ -90,11 +90,13 @@ function* endless(head: StreamStep[], piece: StreamStep): Generator<StreamStep> 
 async function askAndStop(door: Door) {
   const { hostname, port } = new URL(gateway.app.origin)
   const socket = connect(Number(port), hostname)
-  const json = JSON.stringify({ model: `${door.id}/one`, ...door.client.body({ stream: true }) })
+  const model = `${door.id}/one`
+  const { path, pathOf } = door.client
+  const json = JSON.stringify({ ...(pathOf ? {} : { model }), ...door.client.body({ stream: true }) })
   const head = ['host: x', `authorization: Bearer ${gateway.app.key()}`, 'content-type: application/json']
   socket.on('error', () => {})
   socket.write(
-    `POST /v1${door.client.path} HTTP/1.1\r\n${head.join('\r\n')}\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+    `POST /v1${pathOf?.(model, true) ?? path} HTTP/1.1\r\n${head.join('\r\n')}\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
   )
   await new Promise((resolve) => socket.once('data', resolve))
   socket.pause()

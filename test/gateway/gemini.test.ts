@@ -1,383 +1,163 @@
-/** Conversations with a Gemini upstream as strict as the real one. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import type { JsonObject } from '../support/contract-parts.ts'
-import { SENTINEL } from '../support/gemini-strict.ts'
-import { contentsOf, createGemini, type Gemini, type GeminiTurn } from '../support/gemini-upstream.ts'
-import type { Behaviour } from '../support/upstream-answers.ts'
-import { type GeminiGateway, KEY, startGemini } from './gemini-gateway.ts'
+/** Gemini's own API: Google's SDK before every kind of upstream, both ways to stream, and what can't be done. */
+import { beforeEach, expect, test } from 'bun:test'
+import { type Content, type GenerateContentParameters, GoogleGenAI } from '@google/genai'
+import { DOORS, type Door, startDoors } from '../support/doors.ts'
+import { forAllTests } from '../support/lifetime.ts'
+import { ENVELOPE, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
-let answer: (step: number, body: JsonObject) => GeminiTurn | Behaviour = () => ({ text: 'Hello!' })
-let gemini: Gemini
-let gateway: GeminiGateway
-beforeAll(async () => {
-  gemini = createGemini((step, body) => answer(step, body), { key: KEY })
-  gateway = await startGemini(gemini)
-})
-beforeEach(() => {
-  answer = () => ({ text: 'Hello!' })
-  gemini.refused.length = 0
-})
-afterAll(() => gateway.stop())
+const gateway = forAllTests(() => startDoors({ features: '[tools, reasoning, json_mode, structured_outputs]' }))
+const doorOf = (id: string) => DOORS.find((door) => door.id === id) as Door
+const [native, chat] = [doorOf('gemini-gemini'), doorOf('gemini-chat')]
+beforeEach(() => gateway.calm(chat))
 
-const user = (content: unknown) => ({ role: 'user', content })
-const toTool = (name: string, parameters?: object, more: object = {}) => ({
-  type: 'function',
-  function: { name, ...(parameters ? { parameters } : {}), ...more },
-})
-const CITY = {
-  type: 'object',
-  properties: { city: { type: 'string' } },
-  required: ['city'],
-  additionalProperties: false,
-}
-const tools = [toTool('weather', CITY), toTool('clock')]
-const ways = [{ stream: false }, { stream: true, stream_options: { include_usage: true } }]
-const lastRequest = () => gateway.upstream.requests.at(-1)
-const lastJson = () => lastRequest()?.json
-
-describe.each(ways)('%p', (way) => {
-  test('is answered, with the thoughts beside the text and the usage that is billed', async () => {
-    answer = () => ({ reasoning: 'They greet me.', text: 'Hello, wörld 🌍!' })
-    const before = await gateway.app.count()
-    const { choices, usage } = await gateway.ask({ messages: [user('Hello')], ...way })
-    expect(choices).toMatchObject([{ content: 'Hello, wörld 🌍!', reasoning: 'They greet me.', finish: 'stop' }])
-    expect(usage).toEqual({ prompt: 40, cached: 8, completion: 12, reasoning: 5 })
-    expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({
-      status: 'ok',
-      estimated: 0,
-      prompt_tokens: 40,
-      cached_tokens: 8,
-      completion_tokens: 12,
-      reasoning_tokens: 5,
-      cost_nano_usd: 32 * 1_000 + 8 * 100 + 12 * 2_000,
-    })
-    const method = way.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    expect(lastRequest()).toMatchObject({
-      path: `/v1beta/models/gemini-of-today:${method}`,
-      headers: { 'x-goog-api-key': KEY },
-      json: {
-        contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
-        generationConfig: { thinkingConfig: { includeThoughts: true } },
-      },
-    })
+const MODEL = 'gemini-chat/one'
+const HELLO = { model: MODEL, contents: 'Hello' }
+const clientOf = (apiVersion?: string) =>
+  new GoogleGenAI({
+    apiKey: gateway.app.key(),
+    httpOptions: { baseUrl: gateway.app.origin, ...(apiVersion ? { apiVersion } : {}) },
   })
+const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.app.origin}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const keyed = () => ({ 'x-goog-api-key': gateway.app.key() })
+const sent = () => JSON.parse(gateway.near.requests.at(-1)?.body ?? 'null')
 
-  for (const keeps of [true, false]) {
-    test(`calls tools over several turns for a client that ${keeps ? 'keeps' : 'drops'} the signatures`, async () => {
-      answer = (step) =>
-        [
-          { text: 'First the weather.', calls: [{ name: 'weather', input: { city: 'Oslo' } }, { name: 'clock' }] },
-          { calls: [{ name: 'clock', id: '96c1su3s' }] },
-          { text: 'Noon, 7 degrees.' },
-        ][step] ?? {}
-      const messages: Record<string, unknown>[] = [{ role: 'system', content: 'Be brief.' }, user('Go')]
-      const ids: string[] = []
-      for (const count of [2, 1]) {
-        const { choices, message } = await gateway.ask({ messages, tools, ...way })
-        const calls = choices[0]?.toolCalls ?? []
-        expect(choices).toMatchObject([{ finish: 'tool_calls' }])
-        expect(calls).toHaveLength(count)
-        ids.push(...calls.map(({ id }) => id))
-        const { reasoning_details: _, ...without } = message
-        // Results in another order than the calls.
-        const results = calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: `of ${id}` })).reverse()
-        messages.push(keeps ? message : without, ...results)
-      }
-      const { choices } = await gateway.ask({ messages, tools, ...way })
-      expect(choices).toMatchObject([{ content: 'Noon, 7 degrees.', finish: 'stop' }])
-      expect(gemini.refused).toEqual([])
-      expect(ids).toEqual([expect.stringMatching(/^call_[\da-f]{16}$/), expect.stringMatching(/^call_/), '96c1su3s'])
-      const signature = keeps ? expect.stringMatching(/^c2lnbmF0dXJl/) : SENTINEL
-      const response = (name: string, id = '') => ({ functionResponse: { id, name, response: { output: `of ${id}` } } })
-      expect(contentsOf(lastRequest())).toEqual([
-        { role: 'user', parts: [{ text: 'Go' }] },
-        {
-          role: 'model',
-          parts: [
-            { text: 'First the weather.' },
-            { functionCall: { id: ids[0], name: 'weather', args: { city: 'Oslo' } }, thoughtSignature: signature },
-            { functionCall: { id: ids[1], name: 'clock', args: {} } },
-          ],
-        },
-        { role: 'user', parts: [response('weather', ids[0]), response('clock', ids[1])] },
-        {
-          role: 'model',
-          parts: [{ functionCall: { id: '96c1su3s', name: 'clock', args: {} }, thoughtSignature: signature }],
-        },
-        { role: 'user', parts: [response('clock', '96c1su3s')] },
-      ])
-      expect(lastJson()).toMatchObject({
-        systemInstruction: { parts: [{ text: 'Be brief.' }] },
-        tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: CITY }, { name: 'clock' }] }],
-      })
-    })
+test.each([undefined, 'v1beta'])(
+  "Google's SDK, API version %p, generates, streams, counts, and lists",
+  async (version) => {
+    const { models } = clientOf(version)
+    expect((await models.generateContent(HELLO)).text).toBe('one two ')
+    let text = ''
+    for await (const chunk of await models.generateContentStream(HELLO)) text += chunk.text ?? ''
+    expect(text).toBe('one two ')
+    expect((await models.countTokens(HELLO)).totalTokens).toBeGreaterThan(0)
+    expect((await models.get({ model: MODEL })).name).toBe(`models/${MODEL}`)
+    const listed = await Array.fromAsync(await models.list())
+    expect(listed.map(({ name }) => name)).toContain(`models/${MODEL}`)
+    const embeddings = doorOf('embeddings-embeddings')
+    await gateway.calm(embeddings)
+    const embedded = await models.embedContent({ model: `${embeddings.id}/one`, contents: 'Hello' })
+    expect(embedded).toMatchObject({ embeddings: [{ values: [0.5, 0.25] }] })
+  },
+)
+
+test('a conversation with a tool, an instruction, and a schema is a chat upstream, and its call comes back', async () => {
+  const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"at":"sky"}' } }
+  const steps = [
+    toDelta({ reasoning_content: 'Hm.' }),
+    toDelta({ tool_calls: [{ index: 0, ...call }] }),
+    { ...ENVELOPE, choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
+  ]
+  gateway.near.script({ kind: 'stream', steps, end: 'done' })
+  const request: GenerateContentParameters = {
+    model: MODEL,
+    contents: [{ role: 'user', parts: [{ text: 'Look' }, { inlineData: { mimeType: 'image/png', data: 'AAAA' } }] }],
+    config: {
+      systemInstruction: 'Be brief.',
+      maxOutputTokens: 50,
+      stopSequences: ['.'],
+      thinkingConfig: { includeThoughts: true },
+      tools: [{ functionDeclarations: [{ name: 'look', parametersJsonSchema: { type: 'object', properties: {} } }] }],
+    },
   }
-
-  test('signatures of texts and pictures come back where they were', async () => {
-    answer = (_, { contents }) =>
-      Array.isArray(contents) && contents.length > 1 ? { text: 'Bluer.' } : { text: 'Blue:', images: ['aW1hZ2U='] }
-    const first = await gateway.ask({ messages: [user('Draw')], ...way })
-    expect(first.choices).toMatchObject([{ content: 'Blue:', finish: 'stop' }])
-    expect(first.message.images).toMatchObject([
-      { type: 'image_url', image_url: { url: 'data:image/png;base64,aW1hZ2U=' } },
-    ])
-    const second = await gateway.ask({ messages: [user('Draw'), first.message, user('Bluer')], ...way })
-    expect(second.choices).toMatchObject([{ content: 'Bluer.' }])
-    const third = [user('Draw'), first.message, user('Bluer'), second.message, user('Thanks')]
-    await gateway.ask({ messages: third, ...way })
-    expect(gemini.refused).toEqual([])
-    const signature = expect.stringMatching(/^c2lnbmF0dXJl/)
-    expect(contentsOf(lastRequest()).filter(({ role }) => role === 'model')).toEqual([
-      {
-        role: 'model',
-        parts: [
-          { text: 'Blue:' },
-          { inlineData: { mimeType: 'image/png', data: 'aW1hZ2U=' }, thoughtSignature: signature },
-        ],
-      },
-      { role: 'model', parts: [{ text: 'Bluer.', thoughtSignature: signature }] },
-    ])
-  })
-
-  test.each([
-    ['MAX_TOKENS', 'length'],
-    ['SAFETY', 'content_filter'],
-    ['RECITATION', 'content_filter'],
-    ['OTHER', 'stop'],
-  ])('an end by %s is told as %s', async (finish, told) => {
-    answer = () => ({ text: 'So far', finish })
-    const { choices } = await gateway.ask({ messages: [user('Go')], ...way })
-    expect(choices).toMatchObject([{ content: 'So far', finish: told }])
-  })
-
-  test('a prompt that is blocked is a filtered answer without words, and costs nothing', async () => {
-    const body = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { trafficType: 'ON_DEMAND' } }
-    answer = () =>
-      way.stream
-        ? { kind: 'stream', steps: [`data: ${JSON.stringify(body)}\r\n\r\n`], end: 'eof' }
-        : { kind: 'whole', body }
-    const before = await gateway.app.count()
-    const { choices } = await gateway.ask({ messages: [user('Go')], n: 2, ...way })
-    expect(choices).toMatchObject([
-      { content: '', finish: 'content_filter' },
-      { content: '', finish: 'content_filter' },
-    ])
-    expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
-  })
-
-  test('an end by a malformed call is a failure of the upstream, and tried again', async () => {
-    answer = () => ({ finish: 'MALFORMED_FUNCTION_CALL', more: { finishMessage: 'print(clock())' } })
-    const error = await gateway.fail({ messages: [user('Go')], tools, ...way })
-    expect(error).toMatchObject({ status: 502, code: 'upstream_failed' })
-    expect(error.message).toContain('MALFORMED_FUNCTION_CALL: print(clock())')
-  })
-
-  test('a schema goes as it is, and so does the answer', async () => {
-    answer = () => ({ text: '{"city":"Oslo"}' })
-    const format = { type: 'json_schema', json_schema: { name: 'city', schema: CITY, strict: true } }
-    const { choices } = await gateway.ask({ messages: [user('Where?')], response_format: format, ...way })
-    expect(choices).toMatchObject([{ content: '{"city":"Oslo"}' }])
-    expect(lastJson()?.generationConfig).toMatchObject({
-      responseMimeType: 'application/json',
-      responseJsonSchema: CITY,
-    })
-  })
-
-  test('log probabilities are complete', async () => {
-    const logprobsResult = {
-      chosenCandidates: [{ token: 'Hi', tokenId: 1, logProbability: -0.25 }],
-      topCandidates: [
-        {
-          candidates: [
-            { token: 'Hi', logProbability: -0.25 },
-            { token: 'Ho', logProbability: -2 },
-          ],
-        },
-      ],
-    }
-    answer = () => ({ text: 'Hi', more: { logprobsResult } })
-    const { choices } = await gateway.ask({ messages: [user('Say')], logprobs: true, top_logprobs: 2, ...way })
-    const hi = { token: 'Hi', logprob: -0.25, bytes: [72, 105] }
-    expect(choices[0]?.logprobs).toEqual({
-      content: [{ ...hi, top_logprobs: [hi, { token: 'Ho', logprob: -2, bytes: [72, 111] }] }],
-      refusal: null,
-    })
-    expect(lastJson()?.generationConfig).toMatchObject({ responseLogprobs: true, logprobs: 2 })
-  })
-
-  test('several choices are as many calls, of models that write one', async () => {
-    const before = gateway.upstream.requests.length
-    const { choices, usage } = await gateway.ask({ messages: [user('Hello')], n: 3, ...way })
-    expect(choices.map(({ content }) => content)).toEqual(['Hello!', 'Hello!', 'Hello!'])
-    expect(usage).toMatchObject({ prompt: 120, completion: 36 })
-    expect(gateway.upstream.requests.length - before).toBe(3)
-  })
-
-  test('one call at a time is what a client gets that asks for no more', async () => {
-    answer = () => ({ calls: [{ name: 'clock' }, { name: 'weather', input: { city: 'Oslo' } }] })
-    const { choices } = await gateway.ask({ messages: [user('Go')], tools, parallel_tool_calls: false, ...way })
-    expect(choices[0]?.toolCalls.map((call) => call.type === 'function' && call.function.name)).toEqual(['clock'])
-  })
-
-  test('legacy functions are called and answered by their names', async () => {
-    answer = (step) => (step === 0 ? { calls: [{ name: 'weather', input: { city: 'Oslo' } }] } : { text: 'Snow.' })
-    const functions = [{ name: 'weather', parameters: CITY }]
-    const { choices } = await gateway.ask({ messages: [user('Go')], functions, function_call: 'auto', ...way })
-    const called = { name: 'weather', arguments: '{"city":"Oslo"}' }
-    expect(choices).toMatchObject([{ finish: 'function_call', functionCall: called }])
-    const history = [
-      user('Go'),
-      { role: 'assistant', content: null, function_call: called },
-      { role: 'function', name: 'weather', content: 'snow' },
-    ]
-    expect((await gateway.ask({ messages: history, functions, ...way })).choices).toMatchObject([{ content: 'Snow.' }])
-    expect(gemini.refused).toEqual([])
+  const { models } = clientOf()
+  const parts = []
+  for await (const { candidates } of await models.generateContentStream({ ...request, contents: 'Look' }))
+    parts.push(...(candidates?.[0]?.content?.parts ?? []))
+  const [thought, called] = parts
+  expect(thought).toMatchObject({ text: 'Hm.', thought: true })
+  expect(called).toMatchObject({ functionCall: { id: 'c1', name: 'look', args: { at: 'sky' } } })
+  gateway.near.script(wholeAnswer())
+  const history: Content[] = [
+    { role: 'user', parts: [{ text: 'Look' }] },
+    { role: 'model', parts },
+    { role: 'user', parts: [{ functionResponse: { name: 'look', response: { output: 'blue' } } }] },
+  ]
+  await models.generateContent({ ...request, contents: history })
+  expect(sent()).toMatchObject({
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Look' },
+      { role: 'assistant', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: 'blue' },
+    ],
+    tools: [{ type: 'function', function: { name: 'look' } }],
+    max_tokens: 50,
+    stop: ['.'],
   })
 })
 
-describe('what a client asks for', () => {
-  const sent = async (body: Record<string, unknown>) => {
-    await gateway.ask({ messages: [user('Hello')], ...body })
-    expect(gemini.refused).toEqual([])
-    return lastJson()
+test('names in snake case mean the same, and both forms of one are refused', async () => {
+  const contents = [{ parts: [{ text: 'Hi' }] }]
+  const path = `/v1beta/models/${MODEL}:generateContent`
+  const body = { contents, system_instruction: { parts: [{ text: 'Be brief.' }] }, generation_config: { top_p: 0.5 } }
+  expect((await post(path, body, keyed())).status).toBe(200)
+  expect(sent()).toMatchObject({ messages: [{ role: 'system', content: 'Be brief.' }, {}], top_p: 0.5 })
+  const twice = await post(path, { ...body, generationConfig: {} }, keyed())
+  expect([twice.status, await twice.json()]).toMatchObject([400, { error: { status: 'INVALID_ARGUMENT' } }])
+})
+
+test.each([native, chat])('$name without alt=sse streams one JSON array', async (door) => {
+  await gateway.calm(door)
+  const path = `/v1beta/models/models%2F${encodeURIComponent(door.id)}%2fone:streamGenerateContent`
+  const response = await post(`${path}?key=${gateway.app.key()}`, door.client.body({}))
+  expect(response.headers.get('content-type')).toStartWith('application/json')
+  const chunks = (await response.json()) as { candidates: { finishReason?: string }[]; modelVersion: string }[]
+  expect(chunks.at(-1)).toMatchObject({ candidates: [{ finishReason: 'STOP' }], modelVersion: `${door.id}/one` })
+  expect(gateway.near.requests.at(-1)?.path).not.toContain('key=')
+})
+
+test('passthrough sends all fields on, caps the output, and refuses what is stored or costs a fee', async () => {
+  await gateway.calm(native)
+  const path = '/v1beta/models/gemini-gemini/one:generateContent'
+  const contents = [{ role: 'user', parts: [{ text: 'Hi', thoughtSignature: 'QUJD' }] }]
+  const ask = (more: object) => post(path, { contents, ...more }, keyed())
+  const settings = { safetySettings: [{ category: 'HARM', threshold: 'OFF' }], generationConfig: { topK: 7 } }
+  expect((await ask(settings)).status).toBe(200)
+  expect(sent()).toEqual({ contents, ...settings })
+  for (const more of [
+    { cachedContent: 'cachedContents/a' },
+    { tools: [{ googleSearch: {} }] },
+    { tools: [{ codeExecution: {} }] },
+    { contents: [{ parts: [{ fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/a' } }] }] },
+  ]) {
+    const refused = await ask(more)
+    expect([more, refused.status]).toEqual([more, 400])
+    expect(await refused.json()).toMatchObject({ error: { details: [{ reason: 'UNSUPPORTED_PARAMETER' }] } })
   }
+})
 
-  test('samples as it is told, and hints go nowhere', async () => {
-    const json = await sent({
-      ...{ max_tokens: 100, temperature: 0.5, top_p: 0.9, top_k: 40, stop: 'END', seed: 2 ** 40 + 7 },
-      ...{
-        presence_penalty: 0.5,
-        frequency_penalty: 0,
-        user: 'u',
-        metadata: { a: 'b' },
-        store: true,
-        verbosity: 'low',
-      },
-      ...{ prompt_cache_key: 'k', logit_bias: {}, whatever: 1 },
-    })
-    expect(json).toEqual({
-      contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
-      generationConfig: {
-        ...{ maxOutputTokens: 100, temperature: 0.5, topP: 0.9, topK: 40, stopSequences: ['END'], seed: 7 },
-        presencePenalty: 0.5,
-        thinkingConfig: { includeThoughts: true },
-      },
-    })
-  })
+test('a blocked prompt, and an answer without candidates', async () => {
+  await gateway.calm(native)
+  const path = '/v1beta/models/gemini-gemini/one:generateContent'
+  const contents = [{ parts: [{ text: 'Hi' }] }]
+  const promptFeedback = { blockReason: 'SAFETY' }
+  gateway.near.script({ kind: 'whole', body: { promptFeedback, usageMetadata: { promptTokenCount: 4 } } })
+  const blocked = await post(path, { contents }, keyed())
+  expect([blocked.status, await blocked.json()]).toMatchObject([200, { promptFeedback }])
+  gateway.near.script({ kind: 'whole', body: { usageMetadata: { promptTokenCount: 4 } } })
+  expect((await post(path, { contents }, keyed())).status).toBe(502)
+})
 
-  test.each([
-    ['minimal', 'low'],
-    ['low', 'low'],
-    ['medium', 'medium'],
-    ['high', 'high'],
-    ['xhigh', 'high'],
-    ['max', 'high'],
-  ])('an effort of %s is the level %s', async (reasoning_effort, thinkingLevel) => {
-    const json = await sent({ reasoning_effort })
-    expect(json?.generationConfig).toEqual({ thinkingConfig: { includeThoughts: true, thinkingLevel } })
-  })
-
-  test.each([
-    [{ max_tokens: 500 }, { includeThoughts: true, thinkingLevel: 'low' }],
-    [{ max_tokens: 8_000 }, { includeThoughts: true, thinkingLevel: 'medium' }],
-    [{ max_tokens: 90_000, exclude: true }, { thinkingLevel: 'high' }],
-    [{ enabled: false }, { thinkingLevel: 'low' }],
-    [{ effort: 'none' }, { thinkingLevel: 'low' }],
-    [{ effort: 'high' }, { includeThoughts: true, thinkingLevel: 'high' }],
-  ])('reasoning as %p is %p', async (reasoning, thinkingConfig) => {
-    expect((await sent({ reasoning }))?.generationConfig).toEqual({ thinkingConfig })
-  })
-
-  test.each([
-    ['auto', undefined],
-    ['none', { mode: 'NONE' }],
-    ['required', { mode: 'ANY' }],
-    [
-      { type: 'function', function: { name: 'clock' } },
-      { mode: 'ANY', allowedFunctionNames: ['clock'] },
-    ],
-    [
-      {
-        type: 'allowed_tools',
-        allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'clock' } }] },
-      },
-      { mode: 'VALIDATED', allowedFunctionNames: ['clock'] },
-    ],
-  ])('a choice of tools as %p is %p', async (tool_choice, functionCallingConfig) => {
-    const json = await sent({ tools, tool_choice })
-    expect(json?.toolConfig).toEqual(functionCallingConfig && { functionCallingConfig })
-  })
-
-  test('strict tools are held to their schema', async () => {
-    const json = await sent({ tools: [toTool('weather', CITY, { strict: true })] })
-    expect(json?.toolConfig).toEqual({ functionCallingConfig: { mode: 'VALIDATED' } })
-  })
-
-  test('tiers of service go by their names, and the one that served it comes back', async () => {
-    answer = () => ({ text: 'Hi', usage: { promptTokenCount: 1, totalTokenCount: 1, serviceTier: 'flex' } })
-    const response = await gateway.post({ messages: [user('Hi')], service_tier: 'flex' })
-    expect(await response.json()).toMatchObject({ service_tier: 'flex' })
-    expect(lastJson()?.serviceTier).toBe('flex')
-    expect((await sent({ service_tier: 'default' }))?.serviceTier).toBe('standard')
-    expect((await sent({ service_tier: 'auto' }))?.serviceTier).toBeUndefined()
-  })
-
-  test('media go as bytes or as an address', async () => {
-    const url = (of: string) => ({ url: of })
-    const json = await sent({
-      messages: [
-        user([
-          { type: 'text', text: 'Look' },
-          { type: 'text', text: '' },
-          { type: 'image_url', image_url: url('data:image/png;base64,aGk=') },
-          { type: 'image_url', image_url: url('https://example.com/cat.webp?size=1') },
-          { type: 'input_audio', input_audio: { data: 'aGk=', format: 'mp3' } },
-          { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,aGk=' } },
-          { type: 'file', file: { filename: 'notes.TXT', file_data: 'aGk=' } },
-          { type: 'video_url', video_url: url('https://www.youtube.com/watch?v=x') },
-        ]),
-      ],
-    })
-    expect(json?.contents).toEqual([
-      {
-        role: 'user',
-        parts: [
-          { text: 'Look' },
-          { inlineData: { mimeType: 'image/png', data: 'aGk=' } },
-          { fileData: { mimeType: 'image/webp', fileUri: 'https://example.com/cat.webp?size=1' } },
-          { inlineData: { mimeType: 'audio/mp3', data: 'aGk=' } },
-          { inlineData: { mimeType: 'application/pdf', data: 'aGk=' } },
-          { inlineData: { mimeType: 'text/plain', data: 'aGk=' } },
-          { fileData: { mimeType: 'video/mp4', fileUri: 'https://www.youtube.com/watch?v=x' } },
-        ],
-      },
-    ])
-  })
-
-  test('instructions in the middle are said by the user, and one who speaks twice says it in one turn', async () => {
-    const system = (content: string) => ({ role: 'system', content })
-    const json = await sent({
-      messages: [system('A'), { role: 'developer', content: 'B' }, user('1'), system('C'), user('2')],
-    })
-    expect(json?.systemInstruction).toEqual({ parts: [{ text: 'A' }, { text: 'B' }] })
-    expect(json?.contents).toEqual([{ role: 'user', parts: [{ text: '1' }, { text: 'C' }, { text: '2' }] }])
-    const alone = await sent({ messages: [system('Say hello')] })
-    expect(alone).toMatchObject({ contents: [{ role: 'user', parts: [{ text: 'Say hello' }] }] })
-    expect(alone).not.toHaveProperty('systemInstruction')
-  })
-
-  test.each([
-    [{ logit_bias: { '5': 1 } }, 'logit_bias'],
-    [{ modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'mp3' } }, 'audio'],
-    [{ tools: [{ type: 'custom', custom: { name: 'note' } }] }, 'tools[0].type'],
-    [{ tools: [toTool('9lives')] }, 'tools[0].function.name'],
-    [{ messages: [user([{ type: 'hologram', hologram: {} }])] }, 'messages[0].content[0]'],
-    [{ messages: [user([{ type: 'image_url', image_url: { url: 'ftp://x/y.png' } }])] }, 'messages[0].content[0]'],
-  ])('%p has no place there, which is told with the field', async (body, param) => {
-    const before = gateway.upstream.requests.length
-    const error = await gateway.fail({ messages: [user('Hello')], ...body })
-    const isField = param === 'logit_bias' || param === 'audio'
-    expect(error).toMatchObject({ status: 400, code: isField ? 'unsupported_parameter' : 'unsupported_value', param })
-    expect(gateway.upstream.requests).toHaveLength(before)
-  })
+test.each([
+  ['/v1beta/models/a:foo', '{}', 404],
+  ['/v1beta/models/:generateContent', '{}', 404],
+  ['/v1beta/models/%ff:generateContent', '{}', 404],
+  ['/v1beta/models/..%2F..%2Fetc%2Fpasswd:generateContent', '{"contents":[{"parts":[{"text":"a"}]}]}', 404],
+  [`/v1beta/models/${MODEL}:generateContent`, '{"contents":[]}', 400],
+  [`/v1beta/models/${MODEL}:generateContent`, `{"contents":${'['.repeat(300)}${']'.repeat(300)}}`, 400],
+  [
+    `/v1beta/models/${MODEL}:generateContent`,
+    '{"contents":[{"parts":[{"functionCall":{"name":"a"}}],"role":"model"}]}',
+    400,
+  ],
+  [`/v1beta/models/${MODEL}:generateContent`, JSON.stringify({ contents: Array(70_000).fill({ parts: [] }) }), 400],
+  [`/v1beta/models/${MODEL}:batchEmbedContents`, '{"requests":[]}', 400],
+])("%s with %.40s fails in Google's format with %d", async (path, body, status) => {
+  const response = await post(path, body, keyed())
+  expect([response.status, await response.json()]).toMatchObject([status, { error: { code: status } }])
 })

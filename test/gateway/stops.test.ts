@@ -3,7 +3,7 @@
  * doing, and is billed as interrupted. `e2e/drain.test.ts` tests the process.
  */
 import { expect, test } from 'bun:test'
-import { CLIENT_FORMATS, hear } from '../support/door-clients.ts'
+import { CLIENT_FORMATS, type ClientFormat, hear } from '../support/door-clients.ts'
 import { COUNTS, type StreamFormat, UPSTREAM_FORMATS, WORDS } from '../support/door-upstreams.ts'
 import { DOORS, type Door, type DoorGateway, type DoorOptions, STREAMING, startDoors } from '../support/doors.ts'
 import { until } from '../support/until.ts'
@@ -13,11 +13,13 @@ import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
 const STOPPED = { code: 'server_stopping', says: 'The server stopped before the response completed.' }
 const [FIRST] = WORDS
 
-const FORMATS = ['chat', 'messages', 'responses', 'completions'] as const
+const FORMATS = ['chat', 'messages', 'responses', 'completions', 'gemini'] as const
+
+const toPath = ({ path, pathOf }: ClientFormat) => `/v1${pathOf?.('m-v1', true) ?? path}`
 
 /** The stream format of an upstream path. */
 function streamAt({ path }: Seen): StreamFormat {
-  const name = FORMATS.find((each) => path === `/v1${CLIENT_FORMATS[each].path}`)
+  const name = FORMATS.find((each) => path === toPath(CLIENT_FORMATS[each]))
   const stream = name && UPSTREAM_FORMATS[name].stream
   if (!stream) throw new Error(`nothing streams at ${path}`)
   return stream

@@ -6,6 +6,7 @@ import type { Modality } from '../../src/domain/models.ts'
 import type { Endpoint } from '../../src/domain/task.ts'
 import { type Field, FORM_TYPE, toForm, toWav } from './audio-forms.ts'
 import { checkError, checkHeaders, checkStream, checkWhole } from './contract.ts'
+import { checkGemini, checkGeminiStream } from './gemini-contract.ts'
 import { checkMessage, checkError as checkMessageError, checkMessageStream } from './messages-contract.ts'
 import { checkResponse, checkResponseStream } from './responses-contract.ts'
 
@@ -48,6 +49,8 @@ export interface ClientFormat {
   makes: Modality
   /** Behind `/v1`. */
   path: string
+  /** If the model is in the path and not in the body. */
+  pathOf?(model: string, stream: boolean): string
   body(asked: Asked): Record<string, unknown>
   /** If requests aren't JSON: the same with its fields; null if it has none. */
   encode?(json: string): { type: string; body: Buffer<ArrayBuffer> } | null
@@ -176,6 +179,48 @@ const completions: ClientFormat = {
   refusal: openAiRefusal,
 }
 
+const gemini: ClientFormat = {
+  endpoint: 'gemini',
+  makes: 'text',
+  path: '/models/gemini-chat%2Fone:generateContent',
+  pathOf: (model, stream) => `/models/${model}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+  body: ({ text, cap }) => ({
+    contents: [{ role: 'user', parts: [{ text: text ?? HELLO_TEXT }] }],
+    ...(cap === undefined ? {} : { generationConfig: { maxOutputTokens: cap } }),
+  }),
+  whole: (json) => {
+    const { candidates, usageMetadata }: Json = JSON.parse(json)
+    return { text: candidates[0].content.parts[0].text, costNanoUsd: usageMetadata.cost_nano_usd ?? null }
+  },
+  check: { whole: checkGemini, stream: checkGeminiStream },
+  frame(data, heard) {
+    if (data.error) return fail(heard, toFailure(data))
+    const [candidate] = data.candidates ?? []
+    heard.text += candidate?.content?.parts?.[0]?.text ?? ''
+    if (!candidate?.finishReason) return
+    heard.end = 'whole'
+    heard.looksWhole = true
+    heard.costNanoUsd = data.usageMetadata?.cost_nano_usd ?? null
+  },
+  keepAlive: COMMENT,
+  refusal({ status, headers }, text) {
+    checkHeaders('error', headers)
+    const data: Json = JSON.parse(text)
+    if (data.error.code !== status) throw new Error(`it says ${data.error.code} in a ${status}`)
+    return toFailure(data)
+  },
+}
+
+/** Of errors without a code. */
+const KINDS = ['NO_KEY', 'UNKNOWN_URL', 'INVALID_REQUEST', 'UPSTREAM_REJECTED', 'INTERNAL']
+
+/** The reason is our code in upper case. */
+const toFailure = ({ error }: Json): Failure => ({
+  type: error.status,
+  code: KINDS.includes(error.details[0].reason) ? null : error.details[0].reason.toLowerCase(),
+  message: error.message,
+})
+
 const embeddings: ClientFormat = {
   endpoint: 'embeddings',
   makes: 'embeddings',
@@ -231,7 +276,7 @@ const transcriptions: ClientFormat = {
 const translations: ClientFormat = { ...transcriptions, endpoint: 'translations', path: '/audio/translations' }
 
 export const CLIENT_FORMATS = {
-  ...{ chat, messages, responses, completions, embeddings, rerank, moderations },
+  ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
   ...{ transcriptions, translations },
 }
 

@@ -188,6 +188,37 @@ const completions: UpstreamFormat = {
   },
 }
 
+const geminiUsage = ({ prompt, cached = 0, completion }: Counts) => ({
+  promptTokenCount: prompt,
+  cachedContentTokenCount: cached,
+  candidatesTokenCount: completion,
+  totalTokenCount: prompt + completion,
+})
+const toChunk = (text: string, more: object = {}, ofCandidate: object = {}) => ({
+  candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...ofCandidate }],
+  ...{ modelVersion: 'up', responseId: 'up' },
+  ...more,
+})
+const toLastChunk = (text: string, counts: Counts) =>
+  toChunk(text, { usageMetadata: geminiUsage(counts) }, { finishReason: 'STOP' })
+
+const gemini: UpstreamFormat = {
+  settings: 'dialect: gemini',
+  whole: (words, counts) => ({ kind: 'whole', body: toLastChunk(words.join(''), counts) }),
+  stream: {
+    head: () => [],
+    idle: (number, padding) => ({
+      usageMetadata: geminiUsage({ prompt: number, completion: 0 }),
+      ...{ modelVersion: 'up', padding },
+    }),
+    word: (text) => toChunk(text),
+    tail: (_, counts) => [toLastChunk('', counts)],
+    end: 'eof',
+    failure: (message) => ({ error: { code: 500, message, status: 'INTERNAL' } }),
+    countsFirst: false,
+  },
+}
+
 const embeddings: UpstreamFormat = {
   settings: 'dialect: openai',
   whole: (_, { prompt }) => ({
@@ -234,7 +265,7 @@ const transcriptions: UpstreamFormat = {
 }
 
 export const UPSTREAM_FORMATS = {
-  ...{ chat, messages, responses, completions, embeddings, rerank, moderations },
+  ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
   ...{ transcriptions, translations: transcriptions },
 }
 
@@ -243,8 +274,10 @@ export const COUNTS: Counts = { prompt: 50, completion: 7 }
 
 export const answering =
   (format: UpstreamFormat, words: readonly string[] = WORDS, counts = COUNTS): ((seen: Seen) => Behaviour) =>
-  ({ json }) =>
-    json?.stream === true && format.stream ? streamOf(format.stream, words, counts) : format.whole(words, counts)
+  ({ json, path }) =>
+    (json?.stream === true || path.includes(':streamGenerateContent')) && format.stream
+      ? streamOf(format.stream, words, counts)
+      : format.whole(words, counts)
 
 export const streamOf = (format: StreamFormat, words: readonly string[] = WORDS, counts = COUNTS): Behaviour => ({
   kind: 'stream',

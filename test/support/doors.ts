@@ -35,7 +35,7 @@ function toDoor(client: ClientName, upstream: UpstreamName, across: UpstreamName
   }
 }
 
-const NATIVE: readonly string[] = ['messages', 'responses', 'completions']
+const NATIVE: readonly string[] = ['messages', 'responses', 'completions', 'gemini']
 
 export const DOORS: readonly Door[] = [
   toDoor('chat', 'chat', 'messages'),
@@ -45,6 +45,9 @@ export const DOORS: readonly Door[] = [
   toDoor('responses', 'responses', 'chat'),
   toDoor('responses', 'chat', 'responses'),
   toDoor('completions', 'completions'),
+  toDoor('gemini', 'gemini', 'chat'),
+  toDoor('gemini', 'chat', 'gemini'),
+  toDoor('gemini', 'messages'),
   toDoor('embeddings', 'embeddings'),
   toDoor('rerank', 'rerank'),
   toDoor('moderations', 'moderations'),
@@ -142,9 +145,12 @@ export async function startDoors({
     near,
     far,
     ask(door, { route = 'one', key = usual, headers = {}, signal, body, ...asked } = {}) {
-      const json = body ?? JSON.stringify({ model: `${door.id}/${route}`, ...door.client.body(asked) })
-      const sent = door.client.encode?.(json) ?? { type: 'application/json', body: json }
-      return fetch(`${app.baseUrl}${door.client.path}`, {
+      const { path, pathOf, encode } = door.client
+      const model = (pathOf && modelIn(body)) ?? `${door.id}/${route}`
+      const own = pathOf ? body?.replace(/^\{"model":"[^"]*",?/, '{') : body
+      const json = own ?? JSON.stringify({ ...(pathOf ? {} : { model }), ...door.client.body(asked) })
+      const sent = encode?.(json) ?? { type: 'application/json', body: json }
+      return fetch(`${app.baseUrl}${pathOf?.(model, asked.stream === true) ?? path}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': sent.type, ...headers },
         body: sent.body,
@@ -164,6 +170,9 @@ export async function startDoors({
     },
   }
 }
+
+/** The model of a request that replaces the usual one. */
+const modelIn = (body: string | undefined): string | undefined => /^\{"model":"([^"]*)"/.exec(body ?? '')?.[1]
 
 const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
 const FACTS = 'context_length: 100000, input_modalities: [text]'

@@ -6,7 +6,7 @@ import { measurePrompt } from '../../tokens/estimate.ts'
 import { toPassthroughRequest } from '../../upstreams/dialects/passthrough.ts'
 import { toAffinity } from '../chat/chat.ts'
 import type { CountingFormat, Format } from '../format.ts'
-import { toPassthroughWriters, withPassthrough } from '../passthrough.ts'
+import { namesWith, toPassthroughWriters, withPassthrough } from '../passthrough.ts'
 import { MessagesWriter, PING, toErrorFrame, toMessageJson } from './answer.ts'
 import { anthropicErrors } from './errors.ts'
 import { toCanonical, toPromptOnly, validateCount, validateMessages } from './request.ts'
@@ -20,7 +20,7 @@ export const messages = {
     if (canonical instanceof GatewayError) return canonical
     return withPassthrough(toTask(canonical), toPassthroughRequest('messages', body, raw))
   },
-  passthrough: toPassthroughWriters({ prefix: 'msg_', keepAlive: PING, failure: toErrorFrame }),
+  passthrough: toPassthroughWriters({ toNames: namesWith('msg_'), keepAlive: PING, failure: toErrorFrame }),
   whole: (task: ChatTask, identity, events, receipt) => toMessageJson(task, identity, events, receipt),
   writer: (task: ChatTask, identity) => new MessagesWriter(task, identity),
 } satisfies Format

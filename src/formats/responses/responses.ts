@@ -4,7 +4,7 @@ import type { ChatTask } from '../../domain/task.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { openAiErrors } from '../chat/chat.ts'
 import { type CountingFormat, type Format, type Identity, KEEP_ALIVE } from '../format.ts'
-import { toPassthroughWriters } from '../passthrough.ts'
+import { namesWith, toPassthroughWriters } from '../passthrough.ts'
 import { Output, ResponsesWriter, toPassthroughFailure, toResponseJson } from './answer.ts'
 import { toOwnParam } from './errors.ts'
 import { optionsOf, toCountingTask, toTask } from './request.ts'
@@ -16,7 +16,11 @@ export const responses = {
     return { error: { ...error, param: toOwnParam(error.param) } }
   },
   toTask,
-  passthrough: toPassthroughWriters({ prefix: 'resp_', keepAlive: KEEP_ALIVE, failure: toPassthroughFailure }),
+  passthrough: toPassthroughWriters({
+    toNames: namesWith('resp_'),
+    keepAlive: KEEP_ALIVE,
+    failure: toPassthroughFailure,
+  }),
   whole: toWholeJson,
   writer: (task: ChatTask, identity) => new ResponsesWriter(task, identity),
 } satisfies Format

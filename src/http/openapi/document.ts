@@ -34,7 +34,7 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's Chat Completions, Responses, Embeddings, Images, and Moderations APIs, Anthropic's Messages API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, Embeddings, Images, and Moderations APIs, Anthropic's Messages API, Gemini's API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
@@ -42,6 +42,7 @@ const DOCUMENT = {
     'chat',
     'responses',
     'messages',
+    'gemini',
     'embeddings',
     'rerank',
     'moderations',
@@ -57,7 +58,7 @@ const DOCUMENT = {
       key: {
         type: 'http',
         scheme: 'bearer',
-        description: 'API key, `sk-tg-…`. The headers `x-api-key` and `api-key` also work.',
+        description: 'API key, `sk-tg-…`. The headers `x-api-key`, `api-key`, and `x-goog-api-key` also work.',
       },
     },
   },

@@ -5,6 +5,7 @@ import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import type { COUNT_PATHS, Endpoint } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
+import { GeminiSchema } from '../../formats/gemini/schema.ts'
 import { ImagesSchema } from '../../formats/images/schema.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
@@ -18,6 +19,7 @@ interface Operation {
   operationId: string
   summary: string
   tags: [string]
+  parameters?: readonly object[]
   requestBody: object
   responses: object
 }
@@ -64,6 +66,24 @@ const messagesErrors = toErrorsOf(
     400: 'Invalid request: the message starts with the field, or is `prompt is too long: …`.',
     404: 'Unknown model, or not allowed for this key.',
     529: unavailable,
+  },
+)
+
+const geminiErrors = toErrorsOf(
+  Type.Object({
+    error: Type.Object({
+      code: Count,
+      message: Text,
+      status: Text,
+      details: Type.Array(Type.Object({ '@type': Text })),
+    }),
+  }),
+  {
+    ...FAILURES,
+    401: 'Missing or invalid API key.',
+    403: 'The key is not allowed from this IP address.',
+    400: 'Invalid request: the message starts with the field.',
+    404: 'Unknown method or model, or not allowed for this key.',
   },
 )
 
@@ -297,6 +317,20 @@ const Response = Type.Object({
 
 const OF_ANTHROPIC =
   ", in Anthropic's format. Fields and blocks not listed here are dropped, and so are tools that only their provider can run."
+const OF_GEMINI =
+  ", in Gemini's format, with names in camel case or snake case. Fields not listed here are dropped unless the upstream has this API, too. Tools that only Google can run are rejected for other upstreams."
+const GeminiResponse = Type.Object({
+  candidates: Type.Array(
+    Type.Object({
+      content: Type.Object({ role: Text, parts: Type.Array(Type.Object({ text: Type.Optional(Text) })) }),
+      finishReason: Text,
+      index: Count,
+    }),
+  ),
+  usageMetadata: Type.Object({ promptTokenCount: Count, candidatesTokenCount: Count, totalTokenCount: Count }),
+  modelVersion: Text,
+  responseId: Text,
+})
 const OF_RESPONSES =
   ", in OpenAI's format. Fields and items not listed here are dropped, and so are tools that only their provider can run. Nothing is stored: `previous_response_id`, `conversation`, `prompt`, and `background` are rejected."
 
@@ -345,6 +379,26 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
         Type.Object({ id: Type.String(), model: Type.String() }),
       ),
       ...errors,
+    },
+  },
+  gemini: {
+    operationId: 'generateContent',
+    summary: "Generate content in Gemini's format",
+    tags: ['gemini'],
+    parameters: [
+      {
+        name: 'model',
+        in: 'path',
+        required: true,
+        description:
+          'Model ID or alias, with its slash as is or escaped. The methods `streamGenerateContent` (events with `?alt=sse`, otherwise one JSON array), `countTokens`, `embedContent`, and `batchEmbedContents` have the same path, also below `/v1/models`.',
+        schema: { type: 'string' },
+      },
+    ],
+    requestBody: toBody(OF_GEMINI, GeminiSchema),
+    responses: {
+      200: { description: 'The response. Its `usageMetadata` has the cost.', headers, content: json(GeminiResponse) },
+      ...geminiErrors,
     },
   },
   embeddings: {

@@ -89,7 +89,7 @@ export const OWN_FORMAT_OPTIONS: UpstreamOptions = { ...DEFAULT_OPTIONS, n: fals
 const MESSAGES_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, passthrough: ['messages'] }
 
 /** Google refuses more in one call (`BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch`). */
-const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, embedding_inputs: 100 }
+const GEMINI_OPTIONS: UpstreamOptions = { ...OWN_FORMAT_OPTIONS, passthrough: ['gemini'], embedding_inputs: 100 }
 
 const toBoth = (options: UpstreamOptions): Dialect['defaults'] => ({ remote: options, local: options })
 
@@ -152,13 +152,13 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     exampleUrl: 'https://generativelanguage.googleapis.com/v1beta',
     localPath: '/v1beta',
     defaults: toBoth(GEMINI_OPTIONS),
-    passthrough: [],
+    passthrough: ['gemini'],
     authority: byAccount,
     output: { ...ANY_OUTPUT, takesBesideTools: isSinceGemini3 },
     embeds: 'texts',
     hasRealtime: false,
     endpoints: [],
-    tellsMode: { translated: true, native: false },
+    tellsMode: { translated: true, native: true },
     searches: 'counted',
     tellsCacheLifetime: false,
     hasWaysToThink: true,
@@ -243,7 +243,7 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   tool_choice: OPENAI,
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
-  passthrough: BOTH,
+  passthrough: { ...BOTH, gemini: true },
   pass: OVER_HTTP,
   disconnect_grace: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,

@@ -20,6 +20,15 @@ export const toReasoningIssuer = ({ upstream, upstreamModel }: IssuingTarget): s
 /** Prefix of encoded text, and of nothing else. */
 const PREFIX = 'tg1.'
 
+/** Beginning of encoded state as a signature of Gemini's, which is base64: some clients decode it and encode it again. */
+export const SIGNATURE_PREFIX = 'dGcxL'
+
+export const toSignature = (state: string): string => Buffer.from(state).toString('base64')
+
+/** Null for a signature of Google's own. */
+export const toState = (signature: string): string | null =>
+  signature.startsWith(SIGNATURE_PREFIX) ? Buffer.from(signature, 'base64').toString() : null
+
 /** Text field of a detail by type; that text may already be next to the encoded state. */
 const WORDS: Readonly<Record<string, string>> = { 'reasoning.text': 'text', 'reasoning.summary': 'summary' }
 /** Replaces the text: how many UTF-16 units of the adjacent text belong to this detail. */

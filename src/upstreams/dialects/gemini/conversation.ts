@@ -268,7 +268,7 @@ const TYPE = 'reasoning.encrypted'
 const FORMAT = 'google-gemini-v1'
 
 /** Google's placeholder for a missing signature: the client dropped it, or another vendor's model wrote the history. */
-const NONE_TO_HAND = 'skip_thought_signature_validator'
+export const NONE_TO_HAND = 'skip_thought_signature_validator'
 
 /** A `reasoning_details` item with a signature: of the call with that ID, or of the text. */
 export const toDetail = (signature: string, signer: string, index: number, callId: string | null): object => ({
@@ -314,6 +314,12 @@ function readSignatures(message: AssistantMessage, signer: string): Signatures {
   }
   return { text, calls: byCall }
 }
+
+/** The first signature by an issuer; '' if there is none. */
+export const signatureBy = (details: readonly object[], signer: string): string =>
+  asText(
+    details.map(asObject).find((item) => item?.type === TYPE && item.format === FORMAT && isBy(item, signer))?.data,
+  )
 
 /** Puts the placeholder on the first call of each unsigned step of the current turn. Changes `contents`. */
 function signCurrentTurn(contents: Content[]): void {

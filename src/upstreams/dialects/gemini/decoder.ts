@@ -38,10 +38,14 @@ export class AnswerDecoder extends JsonDecoder {
     if (tryJson(data) === undefined) super.takeText(data, out)
   }
 
-  override end(out: AnswerEvent[]): void {
+  /** Whether only the end of the body is missing. */
+  get isComplete(): boolean {
     const candidates = this.#candidates
-    const isWhole = this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished))
-    if (isWhole && !this.isOver) this.#finish(out)
+    return this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished))
+  }
+
+  override end(out: AnswerEvent[]): void {
+    if (this.isComplete && !this.isOver) this.#finish(out)
     else super.end(out)
   }
 

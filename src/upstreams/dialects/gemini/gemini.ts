@@ -10,6 +10,7 @@ import { toTitle, toTokens } from '../readings.ts'
 import { AnswerDecoder } from './decoder.ts'
 import { readEmbeddings, toEmbeddingRequest } from './embeddings.ts'
 import { geminiErrors } from './errors.ts'
+import { generate } from './generate.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: WireFormat = {
@@ -36,7 +37,7 @@ export const gemini: WireFormat = {
 
   framing: 'events',
 
-  passthrough: {},
+  passthrough: { gemini: generate },
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 

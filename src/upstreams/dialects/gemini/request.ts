@@ -23,10 +23,9 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
   const unable = findUnable(body, isSinceGemini3(target))
   if (unable) throw unable
   const isVertex = speaksVertex(target.upstream)
-  const method = body.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const tier = toTier(body.service_tier)
   return {
-    path: `/${toResource(target.upstreamModel)}:${method}`,
+    path: toMethodPath(target, body.stream === true),
     body: JSON.stringify({
       ...toGenerateContent(body, target, isVertex),
       ...(tier && !isVertex ? { serviceTier: tier } : {}),
@@ -34,6 +33,9 @@ export function toWireRequest(body: CanonicalRequest, target: Target): WireReque
     ...(tier && isVertex ? { headers: toTierHeaders(tier) } : {}),
   }
 }
+
+export const toMethodPath = ({ upstreamModel }: Target, stream: boolean): string =>
+  `/${toResource(upstreamModel)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`
 
 /** Vertex serves the same format below a publisher's URL. */
 export const speaksVertex = ({ baseUrl }: Pick<Target['upstream'], 'baseUrl'>) =>

@@ -1,0 +1,73 @@
+/** Paths of Gemini's API: the version, the model, and the method after the last colon. Also its model list. */
+import type { Model } from '../../domain/models.ts'
+
+export const GEMINI_METHODS = [
+  'generateContent',
+  'streamGenerateContent',
+  'countTokens',
+  'embedContent',
+  'batchEmbedContents',
+] as const
+export type GeminiMethod = (typeof GEMINI_METHODS)[number]
+
+export interface GeminiCall {
+  model: string
+  method: GeminiMethod
+}
+
+const PATH = /^\/v1(?:beta)?\/models\/(.+)(?::|%3a)(\w+)$/i
+
+const METHOD_WITHIN = new RegExp(`(?::|%3a)(?:${GEMINI_METHODS.join('|')})\\b`, 'i')
+
+/** The methods of HTTP at a model's path: its own methods are called by POST. Null elsewhere. */
+export const toAllowed = (path: string): 'GET' | 'POST' | null => {
+  if (!/^\/v1(?:beta)?\/models\/./.test(path)) return null
+  return toGeminiCall(path) === null ? 'GET' : 'POST'
+}
+
+/** Null for an unknown method or a malformed name. */
+export function toGeminiCall(path: string): GeminiCall | null {
+  const [, name = '', word = ''] = PATH.exec(path) ?? []
+  const method = GEMINI_METHODS.find((known) => known === word)
+  const model = toModelId(name)
+  return method && model ? { model, method } : null
+}
+
+/** The model ID of a name, which may be escaped and begin with `models/`; null if it is malformed. */
+export function toModelId(name: string): string | null {
+  try {
+    return decodeURIComponent(name).replace(/^models\//, '') || null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Whether a request speaks Gemini's API. Its current clients use `/v1/models`, too, where the header of their key shows
+ * them.
+ */
+export function isGeminis(request: Request, path: string): boolean {
+  if (path.startsWith('/v1beta/')) return true
+  if (path !== '/v1/models' && !path.startsWith('/v1/models/')) return false
+  return request.headers.has('x-goog-api-key') || METHOD_WITHIN.test(path)
+}
+
+type ListedFacts = 'name' | 'context_length' | 'max_output_length' | 'output_modalities' | 'supported_features'
+
+/** A model as Google lists it (ai.google.dev/api/models). @param id the name to list it by: its model ID or an alias */
+export function toGeminiModel(facts: Pick<Model, ListedFacts>, id: string): object {
+  const isEmbedding = facts.output_modalities.length === 1 && facts.output_modalities[0] === 'embeddings'
+  return {
+    name: `models/${id}`,
+    version: '',
+    displayName: facts.name,
+    inputTokenLimit: facts.context_length,
+    outputTokenLimit: facts.max_output_length,
+    supportedGenerationMethods: isEmbedding ? ['embedContent'] : ['generateContent', 'countTokens'],
+    thinking: facts.supported_features.includes('reasoning'),
+  }
+}
+
+/** The key that some clients send in the URL. It must not reach a log. */
+export const keyInUrl = (request: Request): string | null =>
+  request.url.includes('key=') ? (URL.parse(request.url)?.searchParams.get('key') ?? null) : null
