@@ -2,11 +2,12 @@
  * `tollgate launch`: runs a coding agent with a temporary key. How to point each agent at a gateway:
  * https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/env-vars,
  * https://github.com/openai/codex/blob/main/docs/config.md, https://aider.chat/docs/llms/openai-compat.html,
+ * https://github.com/google-gemini/gemini-cli/blob/main/docs/reference/configuration.md,
  * https://llm.datasette.io/en/stable/other-models.html
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { Argument } from 'commander'
 import { mintId } from '../domain/id.ts'
@@ -19,7 +20,7 @@ import { findServer } from './control-client.ts'
 import { type Context, printJson, toExamples } from './io.ts'
 import { toBudget } from './values.ts'
 
-const AGENTS = ['claude', 'codex', 'aider', 'llm'] as const
+const AGENTS = ['claude', 'codex', 'gemini', 'aider', 'llm'] as const
 type AgentName = (typeof AGENTS)[number]
 
 export function addLaunch(command: Command, context: Context): void {
@@ -129,8 +130,9 @@ async function endKey(id: string, io: Context): Promise<void> {
 
 function writeFiles({ files }: Launch, folder: string): void {
   for (const [name, text] of Object.entries(files)) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    writeFileSync(join(folder, name), text, { mode: 0o600 })
+    const path = join(folder, name)
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    writeFileSync(path, text, { mode: 0o600 })
   }
 }
 
@@ -177,6 +179,7 @@ interface Launch {
 const INSTALL: Readonly<Record<AgentName, string>> = {
   claude: 'npm install -g @anthropic-ai/claude-code',
   codex: 'npm install -g @openai/codex',
+  gemini: 'npm install -g @google/gemini-cli',
   aider: 'python -m pip install aider-install && aider-install',
   llm: 'pipx install llm',
 }
@@ -188,6 +191,16 @@ const ELSEWHERE = [
   ...['ANTHROPIC_API_KEY', 'ANTHROPIC_SMALL_FAST_MODEL', 'ANTHROPIC_UNIX_SOCKET'],
   ...['ANTHROPIC_AWS', 'BEDROCK', 'FOUNDRY', 'GATEWAY', 'MANTLE', 'VERTEX'].map((name) => `CLAUDE_CODE_USE_${name}`),
 ]
+
+/** These make Gemini CLI use another endpoint or account. */
+const ELSEWHERE_OF_GEMINI = [
+  'GOOGLE_API_KEY',
+  'GOOGLE_GENAI_USE_GCA',
+  'GOOGLE_GENAI_USE_VERTEXAI',
+  'GOOGLE_VERTEX_BASE_URL',
+]
+
+const GEMINI_SETTINGS = '.gemini/settings.json'
 
 function toLaunch(agent: AgentName, gateway: Gateway): Launch {
   const { base, key, model, contextLength, folder } = gateway
@@ -221,6 +234,20 @@ function toLaunch(agent: AgentName, gateway: Gateway): Launch {
         'model_providers.tollgate.env_key': CODEX_KEY,
         'model_providers.tollgate.wire_api': 'responses',
       }).flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
+      return launch
+    case 'gemini':
+      launch.environment = {
+        // Gemini CLI appends the version.
+        GOOGLE_GEMINI_BASE_URL: base.replace(/\/v1$/, ''),
+        GEMINI_API_KEY: key,
+        GEMINI_MODEL: model,
+        GEMINI_CLI_HOME: folder,
+      }
+      // With a base URL it doesn't start until the settings in its home say how to sign in.
+      launch.files = {
+        [GEMINI_SETTINGS]: `${JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } } })}\n`,
+      }
+      launch.without = ELSEWHERE_OF_GEMINI
       return launch
     case 'aider':
       launch.environment = { OPENAI_API_BASE: base, OPENAI_API_KEY: key }

@@ -77,6 +77,17 @@ test('a key that there is makes none', async () => {
   expect(await newKeys()).toHaveLength(1)
 })
 
+test('gemini gets an address, a key, a model, and settings that name how it signs in', async () => {
+  await launch('gemini', '--model', 'acme/large', '--', '-p', 'Hello')
+  const environment = started()?.environment as Record<string, string>
+  expect(environment).toMatchObject({
+    ...{ GOOGLE_GEMINI_BASE_URL: gateway.app.origin, GEMINI_MODEL: 'acme/large' },
+    GEMINI_API_KEY: expect.stringMatching(/^sk-tg-/),
+  })
+  const file = readFileSync(join(environment.GEMINI_CLI_HOME ?? '', '.gemini/settings.json'), 'utf8')
+  expect(JSON.parse(file)).toEqual({ security: { auth: { selectedType: 'gemini-api-key' } } })
+})
+
 test('llm reads its models from a folder of its own', async () => {
   await launch('llm', '--model', 'acme/large', '--', 'Hello')
   const environment = started()?.environment as Record<string, string>
