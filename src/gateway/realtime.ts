@@ -6,17 +6,17 @@ import type { ServerWebSocket } from 'bun'
 import { CallLog } from '../accounting/call-log.ts'
 import { Settlement } from '../accounting/settle.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { type Decision, GatewayError, internalError, UpstreamError } from '../domain/error.ts'
+import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
-import type { CatalogModel, Target, Upstream } from '../domain/snapshot.ts'
+import type { CatalogModel, Key, Target, Upstream } from '../domain/snapshot.ts'
 import { toMaxTariff } from '../domain/tariff.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import { authenticate } from '../keys/token.ts'
 import type { Permit } from '../limits/limiter.ts'
-import { visibleModel } from '../routing/access.ts'
+import { teamOf, visibleModel } from '../routing/access.ts'
 import { order, resolve } from '../routing/route.ts'
 import type { OpenRow } from '../store/ledger-rows.ts'
 import { toPublic } from '../upstreams/credential-scrubbing.ts'
@@ -43,6 +43,7 @@ const SPOKEN_PER_SECOND = 20
 /** Input that a turn reserves beyond the conversation so far, tokens. */
 const SPARE_TOKENS = 4_096
 const BYTES_PER_TOKEN = 4
+const IMAGE_TOKENS = 1_500
 const LIKELY_OUTPUT = 1_024
 
 /** What clients may send; of these the first group starts a turn. */
@@ -129,8 +130,10 @@ interface Turn {
   /** Of the responses under way, for an estimate if they break off. */
   spokenBytes: number
   writtenBytes: number
-  /** Input that is reserved, tokens. */
+  /** What is reserved: input and most output of each response, tokens, and of how many. */
   reserved: number
+  output: number
+  responses: number
 }
 
 interface Found {
@@ -149,9 +152,11 @@ export class RealtimeSession implements RealtimeData {
   readonly #deps: HandleDeps
   readonly #caller: Authenticated
   readonly #found: Found
+  #key: Key
   readonly #upstream: WebSocket
   #client: ServerWebSocket<RealtimeData> | null = null
   #turn: Turn | null = null
+  #beginning: Promise<Decision<Turn>> | null = null
   /** Tokens of the conversation, as last reported or estimated. */
   #context = 0
   #maxOutput: number
@@ -167,6 +172,7 @@ export class RealtimeSession implements RealtimeData {
   constructor(deps: HandleDeps, caller: Authenticated, found: Found, upstream: WebSocket) {
     this.#deps = deps
     this.#caller = caller
+    this.#key = caller.key
     this.#found = found
     this.#upstream = upstream
     this.#maxOutput = found.target.maxOutputLength
@@ -179,9 +185,10 @@ export class RealtimeSession implements RealtimeData {
     upstream.onmessage = ({ data }) => this.#fromUpstream.take(String(data))
     upstream.onerror = () => {}
     upstream.onclose = ({ code, reason }) => {
-      void this.#fromUpstream.idle().then(() => this.#close(toCode(code), reason, 'upstream_failed'))
+      void this.#fromUpstream.idle().then(() => this.#close(toCode(code), this.#scrub(reason), 'upstream_failed'))
     }
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
+    found.signal.addEventListener('abort', () => this.#check())
   }
 
   get headers(): Record<string, string> {
@@ -215,7 +222,8 @@ export class RealtimeSession implements RealtimeData {
   async #leave(): Promise<void> {
     this.#found.controller.abort('disconnected')
     const ms = this.#deps.disconnectedCalls.readOnMs(this.#found.target.upstream)
-    if (this.#turn !== null && this.#turn.running > 0 && ms > 0 && !this.#isClosed) {
+    await this.#beginning
+    if (this.#turn !== null && isBusy(this.#turn) && ms > 0 && !this.#isClosed) {
       this.#upstream.send('{"type":"response.cancel"}')
       await Promise.race([this.#ended(), Bun.sleep(ms)])
     }
@@ -231,22 +239,28 @@ export class RealtimeSession implements RealtimeData {
     if (this.#isClosed) return
     if (this.#deps.load.isDraining && this.#turn === null) void this.#close(1_012, 'The server is restarting.', null)
     else if (this.#found.signal.reason === 'stopped') void this.#close(1_012, 'The server is shutting down.', 'stopped')
-    else if (this.#access() !== null) void this.#closeWith(this.#access() ?? internalError(null))
+    else this.#checkAccess()
   }
 
-  #access(): GatewayError | null {
+  #checkAccess(): void {
+    const access = this.#access()
+    if (access instanceof GatewayError) void this.#closeWith(access)
+  }
+
+  /** The key as it is now: a session outlives changes of its limits, budget, and models. */
+  #access(): Decision<Key> {
     const { snapshot } = this.#deps.live
-    const { incoming, key } = this.#caller
-    const caller = incoming.owner ?? authenticate(snapshot, incoming, this.#deps.now())
-    if (caller instanceof GatewayError) return caller
-    const { id } = this.#found.model.facts
-    return visibleModel(snapshot, key, id) ? null : noRealtime(this.#found.model)
+    const { incoming } = this.#caller
+    const key = incoming.owner ?? authenticate(snapshot, incoming, this.#deps.now())
+    if (key instanceof GatewayError) return key
+    this.#key = key
+    return visibleModel(snapshot, key, this.#found.model.facts.id) ? key : noRealtime(this.#found.model)
   }
 
   // ----- from the client
 
   #takeFromClient(text: string): void | Promise<void> {
-    if (this.#isClosed) return
+    if (this.#isClosed || this.#client === null) return
     const event = asObject(tryJson(text))
     if (event === null) return this.#refuse(invalid('An event is a JSON object with a `type`.', null))
     const eventId = asText(event.event_id) || null
@@ -262,37 +276,55 @@ export class RealtimeSession implements RealtimeData {
   #inTurn(event: JsonObject, eventId: string | null): void | Promise<void> {
     const heard = Math.ceil(this.#tokensOf(event))
     this.#context += heard
+    const isCreate = event.type === 'response.create'
+    const most = asObject(event.response)?.max_output_tokens
+    // Replaces that of the session.
+    if (isCreate && most !== undefined) this.#maxOutput = Math.max(this.#maxOutput, this.#toMaxOutput(most))
     const turn = this.#turn
-    if (turn !== null && this.#context <= turn.reserved) {
+    const isReserved =
+      turn !== null &&
+      this.#context <= turn.reserved &&
+      (!isCreate || (this.#maxOutput <= turn.output && turn.asked + turn.running < turn.responses))
+    if (isReserved) {
       this.#start(turn, event)
       return
     }
-    return this.#whenAllowed(turn, event, eventId)
+    return this.#whenAllowed(turn, event, eventId, heard)
   }
 
-  async #whenAllowed(turn: Turn | null, event: JsonObject, eventId: string | null): Promise<void> {
-    const decided = turn ? await this.#raise(turn) : await this.#begin()
+  async #whenAllowed(turn: Turn | null, event: JsonObject, eventId: string | null, heard: number): Promise<void> {
+    let decided = turn ? await this.#raise(turn, event.type === 'response.create' ? 1 : 0) : await this.#begin()
+    // It ended meanwhile.
+    if (!(decided instanceof GatewayError) && decided !== this.#turn) decided = await this.#begin()
     if (decided instanceof GatewayError) {
-      // A rate is free again soon; a budget isn't.
-      if (decided.kind !== 'request_limit' && decided.kind !== 'token_limit') return this.#closeWith(decided)
-      this.#context -= Math.ceil(this.#tokensOf(event))
+      // A rate is free again soon; a budget isn't, but covers the responses under way.
+      const isRate = decided.kind === 'request_limit' || decided.kind === 'token_limit'
+      if (!isRate && (this.#turn === null || !isBusy(this.#turn))) return this.#closeWith(decided)
+      this.#context -= heard
       return this.#refuse(Object.assign(decided, { eventId }))
     }
     this.#start(decided, event)
   }
 
   #start(turn: Turn, event: JsonObject): void {
+    if (this.#isClosed || this.#client === null) return
     if (event.type === 'response.create') turn.asked++
     this.#send(event)
   }
 
   /** Replaces names of models, and returns what may not be sent, as a sentence. */
   #adapt(event: JsonObject): string | null {
-    const settings = asObject(event.session) ?? asObject(event.response)
-    if (settings === null) return null
+    for (const settings of [asObject(event.session), asObject(event.response)]) {
+      const wrong = settings && this.#adaptSettings(settings)
+      if (wrong) return wrong
+    }
+    return null
+  }
+
+  #adaptSettings(settings: JsonObject): string | null {
     const { model, target } = this.#found
     if (settings.model !== undefined) {
-      const named = visibleModel(this.#deps.live.snapshot, this.#caller.key, asText(settings.model))
+      const named = visibleModel(this.#deps.live.snapshot, this.#key, asText(settings.model))
       if (named?.model.facts.id !== model.facts.id) return 'The model of a session is chosen in its URL.'
       settings.model = target.upstreamModel
     }
@@ -313,7 +345,7 @@ export class RealtimeSession implements RealtimeData {
 
   /** Of another model of the same upstream. */
   #toUpstreamModel(asked: string): string | null {
-    const found = visibleModel(this.#deps.live.snapshot, this.#caller.key, asked)
+    const found = visibleModel(this.#deps.live.snapshot, this.#key, asked)
     const { upstream } = this.#found.target
     return found?.targets.find((target) => target.upstream.id === upstream.id)?.upstreamModel ?? null
   }
@@ -324,8 +356,14 @@ export class RealtimeSession implements RealtimeData {
   }
 
   #tokensOf(event: JsonObject): number {
-    if (typeof event.audio === 'string') return (toBytes(event.audio) / this.#heardRate) * HEARD_PER_SECOND
-    return event.type === 'input_audio_buffer.commit' ? 0 : JSON.stringify(event).length / BYTES_PER_TOKEN
+    if (event.type === 'input_audio_buffer.commit') return 0
+    let heard = 0
+    const text = JSON.stringify(event, (name, value: unknown) => {
+      if (typeof value !== 'string' || (name !== 'audio' && name !== 'image_url')) return value
+      heard += name === 'audio' ? (toBytes(value) / this.#heardRate) * HEARD_PER_SECOND : IMAGE_TOKENS
+      return ''
+    })
+    return heard + (event.type === 'input_audio_buffer.append' ? 0 : text.length / BYTES_PER_TOKEN)
   }
 
   // ----- turns
@@ -340,21 +378,36 @@ export class RealtimeSession implements RealtimeData {
     return { prompt, completion, nanoUsd: tariff ? chargeBy(tariff, usage) : 0 }
   }
 
-  async #raise(turn: Turn): Promise<Decision<Turn>> {
+  /** @param more responses. */
+  async #raise(turn: Turn, more: number): Promise<Decision<Turn>> {
     const { prompt, completion, nanoUsd } = this.#most()
+    const responses = Math.max(turn.responses, turn.asked + turn.running + more)
     const used = chargeOf(this.#found.target, turn.usage)
-    const refused = await turn.raise(turn.usage.prompt + prompt + Math.min(completion, LIKELY_OUTPUT), used + nanoUsd)
+    const tokens = turn.usage.prompt + (prompt + Math.min(completion, LIKELY_OUTPUT)) * responses
+    const refused = await turn.raise(tokens, used + nanoUsd * responses)
     if (refused) return refused
-    turn.reserved = prompt
+    Object.assign(turn, { reserved: prompt, output: completion, responses })
     return turn
   }
 
-  async #begin(): Promise<Decision<Turn>> {
+  /** What both sides send at once is of one turn. */
+  #begin(): Promise<Decision<Turn>> {
+    if (this.#turn) return Promise.resolve(this.#turn)
+    this.#beginning ??= this.#beginTurn()
+      .catch(toGatewayError)
+      .finally(() => {
+        this.#beginning = null
+      })
+    return this.#beginning
+  }
+
+  async #beginTurn(): Promise<Decision<Turn>> {
     const { limiter, ledger, counter, disconnectedCalls, now, monotonicMs, instance, load } = this.#deps
-    const { key, team } = this.#caller
     const { model, target, used } = this.#found
-    const refused = this.#access()
-    if (refused) return refused
+    if (this.#isClosed) return hasLeft()
+    const key = this.#access()
+    if (key instanceof GatewayError) return key
+    const team = teamOf(this.#deps.live.snapshot, key)
     if (load.isDraining) return new GatewayError('stopped', 'The server is restarting. Connect again.')
     const createdMs = now()
     const id = mintId(createdMs)
@@ -401,22 +454,23 @@ export class RealtimeSession implements RealtimeData {
       ...{ ledger, row, first: target, reservation, counter, key, signal, disconnectedCalls, now, monotonicMs },
       ...{ outputCap: null, isUncapped: false },
     })
-    const call = await calls.begin({ target, used, body, passthrough: null, reason: 'first', signal }, reserve)
+    const call = await calls.begin({ target, used, body, passthrough: null, reason: 'first', signal: NEVER }, reserve)
     if (target.upstream.credentials.length > 1) call.meter.credential = (used ?? target.upstream).credentialNumber
     const { onFinished } = this.#deps
-    this.#turn = {
+    const turn: Turn = {
       ...{ calls, meter: call.meter, permit, usage: { ...NO_USAGE }, others: [], asked: 0, running: 0 },
       settlement: new Settlement({
         ...{ ledger, counter, calls, reservation, readAtMs: moment.monotonicMs, monotonicMs, trace: null, onFinished },
       }),
       raise: (more, most) => reservation.raise({ tokens: more, nanoUsd: isBudgeted ? most : 0, isMore: true }),
-      ...{ spokenBytes: 0, writtenBytes: 0, reserved: prompt },
+      ...{ spokenBytes: 0, writtenBytes: 0, reserved: prompt, output: completion, responses: 1 },
     }
-    return this.#turn
+    this.#turn = turn
+    return turn
   }
 
   #noteRefusal(error: GatewayError): GatewayError {
-    this.#deps.refusals.note(error.kind, this.#caller.key, this.#deps.now())
+    this.#deps.refusals.note(error.kind, this.#key, this.#deps.now())
     return error
   }
 
@@ -424,11 +478,11 @@ export class RealtimeSession implements RealtimeData {
   async #settle(turn: Turn, code: string | null): Promise<void> {
     this.#turn = null
     const { meter, usage, others } = turn
-    if (code !== null && turn.running > 0) addUsage(usage, this.#estimate(turn))
+    const isCut = code !== null && isBusy(turn)
+    if (isCut) addUsage(usage, this.#estimate(turn))
     meter.take([{ kind: 'usage', usage, others }])
-    meter.end(code !== null && turn.running > 0 ? 'cut' : 'ok')
+    meter.end(isCut ? 'cut' : 'ok')
     turn.permit.leave(usage.prompt + usage.completion)
-    const isCut = code !== null && turn.running > 0
     await turn.settlement.settle({
       status: isCut ? 'cut' : 'ok',
       httpStatus: isCut && code === 'client_closed' ? 499 : 200,
@@ -439,12 +493,14 @@ export class RealtimeSession implements RealtimeData {
   #estimate({ spokenBytes, writtenBytes }: Turn): Usage {
     const audioCompletion = Math.ceil((spokenBytes / this.#spokenRate) * SPOKEN_PER_SECOND)
     const completion = audioCompletion + Math.ceil(writtenBytes / BYTES_PER_TOKEN)
-    return { ...NO_USAGE, prompt: this.#context, completion, audioCompletion, countedBy: 'text' }
+    const prompt = Math.min(this.#context, this.#found.target.contextLength)
+    return { ...NO_USAGE, prompt, completion, audioCompletion, countedBy: 'text' }
   }
 
   // ----- from the upstream
 
   #takeFromUpstream(text: string): void | Promise<void> {
+    if (this.#isClosed) return
     const event = asObject(tryJson(text))
     if (event === null) return
     const turn = this.#turn
@@ -475,8 +531,7 @@ export class RealtimeSession implements RealtimeData {
       case 'conversation.item.input_audio_transcription.completed':
         return this.#transcribe(event, text)
       case 'error':
-        if (turn) turn.asked = 0
-        return this.#pass(this.#scrub(text))
+        return this.#reportError(event)
       default:
         if (turn && typeof event.delta === 'string') {
           turn.settlement.firstToken()
@@ -498,12 +553,25 @@ export class RealtimeSession implements RealtimeData {
     this.#pass(text)
   }
 
+  /** None of the responses that were asked for may come. */
+  async #reportError(event: JsonObject): Promise<void> {
+    const turn = this.#turn
+    if (turn !== null && turn.asked > 0) {
+      turn.asked = 0
+      if (turn.running === 0) await this.#settle(turn, null)
+    }
+    const error = asObject(event.error)
+    const message = this.#scrub(asText(error?.message))
+    this.#pass(JSON.stringify(error ? { ...event, error: { ...error, message } } : event))
+  }
+
   async #respond(event: JsonObject, text: string): Promise<void> {
     const turn = this.#turn ?? orThrow(await this.#begin())
     const used = asObject(asObject(event.response)?.usage)
     turn.running = Math.max(0, turn.running - 1)
-    if (used) {
-      const usage = toResponseUsage(used)
+    turn.responses = Math.max(0, turn.responses - 1)
+    if (used || turn.spokenBytes + turn.writtenBytes > 0) {
+      const usage = used ? toResponseUsage(used) : this.#estimate(turn)
       addUsage(turn.usage, usage)
       this.#context = usage.prompt + usage.completion
     }
@@ -539,10 +607,15 @@ export class RealtimeSession implements RealtimeData {
     const transcription = asObject(input.transcription) ?? asObject(session.input_audio_transcription)
     this.#transcriber = asText(transcription?.model) || null
     const most = session.max_output_tokens ?? session.max_response_output_tokens
-    this.#maxOutput = typeof most === 'number' && most > 0 ? most : this.#found.target.maxOutputLength
+    this.#maxOutput = this.#toMaxOutput(most)
     const instructions = asText(session.instructions).length + JSON.stringify(session.tools ?? []).length
     this.#context = Math.max(this.#context, Math.ceil(instructions / BYTES_PER_TOKEN))
     return 'model' in session ? { ...event, session: { ...session, model: this.#found.model.facts.id } } : event
+  }
+
+  #toMaxOutput(most: unknown): number {
+    const { maxOutputLength } = this.#found.target
+    return typeof most === 'number' && most > 0 ? Math.min(most, maxOutputLength) : maxOutputLength
   }
 
   #scrub(text: string): string {
@@ -550,11 +623,12 @@ export class RealtimeSession implements RealtimeData {
   }
 
   #pass(text: string): void {
-    const { client } = { client: this.#client }
-    if (client === null) return
-    client.send(text)
+    const client = this.#client
+    if (client === null || this.#isClosed) return
+    // Zero: Bun keeps no more for it, and has dropped this one.
+    const isSent = client.send(text) !== 0
     const waiting = client.getBufferedAmount()
-    if (waiting > MAX_WAITING || this.#hold(waiting)) void this.#closeWith(tooSlow('client'))
+    if (!isSent || waiting > MAX_WAITING || this.#hold(waiting)) void this.#closeWith(tooSlow('client'))
   }
 
   // ----- ends
@@ -567,12 +641,8 @@ export class RealtimeSession implements RealtimeData {
     return false
   }
 
-  #refuse(error: GatewayError & { eventId?: string | null }): void {
-    const { type, code, message, param, eventId = null } = error
-    const id = `event_${mintId(this.#deps.now())}`
-    this.#pass(
-      JSON.stringify({ type: 'error', event_id: id, error: { type, code, message, param, event_id: eventId } }),
-    )
+  #refuse(error: Refusal): void {
+    this.#pass(toErrorEvent(error, this.#deps.now()))
   }
 
   #fail(error: unknown): void {
@@ -581,7 +651,8 @@ export class RealtimeSession implements RealtimeData {
   }
 
   async #closeWith(error: GatewayError): Promise<void> {
-    this.#refuse(error)
+    if (this.#isClosed) return
+    this.#client?.send(toErrorEvent(error, this.#deps.now()))
     await this.#close(error.status < 500 ? 1_008 : 1_011, error.message.slice(0, 120), error.code ?? error.kind)
   }
 
@@ -590,9 +661,10 @@ export class RealtimeSession implements RealtimeData {
     this.#isClosed = true
     clearInterval(this.#timer)
     try {
+      await this.#beginning
       if (this.#turn) await this.#settle(this.#turn, errorCode ?? 'stopped')
     } catch (error) {
-      this.#refuse(toGatewayError(error))
+      this.#client?.send(toErrorEvent(toGatewayError(error), this.#deps.now()))
     } finally {
       this.#upstream.close(1_000)
       this.#client?.close(code, Buffer.byteLength(reason) > 120 ? '' : reason)
@@ -610,8 +682,27 @@ const chargeOf = (target: Target, usage: Usage): number => {
   return tariff ? chargeBy(tariff, usage) : 0
 }
 
-/** These two are never sent. */
-const toCode = (code: number): number => (code === 1_005 ? 1_000 : code === 1_006 || code < 1_000 ? 1_011 : code)
+/** What may not be sent is an error of the upstream (RFC 6455, section 7.4). */
+const toCode = (code: number): number => {
+  if (code === 1_005) return 1_000
+  return (code >= 1_000 && code <= 1_014 && code !== 1_004 && code !== 1_006) || (code >= 3_000 && code < 5_000)
+    ? code
+    : 1_011
+}
+
+/** A turn is settled by its end, also if the client has left. */
+const NEVER: EndSignal = new AbortController().signal
+
+const hasLeft = () => new GatewayError('client_closed', 'The session is closed.')
+
+const isBusy = ({ asked, running }: Turn) => asked + running > 0
+
+type Refusal = GatewayError & { eventId?: string | null }
+
+function toErrorEvent({ type, code, message, param, eventId = null }: Refusal, nowMs: number): string {
+  const error = { type, code, message, param, event_id: eventId }
+  return JSON.stringify({ type: 'error', event_id: `event_${mintId(nowMs)}`, error })
+}
 
 const invalid = (message: string, eventId: string | null) =>
   Object.assign(new GatewayError('invalid_request', message), { eventId })
@@ -666,7 +757,13 @@ class InOrder {
   }
 
   #run(text: string): void {
-    const handling = this.handle(text)
+    let handling: void | Promise<void>
+    try {
+      handling = this.handle(text)
+    } catch (error) {
+      this.fail(error)
+      return
+    }
     if (!(handling instanceof Promise)) return
     this.#isBusy = true
     handling.catch(this.fail).finally(() => this.resume())

@@ -9,6 +9,7 @@ import { asObject, asText, type JsonObject } from '../domain/json.ts'
 import type { Target, Upstream } from '../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { dialectOf } from './dialects/dialects.ts'
+import { asCount } from './dialects/readings.ts'
 import { toOwnHeaders } from './probe.ts'
 
 /** @param callId sent as `x-client-request-id`. Throws an UpstreamError. */
@@ -56,9 +57,7 @@ function toFailure(said: string): UpstreamError {
   return new UpstreamError('status', `refused the WebSocket with status ${status}`, { status, retryable })
 }
 
-const amount = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) ? Math.max(0, value) : 0
-const count = (value: unknown): number => Math.round(amount(value))
+const count = (value: unknown): number => asCount(value) ?? 0
 
 /** Of `response.done`: `input_token_details` are parts of `input_tokens`, those of the cache parts of them. */
 export function toResponseUsage(said: JsonObject): Usage {
@@ -80,7 +79,11 @@ export function toResponseUsage(said: JsonObject): Usage {
 /** Of `conversation.item.input_audio_transcription.completed`, which another model makes. */
 export function toTranscriptionUsage(said: JsonObject): Usage {
   if (said.type === 'duration')
-    return { ...NO_USAGE, audioMs: Math.max(1, Math.round(amount(said.seconds) * 1_000)), countedBy: 'upstream' }
+    return {
+      ...NO_USAGE,
+      audioMs: Math.max(1, typeof said.seconds === 'number' ? count(said.seconds * 1_000) : 0),
+      countedBy: 'upstream',
+    }
   const { audio_tokens } = asObject(said.input_token_details) ?? {}
   return {
     ...NO_USAGE,

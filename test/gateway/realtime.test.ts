@@ -1,5 +1,6 @@
 /** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { connect as connectSocket } from 'node:net'
 import type { ServerWebSocket } from 'bun'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
 import { until } from '../support/until.ts'
@@ -274,6 +275,11 @@ describe('a session', () => {
     ['of an unknown type', '{"type":"session.delete"}', 'session.delete'],
     ['that names another model', '{"type":"session.update","session":{"model":"acme/hear"}}', 'chosen in its URL'],
     ['with a tool of the provider', '{"type":"response.create","response":{"tools":[{"type":"mcp"}]}}', 'function'],
+    [
+      'with such a tool behind a session',
+      '{"type":"response.create","session":{},"response":{"tools":[{"type":"mcp"}]}}',
+      'function',
+    ],
     ['with a stored prompt', '{"type":"session.update","session":{"prompt":{"id":"p"}}}', 'instructions'],
   ])('refuses an event %s, and goes on', async (_, text, said) => {
     const client = connect({ key: app.key() })
@@ -283,6 +289,106 @@ describe('a session', () => {
     expect(upstream.events).toEqual([])
     client.send({ type: 'response.create' })
     await client.got('response.done')
+    client.socket.close()
+  })
+})
+
+const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
+
+describe('a session that goes wrong', () => {
+  test('because its client leaves while its turn begins holds nothing afterwards', async () => {
+    const key = app.key({ concurrency: 1 })
+    for (let at = 0; at < 5; at++) {
+      const client = connect({ key })
+      await client.got('session.created')
+      client.socket.send('{"type":"response.create"}')
+      client.socket.terminate()
+      await until('upstream closed', () => upstream.sockets.size === 0)
+    }
+    const client = connect({ key })
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    const rows = await app.settled(await app.count())
+    expect(rows.every(({ status }) => status !== 'open')).toBe(true)
+    client.socket.close()
+  })
+
+  test('reserves each response that is asked for at once, and refuses only what the budget cannot cover', async () => {
+    const key = app.key({ budget: { nanoUsd: 600_000_000, period: 'total' } })
+    const held: ((event: Event) => void)[] = []
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: {} })
+      held.push(send)
+    }
+    const client = connect({ key })
+    for (let at = 0; at < 3; at++) client.send({ type: 'response.create' })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'insufficient_quota' } })
+    for (const send of held) send(ofTalk(USAGE))
+    await client.got('response.done')
+    expect(held).toHaveLength(1)
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: COST })
+    client.socket.close()
+  })
+
+  test('reserves what a response may write beyond the cap of its session', async () => {
+    const key = app.key({ budget: { nanoUsd: 200_000_000, period: 'total' } })
+    upstream.answer = (event, send) => {
+      if (event.type === 'session.update') send({ type: 'session.updated', session: event.session })
+      respond(event, send)
+    }
+    const client = connect({ key })
+    client.send({ type: 'session.update', session: { type: 'realtime', max_output_tokens: 10 } })
+    await client.got('session.updated')
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    client.send({ type: 'response.create', response: { max_output_tokens: 'inf' } })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'insufficient_quota' } })
+  })
+
+  test('because its client reads nothing is ended', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: {} })
+      for (let at = 0; at < 40; at++) send({ type: 'response.output_audio.delta', delta: 'A'.repeat(1 << 20) })
+    }
+    const client = connectSocket(Number(new URL(app.origin).port), '127.0.0.1')
+    client.pause()
+    const head =
+      'upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
+    client.write(
+      `GET /v1/realtime?model=acme/talk HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${app.key()}\r\n${head}\r\n`,
+    )
+    await until('upstream open', () => upstream.sockets.size === 1)
+    const text = Buffer.from('{"type":"response.create"}')
+    // Unmasked by a mask of zeros.
+    client.write(Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]))
+    await until('upstream closed', () => upstream.sockets.size === 0)
+    expect(await latest(before + 1)).toMatchObject({ status: 'cut', error_code: 'slow_reader' })
+    client.destroy()
+  })
+
+  test('passes a long error of its upstream whole, and a refused response ends its turn', async () => {
+    const message = 'x'.repeat(900)
+    upstream.answer = (_, send) => send({ type: 'error', error: { message, code: 'no', hint: 'y'.repeat(900) } })
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    expect(await client.got('error')).toMatchObject({ error: { message, code: 'no' } })
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
+    client.socket.close()
+  })
+
+  test('charges by what was spoken if its upstream reports no usage', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: {} })
+      send({ type: 'response.output_audio.delta', delta: Buffer.alloc(48_000).toString('base64') })
+      send(ofTalk())
+    }
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', completion_tokens: 20, counted_by: 'text' })
     client.socket.close()
   })
 })
