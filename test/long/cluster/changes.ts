@@ -40,7 +40,7 @@ export function changeAll(bench: ClusterBench, places: () => readonly ClusterNod
       }
       if (number % 3 === 1) {
         const part = bench.between(60, 101) / 100
-        await change('keys', 'edit', bench.budget.name, '--budget', `${(part * bench.budget.nanoUsd) / 1e9}`)
+        await change('keys', 'edit', bench.budget.name, '--budget', ((part * bench.budget.nanoUsd) / 1e9).toFixed(4))
       }
       if (number % 3 === 2 && (await change('catalog', 'apply', '--prune', await bench.rename(`renamed/${number}`))))
         renamed++
