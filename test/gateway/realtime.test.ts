@@ -15,23 +15,35 @@ interface Upstream {
   events: Event[]
   answer(event: Event, send: (event: Event) => void): void
   status: number
+  /** Until then it doesn't answer a handshake. */
+  ready: Promise<void>
   sockets: Set<ServerWebSocket<unknown>>
+  opened: number
   stop(): void
 }
 
 function startRealtime(): Upstream {
-  const upstream = { events: [], status: 101, answer() {}, sockets: new Set(), asked: '' } as unknown as Upstream
+  const upstream = {
+    events: [],
+    status: 101,
+    answer() {},
+    sockets: new Set(),
+    asked: '',
+    opened: 0,
+  } as unknown as Upstream
   const server = Bun.serve({
     port: 0,
-    fetch(request, server) {
+    async fetch(request, server) {
       upstream.headers = request.headers
       upstream.asked = new URL(request.url).pathname + new URL(request.url).search
+      await upstream.ready
       if (upstream.status !== 101) return new Response('no', { status: upstream.status })
       return server.upgrade(request) ? undefined : new Response('no', { status: 400 })
     },
     websocket: {
       open(ws) {
         upstream.sockets.add(ws)
+        upstream.opened++
         ws.send(JSON.stringify({ type: 'session.created', session: { type: 'realtime', model: 'rt-1' } }))
       },
       message(ws, text) {
@@ -73,6 +85,7 @@ let app: TestApp
 beforeAll(async () => {
   upstream = startRealtime()
   app = await startApp({
+    config: { disconnectGraceMs: 300 },
     catalog: `
 version: 1
 upstreams:
@@ -296,6 +309,19 @@ describe('a session', () => {
 const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
 
 describe('a session that goes wrong', () => {
+  test('because its client leaves during a response reads what that used', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type === 'response.create') send({ type: 'response.created', response: {} })
+      if (type === 'response.cancel') send(ofTalk(USAGE))
+    }
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    await client.got('response.created')
+    client.socket.close()
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: COST, estimated: 0 })
+    await until('upstream closed', () => upstream.sockets.size === 0)
+  })
+
   test('because its client leaves while its turn begins holds nothing afterwards', async () => {
     const key = app.key({ concurrency: 1 })
     for (let at = 0; at < 5; at++) {
@@ -427,6 +453,20 @@ describe('no session', () => {
     expect(status).toBeGreaterThanOrEqual(400)
     expect(JSON.stringify(body)).not.toContain(CREDENTIAL)
     app.pass(10 * 60_000)
+  })
+
+  test('stays open whose client left before it was there', async () => {
+    const ready = Promise.withResolvers<void>()
+    upstream.ready = ready.promise
+    upstream.asked = ''
+    upstream.opened = 0
+    const client = connect({ key: app.key() })
+    await until('upstream asked', () => upstream.asked !== '')
+    client.socket.terminate()
+    await Bun.sleep(50)
+    ready.resolve()
+    await until('upstream open', () => upstream.opened > 0)
+    await until('upstream closed', () => upstream.sockets.size === 0)
   })
 
   test('is given away by a client secret', async () => {
