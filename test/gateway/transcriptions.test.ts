@@ -351,6 +351,13 @@ describe('a stream', () => {
     expect(await row()).toMatchObject({ status: 'ok', stream: 1, cost_nano_usd: 900_000, counted_by: 'upstream' })
   })
 
+  test('has whole events where those of its upstream have several lines', async () => {
+    gateway.near.script(streams('data: {"type": "transcript.text.delta",\ndata: "delta": "Hi you"}\n\n', DONE))
+    const response = await post([['model', 'acme/whisper'], FILE, ['stream', 'true']])
+    const [first = ''] = (await response.text()).split('\n\n')
+    expect(first.split('\n')).toEqual(['data: {"type": "transcript.text.delta",', 'data: "delta": "Hi you"}'])
+  })
+
   test("of vLLM or Mistral has OpenAI's events", async () => {
     const chunk = (content: string) => ({
       object: 'transcription.chunk',

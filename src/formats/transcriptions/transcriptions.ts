@@ -144,7 +144,8 @@ class TranscriptWriter implements Writer {
   }
 }
 
-const toFrame = (json: string) => `data: ${json}\n\n`
+/** JSON of several lines is as many of data. */
+const toFrame = (json: string) => `data: ${json.replaceAll('\n', '\ndata: ')}\n\n`
 
 /** With the cost, next to the upstream's own usage if it has one. */
 function withReceipt({ usage: said, ...rest }: JsonObject, { usage, costNanoUsd }: Receipt): string {
