@@ -129,6 +129,13 @@ describe('speech', () => {
     expect(sent()).not.toHaveProperty('voice')
   })
 
+  test('in a format that only the upstream knows is bytes', async () => {
+    gateway.near.script(asEvents([...DELTAS, DONE]))
+    const response = await gateway.speak('tokens', { response_format: 'constructor' })
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/octet-stream'])
+    expect(await response.bytes()).toEqual(AUDIO)
+  })
+
   test('without usage, by token, costs an estimate by its bytes', async () => {
     gateway.near.script(spoken([new Uint8Array(16_000)]))
     await (await gateway.speak('tokens')).bytes()

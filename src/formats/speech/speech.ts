@@ -46,18 +46,18 @@ function toTask(asked: SpeechBody): EndpointTask<SpeechRequest> {
 
 const OWN = ['model', 'input', 'voice', 'instructions', 'response_format', 'speed', 'stream_format', 'stream']
 
-const TYPES: Readonly<Record<string, string>> = {
-  mp3: 'audio/mpeg',
-  opus: 'audio/ogg',
-  ogg: 'audio/ogg',
-  aac: 'audio/aac',
-  flac: 'audio/flac',
-  wav: 'audio/wav',
-  pcm: 'audio/pcm',
-}
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ['mp3', 'audio/mpeg'],
+  ['opus', 'audio/ogg'],
+  ['ogg', 'audio/ogg'],
+  ['aac', 'audio/aac'],
+  ['flac', 'audio/flac'],
+  ['wav', 'audio/wav'],
+  ['pcm', 'audio/pcm'],
+])
 
 const toWriter = ({ body }: EndpointTask<SpeechRequest>): Writer =>
-  body.asEvents ? new SpeechEvents() : new BytesWriter(TYPES[body.text.format] ?? 'application/octet-stream')
+  body.asEvents ? new SpeechEvents() : new BytesWriter(TYPES.get(body.text.format) ?? 'application/octet-stream')
 
 const toFrame = (event: object | string) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`
 
