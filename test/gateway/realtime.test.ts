@@ -308,6 +308,21 @@ describe('a session', () => {
 
 const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
 
+/** A client that decides itself what it reads and when it writes. */
+function connectRaw(key: string) {
+  const client = connectSocket(Number(new URL(app.origin).port), '127.0.0.1')
+  const lines = [
+    ...['GET /v1/realtime?model=acme/talk HTTP/1.1', 'host: x', `authorization: Bearer ${key}`, 'upgrade: websocket'],
+    ...['connection: Upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==', '', ''],
+  ]
+  client.write(lines.join('\r\n'))
+  return client
+}
+
+/** Masked with zeros. */
+const toFrame = (first: number, text: string) =>
+  Buffer.concat([Buffer.from([first, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
+
 describe('a session that goes wrong', () => {
   test('because its client leaves during a response reads what that used', async () => {
     upstream.answer = ({ type }, send) => {
@@ -325,10 +340,11 @@ describe('a session that goes wrong', () => {
   test('because its client leaves while its turn begins holds nothing afterwards', async () => {
     const key = app.key({ concurrency: 1 })
     for (let at = 0; at < 5; at++) {
-      const client = connect({ key })
-      await client.got('session.created')
-      client.socket.send('{"type":"response.create"}')
-      client.socket.terminate()
+      const client = connectRaw(key)
+      await until('upstream open', () => upstream.sockets.size === 1)
+      await Bun.sleep(20)
+      // At once with the frame that closes.
+      client.write(Buffer.concat([toFrame(0x81, '{"type":"response.create"}'), toFrame(0x88, '')]))
       await until('upstream closed', () => upstream.sockets.size === 0)
     }
     const client = connect({ key })
@@ -378,17 +394,10 @@ describe('a session that goes wrong', () => {
       send({ type: 'response.created', response: {} })
       for (let at = 0; at < 40; at++) send({ type: 'response.output_audio.delta', delta: 'A'.repeat(1 << 20) })
     }
-    const client = connectSocket(Number(new URL(app.origin).port), '127.0.0.1')
+    const client = connectRaw(app.key())
     client.pause()
-    const head =
-      'upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n'
-    client.write(
-      `GET /v1/realtime?model=acme/talk HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${app.key()}\r\n${head}\r\n`,
-    )
     await until('upstream open', () => upstream.sockets.size === 1)
-    const text = Buffer.from('{"type":"response.create"}')
-    // Unmasked by a mask of zeros.
-    client.write(Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]))
+    client.write(toFrame(0x81, '{"type":"response.create"}'))
     await until('upstream closed', () => upstream.sockets.size === 0)
     expect(await latest(before + 1)).toMatchObject({ status: 'cut', error_code: 'slow_reader' })
     client.destroy()
