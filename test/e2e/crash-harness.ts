@@ -148,9 +148,11 @@ export function createLoad(random: () => number, target: () => { url: string; ke
     const choices = toChoices(number)
     const asked = door.client.body({ text: `Request ${number}.${WORDS}`, stream, user: String(number) })
     const { url, key } = target()
-    const json = JSON.stringify({ model: `${door.id}/one`, ...asked, ...(choices > 1 ? { n: choices } : {}) })
-    const sent = door.client.encode?.(json) ?? { type: 'application/json', body: json }
-    const response = await fetch(`${url}/v1${door.client.path}`, {
+    const { path, pathOf, encode } = door.client
+    const model = `${door.id}/one`
+    const json = JSON.stringify({ ...(pathOf ? {} : { model }), ...asked, ...(choices > 1 ? { n: choices } : {}) })
+    const sent = encode?.(json) ?? { type: 'application/json', body: json }
+    const response = await fetch(`${url}/v1${pathOf?.(model, stream) ?? path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': sent.type },
       body: sent.body,

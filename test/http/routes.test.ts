@@ -54,7 +54,7 @@ describe('a wrong URL is answered with the one that was meant', () => {
     ['GET', '/v1/healthz', 'GET /healthz'],
     ['POST', '/embeddings', 'POST /v1/embeddings'],
     ['PATCH', '/v1/admin/api/keys', 'PATCH /admin/api/keys'],
-    ['POST', '/v1/audio/speech', null],
+    ['POST', '/v1/videos', null],
     ['GET', '/v1', null],
     ['GET', `/${'x/'.repeat(12)}models`, null],
   ])('%s %s', async (method, url, meant) => {
