@@ -1,6 +1,5 @@
 /** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { connect as connectSocket } from 'node:net'
 import type { ServerWebSocket } from 'bun'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
 import { until } from '../support/until.ts'
@@ -102,7 +101,8 @@ models:
 `,
   })
 })
-beforeEach(() => {
+beforeEach(async () => {
+  await until('no session of an earlier test', () => upstream.sockets.size === 0)
   upstream.events.length = 0
   upstream.status = 101
   upstream.answer = respond
@@ -309,13 +309,25 @@ describe('a session', () => {
 const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
 
 /** A client that decides itself what it reads and when it writes. */
-function connectRaw(key: string) {
-  const client = connectSocket(Number(new URL(app.origin).port), '127.0.0.1')
+/** Once it is upgraded: what is sent before would be lost. Reads nothing more. */
+async function connectRaw(key: string) {
+  const upgraded = Promise.withResolvers<void>()
+  const client = await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(new URL(app.origin).port),
+    socket: {
+      data(socket) {
+        socket.pause()
+        upgraded.resolve()
+      },
+    },
+  })
   const lines = [
     ...['GET /v1/realtime?model=acme/talk HTTP/1.1', 'host: x', `authorization: Bearer ${key}`, 'upgrade: websocket'],
     ...['connection: Upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==', '', ''],
   ]
   client.write(lines.join('\r\n'))
+  await upgraded.promise
   return client
 }
 
@@ -340,9 +352,7 @@ describe('a session that goes wrong', () => {
   test('because its client leaves while its turn begins holds nothing afterwards', async () => {
     const key = app.key({ concurrency: 1 })
     for (let at = 0; at < 5; at++) {
-      const client = connectRaw(key)
-      await until('upstream open', () => upstream.sockets.size === 1)
-      await Bun.sleep(20)
+      const client = await connectRaw(key)
       // At once with the frame that closes.
       client.write(Buffer.concat([toFrame(0x81, '{"type":"response.create"}'), toFrame(0x88, '')]))
       await until('upstream closed', () => upstream.sockets.size === 0)
@@ -394,13 +404,11 @@ describe('a session that goes wrong', () => {
       send({ type: 'response.created', response: {} })
       for (let at = 0; at < 40; at++) send({ type: 'response.output_audio.delta', delta: 'A'.repeat(1 << 20) })
     }
-    const client = connectRaw(app.key())
-    client.pause()
-    await until('upstream open', () => upstream.sockets.size === 1)
+    const client = await connectRaw(app.key())
     client.write(toFrame(0x81, '{"type":"response.create"}'))
     await until('upstream closed', () => upstream.sockets.size === 0)
     expect(await latest(before + 1)).toMatchObject({ status: 'cut', error_code: 'slow_reader' })
-    client.destroy()
+    client.terminate()
   })
 
   test('passes a long error of its upstream whole, and a refused response ends its turn', async () => {
