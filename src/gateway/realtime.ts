@@ -3,30 +3,24 @@
  * have ended, is a request of its own: limited, recorded before it is sent, and settled before its end is passed on.
  */
 import type { ServerWebSocket } from 'bun'
-import { CallLog } from '../accounting/call-log.ts'
-import { Settlement } from '../accounting/settle.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
-import { chargeBy } from '../domain/price.ts'
-import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Target, Upstream } from '../domain/snapshot.ts'
-import { toMaxTariff } from '../domain/tariff.ts'
-import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import { authenticate } from '../keys/token.ts'
-import type { Permit } from '../limits/limiter.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
 import { order, resolve } from '../routing/route.ts'
-import type { OpenRow } from '../store/ledger-rows.ts'
 import { toPublic } from '../upstreams/credential-scrubbing.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { bytesPerSecond, connectRealtime, toResponseUsage, toTranscriptionUsage } from '../upstreams/realtime.ts'
+import { connectRealtime } from '../upstreams/realtime.ts'
 import type { AdmissionSlot } from './admission.ts'
 import { noneReady } from './calls.ts'
 import { toGatewayError } from './delivery.ts'
 import type { Authenticated } from './exchange.ts'
 import type { HandleDeps } from './handle.ts'
+import { InOrder } from './in-order.ts'
+import { beginTurn, Conversation, Turn } from './realtime-turn.ts'
 
 export interface RealtimeData {
   open(client: ServerWebSocket<RealtimeData>): void
@@ -37,14 +31,6 @@ export interface RealtimeData {
 /** What may wait for a turn to begin or to be settled, or for a slow side, bytes. */
 const MAX_WAITING = 16 * 1024 * 1024
 const CHECK_MS = 2_000
-/** Tokens of a second of audio, heard and spoken (platform.openai.com/docs/guides/realtime-costs). */
-const HEARD_PER_SECOND = 10
-const SPOKEN_PER_SECOND = 20
-/** Input that a turn reserves beyond the conversation so far, tokens. */
-const SPARE_TOKENS = 4_096
-const BYTES_PER_TOKEN = 4
-const IMAGE_TOKENS = 1_500
-const LIKELY_OUTPUT = 1_024
 
 /** What clients may send; of these the first group starts a turn. */
 const STARTS: ReadonlySet<unknown> = new Set([
@@ -116,26 +102,6 @@ function orThrow<T>(decision: Decision<T>): T {
   return decision
 }
 
-interface Turn {
-  settlement: Settlement
-  calls: CallLog
-  meter: Awaited<ReturnType<CallLog['begin']>>['meter']
-  permit: Permit
-  raise(tokens: number, nanoUsd: number): GatewayError | null | Promise<GatewayError | null>
-  usage: Usage
-  others: ModelUsage[]
-  /** Responses that the client asked for, and those under way. */
-  asked: number
-  running: number
-  /** Of the responses under way, for an estimate if they break off. */
-  spokenBytes: number
-  writtenBytes: number
-  /** What is reserved: input and most output of each response, tokens, and of how many. */
-  reserved: number
-  output: number
-  responses: number
-}
-
 interface Found {
   slot: AdmissionSlot
   /** Aborts when the client is gone. */
@@ -157,12 +123,7 @@ export class RealtimeSession implements RealtimeData {
   #client: ServerWebSocket<RealtimeData> | null = null
   #turn: Turn | null = null
   #beginning: Promise<Decision<Turn>> | null = null
-  /** Tokens of the conversation, as last reported or estimated. */
-  #context = 0
-  #maxOutput: number
-  #heardRate = bytesPerSecond(null)
-  #spokenRate = bytesPerSecond(null)
-  #transcriber: string | null = null
+  readonly #conversation: Conversation
   #held = 0
   #isClosed = false
   readonly #timer: Timer
@@ -175,11 +136,11 @@ export class RealtimeSession implements RealtimeData {
     this.#key = caller.key
     this.#found = found
     this.#upstream = upstream
-    this.#maxOutput = found.target.maxOutputLength
+    this.#conversation = new Conversation(found.target)
     const take = (bytes: number) => this.#hold(bytes)
     const fail = (error: unknown) => this.#fail(error)
-    this.#fromClient = new InOrder((text) => this.#takeFromClient(text), take, fail)
-    this.#fromUpstream = new InOrder((text) => this.#takeFromUpstream(text), take, fail)
+    this.#fromClient = new InOrder((text) => this.#takeFromClient(text), MAX_WAITING, take, fail)
+    this.#fromUpstream = new InOrder((text) => this.#takeFromUpstream(text), MAX_WAITING, take, fail)
     // Until the client is there, its events wait.
     this.#fromUpstream.pause()
     upstream.onmessage = ({ data }) => this.#fromUpstream.take(String(data))
@@ -223,7 +184,7 @@ export class RealtimeSession implements RealtimeData {
     this.#found.controller.abort('disconnected')
     const ms = this.#deps.disconnectedCalls.readOnMs(this.#found.target.upstream)
     await this.#beginning
-    if (this.#turn !== null && isBusy(this.#turn) && ms > 0 && !this.#isClosed) {
+    if (this.#turn?.isBusy && ms > 0 && !this.#isClosed) {
       this.#upstream.send('{"type":"response.cancel"}')
       await Promise.race([this.#ended(), Bun.sleep(ms)])
     }
@@ -274,18 +235,16 @@ export class RealtimeSession implements RealtimeData {
   }
 
   #inTurn(event: JsonObject, eventId: string | null): void | Promise<void> {
-    const heard = Math.ceil(this.#tokensOf(event))
-    this.#context += heard
+    const conversation = this.#conversation
+    const heard = conversation.tokensOf(event)
+    conversation.tokens += heard
     const isCreate = event.type === 'response.create'
     const most = asObject(event.response)?.max_output_tokens
     // Replaces that of the session.
-    if (isCreate && most !== undefined) this.#maxOutput = Math.max(this.#maxOutput, this.#toMaxOutput(most))
+    if (isCreate && most !== undefined)
+      conversation.maxOutput = Math.max(conversation.maxOutput, conversation.toMaxOutput(most))
     const turn = this.#turn
-    const isReserved =
-      turn !== null &&
-      this.#context <= turn.reserved &&
-      (!isCreate || (this.#maxOutput <= turn.output && turn.asked + turn.running < turn.responses))
-    if (isReserved) {
+    if (turn?.covers(isCreate)) {
       this.#start(turn, event)
       return
     }
@@ -293,14 +252,14 @@ export class RealtimeSession implements RealtimeData {
   }
 
   async #whenAllowed(turn: Turn | null, event: JsonObject, eventId: string | null, heard: number): Promise<void> {
-    let decided = turn ? await this.#raise(turn, event.type === 'response.create' ? 1 : 0) : await this.#begin()
+    let decided = turn ? ((await turn.raise(event.type === 'response.create' ? 1 : 0)) ?? turn) : await this.#begin()
     // It ended meanwhile.
     if (!(decided instanceof GatewayError) && decided !== this.#turn) decided = await this.#begin()
     if (decided instanceof GatewayError) {
       // A rate is free again soon; a budget isn't, but covers the responses under way.
       const isRate = decided.kind === 'request_limit' || decided.kind === 'token_limit'
-      if (!isRate && (this.#turn === null || !isBusy(this.#turn))) return this.#closeWith(decided)
-      this.#context -= heard
+      if (!isRate && !this.#turn?.isBusy) return this.#closeWith(decided)
+      this.#conversation.tokens -= heard
       return this.#refuse(Object.assign(decided, { eventId }))
     }
     this.#start(decided, event)
@@ -355,41 +314,6 @@ export class RealtimeSession implements RealtimeData {
     if (this.#upstream.bufferedAmount > MAX_WAITING) void this.#closeWith(tooSlow('upstream'))
   }
 
-  #tokensOf(event: JsonObject): number {
-    if (event.type === 'input_audio_buffer.commit') return 0
-    let heard = 0
-    const text = JSON.stringify(event, (name, value: unknown) => {
-      if (typeof value !== 'string' || (name !== 'audio' && name !== 'image_url')) return value
-      heard += name === 'audio' ? (toBytes(value) / this.#heardRate) * HEARD_PER_SECOND : IMAGE_TOKENS
-      return ''
-    })
-    return heard + (event.type === 'input_audio_buffer.append' ? 0 : text.length / BYTES_PER_TOKEN)
-  }
-
-  // ----- turns
-
-  /** Most tokens and cost of the next response. */
-  #most(): { prompt: number; completion: number; nanoUsd: number } {
-    const { target } = this.#found
-    const prompt = Math.min(target.contextLength, this.#context + SPARE_TOKENS)
-    const completion = Math.min(this.#maxOutput, target.maxOutputLength)
-    const tariff = toMaxTariff(target.pricing, prompt)
-    const usage = { ...NO_USAGE, prompt, completion, audioPrompt: prompt, audioCompletion: completion }
-    return { prompt, completion, nanoUsd: tariff ? chargeBy(tariff, usage) : 0 }
-  }
-
-  /** @param more responses. */
-  async #raise(turn: Turn, more: number): Promise<Decision<Turn>> {
-    const { prompt, completion, nanoUsd } = this.#most()
-    const responses = Math.max(turn.responses, turn.asked + turn.running + more)
-    const used = chargeOf(this.#found.target, turn.usage)
-    const tokens = turn.usage.prompt + (prompt + Math.min(completion, LIKELY_OUTPUT)) * responses
-    const refused = await turn.raise(tokens, used + nanoUsd * responses)
-    if (refused) return refused
-    Object.assign(turn, { reserved: prompt, output: completion, responses })
-    return turn
-  }
-
   /** What both sides send at once is of one turn. */
   #begin(): Promise<Decision<Turn>> {
     if (this.#turn) return Promise.resolve(this.#turn)
@@ -402,99 +326,20 @@ export class RealtimeSession implements RealtimeData {
   }
 
   async #beginTurn(): Promise<Decision<Turn>> {
-    const { limiter, ledger, counter, disconnectedCalls, now, monotonicMs, instance, load } = this.#deps
-    const { model, target, used } = this.#found
     if (this.#isClosed) return hasLeft()
     const key = this.#access()
     if (key instanceof GatewayError) return key
     const team = teamOf(this.#deps.live.snapshot, key)
-    if (load.isDraining) return new GatewayError('stopped', 'The server is restarting. Connect again.')
-    const createdMs = now()
-    const id = mintId(createdMs)
-    const moment = { monotonicMs: monotonicMs(), wallMs: createdMs }
-    const entered = await limiter.enter(id, key, team, moment.monotonicMs)
-    if (entered instanceof GatewayError) return this.#noteRefusal(entered)
-    const { prompt, completion, nanoUsd } = this.#most()
-    const tokens = prompt + Math.min(completion, LIKELY_OUTPUT)
-    const isBudgeted = Boolean(key.budget || team?.budget)
-    const reservation = await entered.admit({ tokens, nanoUsd: isBudgeted ? nanoUsd : 0 }, moment)
-    if (reservation instanceof GatewayError) {
-      await entered.refuse(reservation, moment.monotonicMs)
-      return this.#noteRefusal(reservation)
-    }
-    const permit = await limiter.permit(target.upstream, tokens, moment.monotonicMs)
-    if (permit instanceof UpstreamError) {
-      reservation.cancel()
-      return toGatewayError(permit)
-    }
-    const reserve = { reservedPromptTokens: prompt, reservedCompletionTokens: completion, reservedNanoUsd: nanoUsd }
-    const row: OpenRow = {
-      ...{
-        id,
-        instance,
-        keyId: key.id,
-        teamId: key.teamId,
-        model: model.facts.id,
-        endpoint: 'realtime',
-        lane: 'native',
-      },
-      ...{ upstream: target.upstream.id, upstreamModel: target.upstreamModel, stream: 1, createdMs, ...reserve },
-      ...{ priceId: target.priceId, user: null },
-    }
-    try {
-      await ledger.open(row)
-    } catch (error) {
-      permit.leave(0)
-      reservation.cancel()
-      return toGatewayError(error)
-    }
-    const { signal } = this.#found
-    const body: CanonicalRequest = { model: model.facts.id, messages: [], stream: true, max_tokens: completion }
-    const calls = new CallLog({
-      ...{ ledger, row, first: target, reservation, counter, key, signal, disconnectedCalls, now, monotonicMs },
-      ...{ outputCap: null, isUncapped: false },
-    })
-    const call = await calls.begin({ target, used, body, passthrough: null, reason: 'first', signal: NEVER }, reserve)
-    if (target.upstream.credentials.length > 1) call.meter.credential = (used ?? target.upstream).credentialNumber
-    const { onFinished } = this.#deps
-    const turn: Turn = {
-      ...{ calls, meter: call.meter, permit, usage: { ...NO_USAGE }, others: [], asked: 0, running: 0 },
-      settlement: new Settlement({
-        ...{ ledger, counter, calls, reservation, readAtMs: moment.monotonicMs, monotonicMs, trace: null, onFinished },
-      }),
-      raise: (more, most) => reservation.raise({ tokens: more, nanoUsd: isBudgeted ? most : 0, isMore: true }),
-      ...{ spokenBytes: 0, writtenBytes: 0, reserved: prompt, output: completion, responses: 1 },
-    }
-    this.#turn = turn
+    const { model, used, signal } = this.#found
+    const turn = await beginTurn(this.#deps, { key, team, model, used, signal, conversation: this.#conversation })
+    if (turn instanceof Turn) this.#turn = turn
     return turn
   }
 
-  #noteRefusal(error: GatewayError): GatewayError {
-    this.#deps.refusals.note(error.kind, this.#key, this.#deps.now())
-    return error
-  }
-
   /** @param code null if it came to its end. Throws `ledger_unavailable`. */
-  async #settle(turn: Turn, code: string | null): Promise<void> {
+  #settle(turn: Turn, code: string | null): Promise<void> {
     this.#turn = null
-    const { meter, usage, others } = turn
-    const isCut = code !== null && isBusy(turn)
-    if (isCut) addUsage(usage, this.#estimate(turn))
-    meter.take([{ kind: 'usage', usage, others }])
-    meter.end(isCut ? 'cut' : 'ok')
-    turn.permit.leave(usage.prompt + usage.completion)
-    await turn.settlement.settle({
-      status: isCut ? 'cut' : 'ok',
-      httpStatus: isCut && code === 'client_closed' ? 499 : 200,
-      errorCode: isCut ? code : null,
-    })
-  }
-
-  #estimate({ spokenBytes, writtenBytes }: Turn): Usage {
-    const audioCompletion = Math.ceil((spokenBytes / this.#spokenRate) * SPOKEN_PER_SECOND)
-    const completion = audioCompletion + Math.ceil(writtenBytes / BYTES_PER_TOKEN)
-    const prompt = Math.min(this.#context, this.#found.target.contextLength)
-    return { ...NO_USAGE, prompt, completion, audioCompletion, countedBy: 'text' }
+    return turn.settle(code)
   }
 
   // ----- from the upstream
@@ -520,11 +365,7 @@ export class RealtimeSession implements RealtimeData {
         break
       case 'response.output_audio.delta':
       case 'response.audio.delta':
-        if (turn) {
-          turn.settlement.firstToken()
-          turn.meter.take(CONTENT)
-          turn.spokenBytes += toBytes(asText(event.delta))
-        }
+        turn?.spoke(asText(event.delta))
         break
       case 'response.done':
         return this.#respond(event, text)
@@ -533,11 +374,7 @@ export class RealtimeSession implements RealtimeData {
       case 'error':
         return this.#reportError(event)
       default:
-        if (turn && typeof event.delta === 'string') {
-          turn.settlement.firstToken()
-          turn.meter.take(CONTENT)
-          turn.writtenBytes += event.delta.length
-        }
+        if (typeof event.delta === 'string') turn?.wrote(event.delta)
     }
     this.#pass(text)
   }
@@ -567,17 +404,8 @@ export class RealtimeSession implements RealtimeData {
 
   async #respond(event: JsonObject, text: string): Promise<void> {
     const turn = this.#turn ?? orThrow(await this.#begin())
-    const used = asObject(asObject(event.response)?.usage)
-    turn.running = Math.max(0, turn.running - 1)
-    turn.responses = Math.max(0, turn.responses - 1)
-    if (used || turn.spokenBytes + turn.writtenBytes > 0) {
-      const usage = used ? toResponseUsage(used) : this.#estimate(turn)
-      addUsage(turn.usage, usage)
-      this.#context = usage.prompt + usage.completion
-    }
-    turn.spokenBytes = 0
-    turn.writtenBytes = 0
-    if (turn.running === 0 && turn.asked === 0) await this.#settle(turn, null)
+    turn.responded(asObject(asObject(event.response)?.usage))
+    if (!turn.isBusy) await this.#settle(turn, null)
     this.#pass(text)
   }
 
@@ -585,37 +413,19 @@ export class RealtimeSession implements RealtimeData {
     const used = asObject(event.usage)
     if (used) {
       const turn = this.#turn ?? orThrow(await this.#begin())
-      turn.others.push({ model: this.#transcriber ?? 'transcription', usage: toTranscriptionUsage(used) })
+      turn.transcribed(used)
       // A session that only transcribes has no responses.
-      if (turn.running === 0 && turn.asked === 0 && this.#isTranscription) await this.#settle(turn, null)
+      if (!turn.isBusy && this.#conversation.isTranscription) await this.#settle(turn, null)
     }
     this.#pass(text)
   }
 
-  #isTranscription = false
-
-  /** With our name of the model. Takes what later estimates rest on. */
+  /** With our name of the model. */
   #toOwnSession(event: JsonObject): JsonObject {
     const session = asObject(event.session)
     if (session === null) return event
-    const audio = asObject(session.audio) ?? {}
-    const input = asObject(audio.input) ?? {}
-    const output = asObject(audio.output) ?? {}
-    this.#isTranscription = session.type === 'transcription' || asText(event.type).startsWith('transcription_')
-    this.#heardRate = bytesPerSecond(input.format ?? session.input_audio_format)
-    this.#spokenRate = bytesPerSecond(output.format ?? session.output_audio_format)
-    const transcription = asObject(input.transcription) ?? asObject(session.input_audio_transcription)
-    this.#transcriber = asText(transcription?.model) || null
-    const most = session.max_output_tokens ?? session.max_response_output_tokens
-    this.#maxOutput = this.#toMaxOutput(most)
-    const instructions = asText(session.instructions).length + JSON.stringify(session.tools ?? []).length
-    this.#context = Math.max(this.#context, Math.ceil(instructions / BYTES_PER_TOKEN))
+    this.#conversation.take(session, asText(event.type))
     return 'model' in session ? { ...event, session: { ...session, model: this.#found.model.facts.id } } : event
-  }
-
-  #toMaxOutput(most: unknown): number {
-    const { maxOutputLength } = this.#found.target
-    return typeof most === 'number' && most > 0 ? Math.min(most, maxOutputLength) : maxOutputLength
   }
 
   #scrub(text: string): string {
@@ -673,15 +483,6 @@ export class RealtimeSession implements RealtimeData {
   }
 }
 
-const CONTENT = [{ kind: 'raw', name: null, data: '', origin: null, isContent: true, isTail: false }] as const
-
-const toBytes = (base64: string) => Math.floor((base64.length * 3) / 4)
-
-const chargeOf = (target: Target, usage: Usage): number => {
-  const tariff = toMaxTariff(target.pricing, usage.prompt)
-  return tariff ? chargeBy(tariff, usage) : 0
-}
-
 /** What may not be sent is an error of the upstream (RFC 6455, section 7.4). */
 const toCode = (code: number): number => {
   if (code === 1_005) return 1_000
@@ -690,12 +491,7 @@ const toCode = (code: number): number => {
     : 1_011
 }
 
-/** A turn is settled by its end, also if the client has left. */
-const NEVER: EndSignal = new AbortController().signal
-
 const hasLeft = () => new GatewayError('client_closed', 'The session is closed.')
-
-const isBusy = ({ asked, running }: Turn) => asked + running > 0
 
 type Refusal = GatewayError & { eventId?: string | null }
 
@@ -709,63 +505,3 @@ const invalid = (message: string, eventId: string | null) =>
 
 const tooSlow = (who: 'client' | 'upstream') =>
   new GatewayError('slow_reader', `The ${who} doesn't read what it is sent: more than 16 MiB are waiting.`)
-
-/** Handles texts one after the other; what comes meanwhile waits. */
-class InOrder {
-  readonly #waiting: string[] = []
-  #bytes = 0
-  #isBusy = false
-  #idle: (() => void)[] = []
-
-  constructor(
-    private readonly handle: (text: string) => void | Promise<void>,
-    /** True if there is no memory for so much. */
-    private readonly isTooMuch: (bytes: number) => boolean,
-    /** With null: too much is waiting. */
-    private readonly fail: (error: unknown) => void,
-  ) {}
-
-  take(text: string): void {
-    if (!this.#isBusy) {
-      this.#run(text)
-      return
-    }
-    this.#waiting.push(text)
-    this.#bytes += text.length
-    if (this.#bytes > MAX_WAITING || this.isTooMuch(this.#bytes)) {
-      this.#waiting.length = 0
-      this.fail(null)
-    }
-  }
-
-  pause(): void {
-    this.#isBusy = true
-  }
-
-  resume(): void {
-    this.#isBusy = false
-    for (let next = this.#waiting.shift(); next !== undefined && !this.#isBusy; next = this.#waiting.shift()) {
-      this.#bytes -= next.length
-      this.#run(next)
-      if (this.#isBusy) return
-    }
-    for (const resolve of this.#idle.splice(0)) resolve()
-  }
-
-  async idle(): Promise<void> {
-    if (this.#isBusy) await new Promise<void>((resolve) => this.#idle.push(resolve))
-  }
-
-  #run(text: string): void {
-    let handling: void | Promise<void>
-    try {
-      handling = this.handle(text)
-    } catch (error) {
-      this.fail(error)
-      return
-    }
-    if (!(handling instanceof Promise)) return
-    this.#isBusy = true
-    handling.catch(this.fail).finally(() => this.resume())
-  }
-}
