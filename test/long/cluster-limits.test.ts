@@ -43,7 +43,7 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
       )
       await Promise.all(nodes.map(({ started }) => started))
       const running = nodes.flatMap((limiter, node) =>
-        Array.from({ length: 6 }, async (_, place) => {
+        Array.from({ length: 3 }, async (_, place) => {
           for (let number = 0; !isOver; number++) {
             const request = limiter.enter(`${node}-${place}-${number}`, key, null)
             const decided = await request.admit({ tokens: 1, nanoUsd: 2 * CENT }, at(0))
