@@ -58,16 +58,20 @@ export async function untilWell(node: ClusterNode): Promise<void> {
   let said = ''
   // Longer than a test waits, but not forever.
   while (node.servers().length > node.size) await Bun.sleep(50)
-  await until(`${node.name} to be well`, async () => {
-    const { stdout, stderr } = await node.run('status', '--json')
-    said = stdout + stderr
-    if (stdout === '') return false
-    const {
-      status: { reasons },
-    }: Status = JSON.parse(stdout)
-    said = JSON.stringify(reasons)
-    return reasons.every((reason) => reason.replace(LOW_DISK, '') === '') && node.servers().length === node.size
-  }).catch((error) => {
+  await until(
+    `${node.name} to be well`,
+    async () => {
+      const { stdout, stderr } = await node.run('status', '--json')
+      said = stdout + stderr
+      if (stdout === '') return false
+      const {
+        status: { reasons },
+      }: Status = JSON.parse(stdout)
+      said = JSON.stringify(reasons)
+      return reasons.every((reason) => reason.replace(LOW_DISK, '') === '') && node.servers().length === node.size
+    },
+    60,
+  ).catch((error) => {
     throw new Error(`${error.message}: ${said}`)
   })
 }
