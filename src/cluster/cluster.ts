@@ -170,7 +170,13 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     if (!hasEntered) {
       await enter()
       setFenced(null)
-      for (const part of parts) await part.joined?.()
+      try {
+        for (const part of parts) await part.joined?.()
+      } catch (error) {
+        // The next heartbeat joins all again.
+        hasEntered = false
+        throw error
+      }
     }
     const sentMs = now()
     const answer = await beat(postgres, node, { address, state, facts: toFacts() }, timing)

@@ -171,10 +171,12 @@ describeWith('PostgreSQL')('a node', () => {
     let tries = 0
     await late.add({
       async joined() {
-        if (++tries === 1) throw new PostgresRefusal('unreachable', 'the connection was closed')
+        if (++tries <= 2) throw new PostgresRefusal('unreachable', 'the connection was closed')
       },
     })
-    await until('it to join again after a connection that broke meanwhile', () => tries === 2)
+    await late.add({ joined: async () => void joined.push('the next part') })
+    await until('all to join after a connection that broke twice', () => tries === 3 && joined.length > 1)
+    expect(joined.at(-1)).toBe('the next part')
     expect(late.problems()).toEqual([])
     proxy.set('drop')
     await until('it to notice', () => !late.state().reachable)
