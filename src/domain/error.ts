@@ -144,6 +144,11 @@ export class GatewayError extends Error {
 /** A value, or the error that ends the request. */
 export type Decision<T> = T | GatewayError
 
+export function orThrow<T>(decision: Decision<T>): T {
+  if (decision instanceof GatewayError) throw decision
+  return decision
+}
+
 /**
  * - `connection`: no response, or the connection broke
  * - `deadline`: a timeout of ours; `deadline` names it

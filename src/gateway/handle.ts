@@ -6,7 +6,7 @@
 import type { DisconnectedCalls } from '../accounting/call.ts'
 import { CallLog } from '../accounting/call-log.ts'
 import { type Finished, Settlement } from '../accounting/settle.ts'
-import { type Decision, GatewayError } from '../domain/error.ts'
+import { type Decision, GatewayError, orThrow } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { Snapshot } from '../domain/snapshot.ts'
 import { addHop, HOPS_HEADER, isChat, type Task } from '../domain/task.ts'
@@ -119,11 +119,6 @@ export async function countTokens(
   } catch (cause) {
     throw await toFailure(deps, arrived, cause)
   }
-}
-
-function orThrow<T>(decision: Decision<T>): T {
-  if (decision instanceof GatewayError) throw decision
-  return decision
 }
 
 const NOTHING = { tokens: 0, nanoUsd: 0 }

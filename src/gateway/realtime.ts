@@ -4,7 +4,7 @@
  */
 import type { ServerWebSocket } from 'bun'
 import type { EndSignal } from '../domain/end-signal.ts'
-import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
+import { type Decision, GatewayError, orThrow, UpstreamError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
 import type { CatalogModel, Key, Target, Upstream } from '../domain/snapshot.ts'
@@ -96,11 +96,6 @@ const noRealtime = ({ facts: { id } }: CatalogModel) =>
     `The model \`${id}\` has no realtime API. Use /v1/chat/completions, or a model of an upstream with OpenAI's realtime API.`,
     { code: 'unsupported_endpoint', param: 'model' },
   )
-
-function orThrow<T>(decision: Decision<T>): T {
-  if (decision instanceof GatewayError) throw decision
-  return decision
-}
 
 interface Found {
   slot: AdmissionSlot

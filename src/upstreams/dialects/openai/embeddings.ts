@@ -2,13 +2,12 @@
 
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { EmbeddingsRequest } from '../../../domain/task.ts'
 import { toVectors } from '../readings.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanged, toChanges } from './field-changes.ts'
+import { toEndpointBody } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 /** The body according to the upstream's settings; unknown fields are forwarded. */
@@ -19,9 +18,7 @@ export function toEmbeddingBody(
   const sent: JsonObject = { model: upstreamModel, input: inputs, encoding_format: encoding }
   if (dimensions !== null) sent.dimensions = dimensions
   if (user && options.user) sent.user = user
-  for (const [name, value] of Object.entries(extras))
-    if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
-  return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
+  return toEndpointBody(sent, extras, options)
 }
 
 export function readEmbeddings(

@@ -1,6 +1,7 @@
 /** Renames or drops fields of a request, its messages or deeper, by settings that are compiled once so that one pass changes everything. */
 
-import type { UpstreamSettings } from '../../../domain/dialects.ts'
+import type { UpstreamOptions, UpstreamSettings } from '../../../domain/dialects.ts'
+import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
 
 export type Changes = ReadonlyMap<string, Change>
@@ -44,6 +45,17 @@ function add(changes: Map<string, Change>, [name = '', ...rest]: string[], to: s
     change.inner ??= new Map()
     add(change.inner, rest, to)
   }
+}
+
+/**
+ * The body of a request that isn't a chat, by the upstream's settings. Fields that choose a route are for this server, unless the upstream takes them.
+ * @param own known fields, which the client's further ones don't replace.
+ */
+export function toEndpointBody(own: JsonObject, extras: Readonly<JsonObject>, options: UpstreamOptions): JsonObject {
+  const sent = { ...own }
+  for (const [name, value] of Object.entries(extras))
+    if (!isRouting(name) || isPassed(options.pass, name)) sent[name] ??= value
+  return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
 }
 
 /** Returns the same value if nothing changes; never modifies it, since it may be the client's. */

@@ -1,7 +1,6 @@
 /** Image generation of OpenAI and of those who take its requests: xAI, Together, DeepInfra, local servers. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
 import type { Image, ImagesRequest } from '../../../domain/images.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -9,7 +8,7 @@ import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { toEndpointPath } from '../../auth.ts'
 import type { EndpointFormat } from '../dialect.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanged, toChanges } from './field-changes.ts'
+import { toEndpointBody } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 /** They refuse `response_format`, and return only base64. Told by the upstream's own name, whatever clients call them. */
@@ -26,9 +25,7 @@ export const images: EndpointFormat<ImagesRequest> = {
     // Together calls it otherwise.
     if (form !== null && !isGptImage(model))
       sent.response_format = options.preset === 'together' && form === 'b64_json' ? 'base64' : form
-    for (const [name, value] of Object.entries(extras))
-      if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
-    const body = { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
+    const body = toEndpointBody(sent, extras, options)
     return { path: toEndpointPath(target, '/images/generations'), body: JSON.stringify(body) }
   },
   whole: readImages,

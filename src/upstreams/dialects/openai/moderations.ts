@@ -2,25 +2,20 @@
 import type { Moderation } from '../../../domain/endpoint-results.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
-import { asObject, type JsonObject } from '../../../domain/json.ts'
+import { asObject } from '../../../domain/json.ts'
 import type { ModerationsRequest } from '../../../domain/moderations.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE } from '../../../domain/usage.ts'
 import { toEndpointPath } from '../../auth.ts'
 import type { EndpointFormat } from '../dialect.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanged, toChanges } from './field-changes.ts'
+import { toEndpointBody } from './field-changes.ts'
 import { findCharge, findUsage } from './usage.ts'
 
 export const moderations: EndpointFormat<ModerationsRequest> = {
   request({ input, extras }, target) {
     const { upstream, upstreamModel: model } = target
-    const { options } = upstream
-    const sent: JsonObject = { model, input }
-    for (const [name, value] of Object.entries(extras))
-      if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
-    const body = { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
+    const body = toEndpointBody({ model, input }, extras, upstream.options)
     return { path: toEndpointPath(target, '/moderations'), body: JSON.stringify(body) }
   },
   whole: readModerations,

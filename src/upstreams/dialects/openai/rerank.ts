@@ -6,7 +6,6 @@
 import type { RankedDocument } from '../../../domain/endpoint-results.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
 import type { RerankRequest } from '../../../domain/rerank.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -15,18 +14,14 @@ import { toEndpointPath } from '../../auth.ts'
 import type { EndpointFormat, EndpointWire } from '../dialect.ts'
 import { asCount } from '../readings.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanged, toChanges } from './field-changes.ts'
+import { toEndpointBody } from './field-changes.ts'
 import { findCharge } from './usage.ts'
 
 export const rerank: EndpointFormat<RerankRequest> = { request: toRequest, whole: readRanking }
 
 function toRequest(asked: RerankRequest, target: Target): EndpointWire {
-  const { options } = target.upstream
-  const sent = toFields(asked, target)
-  for (const [name, value] of Object.entries(asked.extras))
-    if (!isRouting(name) || isPassed(options.pass, name)) sent[name] ??= value
-  const body = JSON.stringify({ ...toChanged(sent, toChanges(options).fields), ...options.extra_body })
-  return { path: toPath(target), body }
+  const body = toEndpointBody(toFields(asked, target), asked.extras, target.upstream.options)
+  return { path: toPath(target), body: JSON.stringify(body) }
 }
 
 function toFields({ query, documents }: RerankRequest, { upstream: { options }, upstreamModel: model }: Target) {

@@ -4,7 +4,6 @@
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { SpeechRequest } from '../../../domain/speech.ts'
@@ -13,22 +12,19 @@ import { toEndpointPath } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { BytesDecoder, Decoder, EndpointFormat } from '../dialect.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanged, toChanges } from './field-changes.ts'
+import { toEndpointBody } from './field-changes.ts'
 import { findUsage } from './usage.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 
 export const speech: EndpointFormat<SpeechRequest> = {
   request(asked, target) {
-    const { options } = target.upstream
     const { input, voice, instructions, format, speed } = asked.text
     const sent: JsonObject = { model: target.upstreamModel, input, voice, instructions, response_format: format, speed }
     for (const [name, value] of Object.entries(sent)) if (value === null) delete sent[name]
     if (isByToken(target)) sent.stream_format = 'sse'
-    for (const [name, value] of Object.entries(asked.extras))
-      if (!isRouting(name) || isPassed(options.pass, name)) sent[name] = value
-    const body = JSON.stringify({ ...toChanged(sent, toChanges(options).fields), ...options.extra_body })
-    return { path: toEndpointPath(target, '/audio/speech'), body }
+    const body = toEndpointBody(sent, asked.extras, target.upstream.options)
+    return { path: toEndpointPath(target, '/audio/speech'), body: JSON.stringify(body) }
   },
 
   accept: () => '*/*',
