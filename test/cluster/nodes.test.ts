@@ -177,7 +177,7 @@ describeWith('PostgreSQL')('a node', () => {
     await late.add({ joined: async () => void joined.push('the next part') })
     await until('all to join after a connection that broke twice', () => tries === 3 && joined.length > 1)
     expect(joined.at(-1)).toBe('the next part')
-    expect(late.problems()).toEqual([])
+    await until('nothing to be wrong', () => late.problems().length === 0)
     proxy.set('drop')
     await until('it to notice', () => !late.state().reachable)
     proxy.set('forward')

@@ -179,14 +179,16 @@ export class Shared {
       if (replies === null) return null
       const unknown = scopes.filter((_, at) => replies[at]?.budget === 'unknown')
       if (unknown.length === 0 && !replies.some(({ budget }) => budget === 'over')) {
-        this.#note(op === 'take', claims, scopes, replies, want, likelyNanoUsd)
         const isFull = ({ refusal, budget }: ScopeReply) =>
           budget === 'full' || (refusal !== 'none' && want.requests > 0)
         const released = scopes.filter(({ name }, at) => {
           const reply = replies[at]
           return reply !== undefined && isFull(reply) && this.leases.release(name)
         })
-        if (released.length === 0) return replies
+        if (released.length === 0 || attempt === MAX_ATTEMPTS - 1) {
+          this.#note(op === 'take', claims, scopes, replies, want, likelyNanoUsd)
+          return replies
+        }
       }
       if (unknown.some(({ budget }) => budget?.spentNanoUsd !== undefined)) {
         if (this.monotonicMs > lastMs) return null
