@@ -34,8 +34,10 @@ create unlogged table tollgate.limit_budgets (
   unread bigint not null default 0,
   unread_ms bigint not null default 0,
   reserved bigint not null default 0,
-  -- Reached, and whether that is news.
+  -- Warned of: 1 or 2, and the amount that was reached; whether that is news. Nodes may disagree on the limit, and ask in
+  -- turn: neither falls back to that of another limit.
   level bigint not null default 0,
+  warned bigint not null default 0,
   is_news boolean not null default false,
   nano_usd bigint not null,
   warn_nano_usd bigint not null,
@@ -79,23 +81,31 @@ begin
   return grain_ms;
 end $$;
 
-create function tollgate.limit_level(spent bigint, nano_usd bigint, warn_nano_usd bigint) returns bigint
-language sql immutable as $$
-  select case when coalesce(spent, 0) = 0 then 0 when spent >= nano_usd then 2 when spent >= warn_nano_usd then 1 else 0 end
-$$;
-
 create function tollgate.limit_spend(of text, which text, less_held bigint, more_spent bigint) returns void
 language plpgsql as $$
+declare
+  budget tollgate.limit_budgets;
+  to_level bigint := 0;
+  reached bigint := 0;
 begin
   -- What is unknown will be read from the ledger, which has this in a second.
   update tollgate.limit_budgets set reserved = greatest(0, reserved - less_held),
     spent = case when spent is not null then greatest(0, spent + more_spent) end,
-    level = tollgate.limit_level(spent + more_spent, nano_usd, warn_nano_usd),
-    is_news = is_news or tollgate.limit_level(spent + more_spent, nano_usd, warn_nano_usd) > level,
     unread = case when spent is not null or more_spent <= 0 then unread
       when tollgate.now_ms() - unread_ms < 1000 then unread + more_spent else more_spent end,
     unread_ms = case when spent is not null or more_spent <= 0 then unread_ms else tollgate.now_ms() end
-    where name = of and usage = which;
+    where name = of and usage = which returning * into budget;
+  if budget.spent > 0 and budget.spent >= budget.nano_usd then
+    to_level := 2;
+    reached := budget.nano_usd;
+  elsif budget.spent > 0 and budget.spent >= budget.warn_nano_usd then
+    to_level := 1;
+    reached := budget.warn_nano_usd;
+  end if;
+  if to_level > budget.level or reached > budget.warned or budget.spent < budget.warned then
+    update tollgate.limit_budgets set level = greatest(level, to_level), warned = least(greatest(warned, reached), spent),
+      is_news = is_news or to_level > level or reached > warned where name = of and usage = which;
+  end if;
 end $$;
 
 -- Brings a hold up to what is wanted.
@@ -465,9 +475,9 @@ begin
     end loop;
   end if;
   with news as (
-    update tollgate.limit_budgets set is_news = false where is_news returning name, usage, spent
+    update tollgate.limit_budgets set is_news = false where is_news returning name, spent, nano_usd
   )
-  select json_agg(json_build_array(name, usage, spent)) into warnings from news;
+  select json_agg(json_build_array(name, spent, nano_usd)) into warnings from news;
   return json_build_object('now', now_ms, 'born', born, 'nodes', (select count(*) from tollgate.limit_epochs where not is_gone),
     'isNew', is_new, 'warnings', coalesce(warnings, '[]'), 'replies', replies)::text;
 end $$;

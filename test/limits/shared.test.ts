@@ -119,6 +119,41 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(node.warnings.length).toBe(1)
     })
 
+    test('warns once of each amount reached, while nodes disagree on a budget', async () => {
+      const key = named(limited({}, { budget: budget(100) }))
+      const lowered = { ...key, budget: budget(50) }
+      await using behind = openNode(engine.open())
+      await using node = openNode(engine.open())
+      await Promise.all([behind.limiter.started, node.limiter.started])
+      behind.limiter.renew([key], [])
+      node.limiter.renew([lowered], [])
+      const warned = () =>
+        [...node.warnings, ...behind.warnings].map(({ percent, budget: of }) => [percent, of.nanoUsd / CENT])
+      const alternate = async () => {
+        for (let each = 0; each < 5; each++) {
+          refused(await node.admit(lowered, null, cents(1)))
+          held(await behind.admit(key, null, cents(1))).cancel()
+        }
+      }
+      held(await behind.admit(key, null, cents(60))).settle(cents(60))
+      await alternate()
+      expect(warned()).toEqual([[100, 50]])
+      held(await behind.admit(key, null, cents(25))).settle(cents(25))
+      await alternate()
+      expect(warned().sort()).toEqual([
+        [100, 50],
+        [80, 100],
+      ])
+      held(await behind.admit(key, null, cents(15))).settle(cents(15))
+      await until('the last one', () => warned().length > 2)
+      expect(behind.warnings.at(-1)).toMatchObject({ percent: 100, budget: { nanoUsd: 100 * CENT } })
+      // Everyone knows by now; a larger budget is news again.
+      behind.limiter.renew([{ ...key, budget: budget(110) }], [])
+      held(await behind.admit({ ...key, budget: budget(110) }, null, cents(10))).settle(cents(10))
+      await until('that of the larger one', () => warned().length > 3)
+      expect(warned().length).toBe(4)
+    })
+
     test('the engine’s clock says what period is in force, and the ledger what was spent before', async () => {
       const asked: number[] = []
       const spent = async (_: unknown, { fromMs }: { fromMs: number }) => asked.push(fromMs) && 4 * CENT

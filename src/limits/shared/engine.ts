@@ -113,8 +113,9 @@ export interface ScopeReply {
 
 export interface EngineWarning {
   name: ScopeName
-  usage: Usage
   spentNanoUsd: number
+  /** Of the budget: this node may know another. */
+  nanoUsd: number
 }
 
 export interface BatchReply {

@@ -12,7 +12,7 @@ interface Answer {
   born: number
   nodes: number
   isNew: boolean
-  warnings: [name: string, usage: string, spent: number][]
+  warnings: [name: string, spent: number, limit: number][]
   replies: number[][]
 }
 
@@ -34,7 +34,7 @@ export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEn
       const { now, born, nodes, isNew, warnings, replies }: Answer = JSON.parse(row?.answer ?? '{}')
       return {
         ...{ nowMs: now, bornMs: born, nodes, isNew },
-        warnings: warnings.map(([name, usage, spentNanoUsd]) => ({ name, usage, spentNanoUsd })),
+        warnings: warnings.map(([name, spentNanoUsd, nanoUsd]) => ({ name, spentNanoUsd, nanoUsd })),
         replies: replies.map(toScopeReplies),
       }
     },

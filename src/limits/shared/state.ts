@@ -129,11 +129,12 @@ export class Shared {
       isBehind: () => this.#behind !== null,
       onChange: (reason) => this.#changed(reason),
       onRefused: deps.onRefused,
-      onWarning: ({ name, spentNanoUsd }) => {
+      onWarning: ({ name, spentNanoUsd, nanoUsd }) => {
         const known = this.figures.get(name)
         if (known === undefined) return
-        const { spender, name: label, budget } = known
-        const percent = spentNanoUsd >= budget.nanoUsd ? 100 : BUDGET_WARNING_PERCENT
+        const { spender, name: label } = known
+        const budget = { ...known.budget, nanoUsd }
+        const percent = spentNanoUsd >= nanoUsd ? 100 : BUDGET_WARNING_PERCENT
         deps.onWarning({ spender, name: label, spentNanoUsd, budget, percent })
       },
     })

@@ -13,7 +13,8 @@ local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
 
 -- A scope: n slots; w grains {first, last, requests, tokens}; r and t their sums;
--- b usages {spent or -1, reserved, level warned of, limit, warn at, until, spent while unknown, its last ms}.
+-- b usages {spent or -1, reserved, level warned of, limit, warn at, until, spent while unknown, its last ms,
+-- amount warned of}.
 local function scope_of(name)
   local scope = scopes[name]
   if scope then return scope end
@@ -100,7 +101,7 @@ local function usage_of(scope, budget)
     for key, one in pairs(scope.b) do
       if one[6] + DAY < now and one[2] <= 0 then scope.b[key] = nil end
     end
-    usage = { -1, 0, 0, budget.nanoUsd, budget.warnNanoUsd, budget.untilMs, 0, 0 }
+    usage = { -1, 0, 0, budget.nanoUsd, budget.warnNanoUsd, budget.untilMs, 0, 0, 0 }
     scope.b[budget.usage] = usage
   end
   usage[4], usage[5] = budget.nanoUsd, budget.warnNanoUsd
@@ -110,11 +111,18 @@ local function usage_of(scope, budget)
   return usage
 end
 
+-- Nodes may disagree on the limit, and ask in turn: neither mark falls back to that of another limit.
 local function warn(name, key, usage)
-  local spent, level = usage[1], 0
-  if spent > 0 and spent >= usage[4] then level = 2 elseif spent > 0 and spent >= usage[5] then level = 1 end
-  if level > usage[3] then warnings[#warnings + 1] = { name, key, string.format('%.0f', spent) } end
-  usage[3] = level
+  local spent, level, reached = usage[1], 0, 0
+  if spent > 0 and spent >= usage[4] then
+    level, reached = 2, usage[4]
+  elseif spent > 0 and spent >= usage[5] then
+    level, reached = 1, usage[5]
+  end
+  if level > usage[3] or reached > usage[9] then
+    warnings[#warnings + 1] = { name, string.format('%.0f', spent), string.format('%.0f', usage[4]) }
+  end
+  usage[3], usage[9] = math.max(usage[3], level), math.min(math.max(usage[9], reached), math.max(0, spent))
 end
 
 local function spend(name, key, held, spent)

@@ -111,7 +111,7 @@ function toReply(answer: unknown): BatchReply {
   const [nowMs = 0, bornMs = 0, nodes = 0, isNew] = head.split(',').map(Number)
   return {
     ...{ nowMs, bornMs, nodes, isNew: isNew === 1 },
-    warnings: warnings.map(([name, usage, spent]) => ({ name, usage, spentNanoUsd: Number(spent) })),
+    warnings: warnings.map(([name, spent, limit]) => ({ name, spentNanoUsd: Number(spent), nanoUsd: Number(limit) })),
     replies: replies.map((figures) => toScopeReplies(figures.split(',').map(Number))),
   }
 }
