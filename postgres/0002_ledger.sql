@@ -4,15 +4,8 @@
 create function tollgate.first_id(ms bigint) returns uuid language sql immutable strict parallel safe as
 $$ select (lpad(to_hex(least(greatest(ms, 0), 281474976710655)), 12, '0') || repeat('0', 20))::uuid $$;
 
-create table tollgate.requests (
-  id uuid not null,
-  instance text collate "C" not null,
-  key_id text collate "C" not null,
-  team_id text collate "C",
-  model text collate "C" not null,
-  endpoint text collate "C" not null default 'chat',
-  stream bigint not null default 0,
-  "user" text collate "C",
+-- What a request has, and each of its calls. Migrations add columns to both.
+create table tollgate.outcome (
   upstream text collate "C" not null,
   upstream_model text collate "C" not null,
   lane text collate "C" not null default 'translated',
@@ -26,6 +19,17 @@ create table tollgate.requests (
   error_code text collate "C",
   duration_ms bigint,
   first_token_ms bigint,
+  compute_ms bigint not null default 0,
+  estimated bigint not null default 0,
+  mode text collate "C",
+  reported_nano_usd bigint,
+  upstream_request_id text collate "C",
+  credential bigint,
+  -- Where counts are from.
+  counted_by text collate "C"
+);
+-- What is counted of requests and calls, and summed.
+create table tollgate.counts (
   prompt_tokens bigint not null default 0,
   cached_tokens bigint not null default 0,
   cache_write_tokens bigint not null default 0,
@@ -38,14 +42,36 @@ create table tollgate.requests (
   image_completion_tokens bigint not null default 0,
   tool_prompt_tokens bigint not null default 0,
   web_searches bigint not null default 0,
-  compute_ms bigint not null default 0,
-  estimated bigint not null default 0,
-  cost_nano_usd bigint not null default 0,
-  mode text collate "C",
-  reported_nano_usd bigint,
+  audio_ms bigint not null default 0,
+  characters bigint not null default 0,
+  images bigint not null default 0,
+  search_units bigint not null default 0,
+  pages bigint not null default 0,
   unpriced bigint not null default 0,
-  upstream_request_id text collate "C",
-  credential bigint,
+  cost_nano_usd bigint not null default 0
+);
+-- Histograms: the count of each bucket, from bucket 0.
+create table tollgate.sums (
+  requests bigint not null default 0,
+  errors bigint not null default 0,
+  cuts bigint not null default 0,
+  like tollgate.counts including defaults,
+  estimated_cost_nano_usd bigint not null default 0,
+  first_token_histogram bigint[] not null default '{}',
+  duration_histogram bigint[] not null default '{}'
+);
+
+create table tollgate.requests (
+  id uuid not null,
+  instance text collate "C" not null,
+  key_id text collate "C" not null,
+  team_id text collate "C",
+  model text collate "C" not null,
+  endpoint text collate "C" not null default 'chat',
+  stream bigint not null default 0,
+  "user" text collate "C",
+  like tollgate.outcome including defaults,
+  like tollgate.counts including defaults,
   attempts bigint not null default 1,
   node text collate "C" not null,
   primary key (id)
@@ -60,39 +86,8 @@ create table tollgate.calls (
   number bigint not null,
   instance text collate "C" not null,
   reason text collate "C" not null,
-  upstream text collate "C" not null,
-  upstream_model text collate "C" not null,
-  lane text collate "C" not null default 'translated',
-  price_id text collate "C",
-  created_ms bigint not null,
-  reserved_prompt_tokens bigint not null default 0,
-  reserved_completion_tokens bigint not null default 0,
-  reserved_nano_usd bigint not null default 0,
-  status text collate "C" not null,
-  http_status bigint,
-  error_code text collate "C",
-  duration_ms bigint,
-  first_token_ms bigint,
-  prompt_tokens bigint not null default 0,
-  cached_tokens bigint not null default 0,
-  cache_write_tokens bigint not null default 0,
-  cache_write_1h_tokens bigint not null default 0,
-  completion_tokens bigint not null default 0,
-  reasoning_tokens bigint not null default 0,
-  audio_prompt_tokens bigint not null default 0,
-  audio_completion_tokens bigint not null default 0,
-  image_tokens bigint not null default 0,
-  image_completion_tokens bigint not null default 0,
-  tool_prompt_tokens bigint not null default 0,
-  web_searches bigint not null default 0,
-  compute_ms bigint not null default 0,
-  estimated bigint not null default 0,
-  cost_nano_usd bigint not null default 0,
-  mode text collate "C",
-  reported_nano_usd bigint,
-  unpriced bigint not null default 0,
-  upstream_request_id text collate "C",
-  credential bigint,
+  like tollgate.outcome including defaults,
+  like tollgate.counts including defaults,
   primary key (request_id, number)
 ) partition by range (request_id);
 create index calls_open on tollgate.calls (instance) where status = 'open';
@@ -101,7 +96,6 @@ create index calls_open on tollgate.calls (instance) where status = 'open';
 create table tollgate.requests_default partition of tollgate.requests default;
 create table tollgate.calls_default partition of tollgate.calls default;
 
--- Histograms: the count of each bucket, from bucket 0.
 create table tollgate.usage_hourly (
   hour_ms bigint not null,
   key_id text collate "C" not null,
@@ -109,26 +103,7 @@ create table tollgate.usage_hourly (
   model text collate "C" not null,
   upstream text collate "C" not null,
   endpoint text collate "C" not null default 'chat',
-  requests bigint not null default 0,
-  errors bigint not null default 0,
-  cuts bigint not null default 0,
-  prompt_tokens bigint not null default 0,
-  cached_tokens bigint not null default 0,
-  cache_write_tokens bigint not null default 0,
-  cache_write_1h_tokens bigint not null default 0,
-  completion_tokens bigint not null default 0,
-  reasoning_tokens bigint not null default 0,
-  audio_prompt_tokens bigint not null default 0,
-  audio_completion_tokens bigint not null default 0,
-  image_tokens bigint not null default 0,
-  image_completion_tokens bigint not null default 0,
-  tool_prompt_tokens bigint not null default 0,
-  web_searches bigint not null default 0,
-  unpriced bigint not null default 0,
-  cost_nano_usd bigint not null default 0,
-  estimated_cost_nano_usd bigint not null default 0,
-  first_token_histogram bigint[] not null default '{}',
-  duration_histogram bigint[] not null default '{}',
+  like tollgate.sums including defaults,
   primary key (hour_ms, key_id, team_id, model, upstream, endpoint)
 ) with (fillfactor = 70);
 create index usage_hourly_key on tollgate.usage_hourly (key_id, hour_ms);
@@ -138,28 +113,11 @@ create table tollgate.usage_daily (
   dimension text collate "C" not null,
   day_ms bigint not null,
   value text collate "C" not null,
-  requests bigint not null default 0,
-  errors bigint not null default 0,
-  cuts bigint not null default 0,
-  prompt_tokens bigint not null default 0,
-  cached_tokens bigint not null default 0,
-  cache_write_tokens bigint not null default 0,
-  cache_write_1h_tokens bigint not null default 0,
-  completion_tokens bigint not null default 0,
-  reasoning_tokens bigint not null default 0,
-  audio_prompt_tokens bigint not null default 0,
-  audio_completion_tokens bigint not null default 0,
-  image_tokens bigint not null default 0,
-  image_completion_tokens bigint not null default 0,
-  tool_prompt_tokens bigint not null default 0,
-  web_searches bigint not null default 0,
-  unpriced bigint not null default 0,
-  cost_nano_usd bigint not null default 0,
-  estimated_cost_nano_usd bigint not null default 0,
-  first_token_histogram bigint[] not null default '{}',
-  duration_histogram bigint[] not null default '{}',
+  like tollgate.sums including defaults,
   primary key (dimension, day_ms, value)
 ) with (fillfactor = 70);
+
+drop table tollgate.outcome, tollgate.counts, tollgate.sums;
 
 -- What each node counted, so that a count that arrives twice counts once.
 create table tollgate.refusals_hourly (
@@ -260,16 +218,20 @@ returns table (dimension text, value text) language sql immutable parallel safe 
   ) as place (dimension, value) where place.value is not null
 $$;
 
+-- Makes tollgate.ship_ledger for the columns that the tables have. A migration that adds columns calls it again.
+create function tollgate.make_ship_ledger() returns void language plpgsql as $make$
+declare
+  template text := $template$
 -- Writes a batch of one node's outbox, and moves its cursor, in one transaction. Rows that are there already change
 -- nothing, so a batch may come again. Refused, with the cursor as it is, unless that stands at from_seq: so a batch
 -- that was given up by its sender can't overtake a later one.
 --
 -- ids: of all requests in the batch, ascending. batch: requests and calls with SQLite's columns, each as it is now, and
 -- refusals as counted in all. ignored: requests from before tollgate.ledger_state.kept_from_ms, whose rows may be gone.
-create function tollgate.ship_ledger(
+create or replace function tollgate.ship_ledger(
   of_node text, from_seq bigint, to_seq bigint, to_mark text, ids uuid[], batch json,
   out seq bigint, out mark text, out is_applied boolean, out ignored bigint
-) language plpgsql set jit = off set plan_cache_mode = force_generic_plan as $$
+) language plpgsql set jit = off set plan_cache_mode = force_generic_plan as $body$
 #variable_conflict use_column
 declare
   oldest uuid;
@@ -291,7 +253,9 @@ begin
   if cardinality(ids) > 0 then
     select tollgate.first_id(kept_from_ms) into oldest from tollgate.ledger_state;
     with given as materialized (
-      select * from json_populate_recordset(null::tollgate.requests, batch -> 'requests')
+      select * from json_populate_recordset(
+        json_populate_record(null::tollgate.requests, '{defaults}'), batch -> 'requests'
+      )
     ), incoming as materialized (
       select * from given where id >= oldest
     ), stored as materialized (
@@ -313,17 +277,7 @@ begin
         sum(sign)::bigint as requests,
         sum(case when status in ('failed', 'abandoned') then sign else 0 end)::bigint as errors,
         sum(case when status = 'cut' then sign else 0 end)::bigint as cuts,
-        sum(sign * prompt_tokens)::bigint as prompt_tokens, sum(sign * cached_tokens)::bigint as cached_tokens,
-        sum(sign * cache_write_tokens)::bigint as cache_write_tokens,
-        sum(sign * cache_write_1h_tokens)::bigint as cache_write_1h_tokens,
-        sum(sign * completion_tokens)::bigint as completion_tokens,
-        sum(sign * reasoning_tokens)::bigint as reasoning_tokens,
-        sum(sign * audio_prompt_tokens)::bigint as audio_prompt_tokens,
-        sum(sign * audio_completion_tokens)::bigint as audio_completion_tokens,
-        sum(sign * image_tokens)::bigint as image_tokens,
-        sum(sign * image_completion_tokens)::bigint as image_completion_tokens,
-        sum(sign * tool_prompt_tokens)::bigint as tool_prompt_tokens,
-        sum(sign * web_searches)::bigint as web_searches,
+        {hourly},
         sum(case when unpriced <> 0 then sign else 0 end)::bigint as unpriced,
         sum(sign * cost_nano_usd)::bigint as cost_nano_usd,
         sum(case when estimated <> 0 then sign * cost_nano_usd else 0 end)::bigint as estimated_cost_nano_usd,
@@ -332,101 +286,28 @@ begin
       from deltas group by 1, 2, 3, 4, 5, 6
     ), daily as (
       select place.dimension, hour_ms - hour_ms % 86400000 as day_ms, place.value,
-        sum(requests)::bigint as requests, sum(errors)::bigint as errors, sum(cuts)::bigint as cuts,
-        sum(prompt_tokens)::bigint as prompt_tokens, sum(cached_tokens)::bigint as cached_tokens,
-        sum(cache_write_tokens)::bigint as cache_write_tokens,
-        sum(cache_write_1h_tokens)::bigint as cache_write_1h_tokens,
-        sum(completion_tokens)::bigint as completion_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
-        sum(audio_prompt_tokens)::bigint as audio_prompt_tokens,
-        sum(audio_completion_tokens)::bigint as audio_completion_tokens,
-        sum(image_tokens)::bigint as image_tokens,
-        sum(image_completion_tokens)::bigint as image_completion_tokens,
-        sum(tool_prompt_tokens)::bigint as tool_prompt_tokens, sum(web_searches)::bigint as web_searches,
-        sum(unpriced)::bigint as unpriced, sum(cost_nano_usd)::bigint as cost_nano_usd,
-        sum(estimated_cost_nano_usd)::bigint as estimated_cost_nano_usd,
+        {daily},
         tollgate.sum_histograms(first_token_histogram) as first_token_histogram,
         tollgate.sum_histograms(duration_histogram) as duration_histogram
       from hourly, tollgate.daily_places(key_id, team_id, model, upstream, endpoint) as place group by 1, 2, 3
     ), write_requests as (
       insert into tollgate.requests as r (
-        id, instance, key_id, team_id, model, endpoint, stream, "user", upstream, upstream_model, lane,
-        price_id, created_ms, reserved_prompt_tokens, reserved_completion_tokens, reserved_nano_usd, status,
-        http_status, error_code, duration_ms, first_token_ms, prompt_tokens, cached_tokens, cache_write_tokens,
-        cache_write_1h_tokens, completion_tokens, reasoning_tokens, audio_prompt_tokens,
-        audio_completion_tokens, image_tokens, image_completion_tokens, tool_prompt_tokens, web_searches,
-        compute_ms, estimated, cost_nano_usd, mode, reported_nano_usd, unpriced, upstream_request_id,
-        credential, attempts, node
+        {request_columns}, node
       )
-      select
-        id, instance, key_id, team_id, model, endpoint, stream, "user", upstream, upstream_model, lane,
-        price_id, created_ms, reserved_prompt_tokens, reserved_completion_tokens, reserved_nano_usd, status,
-        http_status, error_code, duration_ms, first_token_ms, prompt_tokens, cached_tokens, cache_write_tokens,
-        cache_write_1h_tokens, completion_tokens, reasoning_tokens, audio_prompt_tokens,
-        audio_completion_tokens, image_tokens, image_completion_tokens, tool_prompt_tokens, web_searches,
-        compute_ms, estimated, cost_nano_usd, mode, reported_nano_usd, unpriced, upstream_request_id,
-        credential, attempts, of_node
+      select {request_columns}, of_node
       from changed order by id
       on conflict (id) do update set
-        upstream = excluded.upstream, upstream_model = excluded.upstream_model, lane = excluded.lane,
-        price_id = excluded.price_id, reserved_prompt_tokens = excluded.reserved_prompt_tokens,
-        reserved_completion_tokens = excluded.reserved_completion_tokens,
-        reserved_nano_usd = excluded.reserved_nano_usd, status = excluded.status,
-        http_status = excluded.http_status, error_code = excluded.error_code,
-        duration_ms = excluded.duration_ms, first_token_ms = excluded.first_token_ms,
-        prompt_tokens = excluded.prompt_tokens, cached_tokens = excluded.cached_tokens,
-        cache_write_tokens = excluded.cache_write_tokens,
-        cache_write_1h_tokens = excluded.cache_write_1h_tokens, completion_tokens = excluded.completion_tokens,
-        reasoning_tokens = excluded.reasoning_tokens, audio_prompt_tokens = excluded.audio_prompt_tokens,
-        audio_completion_tokens = excluded.audio_completion_tokens, image_tokens = excluded.image_tokens,
-        image_completion_tokens = excluded.image_completion_tokens,
-        tool_prompt_tokens = excluded.tool_prompt_tokens, web_searches = excluded.web_searches,
-        compute_ms = excluded.compute_ms, estimated = excluded.estimated,
-        cost_nano_usd = excluded.cost_nano_usd, mode = excluded.mode,
-        reported_nano_usd = excluded.reported_nano_usd, unpriced = excluded.unpriced,
-        upstream_request_id = excluded.upstream_request_id, credential = excluded.credential,
-        attempts = excluded.attempts
+        {settled_request}
     ), write_hourly as (
-      insert into tollgate.usage_hourly as u
-      select * from hourly order by 1, 2, 3, 4, 5, 6
+      insert into tollgate.usage_hourly as u (hour_ms, key_id, team_id, model, upstream, endpoint, {summed})
+      select hour_ms, key_id, team_id, model, upstream, endpoint, {summed} from hourly order by 1, 2, 3, 4, 5, 6
       on conflict (hour_ms, key_id, team_id, model, upstream, endpoint) do update set
-        requests = u.requests + excluded.requests, errors = u.errors + excluded.errors,
-        cuts = u.cuts + excluded.cuts, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
-        cached_tokens = u.cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-        cache_write_1h_tokens = u.cache_write_1h_tokens + excluded.cache_write_1h_tokens,
-        completion_tokens = u.completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-        audio_prompt_tokens = u.audio_prompt_tokens + excluded.audio_prompt_tokens,
-        audio_completion_tokens = u.audio_completion_tokens + excluded.audio_completion_tokens,
-        image_tokens = u.image_tokens + excluded.image_tokens,
-        image_completion_tokens = u.image_completion_tokens + excluded.image_completion_tokens,
-        tool_prompt_tokens = u.tool_prompt_tokens + excluded.tool_prompt_tokens,
-        web_searches = u.web_searches + excluded.web_searches, unpriced = u.unpriced + excluded.unpriced,
-        cost_nano_usd = u.cost_nano_usd + excluded.cost_nano_usd,
-        estimated_cost_nano_usd = u.estimated_cost_nano_usd + excluded.estimated_cost_nano_usd,
-        first_token_histogram = tollgate.add_histogram(u.first_token_histogram, excluded.first_token_histogram),
-        duration_histogram = tollgate.add_histogram(u.duration_histogram, excluded.duration_histogram)
+        {added}
     ), write_daily as (
-      insert into tollgate.usage_daily as u
-      select * from daily order by 1, 2, 3
+      insert into tollgate.usage_daily as u (dimension, day_ms, value, {summed})
+      select dimension, day_ms, value, {summed} from daily order by 1, 2, 3
       on conflict (dimension, day_ms, value) do update set
-        requests = u.requests + excluded.requests, errors = u.errors + excluded.errors,
-        cuts = u.cuts + excluded.cuts, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
-        cached_tokens = u.cached_tokens + excluded.cached_tokens,
-        cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-        cache_write_1h_tokens = u.cache_write_1h_tokens + excluded.cache_write_1h_tokens,
-        completion_tokens = u.completion_tokens + excluded.completion_tokens,
-        reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-        audio_prompt_tokens = u.audio_prompt_tokens + excluded.audio_prompt_tokens,
-        audio_completion_tokens = u.audio_completion_tokens + excluded.audio_completion_tokens,
-        image_tokens = u.image_tokens + excluded.image_tokens,
-        image_completion_tokens = u.image_completion_tokens + excluded.image_completion_tokens,
-        tool_prompt_tokens = u.tool_prompt_tokens + excluded.tool_prompt_tokens,
-        web_searches = u.web_searches + excluded.web_searches, unpriced = u.unpriced + excluded.unpriced,
-        cost_nano_usd = u.cost_nano_usd + excluded.cost_nano_usd,
-        estimated_cost_nano_usd = u.estimated_cost_nano_usd + excluded.estimated_cost_nano_usd,
-        first_token_histogram = tollgate.add_histogram(u.first_token_histogram, excluded.first_token_histogram),
-        duration_histogram = tollgate.add_histogram(u.duration_histogram, excluded.duration_histogram)
+        {added}
     ), write_uses as (
       insert into tollgate.key_uses as u
       select distinct on (key_id) key_id, created_ms, model from changed order by key_id, created_ms desc, model desc
@@ -444,27 +325,13 @@ begin
 
     delete from tollgate.calls where request_id = any(ended) and request_id between ids[1] and ids[cardinality(ids)];
     if json_array_length(batch -> 'calls') > 0 then
-      insert into tollgate.calls as c
-      select * from json_populate_recordset(null::tollgate.calls, batch -> 'calls')
+      insert into tollgate.calls as c ({call_columns})
+      select {call_columns} from json_populate_recordset(
+        json_populate_record(null::tollgate.calls, '{defaults}'), batch -> 'calls'
+      )
       where request_id >= oldest and request_id <> all(coalesce(ahead, '{}')) order by request_id, number
       on conflict (request_id, number) do update set
-        upstream = excluded.upstream, upstream_model = excluded.upstream_model, lane = excluded.lane,
-        price_id = excluded.price_id, reserved_prompt_tokens = excluded.reserved_prompt_tokens,
-        reserved_completion_tokens = excluded.reserved_completion_tokens,
-        reserved_nano_usd = excluded.reserved_nano_usd, status = excluded.status,
-        http_status = excluded.http_status, error_code = excluded.error_code,
-        duration_ms = excluded.duration_ms, first_token_ms = excluded.first_token_ms,
-        prompt_tokens = excluded.prompt_tokens, cached_tokens = excluded.cached_tokens,
-        cache_write_tokens = excluded.cache_write_tokens,
-        cache_write_1h_tokens = excluded.cache_write_1h_tokens, completion_tokens = excluded.completion_tokens,
-        reasoning_tokens = excluded.reasoning_tokens, audio_prompt_tokens = excluded.audio_prompt_tokens,
-        audio_completion_tokens = excluded.audio_completion_tokens, image_tokens = excluded.image_tokens,
-        image_completion_tokens = excluded.image_completion_tokens,
-        tool_prompt_tokens = excluded.tool_prompt_tokens, web_searches = excluded.web_searches,
-        compute_ms = excluded.compute_ms, estimated = excluded.estimated,
-        cost_nano_usd = excluded.cost_nano_usd, mode = excluded.mode,
-        reported_nano_usd = excluded.reported_nano_usd, unpriced = excluded.unpriced,
-        upstream_request_id = excluded.upstream_request_id, credential = excluded.credential
+        {settled_call}
       where tollgate.state_rank(excluded.status) > tollgate.state_rank(c.status)
         or (excluded.status = 'open' and c.status = 'open'
           and excluded.reserved_completion_tokens > c.reserved_completion_tokens);
@@ -496,7 +363,55 @@ begin
   where c.node = of_node;
   seq := to_seq;
   mark := to_mark;
-end $$;
+end $body$
+$template$;
+  -- What a node of the version before doesn't send.
+  defaults text;
+  part record;
+begin
+  select json_object_agg(attname, 0) into defaults from pg_attribute
+  where attrelid = 'tollgate.requests'::regclass and attnum > 0 and not attisdropped and attnotnull and atthasdef
+    and atttypid = 'bigint'::regtype;
+  template := replace(template, '{defaults}', defaults);
+  for part in
+    with columns as (
+      select relname as of, attnum as at, quote_ident(attname) as name
+      from pg_attribute join pg_class on pg_class.oid = attrelid
+      where attnum > 0 and not attisdropped and attrelid in (
+        'tollgate.requests'::regclass, 'tollgate.calls'::regclass, 'tollgate.usage_hourly'::regclass
+      )
+    ), summed as (
+      select * from columns where of = 'usage_hourly'
+        and name not in ('hour_ms', 'key_id', 'team_id', 'model', 'upstream', 'endpoint')
+    ), settled as (
+      select * from columns where of <> 'usage_hourly' and name not in (
+        'id', 'request_id', 'number', 'reason', 'instance', 'key_id', 'team_id', 'model', 'endpoint', 'stream', '"user"',
+        'created_ms', 'node'
+      )
+    )
+    select 'hourly' as place, string_agg(format('sum(sign * %s)::bigint as %1$s', name), ', ' order by at) as text
+    from summed where name not in ('requests', 'errors', 'cuts', 'unpriced', 'cost_nano_usd', 'estimated_cost_nano_usd')
+      and name !~ '_histogram$'
+    union all select 'daily', string_agg(format('sum(%s)::bigint as %1$s', name), ', ' order by at)
+    from summed where name !~ '_histogram$'
+    union all select 'summed', string_agg(name, ', ' order by at) from summed
+    union all select 'added', string_agg(format(
+      case when name ~ '_histogram$' then '%s = tollgate.add_histogram(u.%1$s, excluded.%1$s)'
+        else '%s = u.%1$s + excluded.%1$s' end, name), ', ' order by at) from summed
+    union all select 'request_columns', string_agg(name, ', ' order by at)
+    from columns where of = 'requests' and name <> 'node'
+    union all select 'call_columns', string_agg(name, ', ' order by at) from columns where of = 'calls'
+    union all select 'settled_request', string_agg(format('%s = excluded.%1$s', name), ', ' order by at)
+    from settled where of = 'requests'
+    union all select 'settled_call', string_agg(format('%s = excluded.%1$s', name), ', ' order by at)
+    from settled where of = 'calls'
+  loop
+    template := replace(template, '{' || part.place || '}', part.text);
+  end loop;
+  execute template;
+end $make$;
+
+select tollgate.make_ship_ledger();
 
 -- Makes the partitions of all months in a span, also where rows of such a month have come already. Returns how many.
 -- Gives up rather than have all nodes wait behind it for a long report.

@@ -1,5 +1,5 @@
--- Limits of all nodes without Valkey: the same algorithm as src/limits/shared/valkey.lua; see src/limits/shared/engine.ts. The tables
--- are unlogged: they cost no disk writes, and are empty after a crash, a failover, or a restore, never stale.
+-- Limits of all nodes without Valkey: the algorithm of src/limits/shared/valkey.lua; see src/limits/shared/engine.ts.
+-- The tables are unlogged: they cost no disk writes, and are empty after a crash, a failover, or a restore.
 create unlogged table tollgate.limit_state (
   one boolean primary key default true check (one),
   born_ms bigint not null,
@@ -34,8 +34,8 @@ create unlogged table tollgate.limit_budgets (
   unread bigint not null default 0,
   unread_ms bigint not null default 0,
   reserved bigint not null default 0,
-  -- Warned of: 1 or 2, and the amount that was reached; whether that is news. Nodes may disagree on the limit, and ask in
-  -- turn: neither falls back to that of another limit.
+  -- Warned of: 1 or 2, and the amount that was reached; whether that is news. Nodes may disagree on the limit, and ask
+  -- in turn: neither falls back to that of another limit.
   level bigint not null default 0,
   warned bigint not null default 0,
   is_news boolean not null default false,
@@ -57,6 +57,8 @@ create unlogged table tollgate.limit_holds (
   tokens bigint not null default 0,
   slots bigint not null default 0,
   held bigint not null default 0,
+  -- Of a lease: nano-dollars that running requests have of it.
+  used bigint not null default 0,
   -- Its epoch was given up: it counts as spent.
   gone_ms bigint,
   primary key (epoch, id)
@@ -103,8 +105,8 @@ begin
     reached := budget.warn_nano_usd;
   end if;
   if to_level > budget.level or reached > budget.warned or budget.spent < budget.warned then
-    update tollgate.limit_budgets set level = greatest(level, to_level), warned = least(greatest(warned, reached), spent),
-      is_news = is_news or to_level > level or reached > warned where name = of and usage = which;
+    update tollgate.limit_budgets set level = greatest(level, to_level),
+      warned = least(greatest(warned, reached), spent), is_news = is_news or to_level > level or reached > warned where name = of and usage = which;
   end if;
 end $$;
 
@@ -209,6 +211,7 @@ begin
   hold.tokens := 0;
   hold.slots := 0;
   hold.held := 0;
+  hold.used := 0;
   for scope in select value from jsonb_array_elements(scopes) loop
     hold.names := hold.names || (scope->>'name');
     hold.grains := hold.grains || 0::bigint;
@@ -223,6 +226,9 @@ declare
   hold tollgate.limit_holds;
   scope jsonb;
   more_tokens bigint;
+  of_born bigint := (one->>'bornMs')::bigint;
+  less_slots bigint;
+  less_held bigint;
 begin
   if op = 'spend' then
     -- If the rest is unknown, the ledger has this, too: an outage is over.
@@ -232,6 +238,14 @@ begin
   elsif op = 'rate' then
     perform tollgate.limit_add(one->>'name', now_ms - greatest(0, floor((one->>'agoMs')::numeric)::bigint),
       (one->>'requests')::bigint, (one->>'tokens')::bigint);
+    return;
+  elsif op = 'return' then
+    update tollgate.limit_grains set requests = requests - (one->>'requests')::bigint,
+      tokens = tokens - (one->>'tokens')::bigint
+      where name = one->>'name' and first_ms = (
+        select max(first_ms) from tollgate.limit_grains where name = one->>'name'
+          and first_ms > (one->>'atMs')::bigint - 1000 and first_ms <= (one->>'atMs')::bigint
+      ) and exists (select from tollgate.limit_state where born_ms = of_born);
     return;
   end if;
   hold := tollgate.limit_hold(of_epoch, one->>'id');
@@ -263,6 +277,17 @@ begin
     end loop;
     hold.held := (one->>'heldNanoUsd')::bigint;
     perform tollgate.limit_put(hold);
+  elsif op = 'draw' then
+    less_slots := least(hold.slots, (one->>'slots')::bigint);
+    less_held := least(hold.held, (one->>'heldNanoUsd')::bigint);
+    if less_slots > 0 then
+      update tollgate.limit_scopes set slots = greatest(0, slots - less_slots) where name = any(hold.names);
+    end if;
+    for place in 1 .. cardinality(hold.names) loop
+      perform tollgate.limit_spend(hold.names[place], hold.usages[place], less_held, (one->>'nanoUsd')::bigint);
+    end loop;
+    update tollgate.limit_holds set slots = slots - less_slots, held = held - less_held,
+      used = (one->>'usedNanoUsd')::bigint where epoch = of_epoch and id = hold.id;
   end if;
 end $$;
 
@@ -276,6 +301,78 @@ begin
         - case when is_tokens then tokens else requests end as newer
       from tollgate.limit_grains where name = of
     ) as each where newer <= most order by first_ms limit 1), 0) end;
+end $$;
+
+-- What a node leases beforehand.
+create function tollgate.limit_lease(of_epoch text, ask jsonb, now_ms bigint) returns numeric[] language plpgsql as $$
+declare
+  scope jsonb := ask->'scopes'->0;
+  of text := scope->>'name';
+  more_requests bigint := (ask->>'requests')::bigint;
+  more_tokens bigint := coalesce((ask->>'tokens')::bigint, 0);
+  more_slots bigint := (ask->>'slots')::bigint;
+  more_held bigint := (ask->>'heldNanoUsd')::bigint;
+  hold tollgate.limit_holds;
+  budget tollgate.limit_budgets;
+  requests_now bigint;
+  tokens_now bigint;
+  requests_ms bigint;
+  tokens_ms bigint;
+  slots_now bigint;
+  wait bigint := 0;
+  refusal int := 0;
+  state int := 0;
+begin
+  select coalesce(sum(requests), 0), coalesce(sum(tokens), 0), max(last_ms) filter (where requests > 0),
+    max(last_ms) filter (where tokens > 0) into requests_now, tokens_now, requests_ms, tokens_ms
+    from tollgate.limit_grains where name = of;
+  select slots into slots_now from tollgate.limit_scopes where name = of;
+  if more_requests > 0 then
+    if requests_now + more_requests > (scope->>'rpm')::bigint then
+      wait := tollgate.limit_wait(of, false, (scope->>'rpm')::bigint - more_requests, now_ms);
+      refusal := 2;
+    elsif tokens_now + more_tokens > (scope->>'tpm')::bigint then
+      wait := tollgate.limit_wait(of, true, (scope->>'tpm')::bigint - more_tokens, now_ms);
+      refusal := 3;
+    end if;
+  end if;
+  if more_slots > 0 and more_slots * 8 > (scope->>'concurrency')::bigint - slots_now then refusal := 1; end if;
+  if scope ? 'budget' then
+    budget := tollgate.limit_budget(scope);
+    if more_held > 0 then
+      if now_ms < (scope->'budget'->>'fromMs')::bigint or now_ms >= (scope->'budget'->>'untilMs')::bigint then
+        state := 3;
+      elsif budget.spent is null then
+        state := 2;
+      elsif budget.spent + budget.reserved + more_held > budget.nano_usd then
+        state := 1;
+      end if;
+    end if;
+  end if;
+  if refusal = 0 and state = 0 then
+    hold := tollgate.limit_hold(of_epoch, ask->>'id');
+    if hold.id is null then hold := tollgate.limit_new_hold(of_epoch, ask->>'id', ask->'scopes'); end if;
+    if more_requests > 0 then
+      perform tollgate.limit_add(of, now_ms + (ask->>'aheadMs')::bigint, more_requests, more_tokens);
+      requests_now := requests_now + more_requests;
+      tokens_now := tokens_now + more_tokens;
+      requests_ms := now_ms + (ask->>'aheadMs')::bigint;
+      if more_tokens > 0 then tokens_ms := requests_ms; end if;
+    end if;
+    if more_slots > 0 then
+      update tollgate.limit_scopes set slots = slots + more_slots where name = of;
+      slots_now := slots_now + more_slots;
+    end if;
+    if more_held > 0 and hold.usages[1] <> '' then
+      update tollgate.limit_budgets set reserved = reserved + more_held where name = of and usage = hold.usages[1];
+      budget.reserved := budget.reserved + more_held;
+    end if;
+    hold.slots := hold.slots + more_slots;
+    hold.held := hold.held + more_held;
+    perform tollgate.limit_put(hold);
+  end if;
+  return array[refusal, slots_now, wait, requests_now, coalesce(requests_ms + 60000 - now_ms, 0), tokens_now,
+    coalesce(tokens_ms + 60000 - now_ms, 0), state, coalesce(budget.spent, 0), coalesce(budget.reserved, 0)]::numeric[];
 end $$;
 
 create function tollgate.limit_decide(of_epoch text, ask jsonb, now_ms bigint) returns numeric[] language plpgsql as $$
@@ -418,15 +515,15 @@ begin
   -- What a node that is gone may have spent alone, until it wouldn't have spent more.
   for hold in delete from tollgate.limit_holds where id like 'slice:%' and gone_ms <= now_ms - slice_ms returning * loop
     for place in 1 .. cardinality(hold.names) loop
-      perform tollgate.limit_spend(hold.names[place], hold.usages[place], hold.held, 0);
+      perform tollgate.limit_spend(hold.names[place], hold.usages[place], hold.held, hold.used);
     end loop;
   end loop;
   delete from tollgate.limit_holds where gone_ms < now_ms - 86400000;
   delete from tollgate.limit_budgets where until_ms < now_ms - 86400000 and reserved = 0;
 end $$;
 
--- One batch, as JSON. One at a time: each decision depends on the one before. Plans made while a table is empty, and kept,
--- would scan it whole once it has grown.
+-- One batch, as JSON. One at a time: each decision depends on the one before. Plans made while a table is empty, and
+-- kept, would scan it whole once it has grown.
 create function tollgate.ask_limits(batch jsonb) returns text
 language plpgsql set enable_seqscan = off set jit = off as $$
 declare
@@ -454,7 +551,9 @@ begin
     insert into tollgate.limit_epochs (epoch, seq, seen_ms) values (batch->>'epoch', 0, now_ms)
       on conflict (epoch) do update set seen_ms = excluded.seen_ms, is_gone = false;
     perform tollgate.limit_reap((batch->>'leaseMs')::bigint, now_ms);
-    if now_ms - swept >= least(10000, (batch->>'sliceMs')::bigint) then perform tollgate.limit_sweep((batch->>'sliceMs')::bigint, now_ms); end if;
+    if now_ms - swept >= least(10000, (batch->>'sliceMs')::bigint) then
+      perform tollgate.limit_sweep((batch->>'sliceMs')::bigint, now_ms);
+    end if;
   end if;
   if now_ms - born < (batch->>'behindMs')::bigint then
     update tollgate.limit_epochs set behind_ms = now_ms where epoch = batch->>'epoch';
@@ -471,13 +570,16 @@ begin
     insert into tollgate.limit_scopes (name) select unnest(touched) on conflict do nothing;
     delete from tollgate.limit_grains where name = any(touched) and last_ms <= now_ms - 60000;
     for one in select value from jsonb_array_elements(batch->'asks') loop
-      replies := replies || array_to_json(tollgate.limit_decide(batch->>'epoch', one, now_ms));
+      replies := replies || array_to_json(case when one->>'op' = 'lease'
+        then tollgate.limit_lease(batch->>'epoch', one, now_ms)
+        else tollgate.limit_decide(batch->>'epoch', one, now_ms) end);
     end loop;
   end if;
   with news as (
     update tollgate.limit_budgets set is_news = false where is_news returning name, spent, nano_usd
   )
   select json_agg(json_build_array(name, spent, nano_usd)) into warnings from news;
-  return json_build_object('now', now_ms, 'born', born, 'nodes', (select count(*) from tollgate.limit_epochs where not is_gone),
-    'isNew', is_new, 'warnings', coalesce(warnings, '[]'), 'replies', replies)::text;
+  return json_build_object('now', now_ms, 'born', born,
+    'nodes', (select count(*) from tollgate.limit_epochs where not is_gone), 'isNew', is_new,
+    'warnings', coalesce(warnings, '[]'), 'replies', replies)::text;
 end $$;

@@ -6,8 +6,6 @@ import nodes from '../../../postgres/0000_nodes.sql' with { type: 'text' }
 import config from '../../../postgres/0001_config.sql' with { type: 'text' }
 import ledger from '../../../postgres/0002_ledger.sql' with { type: 'text' }
 import limits from '../../../postgres/0003_limits.sql' with { type: 'text' }
-import otherUnits from '../../../postgres/0004_other_units.sql' with { type: 'text' }
-import leases from '../../../postgres/0005_limit_leases.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { type Postgres, PostgresRefusal, type Queries } from './client.ts'
 
@@ -22,8 +20,6 @@ export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
   { name: '0001_config', sql: config },
   { name: '0002_ledger', sql: ledger },
   { name: '0003_limits', sql: limits },
-  { name: '0004_other_units', sql: otherUnits },
-  { name: '0005_limit_leases', sql: leases },
 ]
 
 /** Advisory locks, by purpose: one number space for the whole database. */
