@@ -14,8 +14,9 @@ import { AdminError } from './errors.ts'
 import { isForeign, type OwnOrigin, readCookie, toOwnOrigin } from './origins.ts'
 
 export const API_PATH = '/admin/api'
-/** The gateway reads its body, with its own limits. */
 export const PLAYGROUND = '/playground'
+/** The gateway reads its body, with its own limits. */
+export const isPlayground = (path: string): boolean => `${path}/`.startsWith(`${API_PATH}${PLAYGROUND}/`)
 
 export interface AccessDeps {
   identity: IdentityStore

@@ -15,6 +15,7 @@ import type { Budget } from '../domain/limits.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import type { Model } from '../domain/models.ts'
 import type { Environment, Key, Snapshot } from '../domain/snapshot.ts'
+import type { OtherEndpoint } from '../domain/task.ts'
 import type { OidcDeps } from '../identity/oidc.ts'
 import type { PasskeyDeps } from '../identity/passkeys.ts'
 import type { SignInDeps } from '../identity/sign-in.ts'
@@ -121,8 +122,9 @@ export interface Serving {
   modelsAt(row: UpstreamRow, typed: readonly string[] | undefined): Promise<ListedModel[]>
   /** A user's playground key, active or not; null if there is none yet. */
   playgroundKey(adminId: string): Key | null
-  /** Serves a chat request like `/v1/chat/completions`, with a key that needs no secret. Never throws. @param upstream the only one to use */
-  chat(
+  /** Serves a request as its endpoint does, with a key that needs no secret. Never throws. @param upstream the only one to use */
+  play(
+    endpoint: 'chat' | OtherEndpoint,
     request: Request,
     headers: Readonly<Record<string, string | undefined>>,
     key: Key,

@@ -3,7 +3,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { once } from '../domain/once.ts'
 import { createInstance, pathOf } from '../http/instance.ts'
 import { traceOf } from '../log.ts'
-import { API_PATH, identify, identifyOperator, PLAYGROUND, requireShort, toGuarded } from './access.ts'
+import { API_PATH, identify, identifyOperator, isPlayground, requireShort, toGuarded } from './access.ts'
 import { ChangeRate } from './changes.ts'
 import { compress } from './compress.ts'
 import type { AdminDeps, GivenDeps } from './deps.ts'
@@ -60,7 +60,7 @@ export function createAdmin(
     .onRequest(async ({ request }) => {
       requireEscaped(request)
       await identify(request, deps)
-      if (pathOf(request) !== API_PATH + PLAYGROUND) requireShort(request)
+      if (!isPlayground(pathOf(request))) requireShort(request)
     })
     // Before the hook below, which would have its body read here.
     .use(new Elysia({ prefix: API_PATH }).use(toUnread?.(deps) ?? new Elysia()))

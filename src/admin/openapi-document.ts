@@ -12,9 +12,8 @@ import * as requests from '../documents/request.ts'
 import * as server from '../documents/server.ts'
 import * as upstreams from '../documents/upstream.ts'
 import * as usage from '../documents/usage.ts'
-import { RequestSchema } from '../domain/request.ts'
-import { withComponents } from '../http/openapi/document.ts'
-import { ApiError, ChatCompletion } from '../http/openapi/schemas.ts'
+import { OF_ENDPOINTS, withComponents } from '../http/openapi/document.ts'
+import { ApiError } from '../http/openapi/schemas.ts'
 import { API_PATH, type GuardedRoute, type Least } from './access.ts'
 import { statusOf } from './errors.ts'
 import type { Described } from './openapi.ts'
@@ -29,7 +28,7 @@ const NAMED: Readonly<Record<string, object>> = {
       .flatMap((file) => Object.entries<unknown>({ ...file }))
       .filter((named): named is [string, TSchema] => KindGuard.IsSchema(named[1])),
   ),
-  ...{ Refusal, ChatRequest: RequestSchema, ChatCompletion, ApiError },
+  ...{ ...OF_ENDPOINTS, ApiError, Refusal },
 }
 
 /**

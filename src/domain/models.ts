@@ -1,6 +1,7 @@
 /** Facts about models. */
 import { keysOf } from './json.ts'
 import type { ServerState } from './model-server.ts'
+import type { OtherEndpoint } from './task.ts'
 import type { PricingItem } from './usage.ts'
 
 /** Catalog layers, weakest first. */
@@ -30,7 +31,7 @@ export interface RouteSettings {
 }
 
 const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
-/** Of models that are called at an endpoint of their own (`routing/route.ts`): embeddings at `/v1/embeddings`. */
+/** Of models that are called at an endpoint of their own (`MAKES`): embeddings at `/v1/embeddings`. */
 const ENDPOINT_WORDS = {
   embeddings: 'embeddings',
   rerank: 'reranking',
@@ -43,6 +44,26 @@ export type Modality = keyof typeof MODALITY_WORDS
 export const ENDPOINT_MODALITIES = keysOf(ENDPOINT_WORDS)
 export const INPUT_MODALITIES = keysOf(INPUT_WORDS)
 export const MODALITIES = keysOf(MODALITY_WORDS)
+
+/** The output of models that an endpoint other than a chat is for. */
+export const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
+  embeddings: 'embeddings',
+  rerank: 'rerank',
+  moderations: 'moderation',
+  transcriptions: 'transcription',
+  translations: 'transcription',
+  speech: 'speech',
+  images: 'image',
+}
+
+/** Models that make nothing else don't chat. */
+const ONLY: ReadonlySet<string> = new Set(Object.values(MAKES))
+
+/** Where a model of these outputs can be called; chats first. */
+export const endpointsOf = (made: readonly string[]): ('chat' | OtherEndpoint)[] => [
+  ...(made.some((modality) => !ONLY.has(modality)) ? (['chat'] as const) : []),
+  ...keysOf(MAKES).filter((endpoint) => made.includes(MAKES[endpoint])),
+]
 
 export const FEATURE_WORDS = {
   tools: 'tools',

@@ -4,7 +4,7 @@ import { GatewayError, internalError } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
 import { once } from '../domain/once.ts'
 import type { Key } from '../domain/snapshot.ts'
-import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint, MORE_PATHS } from '../domain/task.ts'
+import { COUNT_PATHS, ENDPOINT_PATHS, type Endpoint, MORE_PATHS, type OtherEndpoint } from '../domain/task.ts'
 import { chat, openAiErrors } from '../formats/chat/chat.ts'
 import { completions } from '../formats/completions.ts'
 import { embeddings } from '../formats/embeddings/embeddings.ts'
@@ -144,24 +144,38 @@ async function handleGemini(deps: HandleDeps, incoming: IncomingRequest): Promis
   return 'format' in made ? handle(deps, made.format, incoming) : countTokens(deps, made.counting, incoming)
 }
 
-/** Handles a chat of an authenticated caller without an IP address. Throws as `handle` does. */
-export const handleOwned = (deps: HandleDeps, app: Listener, request: Request, headers: RequestHeaders, owner: Key) =>
-  handle(deps, chat, {
+/** Handles a request of an authenticated caller without an IP address. Throws as `handle` does. */
+export async function handleOwned(
+  deps: HandleDeps,
+  app: Listener,
+  request: Request,
+  headers: RequestHeaders,
+  owner: Key,
+  endpoint: Fixed = 'chat',
+): Promise<Response> {
+  return handle(deps, isEager(endpoint) ? FORMATS[endpoint] : await LAZY[endpoint](), {
     ...{ request, headers, owner, token: null, ipOf: () => null },
     liftIdleLimit: () => app.server?.timeout(request, 0),
     restoreIdleLimit: () => app.server?.timeout(request, IDLE_SECONDS),
   })
+}
 
 /**
- * Chat for a signed-in user, with their key that has no secret. The caller authenticates first (`admin/playground.ts`).
- * With an upstream, only routes to it are used.
+ * An endpoint for a signed-in user, with their key that has no secret. The caller authenticates first
+ * (`admin/playground.ts`). With an upstream, only routes to it are used.
  */
 export const createPlayground =
   (deps: HandleDeps, app: Listener) =>
-  async (request: Request, headers: RequestHeaders, owner: Key, upstream: string | null): Promise<Response> => {
+  async (
+    endpoint: 'chat' | OtherEndpoint,
+    request: Request,
+    headers: RequestHeaders,
+    owner: Key,
+    upstream: string | null,
+  ): Promise<Response> => {
     try {
       const at = upstream === null ? deps : { ...deps, live: { snapshot: onlyAt(deps.live.snapshot, upstream) } }
-      return await handleOwned(at, app, request, headers, owner)
+      return await handleOwned(at, app, request, headers, owner, endpoint)
     } catch (error) {
       return answerError(deps, request, error instanceof GatewayError ? error : internalError(error))
     }

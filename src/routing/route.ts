@@ -3,8 +3,7 @@
  * so that a conversation stays with one target and its prompt cache.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
-import { keysOf } from '../domain/json.ts'
-import { type Feature, MODALITY_WORDS, type Modality, type Model } from '../domain/models.ts'
+import { endpointsOf, type Feature, MAKES, MODALITY_WORDS, type Modality, type Model } from '../domain/models.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import { ENDPOINT_PATHS, type Endpoint, type OtherEndpoint } from '../domain/task.ts'
@@ -51,20 +50,6 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   })
 }
 
-/** The output of models that an endpoint other than a chat is for. */
-const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
-  embeddings: 'embeddings',
-  rerank: 'rerank',
-  moderations: 'moderation',
-  transcriptions: 'transcription',
-  translations: 'transcription',
-  speech: 'speech',
-  images: 'image',
-}
-
-/** Models that make nothing else don't chat. */
-const ONLY: ReadonlySet<Modality> = new Set(Object.values(MAKES))
-
 const isOther = (endpoint: Endpoint): endpoint is OtherEndpoint => endpoint in MAKES
 
 /** Returns an error if the model is for another endpoint, else null. */
@@ -72,13 +57,11 @@ export function checkEndpoint(
   endpoint: Endpoint,
   { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
 ): GatewayError | null {
+  const able = endpointsOf(made)
+  if (able.includes(isOther(endpoint) ? endpoint : 'chat')) return null
   const needed = isOther(endpoint) ? MAKES[endpoint] : null
-  const others = keysOf(MAKES).filter((other) => made.includes(MAKES[other]))
-  const canChat = made.some((modality) => !ONLY.has(modality))
-  if (needed === null ? canChat : made.includes(needed)) return null
-  const paths = [...(canChat ? [ENDPOINT_PATHS.chat] : []), ...others.map((other) => ENDPOINT_PATHS[other])].join(
-    ' or ',
-  )
+  const others = able.filter((other) => other !== 'chat')
+  const paths = able.map((other) => ENDPOINT_PATHS[other]).join(' or ')
   const why =
     needed === null
       ? `supports only ${others.map((other) => MODALITY_WORDS[MAKES[other]]).join(' and ')}. Use ${paths}, or another model.`

@@ -21,6 +21,7 @@ const POLICY = [
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data: blob:",
+    'media-src blob:',
     "connect-src 'self'",
   ],
   ...["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"],

@@ -221,7 +221,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     ...{ live, health, ledger, fleet, speeds, watched, shelf, test, run, now, cluster },
     settings: options.settingTexts?.(settings) ?? [],
     backupKeep: config.backupKeep,
-    chat: (request, headers, key, upstream) => playground(request, headers, key, upstream),
+    play: (...asked) => playground(...asked),
     modelsAt: createListAt(environment),
   })
   const flushToReports = async () => {

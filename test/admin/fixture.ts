@@ -268,7 +268,7 @@ function createServing(store: ConfigStore, vault: Vault, environment: Record<str
     },
     modelsAt: createListAt(environment),
     playgroundKey: (adminId) => snapshot?.playgrounds.get(adminId) ?? null,
-    chat: async (_request, _headers, { name }) => Response.json({ key: name }),
+    play: async (_endpoint, _request, _headers, { name }) => Response.json({ key: name }),
     async refresh() {
       const rows = await store.read()
       snapshot = toSnapshot(rows, environment, await vault.open(rows.sealed))

@@ -41,6 +41,8 @@ interface Person {
   id: string
   /** Where it asks. */
   at(query: string): Promise<Response>
+  /** To an endpoint that isn't a chat. */
+  to(path: string, body: Blob | FormData): Promise<Response>
   /** To the person's playground: the usual request, changed by `body`. */
   ask(body?: object, init?: RequestInit): Promise<Response>
 }
@@ -52,6 +54,10 @@ async function person(role: Role, name: string = role, team: string | null = nul
   return {
     id: admin.id,
     at: (query) => post(cookie, {}, {}, query),
+    to: (path, body) =>
+      fetch(`${gateway.app.origin}/admin/api/playground/${path}`, {
+        ...{ method: 'POST', headers: { origin: gateway.app.origin, ...cookie }, body },
+      }),
     ask: (body = {}, init = {}) => post(cookie, body, init),
   }
 }
@@ -103,6 +109,25 @@ test('what is refused is refused in the words of the API', async () => {
   expect([wrong.status, (await bodyOf(wrong)).error.param]).toEqual([400, 'temperature'])
   const unknown = await ann.ask({ model: 'acme/none' })
   expect([unknown.status, (await bodyOf(unknown)).error.code]).toEqual([404, 'model_not_found'])
+})
+
+const toJson = (body: object) => new Blob([JSON.stringify(body)], { type: 'application/json' })
+
+test('each endpoint has its own path below it, for bodies of JSON and forms', async () => {
+  const [ann, vic] = [await person('owner', 'ann'), await person('viewer', 'vic')]
+  const form = new FormData()
+  form.append('model', HELLO.model)
+  form.append('file', new File(['RIFF'], 'a.wav'))
+  for (const [path, body] of [
+    ['rerank', toJson({ model: HELLO.model, query: 'a', documents: ['b'] })],
+    ['speech', toJson({ model: HELLO.model, input: 'a', voice: 'b' })],
+    ['transcriptions', form],
+  ] as const) {
+    const answer = await ann.to(path, body)
+    expect([answer.status, (await bodyOf(answer)).error.code]).toEqual([400, 'unsupported_endpoint'])
+    expect(await kindOf(await vic.to(path, body))).toEqual([403, 'role_too_small'])
+  }
+  expect((await ann.to('none', toJson({}))).status).toBe(404)
 })
 
 test('a body may be as long as the API takes it, and is refused beyond that', async () => {

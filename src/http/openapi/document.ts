@@ -128,8 +128,9 @@ const DOCUMENT = {
   },
 }
 
-const NAMED = {
-  ChatRequest: RequestSchema,
+/** Bodies and responses, also of the playground. */
+export const OF_ENDPOINTS = {
+  ...{ ChatRequest: RequestSchema, ChatCompletion },
   ...{ EmbeddingRequest: EmbeddingSchema, EmbeddingList },
   ...{
     RerankRequest: RerankSchema,
@@ -139,7 +140,10 @@ const NAMED = {
     ModerationList,
   },
   ...{ ImagesRequest: ImagesSchema, ImageList },
-  ...{ ChatCompletion, ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
+}
+const NAMED = {
+  ...OF_ENDPOINTS,
+  ...{ ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 
 export const toPublicDocument = () => withComponents(DOCUMENT, NAMED)

@@ -21,7 +21,7 @@ interface Operation {
   tags: [string]
   parameters?: readonly object[]
   requestBody: object
-  responses: object
+  responses: Readonly<Record<string, unknown>>
 }
 
 const text = { schema: { type: 'string' } }
@@ -151,21 +151,6 @@ const toCounted = (schema: object) => ({
     content: json(schema),
   },
 })
-
-/** Chat without authentication. */
-export const chatOperation = {
-  requestBody: toBody(
-    ", in OpenAI's format. Null means absent. Fields not listed here are sent to the model's provider.",
-    RequestSchema,
-  ),
-  responses: {
-    ...toStreamed(
-      'The completion. With `stream: true`, server-sent events: each `data:` is a ChatCompletionChunk, the last is `[DONE]`, and comments are keep-alives. If the stream fails, its last event has an `error`.',
-      ChatCompletion,
-    ),
-    ...toErrors(FAILURES),
-  },
-}
 
 const Tokens = Type.Array(Type.Integer())
 const CompletionRequest = Type.Object({
@@ -339,8 +324,17 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     operationId: 'createChatCompletion',
     summary: 'Create a chat completion',
     tags: ['chat'],
-    requestBody: chatOperation.requestBody,
-    responses: { ...chatOperation.responses, ...NO_KEY },
+    requestBody: toBody(
+      ", in OpenAI's format. Null means absent. Fields not listed here are sent to the model's provider.",
+      RequestSchema,
+    ),
+    responses: {
+      ...toStreamed(
+        'The completion. With `stream: true`, server-sent events: each `data:` is a ChatCompletionChunk, the last is `[DONE]`, and comments are keep-alives. If the stream fails, its last event has an `error`.',
+        ChatCompletion,
+      ),
+      ...errors,
+    },
   },
   responses: {
     operationId: 'createResponse',
@@ -500,4 +494,11 @@ export const COUNT_OPERATIONS: Readonly<Record<keyof typeof COUNT_PATHS, Operati
       ...errors,
     },
   },
+}
+
+/** Without authentication. */
+export function toUnkeyed(endpoint: Endpoint): Pick<Operation, 'requestBody' | 'responses'> {
+  const { requestBody, responses } = OPERATIONS[endpoint]
+  const { 401: _, 403: __, ...rest } = { 401: null, 403: null, ...responses }
+  return { requestBody, responses: rest }
 }

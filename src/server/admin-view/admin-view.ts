@@ -117,7 +117,7 @@ export function toStatus(parts: WatchedParts, snapshot: Snapshot, run: RunFacts)
   }
 }
 
-export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' | 'modelsAt' | 'cluster'> {
+export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'play' | 'modelsAt' | 'cluster'> {
   live: { readonly snapshot: Snapshot; refresh(): Promise<void> }
   health: Pick<Health, 'states' | 'forRequest'>
   ledger: Pick<Ledger, 'flush'>
@@ -132,9 +132,9 @@ export interface ServingDeps extends Pick<Serving, 'settings' | 'test' | 'chat' 
 }
 
 export function createServing(deps: ServingDeps): Serving {
-  const { live, health, fleet, speeds, watched, settings, test, chat, modelsAt, cluster } = deps
+  const { live, health, fleet, speeds, watched, settings, test, play, modelsAt, cluster } = deps
   return {
-    ...{ settings, test, chat, modelsAt, cluster },
+    ...{ settings, test, play, modelsAt, cluster },
     async status() {
       const [{ waiting }, all] = await Promise.all([deps.ledger.flush(), deps.shelf.list()])
       const { instance: _, files, untrusted_proxy, ...status } = toOwnStatus(watched, deps.run())

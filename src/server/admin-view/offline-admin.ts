@@ -88,7 +88,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     },
     modelsAt: async (row, typed) => (await import('../outward/questions.ts')).createListAt(environment)(row, typed),
     playgroundKey: () => null,
-    chat: async () => refuse(),
+    play: async () => refuse(),
     refresh: async () => {},
     ...deps.serving,
   }
