@@ -9,6 +9,7 @@ import {
   COST_UNITS,
   DEVELOPER_ROLES,
   type DialectName,
+  IMAGES,
   MAX_TOKENS_FIELDS,
   PASSTHROUGH_ENDPOINTS,
   type PassthroughEndpoint,
@@ -138,6 +139,7 @@ const OPTIONS = {
   embedding_inputs: option(limit()),
   embedding_tokens: option(limit()),
   rerank: option(oneOf(RERANKS)),
+  images: option(oneOf(IMAGES)),
   ...mapLimits(() => option(limit())),
 } satisfies Record<keyof UpstreamSettings, TSchema>
 

@@ -33,6 +33,8 @@ export interface ReportedCost {
 
 export const RERANKS = ['texts', 'queries'] as const
 
+export const IMAGES = ['base64', 'aspect_ratio', 'workflows'] as const
+
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
 export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions', 'gemini'] as const
@@ -97,6 +99,8 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   embedding_tokens?: number
   /** Its rerank requests, if not the usual ones: `texts` for TEI's, `queries` for DeepInfra's. */
   rerank?: (typeof RERANKS)[number]
+  /** Its image requests, if not OpenAI's: `base64` for Together's, `aspect_ratio` for xAI's, `workflows` for Fireworks'. */
+  images?: (typeof IMAGES)[number]
 }
 
 /** Names from 0.1.0, which files and stored versions may still use. */

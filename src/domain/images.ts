@@ -1,6 +1,7 @@
-/** A request to make images from a text. */
-import { EndpointRequest } from './endpoint-request.ts'
+/** Requests to make images from a text, or from images and a text. */
+import { EndpointRequest, type MediaTokens } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
+import type { Form } from './multipart.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
 
 /**
@@ -9,6 +10,8 @@ import { MOST_UNITS, type UnitCounts } from './units.ts'
  */
 const MOST_TOKENS: Readonly<Record<string, number>> = { low: 1_000, medium: 4_000, standard: 4_000 }
 const MOST_OF_ANY = 16_000
+/** By the same page. */
+export const TOKENS_PER_PARTIAL = 100
 
 /** Images take minutes, during which nothing arrives. */
 const PATIENCE_MS = 300_000
@@ -21,36 +24,62 @@ export interface AskedImages {
   quality: string | null
   /** `response_format`; null if the client names none. */
   form: 'url' | 'b64_json' | null
+  /** Null: one response, whole. Else events, among them at most so many unfinished images. */
+  partials: number | null
   /** Fields whose names mean something else in a chat. */
   own: Readonly<JsonObject>
 }
 
+/** A `data:` URL or one that the upstream fetches, or a file. */
+export type InputImage = { url: string } | { type: string; bytes: Uint8Array }
+
+export interface EditedImages {
+  /** 1 to 16. */
+  images: readonly InputImage[]
+  mask: InputImage | null
+  /** As it came; null for JSON. */
+  form: Form | null
+  /** Likely input tokens of all images. */
+  tokens: number
+}
+
 export class ImagesRequest extends EndpointRequest {
-  readonly endpoint = 'images'
+  readonly endpoint: 'images' | 'image_edits'
   readonly inputs: readonly string[]
+  override readonly stream: boolean
+  override readonly media: MediaTokens
   override readonly max_tokens: number
+  override readonly hasOwnCap = true
   override readonly modalities = ['image'] as const
   override readonly isCharged = true
   override readonly leastReadOnMs = PATIENCE_MS
   override readonly leastSilenceMs = PATIENCE_MS
   override readonly [MOST_UNITS]: UnitCounts
 
-  /** @param hasTokens false for a model without a price per token. */
+  /**
+   * @param edited null to make images from the prompt alone.
+   * @param hasTokens false for a model without a price per token.
+   */
   constructor(
     readonly model: string,
     readonly asked: AskedImages,
     readonly extras: Readonly<JsonObject>,
+    readonly edited: EditedImages | null = null,
     hasTokens = true,
   ) {
     super()
-    const { prompt, count, quality } = asked
+    const { prompt, count, quality, partials } = asked
+    const perImage = (MOST_TOKENS[quality ?? ''] ?? MOST_OF_ANY) + (partials ?? 0) * TOKENS_PER_PARTIAL
+    this.endpoint = edited ? 'image_edits' : 'images'
+    this.stream = partials !== null
     this.inputs = hasTokens ? [prompt] : []
-    this.max_tokens = hasTokens ? count * (MOST_TOKENS[quality ?? ''] ?? MOST_OF_ANY) : 0
+    this.media = { audio: 0, images: hasTokens ? (edited?.tokens ?? 0) : 0 }
+    this.max_tokens = hasTokens ? count * perImage : 0
     this[MOST_UNITS] = { images: count }
   }
 
   override withoutTokens(): ImagesRequest {
-    return new ImagesRequest(this.model, this.asked, this.extras, false)
+    return new ImagesRequest(this.model, this.asked, this.extras, this.edited, false)
   }
 }
 

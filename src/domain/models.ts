@@ -54,6 +54,7 @@ export const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   translations: 'transcription',
   speech: 'speech',
   images: 'image',
+  image_edits: 'image',
 }
 
 /** Models that make nothing else don't chat. */

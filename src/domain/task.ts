@@ -52,6 +52,7 @@ export const ENDPOINT_PATHS = {
   translations: '/v1/audio/translations',
   speech: '/v1/audio/speech',
   images: '/v1/images/generations',
+  image_edits: '/v1/images/edits',
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 

@@ -7,7 +7,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { RequestSchema } from '../domain/request.ts'
 import { EmbeddingSchema } from './embeddings/schema.ts'
 import { GeminiSchema } from './gemini/schema.ts'
-import { ImagesSchema } from './images/schema.ts'
+import { EditsSchema, ImagesSchema } from './images/schema.ts'
 import { CountSchema, MessagesSchema } from './messages/schema.ts'
 import { ModerationsSchema } from './moderations/schema.ts'
 import { RerankSchema } from './rerank/schema.ts'
@@ -25,4 +25,5 @@ export const embeddingsChecker = (): string => toCode(EmbeddingSchema)
 export const rerankChecker = (): string => toCode(RerankSchema)
 export const speechChecker = (): string => toCode(SpeechSchema)
 export const imagesChecker = (): string => toCode(ImagesSchema)
+export const editsChecker = (): string => toCode(EditsSchema)
 export const moderationsChecker = (): string => toCode(ModerationsSchema)

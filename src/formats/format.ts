@@ -32,6 +32,8 @@ export type InTurn = <T>(work: () => T) => Promise<T>
 export interface FormBody {
   /** By the content type, such as `multipart/form-data; boundary=…`. */
   accepts(contentType: string): boolean
+  /** Largest body, bytes; default 32 MiB. */
+  readonly maxBytes?: number
   /** Throws nothing. `bytes` is the whole body, kept for the request. */
   toTask(bytes: Uint8Array, headers: RawRequest['headers'], inTurn: InTurn): Decision<Task> | Promise<Decision<Task>>
 }

@@ -44,13 +44,17 @@ interface BodyText {
 
 function checkHeaders(headers: RequestHeaders, form: FormBody | undefined): GatewayError | null {
   const stated = statedBytes(headers)
-  if (stated > MAX_BODY_BYTES) return tooLarge(`${stated} bytes`)
+  const type = headers['content-type'] ?? ''
+  const isForm = form?.accepts(type) === true
+  const most = isForm ? toMostBytes(form) : MAX_BODY_BYTES
+  if (stated > most) return tooLarge(`${stated} bytes`, most)
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return unsupportedEncoding(encoding)
-  const type = headers['content-type'] ?? ''
-  if (isJson(type) || form?.accepts(type)) return null
+  if (isJson(type) || isForm) return null
   return unsupportedContentType(type, form !== undefined)
 }
+
+const toMostBytes = ({ maxBytes = MAX_BODY_BYTES }: Pick<FormBody, 'maxBytes'>) => maxBytes
 
 export async function readBody(
   request: Request,
@@ -155,8 +159,8 @@ const TOO_MUCH: Record<keyof JsonLimits, string> = {
 const tooMuch = (of: keyof JsonLimits) =>
   new GatewayError('invalid_request', `The JSON body of your request ${TOO_MUCH[of]}, which is the limit.`)
 
-const tooLarge = (size: string) =>
-  new GatewayError('request_too_large', `The request body is too large: ${size} (limit: ${MAX_BODY_BYTES} bytes).`)
+const tooLarge = (size: string, most = MAX_BODY_BYTES) =>
+  new GatewayError('request_too_large', `The request body is too large: ${size} (limit: ${most} bytes).`)
 
 const tooManyPieces = (pieces: number) =>
   new GatewayError(
@@ -308,7 +312,7 @@ async function readForm(deps: ReadDeps, entered: Entered, form: FormBody): Promi
   const { request, headers, liftIdleLimit } = entered.incoming
   const upload = deps.uploads.begin()
   try {
-    const bytes = await upload.race(readBytes(request, entered.slot, upload))
+    const bytes = await upload.race(readBytes(request, entered.slot, upload, toMostBytes(form)))
     if (bytes instanceof GatewayError) return bytes
     liftIdleLimit()
     const readAtMs = deps.monotonicMs()
@@ -329,6 +333,7 @@ async function readBytes(
   request: Request,
   slot: Pick<AdmissionSlot, 'take'>,
   upload: Upload,
+  most: number,
 ): Promise<Decision<Uint8Array>> {
   const kept = new Pieces()
   let pieces = 0
@@ -336,7 +341,7 @@ async function readBytes(
     for await (const piece of request.body ?? []) {
       if (upload.isEnded) return clientGone()
       if (++pieces > FREE_PIECES + (kept.bytes + piece.length) / PIECE_BYTES) return tooManyPieces(pieces)
-      if (kept.bytes + piece.length > MAX_BODY_BYTES) return tooLarge(`more than ${MAX_BODY_BYTES} bytes`)
+      if (kept.bytes + piece.length > most) return tooLarge(`more than ${most} bytes`, most)
       const full = slot.take(piece.length)
       if (full) return full
       kept.push(piece)

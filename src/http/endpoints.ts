@@ -36,6 +36,7 @@ const LAZY: Readonly<Record<Exclude<Fixed, keyof typeof FORMATS>, () => Promise<
   moderations: async () => (await import('../formats/moderations/moderations.ts')).moderations,
   transcriptions: async () => (await import('../formats/transcriptions/transcriptions.ts')).transcriptions,
   images: async () => (await import('../formats/images/images.ts')).images,
+  image_edits: async () => (await import('../formats/images/edits.ts')).edits,
   translations: async () => (await import('../formats/transcriptions/transcriptions.ts')).translations,
 }
 

@@ -25,6 +25,7 @@ export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
   ...{ transcriptions: 'transcription', translations: 'translation', speech: 'speech' },
   ...{ rerank: 'rerank', moderations: 'moderation', realtime: 'chat' },
   images: 'image_generation',
+  image_edits: 'image_generation',
 }
 
 /** By API format, as the conventions want it; `server.address` says who it is. */

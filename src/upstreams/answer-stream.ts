@@ -12,6 +12,8 @@ import type { BodyTaker, Incoming } from './transport.ts'
 
 /** Limit before the first content. Some upstreams repeat the request there, in at most two of the largest events. */
 const MAX_UNSAID_BYTES = 16 * 1024 * 1024
+/** An image is one event, and no content before its end. */
+const MAX_UNSAID_EVENTS = 2
 
 const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
 
@@ -186,8 +188,10 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
       this.#deadline.askOf(this)
     }
     this.#unsaidBytes = events.some(isContent) ? null : bytes
-    if (this.#unsaidBytes !== null && bytes > MAX_UNSAID_BYTES)
-      this.#fail(new UpstreamError('broken', 'sent more than 16 MiB without any content'), events)
+    if (this.#unsaidBytes === null || bytes <= MAX_UNSAID_BYTES) return
+    const most = Math.max(MAX_UNSAID_BYTES, MAX_UNSAID_EVENTS * this.#call.maxEventBytes)
+    if (bytes > most)
+      this.#fail(new UpstreamError('broken', `sent more than ${most / 1024 ** 2} MiB without any content`), events)
   }
 
   #fail(error: unknown, out: AnswerEvent[]): void {

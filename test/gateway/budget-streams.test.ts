@@ -45,7 +45,7 @@ const MORE: Record<Door['client']['endpoint'], object[]> = {
   messages: [{ tools: [{ name: 'look', input_schema: PARAMETERS }] }],
   completions: [{ n: 2 }],
   gemini: [{ tools: [{ functionDeclarations: [{ name: 'look', parametersJsonSchema: PARAMETERS }] }] }],
-  ...{ rerank: [], moderations: [], transcriptions: [], translations: [], speech: [], images: [] },
+  ...{ rerank: [], moderations: [], transcriptions: [], translations: [], speech: [], images: [], image_edits: [] },
   embeddings: [],
 }
 

@@ -1,58 +1,12 @@
 /** `POST /v1/images/generations` before upstreams of each kind: requests, answers, cost, and refusals. */
 import { describe, expect, test } from 'bun:test'
-import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'
-import { startUpstream } from '../support/upstream.ts'
 import { errorAnswer, type Whole } from '../support/upstream-answers.ts'
+import { B64, startImages, USAGE } from './image-gateway.ts'
 
-const FACTS = 'context_length: 64000, max_output_length: 32000, input_modalities: [text], supported_features: []'
-const MAKES = `${FACTS}, output_modalities: [image]`
-const TOKENS =
-  'pricing: [{ prompt: "0.000005", completion: "0.00003", image_token: "0.000008", image_token_completion: "0.00003" }]'
-const SIZES = `pricing: [{ prompt: "0", completion: "0" },
-    { size: 1024x1024, quality: low, prompt: "0", completion: "0", generated_image: "0.011" },
-    { size: 1024x1024, quality: high, prompt: "0", completion: "0", generated_image: "0.167" }]`
-const FLAT = 'pricing: [{ prompt: "0", completion: "0", generated_image: "0.025" }]'
-
-const gateway = forAllTests(async () => {
-  const [near, far] = await Promise.all([startUpstream(), startUpstream()])
-  const app = await startApp({
-    catalog: `
-version: 1
-upstreams:
-  near: { dialect: openai, base_url: "${near.url}", api_key: \${UPSTREAM_KEY} }
-  far: { dialect: openai, base_url: "${far.url}", api_key: \${UPSTREAM_KEY} }
-  ticks: { dialect: openai, base_url: "${near.url}", api_key: \${UPSTREAM_KEY}, cost: { path: usage.cost_in_usd_ticks, unit: 1e-10usd } }
-  demo: { dialect: demo, local: true }
-models:
-  i/gpt: { name: G, ${MAKES}, ${TOKENS}, routes: [{ upstream: near, model: gpt-image-2 }, { upstream: far, model: gpt-image-2, priority: 1 }] }
-  i/sizes: { name: S, ${MAKES}, ${SIZES}, routes: [{ upstream: near, model: dall-e-9 }] }
-  i/flat: { name: F, ${MAKES}, ${FLAT}, routes: [{ upstream: near, model: flux }] }
-  i/ticks: { name: X, ${MAKES}, ${FLAT}, routes: [{ upstream: ticks, model: grok }] }
-  i/chat: { name: Demo, ${FACTS}, output_modalities: [text], routes: [{ upstream: demo, model: d }] }
-`,
-  })
-  const key = app.key()
-  return {
-    ...{ app, near, far },
-    post: (path: string, body: unknown, secret = key) =>
-      fetch(new URL(path, app.baseUrl), {
-        method: 'POST',
-        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      }),
-    async stop() {
-      await Promise.all([near.stop(), far.stop()])
-      await app.stop()
-    },
-  }
-})
+const gateway = forAllTests(startImages)
 
 const whole = (json: unknown): Whole => ({ kind: 'whole', body: json as object })
-const lastRow = () => gateway.app.rows().at(-1)
-const sent = () => gateway.near.requests.at(-1)
-const B64 = { b64_json: 'aGk=' }
-const USAGE = { input_tokens: 23, output_tokens: 1_056, total_tokens: 1_079, input_tokens_details: { text_tokens: 23 } }
 
 async function make(model: string, answer: unknown, more: object = {}) {
   gateway.near.script(whole(answer))
@@ -80,7 +34,7 @@ describe('an image', () => {
     ['each that came, not that was asked', 'flat', { data: [B64, B64, B64] }, { n: 4 }, 75_000_000, { images: 3 }],
     [
       'by its upstream’s own cost',
-      'ticks',
+      'xai',
       { data: [B64], usage: { cost_in_usd_ticks: 200_000_000 } },
       {},
       20_000_000,
@@ -89,7 +43,7 @@ describe('an image', () => {
   ])('is charged %s', async (_, model, answer, more, nanoUsd, row) => {
     const { status, json } = await make(model, answer, more)
     expect([status, json.usage?.cost_nano_usd]).toEqual([200, nanoUsd])
-    expect(lastRow()).toMatchObject({ endpoint: 'images', status: 'ok', cost_nano_usd: nanoUsd, ...row })
+    expect(gateway.row()).toMatchObject({ endpoint: 'images', status: 'ok', cost_nano_usd: nanoUsd, ...row })
   })
 
   test('comes as its upstream made it, with what that says of it', async () => {
@@ -109,16 +63,16 @@ describe('an image', () => {
       user: 'u',
     }
     await make('gpt', { data: [B64, B64], usage: USAGE }, more)
-    expect(sent()).toMatchObject({ path: '/v1/images/generations' })
+    expect(gateway.sent()).toMatchObject({ path: '/v1/images/generations' })
     const wanted = { prompt: 'a cat', n: 2, size: '1024x1024', moderation: 'low', background: 'opaque' }
-    expect(sent()?.json).toEqual({ model: 'gpt-image-2', ...wanted })
+    expect(gateway.sent()?.json).toEqual({ model: 'gpt-image-1.5', ...wanted })
     await make('flat', { data: [B64, B64] }, more)
-    expect(sent()?.json).toEqual({ model: 'flux', ...wanted, response_format: 'b64_json' })
+    expect(gateway.sent()?.json).toEqual({ model: 'flux', ...wanted, response_format: 'b64_json' })
   })
 
   test.each([
     ['a chat model', { model: 'i/chat' }, 'unsupported_endpoint'],
-    ['streaming', { stream: true }, 'unsupported_parameter'],
+    ['four unfinished images', { stream: true, partial_images: 4 }, 'integer_above_max_value'],
     ['eleven at once', { n: 11 }, 'integer_above_max_value'],
     ['options within the prompt', { prompt: 'x <sd_cpp_extra_args>{"steps":999}</sd_cpp_extra_args>' }, null],
   ])('is refused for %s', async (_, more, code) => {
@@ -132,7 +86,7 @@ describe('an image', () => {
   test('without data, or of none, is an error and costs nothing', async () => {
     for (const answer of [{ data: [] }, { data: [{}] }, {}]) {
       expect((await make('flat', answer)).status).toBe(502)
-      expect(lastRow()).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
+      expect(gateway.row()).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
     }
   })
 

@@ -4,7 +4,7 @@ import { keysOf } from '../../domain/json.ts'
 import { RequestSchema } from '../../domain/request.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
-import { ImagesSchema } from '../../formats/images/schema.ts'
+import { EditsSchema, ImagesSchema } from '../../formats/images/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { SpeechSchema } from '../../formats/speech/schema.ts'
@@ -139,7 +139,7 @@ export const OF_ENDPOINTS = {
     ModerationsRequest: ModerationsSchema,
     ModerationList,
   },
-  ...{ ImagesRequest: ImagesSchema, ImageList },
+  ...{ ImagesRequest: ImagesSchema, EditsRequest: EditsSchema, ImageList },
 }
 const NAMED = {
   ...OF_ENDPOINTS,

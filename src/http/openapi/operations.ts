@@ -6,7 +6,7 @@ import { RequestSchema } from '../../domain/request.ts'
 import type { COUNT_PATHS, Endpoint } from '../../domain/task.ts'
 import { EmbeddingSchema } from '../../formats/embeddings/schema.ts'
 import { GeminiSchema } from '../../formats/gemini/schema.ts'
-import { ImagesSchema } from '../../formats/images/schema.ts'
+import { EditsSchema, ImagesSchema } from '../../formats/images/schema.ts'
 import { CountSchema, MessagesSchema } from '../../formats/messages/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
@@ -125,6 +125,22 @@ const AudioForm = Type.Object({
   response_format: Type.Optional(Type.String({ description: '`json`, `text`, `srt`, `verbose_json`, or `vtt`.' })),
   temperature: Type.Optional(Type.Number()),
 })
+
+const Picture = Type.String({ contentMediaType: 'application/octet-stream', description: 'With a file name.' })
+const { images: _, mask: __, ...editFields } = EditsSchema.properties
+const EditsForm = Type.Object({
+  ...editFields,
+  image: Type.Union([Picture, Type.Array(Picture)], {
+    description: 'A file, or up to sixteen in parts named `image` or `image[]`.',
+  }),
+  mask: Type.Optional(Picture),
+})
+
+const toImages = (kind: string) =>
+  toStreamed(
+    `The images, as URLs or base64, as the provider returns them. With \`stream: true\`, events \`${kind}.partial_image\`, and last \`${kind}.completed\` with the usage.`,
+    ImageList,
+  )
 
 function toAudio(operationId: string, summary: string, form: object, streamed: object): Operation {
   return {
@@ -456,14 +472,19 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     summary: 'Generate images',
     tags: ['images'],
     requestBody: toBody(". Fields not listed here are sent to the model's provider.", ImagesSchema),
-    responses: {
-      200: {
-        description: 'The images, as URLs or base64, as the provider returns them.',
-        headers,
-        content: json(ImageList),
-      },
-      ...errors,
+    responses: { ...toImages('image_generation'), ...errors },
+  },
+  image_edits: {
+    operationId: 'editImage',
+    summary: 'Edit images',
+    tags: ['images'],
+    requestBody: {
+      required: true,
+      description:
+        "A form with files, of at most 256 MiB, or JSON with the URLs of images. Fields not listed here are sent to the model's provider.",
+      content: { 'multipart/form-data': { schema: EditsForm }, ...json(EditsSchema) },
     },
+    responses: { ...toImages('image_edit'), ...errors },
   },
   transcriptions: toAudio(
     'createTranscription',

@@ -147,6 +147,7 @@ export interface EndpointRequests {
   translations: TranscriptionRequest
   speech: SpeechRequest
   images: ImagesRequest
+  image_edits: ImagesRequest
 }
 
 export type EndpointFormats = {

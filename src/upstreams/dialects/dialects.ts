@@ -125,7 +125,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     output: { ...ANY_OUTPUT, hasLocalGrammars: true },
     embeds: 'texts and tokens',
     hasRealtime: true,
-    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations', 'speech', 'images'],
+    endpoints: ['rerank', 'moderations', 'transcriptions', 'translations', 'speech', 'images', 'image_edits'],
     tellsMode: { translated: true, native: true },
     searches: 'cited',
     tellsCacheLifetime: false,
@@ -253,5 +253,6 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   embedding_inputs: EMBEDDING,
   embedding_tokens: EMBEDDING,
   rerank: OPENAI,
+  images: OPENAI,
   ...mapLimits(() => EVERY),
 }

@@ -3,6 +3,7 @@
 import type { UpstreamOptions, UpstreamSettings } from '../../../domain/dialects.ts'
 import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asObject, type JsonObject } from '../../../domain/json.ts'
+import type { Form } from '../../../domain/multipart.ts'
 
 export type Changes = ReadonlyMap<string, Change>
 
@@ -56,6 +57,20 @@ export function toEndpointBody(own: JsonObject, extras: Readonly<JsonObject>, op
   for (const [name, value] of Object.entries(extras))
     if (!isRouting(name) || isPassed(options.pass, name)) sent[name] ??= value
   return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
+}
+
+/** The same for a form: new names, and fields to leave out. */
+export function toFormChanges({ parts }: Form, options: UpstreamOptions) {
+  const changes = toChanges(options).fields
+  const names = new Map<string, string>()
+  const dropped = new Set<string>()
+  for (const { name } of parts) {
+    const to = changes.get(name)?.to
+    const isForOther = isRouting(name.replace(/\[.*/s, '')) && name !== 'model' && !isPassed(options.pass, name)
+    if (to === null || isForOther) dropped.add(name)
+    else if (to !== undefined) names.set(name, to)
+  }
+  return { names, dropped }
 }
 
 /** Returns the same value if nothing changes; never modifies it, since it may be the client's. */

@@ -1,80 +1,188 @@
-/** Image generation of OpenAI and of those who take its requests: xAI, Together, DeepInfra, local servers. */
+/** Image generation and edits of OpenAI, and of those who take its requests or nearly so: see the setting `images`. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import type { Image, ImagesRequest } from '../../../domain/images.ts'
-import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
+import type { EditedImages, Image, ImagesRequest, InputImage } from '../../../domain/images.ts'
+import { asList, asObject, asText } from '../../../domain/json.ts'
+import { createForm, writeForm } from '../../../domain/multipart.ts'
 import type { Target } from '../../../domain/snapshot.ts'
-import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { toEndpointPath } from '../../auth.ts'
-import type { EndpointFormat } from '../dialect.ts'
+import type { EndpointFormat, EndpointWire } from '../dialect.ts'
+import {
+  estimateTokens,
+  isGptImage,
+  toAspectRatio,
+  toDataUrl,
+  toFacts,
+  toImage,
+  toInline,
+  toModeEvent,
+  toPixels,
+  toUsage,
+  unsupported,
+} from '../images.ts'
 import { openAiErrors } from './errors.ts'
-import { toEndpointBody } from './field-changes.ts'
+import { toEndpointBody, toFormChanges } from './field-changes.ts'
+import { ImageDecoder } from './image-stream.ts'
 import { findCharge, findUsage } from './usage.ts'
 
-/** They refuse `response_format`, and return only base64. Told by the upstream's own name, whatever clients call them. */
-const isGptImage = (upstreamModel: string) => /(^|\/)(gpt-image|chatgpt-image)/.test(upstreamModel)
+const EVENT_STREAM = 'text/event-stream'
 
 export const images: EndpointFormat<ImagesRequest> = {
-  request({ asked: { prompt, count, size, quality, form, own }, extras }, target) {
-    const { upstream, upstreamModel: model } = target
-    const { options } = upstream
-    const sent: JsonObject = { model, prompt, ...own }
-    if (count > 1) sent.n = count
-    if (size !== null) sent.size = size
-    if (quality !== null) sent.quality = quality
-    // Together calls it otherwise.
-    if (form !== null && !isGptImage(model))
-      sent.response_format = options.preset === 'together' && form === 'b64_json' ? 'base64' : form
-    const body = toEndpointBody(sent, extras, options)
-    return { path: toEndpointPath(target, '/images/generations'), body: JSON.stringify(body) }
+  request(asked, target) {
+    switch (target.upstream.options.images) {
+      case 'base64':
+        return toTogether(asked, target)
+      case 'aspect_ratio':
+        return toXai(asked, target)
+      case 'workflows':
+        return toFireworks(asked, target)
+      default:
+        return toOpenAi(asked, target)
+    }
   },
+
+  accept: ({ stream }) => (stream ? `${EVENT_STREAM}, application/json` : 'application/json'),
+
   whole: readImages,
+
+  stream: (mediaType, asked, target) =>
+    mediaType === EVENT_STREAM ? { framing: 'events', decoder: new ImageDecoder(asked, target) } : null,
+
+  // A whole image is one event.
+  maxEventBytes: 32 * 1024 * 1024,
 }
 
-/** Facts that clients get as the upstream says them. */
-const FACTS = ['background', 'output_format', 'quality', 'size'] as const
+const GENERATIONS = '/images/generations'
+const EDITS = '/images/edits'
 
-function readImages(json: unknown, { asked }: ImagesRequest, target: Target, text: string): AnswerEvent[] {
-  const answer = asObject(json) ?? {}
-  const { data, created } = answer
-  const error = Array.isArray(data) ? null : openAiErrors.find(answer)
-  if (error) throw openAiErrors.read(null, error, target)
-  if (!Array.isArray(data) || data.length === 0) throw new UpstreamError('broken', 'returned 200 without an image')
-  const made = data.map(toImage)
-  const facts = Object.fromEntries(
-    FACTS.flatMap((name) => (asText(answer[name]) ? [[name, asText(answer[name])]] : [])),
+/** @param sent in place of the usual fields where a provider's differ; undefined fields are left out. */
+function toJsonRequest(
+  asked: ImagesRequest,
+  target: Target,
+  path: `/${string}`,
+  sent: Record<string, unknown>,
+): EndpointWire {
+  const { prompt, count, own } = asked.asked
+  const fields = { model: target.upstreamModel, prompt, ...own, n: count > 1 ? count : undefined, ...sent }
+  const body = toEndpointBody(fields, asked.extras, target.upstream.options)
+  return { path: toEndpointPath(target, path), body: JSON.stringify(body) }
+}
+
+function toOpenAi(asked: ImagesRequest, target: Target): EndpointWire {
+  const { edited } = asked
+  if (edited === null) return toJsonRequest(asked, target, GENERATIONS, toOpenAiFields(asked, target))
+  if (edited.form) return passForm(edited.form, target)
+  // Others take only forms.
+  if (!isGptImage(target.upstreamModel)) return makeForm(asked, edited, target)
+  const toRef = (image: InputImage) => ({ image_url: toDataUrl(image) })
+  const refs = { images: edited.images.map(toRef), mask: edited.mask ? toRef(edited.mask) : undefined }
+  return toJsonRequest(asked, target, EDITS, { ...toOpenAiFields(asked, target), ...refs })
+}
+
+function toOpenAiFields({ asked }: ImagesRequest, { upstreamModel }: Target) {
+  const { size, quality, form, partials } = asked
+  const fields = { size: size ?? undefined, quality: quality ?? undefined }
+  if (!isGptImage(upstreamModel)) return { ...fields, response_format: form ?? undefined }
+  return partials === null ? fields : { ...fields, stream: true, partial_images: partials }
+}
+
+/** Fields that only others than GPT image models take, and that only these take. */
+const OF_OTHERS = ['response_format']
+const OF_GPT_IMAGES = ['stream', 'partial_images']
+
+function passForm(form: NonNullable<EditedImages['form']>, { upstream, upstreamModel }: Target): EndpointWire {
+  const { names, dropped } = toFormChanges(form, upstream.options)
+  for (const name of isGptImage(upstreamModel) ? OF_OTHERS : OF_GPT_IMAGES) dropped.add(name)
+  const rest = writeForm(form, { values: new Map([['model', upstreamModel]]), names, dropped })
+  return {
+    path: toEndpointPath({ upstream, upstreamModel }, EDITS),
+    ...{ body: '', rest, headers: { 'content-type': form.contentType } },
+  }
+}
+
+function makeForm(asked: ImagesRequest, { images, mask }: EditedImages, target: Target): EndpointWire {
+  const { prompt, count, own } = asked.asked
+  const known = { model: target.upstreamModel, prompt, ...own, n: count, ...toOpenAiFields(asked, target) }
+  const fields = toEndpointBody(known, asked.extras, target.upstream.options)
+  const name = images.length === 1 ? 'image' : 'image[]'
+  const files = [...images.map((image) => [name, image] as const), ...(mask ? [['mask', mask] as const] : [])]
+  const { contentType, pieces } = createForm(
+    Object.entries(fields).flatMap(([name, value]) =>
+      value == null ? [] : [[name, typeof value === 'string' ? value : JSON.stringify(value)]],
+    ),
+    files.map(([name, image]) => {
+      const { mediaType, base64 } = toInline(image)
+      const extension = mediaType.split('/')[1]?.replace(/\W.*/, '') || 'png'
+      return { name, filename: `image.${extension}`, type: mediaType, bytes: Buffer.from(base64, 'base64') }
+    }),
   )
+  return { path: toEndpointPath(target, EDITS), body: '', rest: pieces, headers: { 'content-type': contentType } }
+}
+
+/** Together has width and height, its own word for base64, and edits at the same path. */
+function toTogether(asked: ImagesRequest, target: Target): EndpointWire {
+  const { size, form } = asked.asked
+  const { width, height } = toPixels(size) ?? {}
+  return toJsonRequest(asked, target, GENERATIONS, {
+    ...{ width, height },
+    response_format: form === 'b64_json' ? 'base64' : (form ?? undefined),
+    image_url: asked.edited ? toDataUrl(onlyImage(asked.edited)) : undefined,
+  })
+}
+
+/** xAI has ratios in place of sizes, and edits as JSON. */
+function toXai(asked: ImagesRequest, target: Target): EndpointWire {
+  const { size, form } = asked.asked
+  return toJsonRequest(asked, target, asked.edited ? EDITS : GENERATIONS, {
+    aspect_ratio: toAspectRatio(size) ?? undefined,
+    response_format: form ?? undefined,
+    image: asked.edited ? { url: toDataUrl(onlyImage(asked.edited)), type: 'image_url' } : undefined,
+  })
+}
+
+/** Each of Fireworks' models has a path of its own. */
+function toFireworks(asked: ImagesRequest, target: Target): EndpointWire {
+  if (asked.edited) throw unsupported('does not edit images', 'image')
+  if (asked.asked.count > 1) throw unsupported('makes one image per request', 'n')
+  const path = `/workflows/${target.upstreamModel}/text_to_image` as const
+  return toJsonRequest(asked, target, path, {
+    model: undefined,
+    aspect_ratio: toAspectRatio(asked.asked.size) ?? undefined,
+  })
+}
+
+function onlyImage({ images: [image, ...others], mask }: EditedImages): InputImage {
+  if (mask) throw unsupported('does not accept masks', 'mask')
+  if (image === undefined || others.length > 0) throw unsupported('accepts only one image', 'image')
+  return image
+}
+
+function readImages(json: unknown, asked: ImagesRequest, target: Target, text: string): AnswerEvent[] {
+  const answer = asObject(json) ?? {}
+  // Fireworks' images are texts.
+  const data = Array.isArray(answer.data) ? answer.data : asList(answer.base64)
+  const error = data.length > 0 ? null : openAiErrors.find(answer)
+  if (error) throw openAiErrors.read(null, error, target)
+  if (data.length === 0) throw new UpstreamError('broken', 'returned 200 without an image')
+  const made = data.map(readImage)
+  const facts = toFacts(answer)
+  const created = Number.isSafeInteger(answer.created) ? Number(answer.created) : null
   const nanoUsd = findCharge(answer, text, target.upstream.options.cost)
+  const estimated = estimateTokens(asked, target, facts, made.length)
   return [
-    {
-      kind: 'result',
-      result: { of: 'images', images: made, facts, created: Number.isSafeInteger(created) ? Number(created) : null },
-    },
-    { kind: 'usage', usage: toUsage(findUsage(answer), made.length) },
-    // What was asked decides only where the upstream doesn't say what it made.
-    {
-      kind: 'mode',
-      mode: null,
-      size: facts.size ?? toNamed(asked.size),
-      quality: facts.quality ?? toNamed(asked.quality),
-    },
+    { kind: 'result', result: { of: 'images', images: made, facts, created } },
+    { kind: 'usage', usage: toUsage(findUsage(answer), estimated, made.length) },
+    toModeEvent(asked, facts),
     ...(nanoUsd === null ? [] : [{ kind: 'charged', nanoUsd } as const]),
     { kind: 'done' },
   ]
 }
 
-const toNamed = (word: string | null) => (word === 'auto' ? null : word)
-
-/** Output is of images, unless the upstream tells its text apart. */
-function toUsage(said: Usage | null, count: number): Usage {
-  if (said === null) return { ...NO_USAGE, images: count, countedBy: 'answer' }
-  const imageCompletion = said.imageCompletion > 0 ? said.imageCompletion : said.completion - said.reasoning
-  return { ...said, imageCompletion, images: count, countedBy: 'upstream' }
-}
-
-function toImage(value: unknown): Image {
+function readImage(value: unknown): Image {
+  if (typeof value === 'string') return toImage(value, null)
   const item = asObject(value)
-  const [b64, url, revisedPrompt] = [item?.b64_json, item?.url, item?.revised_prompt].map((one) => asText(one) || null)
-  if (!b64 && !url) throw new UpstreamError('broken', 'returned an image without data')
-  return { b64: b64 ?? null, url: url ?? null, revisedPrompt: revisedPrompt ?? null }
+  const [b64 = null, url = null, revisedPrompt = null] = [item?.b64_json, item?.url, item?.revised_prompt].map(
+    (one) => asText(one) || null,
+  )
+  return toImage(b64, url, revisedPrompt)
 }

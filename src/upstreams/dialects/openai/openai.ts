@@ -44,6 +44,7 @@ export const openai: WireFormat = {
     moderations: async () => (await import('./moderations.ts')).moderations,
     transcriptions: async () => (await import('./transcriptions.ts')).transcriptions,
     images: async () => (await import('./images.ts')).images,
+    image_edits: async () => (await import('./images.ts')).images,
     translations: async () => (await import('./transcriptions.ts')).transcriptions,
   },
 

@@ -1,7 +1,6 @@
 /** Transcriptions in the OpenAI format, and in those of servers that differ: the client's own form, and answers of any media type. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import { isPassed, isRouting } from '../../../domain/fields.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import { writeForm } from '../../../domain/multipart.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -10,7 +9,7 @@ import { toChatPath, toQuery } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
 import type { Decoder, EndpointFormat } from '../dialect.ts'
 import { openAiErrors } from './errors.ts'
-import { toChanges } from './field-changes.ts'
+import { toFormChanges } from './field-changes.ts'
 import { readTranscriptUsage, toUsageEvents } from './transcript-usage.ts'
 
 const JSON_TYPE = 'application/json'
@@ -21,15 +20,7 @@ export const transcriptions: EndpointFormat<TranscriptionRequest> = {
   request(asked, target) {
     const { form } = asked
     const { options } = target.upstream
-    const changes = toChanges(options).fields
-    const names = new Map<string, string>()
-    const dropped = new Set<string>()
-    for (const { name } of form.parts) {
-      const to = changes.get(name)?.to
-      const isForOther = isRouting(name.replace(/\[.*/s, '')) && name !== 'model' && !isPassed(options.pass, name)
-      if (to === null || isForOther) dropped.add(name)
-      else if (to !== undefined) names.set(name, to)
-    }
+    const { names, dropped } = toFormChanges(form, options)
     const values = new Map([['model', target.upstreamModel]])
     const rest = writeForm(form, { values, names, dropped })
     return { path: toPath(asked, target), body: '', rest, headers: { 'content-type': form.contentType } }

@@ -1,0 +1,99 @@
+/** Reads images that arrive as server-sent events: unfinished ones pass as they are, finished ones are read. */
+import { UpstreamError } from '../../../domain/error.ts'
+import type { AnswerEvent } from '../../../domain/events.ts'
+import type { ImagesRequest } from '../../../domain/images.ts'
+import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
+import type { Target } from '../../../domain/snapshot.ts'
+import { addUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
+import type { SseEvent } from '../../framing.ts'
+import type { Decoder } from '../dialect.ts'
+import { estimateTokens, toFacts, toImage, toModeEvent, toUsage } from '../images.ts'
+import { openAiErrors } from './errors.ts'
+import { findCharge, findUsage } from './usage.ts'
+
+const PARTIAL = '.partial_image'
+const COMPLETED = '.completed'
+
+export class ImageDecoder implements Decoder {
+  readonly #asked: ImagesRequest
+  readonly #target: Target
+  #partials = 0
+  #completed = 0
+  #usage: Usage | null = null
+  #facts: Record<string, string> = {}
+  #nanoUsd: number | null = null
+  #isDone = false
+
+  constructor(asked: ImagesRequest, target: Target) {
+    this.#asked = asked
+    this.#target = target
+  }
+
+  take(): number {
+    return 0
+  }
+
+  event({ name, data }: SseEvent, out: AnswerEvent[]): void {
+    if (this.#isDone) return
+    if (data === '[DONE]') {
+      this.end(out)
+      return
+    }
+    // Not parsed: it may have 20 MB.
+    if (name?.endsWith(PARTIAL)) {
+      this.#pass(name, data, out)
+      return
+    }
+    const json = asObject(tryJson(data))
+    if (json === null) throw new UpstreamError('broken', 'sent an event that is not JSON')
+    const type = asText(json.type) || name || ''
+    const error = type.startsWith('image') ? null : openAiErrors.find(json)
+    if (error) {
+      this.#isDone = true
+      out.push({ kind: 'failure', error: openAiErrors.read(null, error, this.#target) })
+    } else if (type.endsWith(COMPLETED)) this.#complete(json, data, out)
+    else if (type.endsWith(PARTIAL)) this.#pass(type, data, out)
+    else out.push({ kind: 'raw', name: type || null, data, origin: null, isContent: false, isTail: false })
+  }
+
+  end(out: AnswerEvent[]): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    const error = new UpstreamError('broken', 'ended its stream before the image was complete')
+    out.push(this.#completed > 0 ? { kind: 'done' } : { kind: 'failure', error })
+  }
+
+  #pass(name: string, data: string, out: AnswerEvent[]): void {
+    this.#partials += 1
+    out.push({ kind: 'raw', name, data, origin: null, isContent: true, isTail: false })
+    // In case nothing more comes: an image that has begun is charged.
+    const { count } = this.#asked.asked
+    const estimated = estimateTokens(this.#asked, this.#target, {}, count, this.#partials)
+    out.push({ kind: 'usage', usage: toUsage(null, estimated, count) }, toModeEvent(this.#asked))
+  }
+
+  /** Each image of several has its own usage. */
+  #complete(json: JsonObject, data: string, out: AnswerEvent[]): void {
+    const image = toImage(asText(json.b64_json) || null, asText(json.url) || null)
+    this.#completed += 1
+    this.#facts = { ...this.#facts, ...toFacts(json) }
+    const created = Number.isSafeInteger(json.created_at) ? Number(json.created_at) : null
+    out.push({ kind: 'result', result: { of: 'images', images: [image], facts: this.#facts, created } })
+    const said = findUsage(json)
+    if (said) {
+      this.#usage ??= { ...NO_USAGE }
+      addUsage(this.#usage, said)
+    }
+    const estimated = estimateTokens(this.#asked, this.#target, this.#facts, this.#completed, this.#partials)
+    out.push({ kind: 'usage', usage: toUsage(this.#usage, estimated, this.#completed) })
+    out.push(toModeEvent(this.#asked, this.#facts))
+    const nanoUsd = findCharge(json, data, this.#target.upstream.options.cost)
+    if (nanoUsd !== null) {
+      this.#nanoUsd = (this.#nanoUsd ?? 0) + nanoUsd
+      out.push({ kind: 'charged', nanoUsd: this.#nanoUsd })
+    }
+    if (this.#completed < this.#asked.asked.count) return
+    this.#isDone = true
+    out.push({ kind: 'done' })
+  }
+}
