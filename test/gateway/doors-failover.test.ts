@@ -1,11 +1,11 @@
 /**
  * On every endpoint: the next upstream, of any format, takes over before the first word; nothing of the first is read
- * or billed.
+ * or billed. Where a call may be charged once it has begun, only an error that the upstream states lets another upstream take over.
  */
 import { describe, expect, test } from 'bun:test'
 import { hear } from '../support/door-clients.ts'
 import { answering, COUNTS, failing } from '../support/door-upstreams.ts'
-import { acrossOf, costOf, DOORS, type Door, type Route, startDoors } from '../support/doors.ts'
+import { acrossOf, costOf, DOORS, type Door, type Route, startDoors, writes } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import type { Behaviour } from '../support/upstream-answers.ts'
 
@@ -23,7 +23,12 @@ interface Failure {
   name: string
   said: Behaviour
   stream: boolean
+  /** The upstream says that it failed, so it charges nothing. */
+  isSaid?: boolean
 }
+
+const isStated = ({ said, isSaid }: Failure) => isSaid || 'status' in said
+const isMadeGood = (door: Door) => (failure: Failure) => !door.client.isDear || isStated(failure)
 
 function toFailures({ upstream: { stream } }: Door): Failure[] {
   const ways = stream ? [false, true] : [false]
@@ -43,7 +48,7 @@ function toFailures({ upstream: { stream } }: Door): Failure[] {
     {
       name: 'says an error',
       said: { kind: 'stream', steps: [...head, stream.failure('it broke')], end: 'eof' },
-      stream: true,
+      ...{ stream: true, isSaid: true },
     },
   ]
 }
@@ -52,32 +57,48 @@ describe.each(WAYS)('$name', ({ door, to, route }) => {
   const { client } = door
   const words = ['this ', 'is ', 'far']
   const counts = { prompt: 20, completion: 3 }
-  const writes = client.makes === 'text'
 
-  test.each(toFailures(door))('an upstream that $name is made good for, stream: $stream', async ({ said, stream }) => {
-    await gateway.calm(door)
-    gateway.near.script(said)
-    gateway.far.script(answering(to.upstream, words, counts))
-    const calls = gateway.far.requests.length
-    const response = await gateway.ask(door, { route, stream })
-    const text = await response.text()
-    expect({ status: response.status, text }).toMatchObject({ status: 200 })
-    const told = stream ? hear(client, text) : client.whole(text)
-    expect(told.text).toBe(writes ? words.join('') : null)
-    if (to.lane === 'translated') stream ? client.check.stream(text) : client.check.whole(text)
-    expect(Object.fromEntries(response.headers)).toMatchObject({
-      ...{
-        'x-tollgate-upstream': `${to.id}-far`,
-        'x-tollgate-attempts': '2',
-        'x-tollgate-passthrough': String(to.lane === 'native'),
-      },
-    })
-    expect(gateway.far.requests.length).toBe(calls + 1)
-    const completion = writes ? counts.completion : 0
-    expect((await gateway.rows(1))[0]).toMatchObject({
-      ...{ status: 'ok', endpoint: client.endpoint, lane: to.lane, upstream: `${to.id}-far`, attempts: 2 },
-      ...{ prompt_tokens: counts.prompt, completion_tokens: completion, estimated: 0 },
-      cost_nano_usd: costOf(counts.prompt, completion),
-    })
-  })
+  test.each(toFailures(door).filter(isMadeGood(door)))(
+    'an upstream that $name is made good for, stream: $stream',
+    async ({ said, stream }) => {
+      await gateway.calm(door)
+      gateway.near.script(said)
+      gateway.far.script(answering(to.upstream, words, counts))
+      const calls = gateway.far.requests.length
+      const response = await gateway.ask(door, { route, stream })
+      const text = await response.text()
+      expect({ status: response.status, text }).toMatchObject({ status: 200 })
+      const told = stream ? hear(client, text) : client.whole(text)
+      expect(told.text).toBe(writes(door) ? words.join('') : null)
+      if (to.lane === 'translated') stream ? client.check.stream(text) : client.check.whole(text)
+      expect(Object.fromEntries(response.headers)).toMatchObject({
+        ...{
+          'x-tollgate-upstream': `${to.id}-far`,
+          'x-tollgate-attempts': '2',
+          'x-tollgate-passthrough': String(to.lane === 'native'),
+        },
+      })
+      expect(gateway.far.requests.length).toBe(calls + 1)
+      const completion = writes(door) ? counts.completion : 0
+      expect((await gateway.rows(1))[0]).toMatchObject({
+        ...{ status: 'ok', endpoint: client.endpoint, lane: to.lane, upstream: `${to.id}-far`, attempts: 2 },
+        ...{ prompt_tokens: counts.prompt, completion_tokens: completion, estimated: 0 },
+        cost_nano_usd: costOf(counts.prompt, completion),
+      })
+    },
+  )
+})
+
+const DEAR = DOORS.filter(({ client }) => client.isDear).flatMap((door) =>
+  toFailures(door).flatMap((failure) => (isStated(failure) ? [] : [{ ...failure, door, at: door.name }])),
+)
+
+test.each(DEAR)('at $at, an upstream that $name is the last one, stream: $stream', async ({ door, said, stream }) => {
+  await gateway.calm(door)
+  gateway.near.script(said)
+  const calls = gateway.far.requests.length
+  const text = await (await gateway.ask(door, { route: 'both', stream })).text()
+  expect(text).toContain('"error"')
+  expect(gateway.far.requests.length).toBe(calls)
+  expect((await gateway.rows(1))[0]).toMatchObject({ status: 'failed', upstream: door.id, attempts: 1 })
 })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Failure } from '../support/door-clients.ts'
 import { answering, answeringAfter } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, startDoors } from '../support/doors.ts'
+import { costOf, DOORS, type Door, startDoors, writes } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { headersFrom } from './limiting.ts'
 
@@ -13,9 +13,10 @@ const gateway = forAllTests(startDoors)
 
 const CROWD = 100
 const CAP = 10
-const TEXT = 'word '.repeat(400)
-/** Upstreams bill a token per word, plus the framing of a message. */
-const PROMPT = 408
+/** Upstreams bill a token per word, plus the framing of a message; `slack` is what little may hold. */
+const TEXTS = { words: 400, prompt: 408, completion: CAP, tpm: 1_000, slack: 50 }
+/** What is spoken has no cap: 21 tokens for each eight characters are held, and 64 more. */
+const SPOKEN = { words: 16, prompt: 16, completion: 200, tpm: 500, slack: 100 }
 
 type Refusal = Failure & { status: number; headers: Headers }
 
@@ -31,9 +32,10 @@ const limited = ({ client }: Door, type: string, code: string) => {
 }
 
 describe.each(DOORS)('$name', (door) => {
-  const writes = door.client.makes === 'text'
-  const counts = { prompt: PROMPT, completion: CAP }
-  const cost = costOf(PROMPT, writes ? CAP : 0)
+  const { words, tpm, slack, ...counts } = door.client.makes === 'speech' ? SPOKEN : TEXTS
+  const text = 'word '.repeat(words)
+  const used = counts.prompt + (writes(door) ? counts.completion : 0)
+  const cost = costOf(counts.prompt, used - counts.prompt)
   let open = () => {}
   beforeEach(() => gateway.calm(door))
   afterEach(() => open())
@@ -53,7 +55,7 @@ describe.each(DOORS)('$name', (door) => {
     const refusals: Refusal[] = []
     const all = Array.from({ length: CROWD }, async (_, at) => {
       const stream = door.upstream.stream !== null && at % 2 === 0
-      const response = await gateway.ask(door, { key, text: TEXT, cap: CAP, stream })
+      const response = await gateway.ask(door, { key, text, cap: CAP, stream })
       if (response.status === 200) return response.text()
       return refusals.push(await refused(door, Promise.resolve(response)))
     })
@@ -93,23 +95,23 @@ describe.each(DOORS)('$name', (door) => {
   })
 
   test('tokens are held with the most that may be written, and corrected to what was', async () => {
-    const key = gateway.app.key({ tpm: 1_000 })
+    const key = gateway.app.key({ tpm })
     hold()
     const before = gateway.near.requests.length
-    const first = gateway.ask(door, { key, text: TEXT, cap: 400 })
+    const first = gateway.ask(door, { key, text, cap: 400 })
     await called(before + 1)
-    const late = await refused(door, gateway.ask(door, { key, text: TEXT, cap: 400 }))
+    const late = await refused(door, gateway.ask(door, { key, text, cap: 400 }))
     expect(late).toMatchObject(limited(door, 'tokens', 'rate_limit_exceeded'))
-    expect(headersFrom(late, 'x-ratelimit-limit-tokens')).toEqual({ 'x-ratelimit-limit-tokens': '1000' })
-    expect(Number(late.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(writes ? 200 : 600)
+    expect(headersFrom(late, 'x-ratelimit-limit-tokens')).toEqual({ 'x-ratelimit-limit-tokens': String(tpm) })
+    const free = tpm - used - (door.client.makes === 'text' ? 400 - CAP : 0)
+    expect(Number(late.headers.get('x-ratelimit-remaining-tokens'))).toBeLessThan(free + 10)
     open()
     await (await first).text()
     await gateway.rows(1)
     const next = await gateway.ask(door, { key, text: 'a', cap: 1 })
     const left = Number(next.headers.get('x-ratelimit-remaining-tokens'))
-    const used = PROMPT + (writes ? CAP : 0)
-    expect(left).toBeLessThan(1_000 - used)
-    expect(left).toBeGreaterThan(1_000 - used - 50)
+    expect(left).toBeLessThan(tpm - used)
+    expect(left).toBeGreaterThan(tpm - used - slack)
     await next.text()
   })
 

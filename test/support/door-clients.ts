@@ -47,6 +47,10 @@ export interface ClientFormat {
   endpoint: Endpoint
   /** What its models make. */
   makes: Modality
+  /** The whole answer is bytes, which can't state a cost and are always streamed. */
+  isBytes?: true
+  /** Its calls may be charged and silent for long: no second attempt after a broken connection, no short deadlines. */
+  isDear?: true
   /** Behind `/v1`. */
   path: string
   /** If the model is in the path and not in the body. */
@@ -275,9 +279,42 @@ const transcriptions: ClientFormat = {
 
 const translations: ClientFormat = { ...transcriptions, endpoint: 'translations', path: '/audio/translations' }
 
+const speech: ClientFormat = {
+  ...embeddings,
+  endpoint: 'speech',
+  makes: 'speech',
+  isBytes: true,
+  isDear: true,
+  path: '/audio/speech',
+  body: ({ text, stream, user }) => ({
+    input: text ?? HELLO_TEXT,
+    ...(stream ? { stream_format: 'sse' } : {}),
+    ...(user === undefined ? {} : { user }),
+  }),
+  whole: (text) => ({ text, costNanoUsd: null }),
+  check: { whole: () => {}, stream: () => {} },
+  frame(data, heard) {
+    if (data.error) return fail(heard, data.error)
+    if (data.type === 'speech.audio.delta') heard.text += atob(data.audio)
+    if (data.type !== 'speech.audio.done') return
+    heard.end = 'whole'
+    heard.looksWhole = true
+    heard.costNanoUsd = data.usage.cost_nano_usd
+  },
+}
+
+const images: ClientFormat = {
+  ...embeddings,
+  endpoint: 'images',
+  makes: 'image',
+  isDear: true,
+  path: '/images/generations',
+  body: ({ text, user }) => ({ prompt: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
+}
+
 export const CLIENT_FORMATS = {
   ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
-  ...{ transcriptions, translations },
+  ...{ transcriptions, translations, speech, images },
 }
 
 export function hear(format: ClientFormat, text: string): HeardStream {

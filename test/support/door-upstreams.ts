@@ -264,9 +264,41 @@ const transcriptions: UpstreamFormat = {
   stream: null,
 }
 
+/** Its models are charged by token, so it's asked for events also where the client wants bytes. */
+const speech: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (words) => ({ kind: 'whole', headers: { 'content-type': 'audio/mpeg' }, body: words.join('') }),
+  stream: {
+    head: () => [],
+    idle: (_, padding) => ({ type: 'speech.audio.in_progress', padding }),
+    word: (text) => ({ type: 'speech.audio.delta', audio: btoa(text) }),
+    tail: (_, { prompt, completion }) => [
+      {
+        type: 'speech.audio.done',
+        usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion },
+      },
+    ],
+    end: 'eof',
+    failure: (message) => ({ error: { message, type: 'server_error', code: null, param: null } }),
+    countsFirst: false,
+  },
+}
+
+const images: UpstreamFormat = {
+  settings: 'dialect: openai',
+  whole: (_, { prompt }) => ({
+    kind: 'whole',
+    body: {
+      ...{ created: 1_700_000_000, data: [{ b64_json: 'aGk=' }] },
+      usage: { input_tokens: prompt, output_tokens: 0, total_tokens: prompt },
+    },
+  }),
+  stream: null,
+}
+
 export const UPSTREAM_FORMATS = {
   ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
-  ...{ transcriptions, translations: transcriptions },
+  ...{ transcriptions, translations: transcriptions, speech, images },
 }
 
 export const WORDS = ['one ', 'two '] as const
@@ -275,7 +307,7 @@ export const COUNTS: Counts = { prompt: 50, completion: 7 }
 export const answering =
   (format: UpstreamFormat, words: readonly string[] = WORDS, counts = COUNTS): ((seen: Seen) => Behaviour) =>
   ({ json, path }) =>
-    (json?.stream === true || path.includes(':streamGenerateContent')) && format.stream
+    (json?.stream === true || json?.stream_format === 'sse' || path.includes(':streamGenerateContent')) && format.stream
       ? streamOf(format.stream, words, counts)
       : format.whole(words, counts)
 

@@ -1,11 +1,13 @@
 /**
  * The table of endpoints: each way from a client's format to an upstream's, and a gateway with all of them.
- * `test/gateway/doors-*.test.ts` test each promise for each row.
+ * `test/gateway/doors-*.test.ts` test each promise for each row. Realtime has no row: its requests are turns of one
+ * WebSocket, without a response of their own to fail over, refuse or leave (`test/gateway/realtime.test.ts`).
  */
 import type { ServeConfig } from '../../src/config.ts'
 import { type LedgerRow, startApp, type TestApp } from './app.ts'
 import { type Asked, CLIENT_FORMATS, type ClientFormat } from './door-clients.ts'
-import { answering, UPSTREAM_FORMATS, type UpstreamFormat } from './door-upstreams.ts'
+import { answering, COUNTS, UPSTREAM_FORMATS, type UpstreamFormat } from './door-upstreams.ts'
+import { HELLO_COUNTED } from './gateway.ts'
 import { until } from './until.ts'
 import { type ScriptedUpstream, startUpstream } from './upstream.ts'
 
@@ -53,10 +55,12 @@ export const DOORS: readonly Door[] = [
   toDoor('moderations', 'moderations'),
   toDoor('transcriptions', 'transcriptions'),
   toDoor('translations', 'translations'),
+  toDoor('speech', 'speech'),
+  toDoor('images', 'images'),
 ]
 
 /** Whether its models write tokens. */
-export const writes = ({ client }: Pick<Door, 'client'>): boolean => client.makes === 'text'
+export const writes = ({ client }: Pick<Door, 'client'>): boolean => ['text', 'speech'].includes(client.makes)
 
 export const STREAMING = DOORS.flatMap((door) => {
   const { stream } = door.upstream
@@ -71,6 +75,12 @@ const doorOf = (id: string): Door => {
 
 /** The route that takes over. */
 export const acrossOf = ({ across }: Door): Door | null => (across === null ? null : doorOf(across))
+
+/** Our own count of `HELLO_TEXT` and `WORDS`, if the upstream reports nothing. */
+export const ownCountOf = ({ client, stream }: (typeof STREAMING)[number]) =>
+  client.makes === 'speech'
+    ? { prompt: 3, completion: 1 }
+    : { prompt: stream.countsFirst ? COUNTS.prompt : HELLO_COUNTED, completion: 3 }
 
 /** Nano-dollars. */
 export const costOf = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000
@@ -208,7 +218,7 @@ export function toDoorCatalogue({
   ${id}-far: { ${upstream.settings}, base_url: "${far}", api_key: \${UPSTREAM_KEY} }`,
   )
   const models = DOORS.map(({ id, client, across }) => {
-    const facts = `name: A, ${writes({ client }) ? toChat(most, features) : `${FACTS}, max_output_length: 1, output_modalities: [${client.makes}]`}, pricing: [${price}]`
+    const facts = `name: A, ${client.makes === 'text' ? toChat(most, features) : `${FACTS}, max_output_length: 1, output_modalities: [${client.makes}], supported_features: []`}, pricing: [${price}]`
     const own = firstPrice === '' ? '' : `, pricing: [${firstPrice}]`
     const first = `{ upstream: ${id}, model: m-v1${own} }`
     const second = (of: string) => `{ upstream: ${of}-far, model: m-v2, priority: 1 }`
