@@ -77,7 +77,11 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
   const until = async (what: string, test: () => boolean) => {
     const end = performance.now() + 20_000
     while (!test()) {
-      if (child.exitCode !== null) throw new Error(`tollgate ended with ${child.exitCode}: ${stderr()}`)
+      if (child.exitCode !== null) {
+        // A process that it started may hold it open.
+        await Promise.race([stderr.ended, Bun.sleep(1_000)])
+        throw new Error(`tollgate ended with ${child.exitCode}: ${stderr()}`)
+      }
       if (performance.now() > end) throw new Error(`tollgate never said ${what}: ${stdout()} ${stderr()}`)
       await Bun.sleep(2)
     }
@@ -113,13 +117,13 @@ export async function applyJournal(dataFolder: string): Promise<void> {
   throw new Error(`the server did not apply its journal: ${JSON.stringify(flushed)}`)
 }
 
-function keep(stream: ReadableStream<Uint8Array>): () => string {
+function keep(stream: ReadableStream<Uint8Array>): (() => string) & { ended: Promise<void> } {
   let text = ''
   const utf8 = new TextDecoder()
-  void (async () => {
+  const read = async () => {
     for await (const piece of stream) text += utf8.decode(piece, { stream: true })
-  })()
-  return () => text
+  }
+  return Object.assign(() => text, { ended: read() })
 }
 
 export interface Workplace {
