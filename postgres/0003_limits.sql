@@ -105,8 +105,10 @@ begin
     reached := budget.warn_nano_usd;
   end if;
   if to_level > budget.level or reached > budget.warned or budget.spent < budget.warned then
-    update tollgate.limit_budgets set level = greatest(level, to_level),
-      warned = least(greatest(warned, reached), spent), is_news = is_news or to_level > level or reached > warned where name = of and usage = which;
+    update tollgate.limit_budgets
+      set level = greatest(level, to_level), warned = least(greatest(warned, reached), spent),
+        is_news = is_news or to_level > level or reached > warned
+      where name = of and usage = which;
   end if;
 end $$;
 

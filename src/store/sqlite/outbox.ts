@@ -61,18 +61,21 @@ export function leaveOutbox(sqlite: Database): void {
   sqlite.run("DELETE FROM sqlite_sequence WHERE name = 'cluster_outbox'")
 }
 
-const columnsOf = (table: typeof requests | typeof calls | typeof refusalsHourly) =>
-  Object.values(getTableColumns(table))
-    .map(({ name }) => name)
-    .join(', ')
-
-const REQUESTS = `SELECT ${columnsOf(requests)} FROM requests WHERE id IN (SELECT value FROM json_each(?))`
-const CALLS = `
-  SELECT ${columnsOf(calls)} FROM calls WHERE request_id IN (SELECT value FROM json_each(?)) ORDER BY request_id, number`
+/** As JSON: objects of 50 properties would cost the event loop more than SQLite's text of them. */
+const toRows = (table: typeof requests | typeof calls | typeof refusalsHourly) => {
+  const columns = Object.values(getTableColumns(table)).map(({ name }) => `'${name}', "${name}"`)
+  return `SELECT json_group_array(json_object(${columns.join(', ')})) AS text`
+}
+const REQUESTS = `${toRows(requests)} FROM requests WHERE id IN (SELECT value FROM json_each(?))`
+const CALLS = `${toRows(calls)} FROM calls WHERE request_id IN (SELECT value FROM json_each(?))`
 const REFUSALS = `
-  SELECT ${columnsOf(refusalsHourly)} FROM refusals_hourly WHERE (hour_ms, key_id, team_id, code) IN (
+  ${toRows(refusalsHourly)} FROM refusals_hourly WHERE (hour_ms, key_id, team_id, code) IN (
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)
   )`
+
+interface Text {
+  text: string
+}
 
 interface Entry {
   seq: number
@@ -90,9 +93,22 @@ export function createOutbox(sqlite: Database): Outbox {
   const entryAt = sqlite.query<{ mark: string }, [number]>(
     'SELECT COALESCE(request_id, refusal) AS mark FROM cluster_outbox WHERE seq = ?',
   )
-  const requestsOf = sqlite.query<object, [string]>(REQUESTS)
-  const callsOf = sqlite.query<object, [string]>(CALLS)
-  const refusalsOf = sqlite.query<object, [string]>(REFUSALS)
+  const requestsOf = sqlite.query<Text, [string]>(REQUESTS)
+  const callsOf = sqlite.query<Text, [string]>(CALLS)
+  const refusalsOf = sqlite.query<Text, [string]>(REFUSALS)
+  const textOf = (ids: readonly string[], cells: readonly string[] = []): string => {
+    const list = JSON.stringify(ids)
+    const all = {
+      requests: requestsOf.get(list),
+      calls: callsOf.get(list),
+      refusals: refusalsOf.get(`[${cells.join(',')}]`),
+    }
+    return toFit(
+      `{${Object.entries(all)
+        .map(([name, rows]) => `"${name}":${rows?.text ?? '[]'}`)
+        .join(',')}}`,
+    )
+  }
   const remove = sqlite.query('DELETE FROM cluster_outbox WHERE seq < ?')
   const nextIds = sqlite.query<{ id: string }, [string, number]>(
     'SELECT id FROM requests WHERE id > ? ORDER BY id LIMIT ?',
@@ -122,23 +138,15 @@ export function createOutbox(sqlite: Database): Outbox {
       const last = entries.at(-1)
       if (!last) return null
       const ids = [...new Set(entries.flatMap(({ requestId }) => requestId ?? []))].sort()
-      const list = JSON.stringify(ids)
       const cells = entries.flatMap(({ refusal }) => refusal ?? [])
-      const rows = {
-        requests: ids.length > 0 ? requestsOf.all(list) : [],
-        calls: ids.length > 0 ? callsOf.all(list) : [],
-        refusals: cells.length > 0 ? refusalsOf.all(`[${cells.join(',')}]`) : [],
-      }
       return {
         ...{ to: last.seq, mark: last.requestId ?? last.refusal ?? '', ids },
-        ...{ entries: entries.length, rows: toText(rows) },
+        ...{ entries: entries.length, rows: textOf(ids, cells) },
       }
     },
     stored(after, limit) {
       const ids = nextIds.all(after, limit).map(({ id }) => id)
-      if (ids.length === 0) return null
-      const list = JSON.stringify(ids)
-      return { ids, rows: toText({ requests: requestsOf.all(list), calls: callsOf.all(list) }) }
+      return ids.length === 0 ? null : { ids, rows: textOf(ids) }
     },
     remove: (before, limit) => refusing(() => remove.run(Math.min(before, rangeNow().first + limit)).changes),
     again(after, limit) {
@@ -153,10 +161,9 @@ export function createOutbox(sqlite: Database): Outbox {
 /** What PostgreSQL's text can't hold: NUL, and halves of a character. */
 const UNFIT = /\\u(?:0000|d[89a-f])/
 
-function toText(rows: object): string {
-  const text = JSON.stringify(rows)
-  if (!UNFIT.test(text)) return text
-  return JSON.stringify(rows, (_, value) =>
-    typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value,
-  )
-}
+const toFit = (text: string): string =>
+  UNFIT.test(text)
+    ? JSON.stringify(JSON.parse(text), (_, value) =>
+        typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value,
+      )
+    : text

@@ -12,9 +12,15 @@ export const OWN_SETTINGS: readonly string[] = [KEY, 'ledger_from']
 
 export const isSetting = ne(settings.key, KEY)
 
-export function readPosition(tx: Pick<Transaction, 'select'>): Position | null {
-  const row = tx.select().from(settings).where(eq(settings.key, KEY)).get()
-  return row ? (JSON.parse(row.value) as Position) : null
+export const readPosition = (tx: Pick<Transaction, 'select'>): Position | null => preparePosition(tx)()
+
+/** For one who asks often. */
+export function preparePosition(tx: Pick<Transaction, 'select'>): () => Position | null {
+  const query = tx.select().from(settings).where(eq(settings.key, KEY)).prepare()
+  return () => {
+    const row = query.get()
+    return row ? (JSON.parse(row.value) as Position) : null
+  }
 }
 
 /** null: of no cluster. */

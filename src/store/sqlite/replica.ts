@@ -24,7 +24,7 @@ import {
   untilFree,
 } from './change.ts'
 import { leaveOutbox } from './outbox.ts'
-import { OWN_SETTINGS, readPosition, writePosition } from './position.ts'
+import { OWN_SETTINGS, preparePosition, readPosition, writePosition } from './position.ts'
 import { admins, adminTokens, audit, keys, settings, teams, upstreamCredentials } from './schema.ts'
 import { type Connection, readRevision, type Transaction, toTables } from './tables.ts'
 
@@ -53,7 +53,7 @@ export function createReplica(path: string, sqlite: Database, schema: string): C
   }
 
   return {
-    position: () => readPosition(database),
+    position: preparePosition(database),
     isEmpty: () => [keys, teams, admins, adminTokens, upstreamCredentials].every((table) => isEmpty(database, table)),
     found: (position) => writePosition(database, position),
     leave() {
