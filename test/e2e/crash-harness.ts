@@ -7,10 +7,11 @@ import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { hear } from '../support/door-clients.ts'
 import { answering } from '../support/door-upstreams.ts'
-import { DOORS, type Door, toDoorCatalogue } from '../support/doors.ts'
+import { DOORS, type Door, toDoorCatalogue, writes } from '../support/doors.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { createRandom } from '../support/random.ts'
 import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { createTalk, startTalkUpstream, type Talk, type TalkUpstream } from './crash-realtime.ts'
 
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
 
@@ -33,11 +34,11 @@ const toChoices = (number: number) =>
   doorOf(number).client.endpoint === 'chat' && number % 5 === 0 ? 2 + (number % 3) : 1
 
 const toCounts = (number: number) => {
-  const writes = doorOf(number).client.makes === 'text'
+  const door = doorOf(number)
   return {
     prompt: 50 + (number % 400),
-    cached: writes ? number % 37 : 0,
-    completion: writes ? 3 + (number % 11) : 0,
+    cached: door.client.makes === 'text' ? number % 37 : 0,
+    completion: writes(door) ? 3 + (number % 11) : 0,
   }
 }
 
@@ -86,8 +87,9 @@ export interface CrashLoad {
   load(clients: number): () => Promise<void>
 }
 
-export interface CrashBench extends CrashServer, CrashLoad {
+export interface CrashBench extends CrashServer, CrashLoad, Pick<Talk, 'heard'> {
   upstream: ScriptedUpstream
+  talker: TalkUpstream
   random(): number
   between(low: number, high: number): number
   stop(): Promise<void>
@@ -109,9 +111,11 @@ export const startCrashUpstream = (): Promise<ScriptedUpstream> =>
 /** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
 export async function createCrashBench(folder: string, seed: number, flags: string[] = []): Promise<CrashBench> {
   const upstream = await startCrashUpstream()
+  const talker = startTalkUpstream()
   const random = createRandom(seed)
   let key = ''
   const server = await createCrashServer(folder, upstream.url, {
+    talk: talker.url,
     flags: () => [...flags, ...(key === '' ? ['--first-key'] : [])],
     async started(said) {
       while (key === '') {
@@ -120,15 +124,27 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
       }
     },
   })
+  const target = () => ({ url: server.url, key })
+  const load = createLoad(random, target)
+  const { heard, talk } = createTalk(target)
   return {
-    ...{ ...server, upstream, random, between: toBetween(random) },
-    ...createLoad(random, () => ({ url: server.url, key })),
+    ...{ ...server, upstream, talker, random, between: toBetween(random) },
+    ...{ ...load, heard },
+    load(clients) {
+      const ends = [load.load(clients), talk(TALKERS)]
+      return async () => {
+        await Promise.all(ends.map((end) => end()))
+      }
+    },
     async stop() {
       await server.kill()
+      talker.stop()
       await upstream.stop()
     },
   }
 }
+
+const TALKERS = 2
 
 export const FIRST_KEY = /^sk-tg-[A-Za-z0-9]{38}$/m
 
@@ -187,6 +203,8 @@ export function createLoad(random: () => number, target: () => { url: string; ke
 }
 
 export interface CrashServerOptions {
+  /** Base URL of its upstream for realtime sessions. */
+  talk?: string
   /** At each start. */
   flags(): string[]
   /** After each start; `said` is its output. */
@@ -198,14 +216,14 @@ export interface CrashServerOptions {
 export async function createCrashServer(
   folder: string,
   upstream: string,
-  { flags, started = async () => {}, environment = {} }: CrashServerOptions,
+  { talk, flags, started = async () => {}, environment = {} }: CrashServerOptions,
 ): Promise<CrashServer> {
   const data = join(folder, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
   const port = await findFreePort()
   const url = `http://127.0.0.1:${port}`
   const catalog = join(folder, 'catalog.yaml')
-  await Bun.write(catalog, toDoorCatalogue({ near: upstream, far: upstream, price: PRICE }))
+  await Bun.write(catalog, toDoorCatalogue({ near: upstream, far: upstream, price: PRICE, talk }))
   const logFile = join(folder, 'serve.log')
   const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
   let child: Bun.Subprocess | null = null

@@ -49,7 +49,8 @@ export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
     }
     const isEverywhere = () => new Set(bench.received.map(({ number }) => doorOf(number).name)).size === DOORS.length
     const hasSecondCalls = () => bench.received.some(({ number }) => toExpected(number).calls > 1)
-    while (!isEverywhere() || !hasSecondCalls()) await Bun.sleep(20)
+    const before = bench.heard.length
+    while (!isEverywhere() || !hasSecondCalls() || bench.heard.length === before) await Bun.sleep(20)
   })
 }
 

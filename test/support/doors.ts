@@ -200,6 +200,8 @@ export interface Places {
   firstPrice?: string
   most?: number | undefined
   features?: string | undefined
+  /** Base URL of an upstream for realtime sessions with `realtime/one`. */
+  talk?: string | undefined
 }
 
 /** A catalog with the models of all endpoints. */
@@ -211,6 +213,7 @@ export function toDoorCatalogue({
   firstPrice = '',
   most = 1_000,
   features = '[]',
+  talk,
 }: Places): string {
   const upstreams = DOORS.map(
     ({ id, upstream }) => `
@@ -227,5 +230,10 @@ export function toDoorCatalogue({
   ${id}/both: { ${facts}, routes: [${first}, ${second(id)}] }
   ${across === null ? '' : `${id}/across: { ${facts}, routes: [${first}, ${second(across)}] }`}`
   })
+  if (talk !== undefined) {
+    upstreams.push(`\n  realtime: { dialect: openai, base_url: "${talk}", api_key: \${UPSTREAM_KEY} }`)
+    models.push(`
+  realtime/one: { name: A, ${toChat(most, features)}, pricing: [${price}], routes: [{ upstream: realtime, model: m-v1 }] }`)
+  }
   return `version: 1\nupstreams: ${upstreams.join('')}\nmodels: ${models.join('')}\n`
 }
