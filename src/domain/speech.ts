@@ -38,16 +38,21 @@ export class SpeechRequest extends EndpointRequest {
     readonly text: SpokenText,
     readonly asEvents: boolean,
     readonly extras: Readonly<JsonObject>,
+    hasTokens = true,
   ) {
     super()
     const { input, instructions, format, speed } = text
-    this.inputs = instructions === null ? [input] : [input, instructions]
+    this.inputs = hasTokens ? [input, instructions].filter((each) => each !== null) : []
     const seconds = Math.ceil(input.length / CHARS_PER_SECOND / Math.min(1, speed ?? 1))
-    this.max_tokens = seconds * TOKENS_PER_SECOND + TOKENS_BESIDE
+    this.max_tokens = hasTokens ? seconds * TOKENS_PER_SECOND + TOKENS_BESIDE : 0
     this.audio = { format: format === 'pcm' ? 'pcm16' : format }
     // Providers count UTF-16 units or code points, which are fewer.
     const units = { characters: input.length, audioMs: seconds * 1_000 }
     this[MOST_UNITS] = units
     this.counted = { ...units, countedBy: 'text' }
+  }
+
+  override withoutTokens(): SpeechRequest {
+    return new SpeechRequest(this.model, this.text, this.asEvents, this.extras, false)
   }
 }

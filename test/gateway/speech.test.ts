@@ -29,10 +29,10 @@ models:
   const key = app.key()
   return {
     ...{ app, near, far },
-    speak: (model: string, more: object = {}, init: RequestInit = {}) =>
+    speak: (model: string, more: object = {}, { headers, ...init }: RequestInit = {}) =>
       fetch(`${app.baseUrl}/audio/speech`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
         body: JSON.stringify({ model: `s/${model}`, input: INPUT, voice: 'alloy', ...more }),
         ...init,
       }),
@@ -134,6 +134,19 @@ describe('speech', () => {
     const response = await gateway.speak('tokens', { response_format: 'constructor' })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/octet-stream'])
     expect(await response.bytes()).toEqual(AUDIO)
+  })
+
+  test.each(['Hello.', 'Hello 🙂.'])('by character has no tokens, also in limits: %s', async (input) => {
+    gateway.near.script(spoken([AUDIO]))
+    const slow = gateway.app.key({ tpm: 10 })
+    for (const authorization of [`Bearer ${slow}`, `Bearer ${slow}`]) {
+      const response = await gateway.speak('chars', { input }, { headers: { authorization } })
+      expect([response.status, await response.bytes()]).toEqual([200, AUDIO])
+    }
+    expect(await lastRow()).toMatchObject({
+      ...{ reserved_prompt_tokens: 0, reserved_completion_tokens: 0, prompt_tokens: 0, completion_tokens: 0 },
+      ...{ estimated: input.length > 6 ? 1 : 0, cost_nano_usd: input.length * CHARACTER_NANO_USD },
+    })
   })
 
   test('without usage, by token, costs an estimate by its bytes', async () => {

@@ -7,6 +7,7 @@ import type { AnswerEvent } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { SpeechRequest } from '../../../domain/speech.ts'
+import { pricesTokens } from '../../../domain/tariff.ts'
 import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { toEndpointPath } from '../../auth.ts'
 import type { SseEvent } from '../../framing.ts'
@@ -64,7 +65,10 @@ function toBytes(base64: unknown): Uint8Array | null {
   return bytes.length === 0 ? null : bytes
 }
 
-/** Reported tokens; else the characters if they have a price, which are exact where all providers count alike. */
+/**
+ * Reported tokens; else the characters if they have a price, which are exact where all providers count alike. A model without a price per
+ * token has used none.
+ */
 function toUsageEvents(answer: JsonObject | null, { text }: SpeechRequest, target: Target): AnswerEvent[] {
   const { pricing } = target
   const found = answer && findUsage(answer)
@@ -74,8 +78,10 @@ function toUsageEvents(answer: JsonObject | null, { text }: SpeechRequest, targe
     if (hasOwn && found.audioCompletion === 0) usage.audioCompletion = found.completion
     return [{ kind: 'usage', usage }]
   }
-  const isExact = pricing.some(({ character }) => isPriced(character)) && !/[\ud800-\udfff]/.test(text.input)
-  return isExact ? [{ kind: 'usage', usage: { ...NO_USAGE, characters: text.input.length, countedBy: 'text' } }] : []
+  const isByCharacter = pricing.some(({ character }) => isPriced(character))
+  if (!isByCharacter && pricesTokens(pricing)) return []
+  const isExact = isByCharacter && !/[\ud800-\udfff]/.test(text.input)
+  return [{ kind: 'usage', usage: { ...NO_USAGE, ...(isExact && { characters: text.input.length }), countedBy: 'text' } }]
 }
 
 class AudioDecoder implements BytesDecoder {
