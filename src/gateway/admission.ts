@@ -1,6 +1,6 @@
 /**
- * Admission control: limits of requests in flight and of the memory they hold, in total and per key. Excess requests
- * are rejected at once, never queued.
+ * Admission control: limits of requests in flight, of open realtime sessions, and of the memory they hold, in total and
+ * per key. Excess ones are rejected at once, never queued.
  */
 import type { EndReason, EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -19,8 +19,15 @@ interface LoadOptions {
 /** A key that released a slot within this time counts as active. */
 const RECENT_MS = 60_000
 
-interface Holding {
-  slots: number
+/** A session holds no request slot, so that idle ones leave them to others: each of its turns takes one. */
+type Kind = 'requests' | 'sessions'
+
+const WORDS = {
+  requests: { all: 'requests in flight', slots: 'request slots', until: 'Wait for a running request to finish' },
+  sessions: { all: 'realtime sessions', slots: 'realtime sessions', until: 'Close another session' },
+} as const satisfies Record<Kind, object>
+
+interface Holding extends Record<Kind, number> {
   bytes: number
   leftMs: number
   /** The one slot that may exceed the share, so that large bodies fit somewhere. */
@@ -32,7 +39,7 @@ interface Holding {
  * than a share is left, proportionally less, so that the next key always finds capacity.
  */
 export class Load {
-  inFlight = 0
+  readonly #open: Record<Kind, number> = { requests: 0, sessions: 0 }
   /** Bytes of request and response bodies held. */
   bufferedBytes = 0
   isDraining = false
@@ -44,18 +51,25 @@ export class Load {
 
   constructor(private readonly options: LoadOptions) {}
 
-  enter(key: Key): Decision<AdmissionSlot> {
+  get inFlight(): number {
+    return this.#open.requests
+  }
+
+  enter(key: Key, kind: Kind = 'requests'): Decision<AdmissionSlot> {
     if (this.isDraining) return stopping()
-    const most = this.options.maxInFlight
-    if (this.inFlight >= most) return this.#full(`${most} requests in flight (limit)`)
+    const { maxInFlight } = this.options
+    const most = kind === 'requests' ? maxInFlight : Math.ceil(maxInFlight / 2)
+    const open = this.#open[kind]
+    const words = WORDS[kind]
+    if (open >= most) return this.#full(`${most} ${words.all} (limit)`)
     const holding = this.#holdings.get(key.quotaId) ?? this.#begin(key.quotaId)
-    const { slots } = holding
-    if (this.#isTooMuch(holding, slots + 1, this.inFlight + 1, most)) {
-      return overShare(key, `has ${slots} of this server's ${most} request slots: the rest are`)
+    const held = holding[kind]
+    if (this.#isTooMuch(kind, holding, held + 1, open + 1, most)) {
+      return overShare(key, `has ${held} of this server's ${most} ${words.slots}: the rest are`, words.until)
     }
-    this.inFlight++
-    holding.slots++
-    return new AdmissionSlot(this, holding, key)
+    this.#open[kind]++
+    holding[kind]++
+    return new AdmissionSlot(this, holding, key, kind)
   }
 
   /** Returns an error if there is not enough memory. */
@@ -65,11 +79,11 @@ export class Load {
     const total = `${toMebibytes(most)} MiB`
     if (used > most) return this.#full(`requests in flight hold ${toMebibytes(this.bufferedBytes)} of ${total}`)
     const willHold = holding.bytes + bytes
-    if (this.#isTooMuch(holding, willHold, used, most)) {
+    if (this.#isTooMuch('requests', holding, willHold, used, most)) {
       holding.largest ??= slot
       if (holding.largest !== slot || willHold > most - used) {
         const held = `holds ${toMebibytes(holding.bytes)} of the ${total} of request memory`
-        return overShare(slot.key, `${held}: the rest is`)
+        return overShare(slot.key, `${held}: the rest is`, WORDS.requests.until)
       }
     }
     this.bufferedBytes = used
@@ -105,11 +119,14 @@ export class Load {
     for (const slot of this.#admitted) slot.stop()
   }
 
-  leave(bytes: number, slot: AdmissionSlot, holding: Holding): void {
-    this.inFlight--
+  giveBack(bytes: number, holding: Holding): void {
     this.bufferedBytes -= bytes
     holding.bytes -= bytes
-    if (--holding.slots === 0) holding.leftMs = this.options.nowMs()
+  }
+
+  leave(slot: AdmissionSlot, holding: Holding): void {
+    this.#open[slot.kind]--
+    if (--holding[slot.kind] === 0) holding.leftMs = this.options.nowMs()
     if (!this.#admitted.delete(slot) || this.admitted > 0) return
     for (const resolve of this.#waiting) resolve()
     this.#waiting = []
@@ -125,27 +142,27 @@ export class Load {
     const sinceMs = this.options.nowMs() - RECENT_MS
     if (sinceMs >= this.#sweptMs) {
       this.#sweptMs = sinceMs + RECENT_MS
-      for (const [id, { slots, leftMs }] of this.#holdings)
-        if (slots === 0 && leftMs <= sinceMs) this.#holdings.delete(id)
+      for (const [id, { requests, sessions, leftMs }] of this.#holdings)
+        if (requests + sessions === 0 && leftMs <= sinceMs) this.#holdings.delete(id)
     }
-    const holding: Holding = { slots: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
+    const holding: Holding = { requests: 0, sessions: 0, bytes: 0, leftMs: Number.NEGATIVE_INFINITY, largest: null }
     this.#holdings.set(quotaId, holding)
     return holding
   }
 
   /** Whether a key may not hold `held` of `most`, of which `used` would then be in use. */
-  #isTooMuch(holding: Holding, held: number, used: number, most: number): boolean {
+  #isTooMuch(kind: Kind, holding: Holding, held: number, used: number, most: number): boolean {
     if (this.options.share === 1) return false
     const left = most - used
     const share = Math.max(1, Math.floor(most * this.options.share))
     if (held <= Math.max(1, Math.min(share, (left * left) / share))) return false
-    return used * 2 > most || this.#isAnotherThere(holding)
+    return used * 2 > most || this.#isAnotherThere(kind, holding)
   }
 
-  #isAnotherThere(holding: Holding): boolean {
+  #isAnotherThere(kind: Kind, holding: Holding): boolean {
     const sinceMs = this.options.nowMs() - RECENT_MS
     for (const other of this.#holdings.values()) {
-      if (other !== holding && (other.slots > 0 || other.leftMs > sinceMs)) return true
+      if (other !== holding && (other[kind] > 0 || other.leftMs > sinceMs)) return true
     }
     return false
   }
@@ -160,6 +177,7 @@ export class AdmissionSlot implements Disposable {
     private readonly load: Load,
     private readonly holding: Holding,
     readonly key: Key,
+    readonly kind: Kind,
   ) {}
 
   /** Returns an error if there is not enough memory. */
@@ -168,6 +186,13 @@ export class AdmissionSlot implements Disposable {
     const overloaded = this.load.take(bytes, this.holding, this)
     if (overloaded === null) this.#bytes += bytes
     return overloaded
+  }
+
+  /** The memory, not the slot. */
+  giveBack(): void {
+    this.load.giveBack(this.#bytes, this.holding)
+    this.#bytes = 0
+    if (this.holding.largest === this) this.holding.largest = null
   }
 
   /**
@@ -187,9 +212,9 @@ export class AdmissionSlot implements Disposable {
   [Symbol.dispose](): void {
     if (this.#isLeft) return
     this.#isLeft = true
-    if (this.holding.largest === this) this.holding.largest = null
     this.#end = null
-    this.load.leave(this.#bytes, this, this.holding)
+    this.giveBack()
+    this.load.leave(this, this.holding)
   }
 }
 
@@ -200,10 +225,10 @@ export const stopping = () =>
     headers: { connection: 'close' },
   })
 
-const overShare = ({ name, ownerId }: Key, held: string) =>
+const overShare = ({ name, ownerId }: Key, held: string, until: string) =>
   new GatewayError(
     'over_share',
-    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. Wait for a running request to finish, then retry.`,
+    `Key \`${name}\`${ownerId === null ? '' : ', together with the other keys of its owner,'} ${held} for other keys. ${until}, then retry.`,
   )
 
 const QUIET_MS = 10_000

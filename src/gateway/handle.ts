@@ -85,7 +85,7 @@ export async function openRealtime(
   const arrived = arrive(deps, { toTask: notRead }, incoming)
   try {
     const caller = orThrow(identify(deps, arrived))
-    const { openSession } = await import('./realtime.ts')
+    const { openSession } = await import('./realtime-open.ts')
     return await openSession(deps, caller, query)
   } catch (cause) {
     throw await toFailure(deps, arrived, cause)

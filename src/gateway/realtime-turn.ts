@@ -1,101 +1,22 @@
-/** A turn of a realtime session: one request, with the responses to what the client sent. And what the next turn may cost. */
+/** A turn of a realtime session: one request, with the responses to what the client sent, and their transcriptions. */
 import { CallLog } from '../accounting/call-log.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { Settlement } from '../accounting/settle.ts'
 import type { EndSignal } from '../domain/end-signal.ts'
 import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
-import { asObject, asText, type JsonObject } from '../domain/json.ts'
-import { chargeBy } from '../domain/price.ts'
+import { asObject, type JsonObject } from '../domain/json.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Target, Team, Upstream } from '../domain/snapshot.ts'
-import { toMaxTariff } from '../domain/tariff.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Permit, Reservation } from '../limits/limiter.ts'
-import type { OpenRow } from '../store/ledger-rows.ts'
-import { bytesPerSecond, toResponseUsage, toTranscriptionUsage } from '../upstreams/realtime.ts'
+import type { OpenRow, Reserve } from '../store/ledger-rows.ts'
+import { toResponseUsage, toTranscriptionUsage } from '../upstreams/realtime.ts'
 import { toGatewayError } from './delivery.ts'
 import type { HandleDeps } from './handle.ts'
+import { type Conversation, type Most, mostOf, toBytes } from './realtime-conversation.ts'
 
-/** Tokens of a second of audio, heard and spoken (platform.openai.com/docs/guides/realtime-costs). */
-const HEARD_PER_SECOND = 10
-const SPOKEN_PER_SECOND = 20
-/** Input that a turn reserves beyond the conversation so far, tokens. */
-const SPARE_TOKENS = 4_096
-const BYTES_PER_TOKEN = 4
-const IMAGE_TOKENS = 1_500
 const LIKELY_OUTPUT = 1_024
-
-interface Most {
-  prompt: number
-  completion: number
-  nanoUsd: number
-}
-
-/** What a session has said so far, and how: estimates rest on it. */
-export class Conversation {
-  /** Tokens, as last reported or estimated. */
-  tokens = 0
-  /** Most output tokens of a response. */
-  maxOutput: number
-  transcriber: string | null = null
-  /** Whether it only transcribes, and has no responses. */
-  isTranscription = false
-  #heardRate = bytesPerSecond(null)
-  #spokenRate = bytesPerSecond(null)
-
-  constructor(readonly target: Target) {
-    this.maxOutput = target.maxOutputLength
-  }
-
-  /** The settings in force, as the upstream tells them. */
-  take(session: JsonObject, type: string): void {
-    const audio = asObject(session.audio) ?? {}
-    const input = asObject(audio.input) ?? {}
-    const output = asObject(audio.output) ?? {}
-    this.isTranscription = session.type === 'transcription' || type.startsWith('transcription_')
-    this.#heardRate = bytesPerSecond(input.format ?? session.input_audio_format)
-    this.#spokenRate = bytesPerSecond(output.format ?? session.output_audio_format)
-    const transcription = asObject(input.transcription) ?? asObject(session.input_audio_transcription)
-    this.transcriber = asText(transcription?.model) || null
-    this.maxOutput = this.toMaxOutput(session.max_output_tokens ?? session.max_response_output_tokens)
-    const instructions = asText(session.instructions).length + JSON.stringify(session.tools ?? []).length
-    this.tokens = Math.max(this.tokens, Math.ceil(instructions / BYTES_PER_TOKEN))
-  }
-
-  toMaxOutput(most: unknown): number {
-    const { maxOutputLength } = this.target
-    return typeof most === 'number' && most > 0 ? Math.min(most, maxOutputLength) : maxOutputLength
-  }
-
-  /** Of what a client sends. */
-  tokensOf(event: JsonObject): number {
-    if (event.type === 'input_audio_buffer.commit') return 0
-    let heard = 0
-    const text = JSON.stringify(event, (name, value: unknown) => {
-      if (typeof value !== 'string' || (name !== 'audio' && name !== 'image_url')) return value
-      heard += name === 'audio' ? (toBytes(value) / this.#heardRate) * HEARD_PER_SECOND : IMAGE_TOKENS
-      return ''
-    })
-    return Math.ceil(heard + (event.type === 'input_audio_buffer.append' ? 0 : text.length / BYTES_PER_TOKEN))
-  }
-
-  /** Most tokens and cost of the next response. */
-  most(): Most {
-    const { target } = this
-    const prompt = Math.min(target.contextLength, this.tokens + SPARE_TOKENS)
-    const completion = Math.min(this.maxOutput, target.maxOutputLength)
-    const usage = { ...NO_USAGE, prompt, completion, audioPrompt: prompt, audioCompletion: completion }
-    return { prompt, completion, nanoUsd: mostOf(target, usage) }
-  }
-
-  estimate(spokenBytes: number, writtenBytes: number): Usage {
-    const audioCompletion = Math.ceil((spokenBytes / this.#spokenRate) * SPOKEN_PER_SECOND)
-    const completion = audioCompletion + Math.ceil(writtenBytes / BYTES_PER_TOKEN)
-    const prompt = Math.min(this.tokens, this.target.contextLength)
-    return { ...NO_USAGE, prompt, completion, audioCompletion, countedBy: 'text' }
-  }
-}
 
 interface Beginning {
   key: Key
@@ -115,6 +36,7 @@ export async function beginTurn(
   const { limiter, ledger, counter, disconnectedCalls, now, monotonicMs, instance, load, refusals, onFinished } = deps
   const { target } = conversation
   if (load.isDraining) return new GatewayError('stopped', 'The server is restarting. Connect again.')
+  using held = new DisposableStack()
   const createdMs = now()
   const id = mintId(createdMs)
   const moment = { monotonicMs: monotonicMs(), wallMs: createdMs }
@@ -122,6 +44,9 @@ export async function beginTurn(
     refusals.note(error.kind, key, now())
     return error
   }
+  const slot = load.enter(key)
+  if (slot instanceof GatewayError) return refuse(slot)
+  held.use(slot)
   const entered = await limiter.enter(id, key, team, moment.monotonicMs)
   if (entered instanceof GatewayError) return refuse(entered)
   const most = conversation.most()
@@ -132,16 +57,11 @@ export async function beginTurn(
     await entered.refuse(reservation, moment.monotonicMs)
     return refuse(reservation)
   }
+  held.defer(() => reservation.cancel())
   const permit = await limiter.permit(target.upstream, tokens, moment.monotonicMs)
-  if (permit instanceof UpstreamError) {
-    reservation.cancel()
-    return toGatewayError(permit)
-  }
-  const reserve = {
-    reservedPromptTokens: most.prompt,
-    reservedCompletionTokens: most.completion,
-    reservedNanoUsd: most.nanoUsd,
-  }
+  if (permit instanceof UpstreamError) return refuse(toGatewayError(permit))
+  held.defer(() => permit.leave(0))
+  const reserve = toReserve(NO_USAGE, most, 1, target)
   const row: OpenRow = {
     ...{ id, instance, keyId: key.id, teamId: key.teamId, model: model.facts.id },
     ...{ endpoint: 'realtime', lane: 'native', stream: 1, createdMs, user: null },
@@ -150,8 +70,6 @@ export async function beginTurn(
   try {
     await ledger.open(row)
   } catch (error) {
-    permit.leave(0)
-    reservation.cancel()
     return toGatewayError(error)
   }
   const body: CanonicalRequest = { model: model.facts.id, messages: [], stream: true, max_tokens: most.completion }
@@ -164,7 +82,15 @@ export async function beginTurn(
   const settlement = new Settlement({
     ...{ ledger, counter, calls, reservation, readAtMs: moment.monotonicMs, monotonicMs, trace: null, onFinished },
   })
-  return new Turn(conversation, { settlement, meter: call.meter, permit, reservation, isBudgeted }, most)
+  const grow = (reserve: Reserve) => {
+    const { reservedNanoUsd: heldNanoUsd, reservedCompletionTokens: before } = calls.row
+    // Ledgers take the record with more output as the later one.
+    const reservedCompletionTokens = Math.max(reserve.reservedCompletionTokens, before + 1)
+    calls.row = { ...calls.row, ...reserve, reservedCompletionTokens }
+    ledger.grow({ kind: 'open', row: calls.row, heldNanoUsd })
+  }
+  const parts = { settlement, meter: call.meter, permit, reservation, isBudgeted, grow, monotonicMs, held: held.move() }
+  return new Turn(conversation, parts, most)
 }
 
 interface TurnParts {
@@ -173,12 +99,22 @@ interface TurnParts {
   permit: Permit
   reservation: Reservation
   isBudgeted: boolean
+  /** Replaces the reserve of its row, which a crash charges. */
+  grow(reserve: Reserve): void
+  monotonicMs(): number
+  /** Its slot of the server, and what it reserved. */
+  held: Disposable
 }
 
 export class Turn {
   /** Responses that the client asked for, and those under way. */
   asked = 0
   running = 0
+  /** Audio that is being transcribed, in pieces. */
+  hearing = 0
+  /** When something last happened in it. */
+  lastMs: number
+  hasResponded = false
   readonly #usage: Usage = { ...NO_USAGE }
   readonly #others: ModelUsage[] = []
   /** Of the responses under way, for an estimate if they break off. */
@@ -192,31 +128,54 @@ export class Turn {
     private readonly conversation: Conversation,
     private readonly parts: TurnParts,
     private reserved: Most,
-  ) {}
+  ) {
+    this.lastMs = parts.monotonicMs()
+  }
+
+  get responses(): number {
+    return this.asked + this.running
+  }
 
   get isBusy(): boolean {
-    return this.asked + this.running > 0
+    return this.responses + this.hearing > 0
   }
 
   /** Whether what is said so far, and one more response if one is asked for, are reserved. */
   covers(isAsked: boolean): boolean {
     const { conversation, reserved } = this
-    if (conversation.tokens > reserved.prompt) return false
-    return !isAsked || (conversation.maxOutput <= reserved.completion && this.asked + this.running < this.#responses)
+    if (conversation.tokens > reserved.prompt || this.#needs(isAsked) > this.#responses) return false
+    return !isAsked || conversation.maxOutput <= reserved.completion
   }
 
-  /** @param more responses. */
-  async raise(more: number): Promise<GatewayError | null> {
+  #needs = (isAsked: boolean) => Math.max(1, this.responses + (isAsked ? 1 : 0))
+
+  async raise(isAsked: boolean): Promise<GatewayError | null> {
     const { conversation, parts } = this
     const most = conversation.most()
-    const responses = Math.max(this.#responses, this.asked + this.running + more)
+    const responses = Math.max(this.#responses, this.#needs(isAsked))
+    const reserve = toReserve(this.#usage, most, responses, conversation.target)
     const tokens = this.#usage.prompt + likelyOf(most) * responses
-    const nanoUsd = parts.isBudgeted ? mostOf(conversation.target, this.#usage) + most.nanoUsd * responses : 0
+    const nanoUsd = parts.isBudgeted ? reserve.reservedNanoUsd : 0
     const refused = await parts.reservation.raise({ tokens, nanoUsd, isMore: true })
     if (refused) return refused
+    parts.grow(reserve)
     this.reserved = most
     this.#responses = responses
     return null
+  }
+
+  /** The client sends what may be charged. */
+  says(isAsked: boolean): void {
+    this.lastMs = this.parts.monotonicMs()
+    if (isAsked) this.asked++
+  }
+
+  /** A response has begun. */
+  responds(): void {
+    this.lastMs = this.parts.monotonicMs()
+    this.asked = Math.max(0, this.asked - 1)
+    this.running++
+    this.conversation.beginResponse()
   }
 
   spoke(base64: string): void {
@@ -234,37 +193,53 @@ export class Turn {
     this.parts.meter.take(CONTENT)
   }
 
-  /** A response has ended. @param used null if the upstream doesn't report it. */
-  responded(used: JsonObject | null): void {
+  /** A response has ended. */
+  responded(response: JsonObject): void {
+    const used = asObject(response.usage)
+    this.lastMs = this.parts.monotonicMs()
+    this.hasResponded = true
     this.running = Math.max(0, this.running - 1)
     this.#responses = Math.max(0, this.#responses - 1)
     if (used || this.#spokenBytes + this.#writtenBytes > 0) {
       const usage = used ? toResponseUsage(used) : this.conversation.estimate(this.#spokenBytes, this.#writtenBytes)
       addUsage(this.#usage, usage)
-      this.conversation.tokens = usage.prompt + usage.completion
+      this.conversation.endResponse(usage, this.running === 0, response.conversation_id === null)
     }
     this.#spokenBytes = 0
     this.#writtenBytes = 0
   }
 
-  transcribed(used: JsonObject): void {
-    const model = this.conversation.transcriber ?? 'transcription'
-    this.#others.push({ model, usage: toTranscriptionUsage(used) })
+  /** @param used null if the upstream doesn't say. */
+  transcribed(used: JsonObject | null): void {
+    const { conversation } = this
+    this.lastMs = this.parts.monotonicMs()
+    this.hearing = Math.max(0, this.hearing - 1)
+    const usage = used ? toTranscriptionUsage(used) : conversation.estimateTranscription()
+    conversation.endTranscription()
+    const model = conversation.transcriber ?? 'transcription'
+    if (model === conversation.target.upstreamModel) addUsage(this.#usage, usage)
+    else this.#others.push({ model, usage })
   }
 
   /** @param code null if it came to its end. Throws `ledger_unavailable`. */
   async settle(code: string | null): Promise<void> {
-    const { meter, permit, settlement } = this.parts
+    const { meter, permit, settlement, held } = this.parts
     const isCut = code !== null && this.isBusy
-    if (isCut) addUsage(this.#usage, this.conversation.estimate(this.#spokenBytes, this.#writtenBytes))
+    if (isCut && this.responses > 0)
+      addUsage(this.#usage, this.conversation.estimate(this.#spokenBytes, this.#writtenBytes))
+    if (isCut && this.hearing > 0) this.transcribed(null)
     meter.take([{ kind: 'usage', usage: this.#usage, others: this.#others }])
     meter.end(isCut ? 'cut' : 'ok')
     permit.leave(this.#usage.prompt + this.#usage.completion)
-    await settlement.settle({
-      status: isCut ? 'cut' : 'ok',
-      httpStatus: isCut && code === 'client_closed' ? 499 : 200,
-      errorCode: isCut ? code : null,
-    })
+    try {
+      await settlement.settle({
+        status: isCut ? 'cut' : 'ok',
+        httpStatus: isCut && code === 'client_closed' ? 499 : 200,
+        errorCode: isCut ? code : null,
+      })
+    } finally {
+      held[Symbol.dispose]()
+    }
   }
 }
 
@@ -273,11 +248,11 @@ const NEVER: EndSignal = new AbortController().signal
 
 const CONTENT = [{ kind: 'raw', name: null, data: '', origin: null, isContent: true, isTail: false }] as const
 
-const toBytes = (base64: string) => Math.floor((base64.length * 3) / 4)
-
 const likelyOf = ({ prompt, completion }: Most): number => prompt + Math.min(completion, LIKELY_OUTPUT)
 
-const mostOf = ({ pricing }: Target, usage: Usage): number => {
-  const tariff = toMaxTariff(pricing, usage.prompt)
-  return tariff ? chargeBy(tariff, usage) : 0
-}
+/** Of a turn that has used so much, and may have so many responses more. */
+const toReserve = (usage: Usage, most: Most, responses: number, target: Target): Reserve => ({
+  reservedPromptTokens: usage.prompt + most.prompt * responses,
+  reservedCompletionTokens: usage.completion + most.completion * responses,
+  reservedNanoUsd: mostOf(target, usage) + most.nanoUsd * responses,
+})

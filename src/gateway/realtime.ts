@@ -3,24 +3,21 @@
  * have ended, is a request of its own: limited, recorded before it is sent, and settled before its end is passed on.
  */
 import type { ServerWebSocket } from 'bun'
-import type { EndSignal } from '../domain/end-signal.ts'
-import { type Decision, GatewayError, orThrow, UpstreamError } from '../domain/error.ts'
-import { mintId, toRequestId } from '../domain/id.ts'
-import { asList, asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
-import type { CatalogModel, Key, Target, Upstream } from '../domain/snapshot.ts'
+import { type Decision, type ErrorKind, GatewayError, orThrow } from '../domain/error.ts'
+import { toRequestId } from '../domain/id.ts'
+import { asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
+import type { Key } from '../domain/snapshot.ts'
 import { authenticate } from '../keys/token.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
-import { order, resolve } from '../routing/route.ts'
 import { toPublic } from '../upstreams/credential-scrubbing.ts'
-import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { connectRealtime } from '../upstreams/realtime.ts'
-import type { AdmissionSlot } from './admission.ts'
-import { noneReady } from './calls.ts'
 import { toGatewayError } from './delivery.ts'
 import type { Authenticated } from './exchange.ts'
 import type { HandleDeps } from './handle.ts'
 import { InOrder } from './in-order.ts'
-import { beginTurn, Conversation, Turn } from './realtime-turn.ts'
+import { Conversation } from './realtime-conversation.ts'
+import { invalid, isCharged, type Refusal, SessionModels, toErrorEvent } from './realtime-events.ts'
+import { type Found, noRealtime } from './realtime-open.ts'
+import { beginTurn, Turn } from './realtime-turn.ts'
 
 export interface RealtimeData {
   open(client: ServerWebSocket<RealtimeData>): void
@@ -32,82 +29,14 @@ export interface RealtimeData {
 const MAX_WAITING = 16 * 1024 * 1024
 const CHECK_MS = 2_000
 
-/** What clients may send; of these the first group starts a turn. */
-const STARTS: ReadonlySet<unknown> = new Set([
-  ...['response.create', 'input_audio_buffer.append', 'input_audio_buffer.commit', 'conversation.item.create'],
+/** After so long without a response, a turn is settled, so that a quiet session holds nothing. */
+const QUIET_MS = 10_000
+const MAX_CHARGED = 100
+
+/** Over soon: the event is refused, and the session goes on. */
+const PASSING: ReadonlySet<ErrorKind> = new Set([
+  ...(['request_limit', 'token_limit', 'over_share', 'overloaded', 'upstream_rate_limited'] as const),
 ])
-const OTHERS: ReadonlySet<unknown> = new Set([
-  ...['session.update', 'transcription_session.update', 'input_audio_buffer.clear', 'output_audio_buffer.clear'],
-  ...['conversation.item.retrieve', 'conversation.item.truncate', 'conversation.item.delete', 'response.cancel'],
-])
-
-/** Finds a target and connects to it. Throws a GatewayError or an UpstreamError. */
-export async function openSession(
-  deps: HandleDeps,
-  caller: Authenticated,
-  query: Readonly<Record<string, string>>,
-): Promise<RealtimeSession> {
-  if (caller.incoming.headers.upgrade?.toLowerCase() !== 'websocket') throw notAWebSocket()
-  const asked = query.model ?? ''
-  if (asked === '') throw new GatewayError('invalid_request', 'Name a model: `?model=…`.', { param: 'model' })
-  if (query.call_id !== undefined)
-    throw new GatewayError('invalid_request', 'Calls by WebRTC or SIP are not supported.', { param: 'call_id' })
-  const slot = orThrow(deps.load.enter(caller.key))
-  caller.held.use(slot)
-  const { snapshot, key, id } = caller
-  const { model, targets } = orThrow(resolve(snapshot, key, asked))
-  const able = targets.filter(({ upstream }) => dialectOf(upstream).hasRealtime && upstream.baseUrl !== null)
-  if (able.length === 0) throw noRealtime(model)
-  const health = deps.health.forRequest(key)
-  const controller = new AbortController()
-  const signal = slot.admit(controller.signal)
-  let last: unknown = null
-  for (const target of order(
-    able,
-    key,
-    () => id,
-    (each) => health.availability(each),
-  )) {
-    if (!health.enter(target)) continue
-    const { each } = target.upstream
-    const used = each && health.withCredential(target, each, id, new Set())
-    try {
-      const upstream = await connectRealtime(target, used ?? target.upstream, `${id}-1`, signal)
-      health.report(target, 'ok', used)
-      return new RealtimeSession(deps, caller, { slot, controller, signal, model, target, used }, upstream)
-    } catch (error) {
-      last = error
-      health.report(target, error instanceof UpstreamError ? error : 'aborted', used)
-      if (!(error instanceof UpstreamError) || error.kind === 'aborted') break
-      error.upstream ??= target.upstream.id
-    }
-  }
-  throw last ?? noneReady(health, able)
-}
-
-const notAWebSocket = () =>
-  new GatewayError('invalid_request', 'The realtime API needs a WebSocket.', {
-    ...{ status: 426, code: 'websocket_required', headers: { upgrade: 'websocket' } },
-  })
-
-const noRealtime = ({ facts: { id } }: CatalogModel) =>
-  new GatewayError(
-    'invalid_request',
-    `The model \`${id}\` has no realtime API. Use /v1/chat/completions, or a model of an upstream with OpenAI's realtime API.`,
-    { code: 'unsupported_endpoint', param: 'model' },
-  )
-
-interface Found {
-  slot: AdmissionSlot
-  /** Aborts when the client is gone. */
-  controller: AbortController
-  /** Also when the server stops. */
-  signal: EndSignal
-  model: CatalogModel
-  target: Target
-  /** With the credential in use; null if there is one at most. */
-  used: Upstream | null
-}
 
 export class RealtimeSession implements RealtimeData {
   readonly #deps: HandleDeps
@@ -119,6 +48,9 @@ export class RealtimeSession implements RealtimeData {
   #turn: Turn | null = null
   #beginning: Promise<Decision<Turn>> | null = null
   readonly #conversation: Conversation
+  readonly #models: SessionModels
+  /** IDs of what was charged, since some upstreams report its end again. */
+  readonly #charged = new Set<string>()
   #held = 0
   #isClosed = false
   readonly #timer: Timer
@@ -131,7 +63,8 @@ export class RealtimeSession implements RealtimeData {
     this.#key = caller.key
     this.#found = found
     this.#upstream = upstream
-    this.#conversation = new Conversation(found.target)
+    this.#conversation = new Conversation(found.target, found.isTranscription)
+    this.#models = new SessionModels(deps.live, found.model, found.target)
     const take = (bytes: number) => this.#hold(bytes)
     const fail = (error: unknown) => this.#fail(error)
     this.#fromClient = new InOrder((text) => this.#takeFromClient(text), MAX_WAITING, take, fail)
@@ -180,7 +113,7 @@ export class RealtimeSession implements RealtimeData {
     const ms = this.#deps.disconnectedCalls.readOnMs(this.#found.target.upstream)
     await this.#beginning
     if (this.#turn?.isBusy && ms > 0 && !this.#isClosed) {
-      this.#upstream.send('{"type":"response.cancel"}')
+      if (this.#turn.responses > 0) this.#upstream.send('{"type":"response.cancel"}')
       await Promise.race([this.#ended(), Bun.sleep(ms)])
     }
     await this.#close(1_000, '', 'client_closed')
@@ -193,9 +126,15 @@ export class RealtimeSession implements RealtimeData {
   /** A revoked key, a removed model, and a drain end a session that no one speaks in. */
   #check(): void {
     if (this.#isClosed) return
-    if (this.#deps.load.isDraining && this.#turn === null) void this.#close(1_012, 'The server is restarting.', null)
+    const turn = this.#turn
+    const isResponding = this.#beginning !== null || (turn !== null && turn.responses > 0)
+    if (this.#deps.load.isDraining && !isResponding) void this.#close(1_012, 'The server is restarting.', null)
     else if (this.#found.signal.reason === 'stopped') void this.#close(1_012, 'The server is shutting down.', 'stopped')
-    else this.#checkAccess()
+    else {
+      this.#checkAccess()
+      const isQuiet = turn !== null && !isResponding && this.#deps.monotonicMs() - turn.lastMs > QUIET_MS
+      if (isQuiet && !this.#isClosed) void this.#settle(turn, null).catch((error) => this.#fail(error))
+    }
   }
 
   #checkAccess(): void {
@@ -217,94 +156,33 @@ export class RealtimeSession implements RealtimeData {
 
   #takeFromClient(text: string): void | Promise<void> {
     if (this.#isClosed || this.#client === null) return
-    const event = asObject(tryJson(text))
-    if (event === null) return this.#refuse(invalid('An event is a JSON object with a `type`.', null))
-    const eventId = asText(event.event_id) || null
-    const isStart = STARTS.has(event.type)
-    if (!isStart && !OTHERS.has(event.type))
-      return this.#refuse(invalid(`Unknown event type: '${asText(event.type).slice(0, 100)}'.`, eventId))
-    const wrong = this.#adapt(event)
-    if (wrong) return this.#refuse(invalid(wrong, eventId))
-    if (!isStart) return this.#send(event)
-    return this.#inTurn(event, eventId)
-  }
-
-  #inTurn(event: JsonObject, eventId: string | null): void | Promise<void> {
-    const conversation = this.#conversation
-    const heard = conversation.tokensOf(event)
-    conversation.tokens += heard
+    const event = this.#models.read(text, this.#key)
+    if (event instanceof GatewayError) return this.#refuse(event)
+    const heard = this.#conversation.add(event)
     const isCreate = event.type === 'response.create'
-    const most = asObject(event.response)?.max_output_tokens
-    // Replaces that of the session.
-    if (isCreate && most !== undefined)
-      conversation.maxOutput = Math.max(conversation.maxOutput, conversation.toMaxOutput(most))
     const turn = this.#turn
-    if (turn?.covers(isCreate)) {
-      this.#start(turn, event)
-      return
-    }
-    return this.#whenAllowed(turn, event, eventId, heard)
+    // What costs nothing by itself begins no turn.
+    if (turn === null ? !isCharged(event) : turn.covers(isCreate)) return this.#start(turn, event)
+    return this.#whenAllowed(turn, event, heard)
   }
 
-  async #whenAllowed(turn: Turn | null, event: JsonObject, eventId: string | null, heard: number): Promise<void> {
-    let decided = turn ? ((await turn.raise(event.type === 'response.create' ? 1 : 0)) ?? turn) : await this.#begin()
+  async #whenAllowed(turn: Turn | null, event: JsonObject, heard: number): Promise<void> {
+    const isCreate = event.type === 'response.create'
+    let decided = turn ? ((await turn.raise(isCreate)) ?? turn) : await this.#begin()
     // It ended meanwhile.
     if (!(decided instanceof GatewayError) && decided !== this.#turn) decided = await this.#begin()
     if (decided instanceof GatewayError) {
-      // A rate is free again soon; a budget isn't, but covers the responses under way.
-      const isRate = decided.kind === 'request_limit' || decided.kind === 'token_limit'
-      if (!isRate && !this.#turn?.isBusy) return this.#closeWith(decided)
+      // A spent budget covers the responses under way.
+      if (!PASSING.has(decided.kind) && !this.#turn?.isBusy) return this.#closeWith(decided)
       this.#conversation.tokens -= heard
-      return this.#refuse(Object.assign(decided, { eventId }))
+      return this.#refuse(Object.assign(decided, { eventId: asText(event.event_id) || null }))
     }
     this.#start(decided, event)
   }
 
-  #start(turn: Turn, event: JsonObject): void {
+  #start(turn: Turn | null, event: JsonObject): void {
     if (this.#isClosed || this.#client === null) return
-    if (event.type === 'response.create') turn.asked++
-    this.#send(event)
-  }
-
-  /** Replaces names of models, and returns what may not be sent, as a sentence. */
-  #adapt(event: JsonObject): string | null {
-    for (const settings of [asObject(event.session), asObject(event.response)]) {
-      const wrong = settings && this.#adaptSettings(settings)
-      if (wrong) return wrong
-    }
-    return null
-  }
-
-  #adaptSettings(settings: JsonObject): string | null {
-    const { model, target } = this.#found
-    if (settings.model !== undefined) {
-      const named = visibleModel(this.#deps.live.snapshot, this.#key, asText(settings.model))
-      if (named?.model.facts.id !== model.facts.id) return 'The model of a session is chosen in its URL.'
-      settings.model = target.upstreamModel
-    }
-    if (settings.prompt != null) return 'Stored prompts belong to the account of the provider. Send `instructions`.'
-    const foreign = asList(settings.tools).find((tool) => asObject(tool)?.type !== 'function')
-    if (foreign !== undefined) return 'Only tools of type `function` are supported.'
-    const audio = asObject(settings.audio) ?? {}
-    const input = asObject(audio.input) ?? {}
-    for (const transcription of [asObject(input.transcription), asObject(settings.input_audio_transcription)]) {
-      const named = asText(transcription?.model)
-      if (!transcription || named === '') continue
-      const known = this.#toUpstreamModel(named)
-      if (known === null) return `The model \`${named.slice(0, 100)}\` is not available to this key for transcription.`
-      transcription.model = known
-    }
-    return null
-  }
-
-  /** Of another model of the same upstream. */
-  #toUpstreamModel(asked: string): string | null {
-    const found = visibleModel(this.#deps.live.snapshot, this.#key, asked)
-    const { upstream } = this.#found.target
-    return found?.targets.find((target) => target.upstream.id === upstream.id)?.upstreamModel ?? null
-  }
-
-  #send(event: JsonObject): void {
+    if (turn && isCharged(event)) turn.says(event.type === 'response.create')
     this.#upstream.send(JSON.stringify(event))
     if (this.#upstream.bufferedAmount > MAX_WAITING) void this.#closeWith(tooSlow('upstream'))
   }
@@ -334,6 +212,8 @@ export class RealtimeSession implements RealtimeData {
   /** @param code null if it came to its end. Throws `ledger_unavailable`. */
   #settle(turn: Turn, code: string | null): Promise<void> {
     this.#turn = null
+    this.#found.slot.giveBack()
+    this.#held = 0
     return turn.settle(code)
   }
 
@@ -355,8 +235,8 @@ export class RealtimeSession implements RealtimeData {
         return
       case 'response.created':
         if (turn === null) return this.#beginUnasked(text)
-        turn.asked = Math.max(0, turn.asked - 1)
-        turn.running++
+        turn.responds()
+        this.#charged.delete(asText(asObject(event.response)?.id))
         break
       case 'response.output_audio.delta':
       case 'response.audio.delta':
@@ -364,12 +244,18 @@ export class RealtimeSession implements RealtimeData {
         break
       case 'response.done':
         return this.#respond(event, text)
+      case 'input_audio_buffer.committed':
+        if (turn !== null && this.#conversation.transcriber !== null) turn.hearing++
+        break
       case 'conversation.item.input_audio_transcription.completed':
         return this.#transcribe(event, text)
+      case 'conversation.item.input_audio_transcription.failed':
+        if (turn !== null) turn.hearing = Math.max(0, turn.hearing - 1)
+        break
       case 'error':
         return this.#reportError(event)
       default:
-        if (typeof event.delta === 'string') turn?.wrote(event.delta)
+        if (typeof event.delta === 'string' && asText(event.type).startsWith('response.')) turn?.wrote(event.delta)
     }
     this.#pass(text)
   }
@@ -381,7 +267,7 @@ export class RealtimeSession implements RealtimeData {
       this.#upstream.send('{"type":"response.cancel"}')
       return this.#closeWith(turn)
     }
-    turn.running++
+    turn.responds()
     this.#pass(text)
   }
 
@@ -390,7 +276,7 @@ export class RealtimeSession implements RealtimeData {
     const turn = this.#turn
     if (turn !== null && turn.asked > 0) {
       turn.asked = 0
-      if (turn.running === 0) await this.#settle(turn, null)
+      if (!turn.isBusy) await this.#settle(turn, null)
     }
     const error = asObject(event.error)
     const message = this.#scrub(asText(error?.message))
@@ -398,29 +284,37 @@ export class RealtimeSession implements RealtimeData {
   }
 
   async #respond(event: JsonObject, text: string): Promise<void> {
-    const turn = this.#turn ?? orThrow(await this.#begin())
-    turn.responded(asObject(asObject(event.response)?.usage))
-    if (!turn.isBusy) await this.#settle(turn, null)
-    this.#pass(text)
-  }
-
-  async #transcribe(event: JsonObject, text: string): Promise<void> {
-    const used = asObject(event.usage)
-    if (used) {
+    const response = asObject(event.response) ?? {}
+    if (this.#isFirst(asText(response.id))) {
       const turn = this.#turn ?? orThrow(await this.#begin())
-      turn.transcribed(used)
-      // A session that only transcribes has no responses.
-      if (!turn.isBusy && this.#conversation.isTranscription) await this.#settle(turn, null)
+      turn.responded(response)
+      if (!turn.isBusy) await this.#settle(turn, null)
     }
     this.#pass(text)
   }
 
-  /** With our name of the model. */
+  async #transcribe(event: JsonObject, text: string): Promise<void> {
+    if (this.#isFirst(asText(event.item_id) && `${event.item_id} ${event.content_index}`)) {
+      const turn = this.#turn ?? orThrow(await this.#begin())
+      turn.transcribed(asObject(event.usage))
+      if (!turn.isBusy && (turn.hasResponded || this.#found.isTranscription)) await this.#settle(turn, null)
+    }
+    this.#pass(text)
+  }
+
+  #isFirst(id: string): boolean {
+    if (this.#charged.has(id)) return false
+    if (this.#charged.size >= MAX_CHARGED) this.#charged.clear()
+    if (id !== '') this.#charged.add(id)
+    return true
+  }
+
+  /** With our names of models. */
   #toOwnSession(event: JsonObject): JsonObject {
     const session = asObject(event.session)
     if (session === null) return event
-    this.#conversation.take(session, asText(event.type))
-    return 'model' in session ? { ...event, session: { ...session, model: this.#found.model.facts.id } } : event
+    this.#conversation.take(session)
+    return { ...event, session: this.#models.toOwn(session) }
   }
 
   #scrub(text: string): string {
@@ -487,16 +381,6 @@ const toCode = (code: number): number => {
 }
 
 const hasLeft = () => new GatewayError('client_closed', 'The session is closed.')
-
-type Refusal = GatewayError & { eventId?: string | null }
-
-function toErrorEvent({ type, code, message, param, eventId = null }: Refusal, nowMs: number): string {
-  const error = { type, code, message, param, event_id: eventId }
-  return JSON.stringify({ type: 'error', event_id: `event_${mintId(nowMs)}`, error })
-}
-
-const invalid = (message: string, eventId: string | null) =>
-  Object.assign(new GatewayError('invalid_request', message), { eventId })
 
 const tooSlow = (who: 'client' | 'upstream') =>
   new GatewayError('slow_reader', `The ${who} doesn't read what it is sent: more than 16 MiB are waiting.`)

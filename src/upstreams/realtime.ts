@@ -17,6 +17,7 @@ export async function connectRealtime(
   { upstreamModel }: Target,
   upstream: Upstream,
   callId: string,
+  isTranscription: boolean,
   signal: EndSignal,
 ): Promise<WebSocket> {
   const format = await dialectOf(upstream).load?.()
@@ -24,7 +25,9 @@ export async function connectRealtime(
   if (!format || url === null) throw new UpstreamError('broken', 'base_url is not a valid URL', { retryable: false })
   url.protocol = url.protocol === 'http:' ? 'ws:' : 'wss:'
   for (const [name, value] of Object.entries(upstream.options.query ?? {})) url.searchParams.set(name, value)
-  url.searchParams.set('model', upstreamModel)
+  // OpenAI refuses a model for a session that only transcribes: its settings name one.
+  if (isTranscription) url.searchParams.set('intent', 'transcription')
+  else url.searchParams.set('model', upstreamModel)
   const headers = { ...toOwnHeaders(upstream), ...format.headers(upstream), 'x-client-request-id': callId }
   const socket = new WebSocket(url, { headers })
   const opened = Promise.withResolvers<WebSocket>()

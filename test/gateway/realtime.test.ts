@@ -1,5 +1,5 @@
 /** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { ServerWebSocket } from 'bun'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
 import { until } from '../support/until.ts'
@@ -83,31 +83,35 @@ const FACTS = 'context_length: 32000, max_output_length: 4096, supported_feature
 let upstream: Upstream
 let app: TestApp
 
-beforeAll(async () => {
-  upstream = startRealtime()
-  app = await startApp({
-    config: { disconnectGraceMs: 300 },
-    catalog: `
+const catalog = () => `
 version: 1
 upstreams:
   talk: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
+  slow: { dialect: openai, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY}, rpm: 1 }
   other: { dialect: anthropic, base_url: "${upstream.url}", api_key: \${UPSTREAM_KEY} }
 models:
   acme/talk: { ${FACTS}, name: T, input_modalities: [text, audio], output_modalities: [text, audio],
     pricing: [{ prompt: "0.000004", completion: "0.000016", input_cache_read: "0.0000004", audio: "0.000032", audio_completion: "0.000064" }],
     routes: [{ upstream: talk, model: rt-1 }] }
-  acme/hear: { ${FACTS}, name: H, input_modalities: [audio], output_modalities: [text],
+  acme/slow: { ${FACTS}, name: S, input_modalities: [text, audio], output_modalities: [text, audio], pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: slow, model: rt-1 }] }
+  acme/hear: { ${FACTS}, name: H, input_modalities: [audio], output_modalities: [transcription],
     pricing: [{ prompt: "0.0000025", completion: "0.00001", audio: "0.000006" }], routes: [{ upstream: talk, model: hear-1 }] }
   acme/claude: { ${FACTS}, name: C, input_modalities: [text], output_modalities: [text],
     pricing: [{ prompt: "0.000004", completion: "0.000016" }], routes: [{ upstream: other, model: c }] }
-`,
-  })
+`
+beforeAll(async () => {
+  upstream = startRealtime()
+  app = await startApp({ config: { disconnectGraceMs: 300 }, catalog: catalog() })
 })
 beforeEach(async () => {
   await until('no session of an earlier test', () => upstream.sockets.size === 0)
   upstream.events.length = 0
   upstream.status = 101
   upstream.answer = respond
+})
+const opened: WebSocket[] = []
+afterEach(() => {
+  for (const socket of opened.splice(0)) socket.terminate()
 })
 afterAll(async () => {
   await app.stop()
@@ -126,15 +130,18 @@ function connect({
   key,
   query = '?model=acme/talk',
   protocols,
+  origin = app.origin,
 }: {
+  origin?: string
   key?: string
   query?: string
   protocols?: string[]
 }) {
-  const url = `${app.origin.replace('http', 'ws')}/v1/realtime${query}`
+  const url = `${origin.replace('http', 'ws')}/v1/realtime${query}`
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
   const socket = new WebSocket(url, { headers, ...(protocols && { protocols }) } as never)
   const events: Event[] = []
+  opened.push(socket)
   socket.onmessage = ({ data }) => void events.push(JSON.parse(String(data)))
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.onclose = ({ code, reason }) => resolve({ code, reason })
@@ -143,8 +150,8 @@ function connect({
     await until(type, () => events.some((event) => event.type === type))
     return events.find((event) => event.type === type) ?? {}
   }
-  const opened = new Promise<void>((resolve) => socket.addEventListener('open', () => resolve()))
-  const send = (event: Event) => void opened.then(() => socket.send(JSON.stringify(event)))
+  const ready = new Promise<void>((resolve) => socket.addEventListener('open', () => resolve()))
+  const send = (event: Event) => void ready.then(() => socket.send(JSON.stringify(event)))
   return { socket, events, closed, got, send } satisfies Client
 }
 
@@ -216,14 +223,143 @@ describe('a session', () => {
     update('nobody/hears')
     expect(await client.got('error')).toMatchObject({ error: { message: expect.stringContaining('nobody/hears') } })
     update('acme/hear')
-    await client.got('session.updated')
-    expect(upstream.events).toMatchObject([{ session: { audio: { input: { transcription: { model: 'hear-1' } } } } }])
+    const named = (model: string) => ({ session: { audio: { input: { transcription: { model } } } } })
+    expect(await client.got('session.updated')).toMatchObject(named('acme/hear'))
+    expect(upstream.events).toMatchObject([named('hear-1')])
     client.send({ type: 'input_audio_buffer.append', audio: 'A'.repeat(64_000) })
     client.send({ type: 'input_audio_buffer.commit' })
     client.send({ type: 'response.create' })
     await client.got('response.done')
     expect(await latest(before + 1)).toMatchObject({ cost_nano_usd: COST + 10 * 2_500 + 90 * 6_000 + 10 * 10_000 })
+  })
+
+  describe('that only transcribes', () => {
+    const TOKENS = { input_tokens: 90, output_tokens: 10, input_token_details: { audio_tokens: 90 } }
+    const say = (client: Client) => {
+      client.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(48_000).toString('base64') })
+      client.send({ type: 'input_audio_buffer.commit' })
+    }
+
+    test.each(['', '&model=acme/hear'])('names its model by its settings, and is charged by it: %s', async (more) => {
+      upstream.answer = ({ type, session }, send) => {
+        if (type === 'session.update') send({ type: 'session.updated', session })
+        if (type !== 'input_audio_buffer.commit') return
+        send({ type: 'input_audio_buffer.committed', item_id: 'i' })
+        for (let at = 0; at < 2; at++)
+          send({ type: 'conversation.item.input_audio_transcription.completed', item_id: 'i', usage: TOKENS })
+      }
+      const client = connect({ key: app.key(), query: `?intent=transcription${more}` })
+      const transcription = { model: 'acme/hear' }
+      client.send({ type: 'session.update', session: { type: 'transcription', audio: { input: { transcription } } } })
+      expect(await client.got('session.updated')).toMatchObject({ session: { audio: { input: { transcription } } } })
+      say(client)
+      await client.got('conversation.item.input_audio_transcription.completed')
+      expect(upstream.asked).toBe('/v1/realtime?intent=transcription')
+      expect(upstream.events[0]).toMatchObject({
+        session: { audio: { input: { transcription: { model: 'hear-1' } } } },
+      })
+      expect(await latest(before + 1)).toMatchObject({ cost_nano_usd: 90 * 6_000 + 10 * 10_000, model: 'acme/hear' })
+      client.socket.close()
+    })
+
+    test('costs an estimate if its client leaves before the transcription is there', async () => {
+      upstream.answer = ({ type }, send) => {
+        if (type === 'input_audio_buffer.commit') send({ type: 'input_audio_buffer.committed', item_id: 'i' })
+      }
+      const client = connect({ key: app.key(), query: '?intent=transcription' })
+      say(client)
+      await client.got('input_audio_buffer.committed')
+      client.socket.close()
+      const row = await latest(before + 1)
+      expect(row).toMatchObject({ status: 'cut', estimated: 1, prompt_tokens: 10, cost_nano_usd: 10 * 16_000 })
+      expect(upstream.events.map(({ type }) => type)).not.toContain('response.cancel')
+    })
+  })
+
+  test('holds nothing while nobody speaks, also in a turn that began', async () => {
+    const client = connect({ key: app.key({ concurrency: 1 }) })
+    client.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } })
+    client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+    await until('both arrived', () => upstream.events.length === 2)
+    app.pass(10_001)
+    expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
+  })
+
+  test('takes a slot of the server for a turn, and none while it is idle', async () => {
+    const small = await startApp({ catalog: catalog(), config: { maxInFlight: 1 } })
+    const other = { authorization: `Bearer ${small.key()}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'acme/talk', messages: [{ role: 'user', content: 'Hi' }] })
+    const ask = async () =>
+      (await fetch(`${small.baseUrl}/chat/completions`, { method: 'POST', headers: other, body })).text()
+    const held = Promise.withResolvers<void>()
+    upstream.answer = async (event, send) => {
+      await held.promise
+      respond(event, send)
+    }
+    const client = connect({ key: small.key(), origin: small.origin })
+    await client.got('session.created')
+    expect(await ask()).not.toContain('overloaded')
+    client.send({ type: 'response.create' })
+    await until('the turn', () => upstream.events.length > 0)
+    expect(await ask()).toContain('server_is_overloaded')
+    held.resolve()
+    await client.got('response.done')
+    expect(await ask()).not.toContain('overloaded')
     client.socket.close()
+    await small.stop()
+  })
+
+  test('charges a response once, however often its end is reported', async () => {
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      for (const each of ['created', 'done', 'done'])
+        send({ type: `response.${each}`, response: { id: 'r', ...(each === 'done' && { usage: USAGE }) } })
+      send({ type: 'end' })
+    }
+    const client = connect({ key: app.key() })
+    client.send({ type: 'response.create' })
+    await client.got('end')
+    expect(await latest(before + 1)).toMatchObject({ cost_nano_usd: COST })
+  })
+
+  test('reserves in its row what a crash may cost: each response, and what was said during one', async () => {
+    const held: ((event: Event) => void)[] = []
+    upstream.answer = ({ type }, send) => {
+      if (type !== 'response.create') return
+      send({ type: 'response.created', response: { id: `r${held.length}` } })
+      held.push(send)
+    }
+    const client = connect({ key: app.key() })
+    const rowWith = (tokens: number) =>
+      until('the reserve', async () => {
+        await app.flushed()
+        const row = app.rows().at(-1)
+        return (
+          row?.status === 'open' && row.reserved_prompt_tokens >= tokens && row.reserved_prompt_tokens < tokens + 999
+        )
+      })
+    client.send({ type: 'response.create' })
+    await rowWith(4_096)
+    client.send({ type: 'response.create' })
+    await rowWith(2 * 4_096)
+    expect(app.rows().at(-1)?.reserved_completion_tokens).toBe(2 * 4_096)
+    client.send({ type: 'conversation.item.create', item: { content: 'x'.repeat(40_000) } })
+    await rowWith(2 * (4_096 + 10_000))
+    for (const [at, send] of held.entries()) send({ type: 'response.done', response: { id: `r${at}`, usage: USAGE } })
+    await app.settled(before + 1)
+    client.send({ type: 'response.create' })
+    await rowWith(10_000 + 300 + 4_096)
+  })
+
+  test('refuses a response while its upstream is at its limit, and goes on', async () => {
+    const client = connect({ key: app.key(), query: '?model=acme/slow' })
+    client.send({ type: 'response.create' })
+    await client.got('response.done')
+    client.send({ type: 'response.create', event_id: 'e1' })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'upstream_rate_limited', event_id: 'e1' } })
+    app.pass(60_000)
+    client.send({ type: 'response.create' })
+    await app.settled(before + 2)
   })
 
   test('ends with an error event once its budget is spent, and all of it is booked', async () => {
@@ -304,14 +440,12 @@ describe('a session', () => {
     expect(upstream.events).toEqual([])
     client.send({ type: 'response.create' })
     await client.got('response.done')
-    client.socket.close()
   })
 })
 
 const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
 
-/** A client that decides itself what it reads and when it writes. */
-/** Once it is upgraded: what is sent before would be lost. Reads nothing more. */
+/** A client that decides itself what it reads and when it writes, once it is upgraded: what is sent before would be lost. Reads nothing more. */
 async function connectRaw(key: string) {
   const upgraded = Promise.withResolvers<void>()
   const client = await Bun.connect({
@@ -364,7 +498,6 @@ describe('a session that goes wrong', () => {
     await client.got('response.done')
     const rows = await app.settled(await app.count())
     expect(rows.every(({ status }) => status !== 'open')).toBe(true)
-    client.socket.close()
   })
 
   test('reserves each response that is asked for at once, and refuses only what the budget cannot cover', async () => {
@@ -382,7 +515,6 @@ describe('a session that goes wrong', () => {
     await client.got('response.done')
     expect(held).toHaveLength(1)
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: COST })
-    client.socket.close()
   })
 
   test('reserves what a response may write beyond the cap of its session', async () => {
@@ -420,7 +552,6 @@ describe('a session that goes wrong', () => {
     client.send({ type: 'response.create' })
     expect(await client.got('error')).toMatchObject({ error: { message, code: 'no' } })
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
-    client.socket.close()
   })
 
   test('charges by what was spoken if its upstream reports no usage', async () => {
@@ -434,7 +565,6 @@ describe('a session that goes wrong', () => {
     client.send({ type: 'response.create' })
     await client.got('response.done')
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', completion_tokens: 20, counted_by: 'text' })
-    client.socket.close()
   })
 })
 

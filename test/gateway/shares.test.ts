@@ -23,10 +23,10 @@ function createLoad(share = 0.25) {
   return { load, clock }
 }
 
-function fill(load: Load, key = ann) {
+function fill(load: Load, key = ann, kind: 'requests' | 'sessions' = 'requests') {
   const places: AdmissionSlot[] = []
   for (;;) {
-    const entered = load.enter(key)
+    const entered = load.enter(key, kind)
     if (entered instanceof GatewayError) return { places, refusal: entered }
     places.push(entered)
   }
@@ -91,6 +91,17 @@ describe('of 8 places, a quarter for a key,', () => {
     expect(fill(load, work).refusal.message).toContain(
       "Key `work`, together with the other keys of its owner, has 2 of this server's 8 request slots",
     )
+  })
+
+  test('realtime sessions take none, and are shared alike: half as many in all', () => {
+    const { load } = createLoad()
+    const { places, refusal } = fill(load, ann, 'sessions')
+    expect([places.length, refusal.status]).toEqual([2, 429])
+    expect(refusal.message).toContain("has 2 of this server's 4 realtime sessions: the rest are for other keys. Close")
+    expect(fill(load, bob, 'sessions').places).toHaveLength(1)
+    expect([load.inFlight, fill(load, bob).places.length]).toEqual([0, 4])
+    leave(places)
+    expect(fill(load, ann, 'sessions').places).toHaveLength(1)
   })
 
   test('a share of less than one is one', () => {

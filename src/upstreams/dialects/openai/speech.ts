@@ -81,7 +81,9 @@ function toUsageEvents(answer: JsonObject | null, { text }: SpeechRequest, targe
   const isByCharacter = pricing.some(({ character }) => isPriced(character))
   if (!isByCharacter && pricesTokens(pricing)) return []
   const isExact = isByCharacter && !/[\ud800-\udfff]/.test(text.input)
-  return [{ kind: 'usage', usage: { ...NO_USAGE, ...(isExact && { characters: text.input.length }), countedBy: 'text' } }]
+  return [
+    { kind: 'usage', usage: { ...NO_USAGE, ...(isExact && { characters: text.input.length }), countedBy: 'text' } },
+  ]
 }
 
 class AudioDecoder implements BytesDecoder {

@@ -1,0 +1,138 @@
+/** What a realtime session has said so far, and how: what its next response may cost, and estimates, rest on it. */
+import { asObject, asText, type JsonObject } from '../domain/json.ts'
+import { chargeBy } from '../domain/price.ts'
+import type { Target } from '../domain/snapshot.ts'
+import { pricesTokens, toMaxTariff } from '../domain/tariff.ts'
+import { NO_USAGE, type Usage } from '../domain/usage.ts'
+import { bytesPerSecond } from '../upstreams/realtime.ts'
+
+/** Tokens of a second of audio, heard and spoken (platform.openai.com/docs/guides/realtime-costs). */
+const HEARD_PER_SECOND = 10
+const SPOKEN_PER_SECOND = 20
+/** Input that a turn reserves beyond the conversation so far, tokens. */
+const SPARE_TOKENS = 4_096
+const BYTES_PER_TOKEN = 4
+const IMAGE_TOKENS = 1_500
+
+export interface Most {
+  prompt: number
+  completion: number
+  nanoUsd: number
+}
+
+export class Conversation {
+  /** Tokens, as last reported or estimated. */
+  tokens = 0
+  /** Most output tokens of a response. */
+  maxOutput: number
+  /** The upstream's name of the model that transcribes; null if none does. */
+  transcriber: string | null = null
+  /** Audio since the last transcription, tokens. */
+  #heard = 0
+  /** Tokens when a response began, which it has as input. */
+  #atResponse: number | null = null
+  #heardRate = bytesPerSecond(null)
+  #spokenRate = bytesPerSecond(null)
+
+  constructor(
+    readonly target: Target,
+    readonly isTranscription: boolean,
+  ) {
+    this.maxOutput = target.maxOutputLength
+    if (isTranscription) this.transcriber = target.upstreamModel
+  }
+
+  /** The settings in force, as the upstream tells them. */
+  take(session: JsonObject): void {
+    const audio = asObject(session.audio) ?? {}
+    const input = asObject(audio.input) ?? {}
+    const output = asObject(audio.output) ?? {}
+    this.#heardRate = bytesPerSecond(input.format ?? session.input_audio_format)
+    this.#spokenRate = bytesPerSecond(output.format ?? session.output_audio_format)
+    const transcription = asObject(input.transcription) ?? asObject(session.input_audio_transcription)
+    this.transcriber = asText(transcription?.model) || (this.isTranscription ? this.target.upstreamModel : null)
+    this.maxOutput = this.toMaxOutput(session.max_output_tokens ?? session.max_response_output_tokens)
+    const instructions = asText(session.instructions).length + JSON.stringify(session.tools ?? []).length
+    this.tokens = Math.max(this.tokens, Math.ceil(instructions / BYTES_PER_TOKEN))
+  }
+
+  toMaxOutput(most: unknown): number {
+    const { maxOutputLength } = this.target
+    return typeof most === 'number' && most > 0 ? Math.min(most, maxOutputLength) : maxOutputLength
+  }
+
+  /** An event of the client. Returns its tokens. */
+  add(event: JsonObject): number {
+    const tokens = this.#tokensOf(event)
+    this.tokens += tokens
+    if (event.type === 'input_audio_buffer.append') this.#heard += tokens
+    const most = asObject(event.response)?.max_output_tokens
+    // Replaces that of the session.
+    if (event.type === 'response.create' && most !== undefined)
+      this.maxOutput = Math.max(this.maxOutput, this.toMaxOutput(most))
+    return tokens
+  }
+
+  #tokensOf(event: JsonObject): number {
+    if (event.type === 'input_audio_buffer.commit') return 0
+    let heard = 0
+    const text = JSON.stringify(event, (name, value: unknown) => {
+      if (typeof value !== 'string' || (name !== 'audio' && name !== 'image_url')) return value
+      heard += name === 'audio' ? (toBytes(value) / this.#heardRate) * HEARD_PER_SECOND : IMAGE_TOKENS
+      return ''
+    })
+    return Math.ceil(heard + (event.type === 'input_audio_buffer.append' ? 0 : text.length / BYTES_PER_TOKEN))
+  }
+
+  beginResponse(): void {
+    this.#atResponse ??= this.tokens
+  }
+
+  /** What was said meanwhile comes on top. @param isLast whether no other is under way. @param isApart whether it was of no conversation. */
+  endResponse({ prompt, completion }: Usage, isLast: boolean, isApart: boolean): void {
+    const since = this.tokens - (this.#atResponse ?? this.tokens)
+    if (isLast) this.#atResponse = null
+    if (!isApart) this.tokens = prompt + completion + since
+  }
+
+  endTranscription(): void {
+    this.#heard = 0
+    if (this.isTranscription) this.tokens = 0
+  }
+
+  /** Most tokens and cost of the next response, or of the next transcription. */
+  most(): Most {
+    const { target } = this
+    const prompt = Math.min(target.contextLength, this.tokens + SPARE_TOKENS)
+    const completion = Math.min(this.maxOutput, target.maxOutputLength)
+    const usage = { ...NO_USAGE, prompt, completion, audioPrompt: prompt, audioCompletion: completion }
+    const audioMs = this.isTranscription ? toMs(prompt) : 0
+    return { prompt, completion, nanoUsd: mostOf(target, { ...usage, audioMs }) }
+  }
+
+  estimate(spokenBytes: number, writtenBytes: number): Usage {
+    const audioCompletion = Math.ceil((spokenBytes / this.#spokenRate) * SPOKEN_PER_SECOND)
+    const completion = audioCompletion + Math.ceil(writtenBytes / BYTES_PER_TOKEN)
+    const prompt = Math.min(this.tokens, this.target.contextLength)
+    return { ...NO_USAGE, prompt, completion, audioCompletion, countedBy: 'text' }
+  }
+
+  /** By what its model is charged for. */
+  estimateTranscription(): Usage {
+    const { target, transcriber } = this
+    const prompt = this.#heard
+    const isOwn = transcriber === target.upstreamModel
+    const { pricing } = (isOwn ? null : target.upstream.prices.get(transcriber ?? '')) ?? target
+    if (!pricesTokens(pricing)) return { ...NO_USAGE, audioMs: Math.max(1, toMs(prompt)), countedBy: 'text' }
+    return { ...NO_USAGE, prompt, audioPrompt: prompt, completion: prompt, countedBy: 'text' }
+  }
+}
+
+export const toBytes = (base64: string) => Math.floor((base64.length * 3) / 4)
+
+const toMs = (heard: number) => Math.ceil((heard / HEARD_PER_SECOND) * 1_000)
+
+export const mostOf = ({ pricing }: Target, usage: Usage): number => {
+  const tariff = toMaxTariff(pricing, usage.prompt)
+  return tariff ? chargeBy(tariff, usage) : 0
+}
