@@ -6,11 +6,12 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { hear } from '../support/door-clients.ts'
-import { answering } from '../support/door-upstreams.ts'
+import { answering, failing } from '../support/door-upstreams.ts'
 import { DOORS, type Door, toDoorCatalogue, writes } from '../support/doors.ts'
 import { findFreePort } from '../support/free-port.ts'
 import { createRandom } from '../support/random.ts'
-import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
+import { type ScriptedUpstream, type Seen, startUpstream } from '../support/upstream.ts'
+import type { Behaviour } from '../support/upstream-answers.ts'
 import { createTalk, startTalkUpstream, type Talk, type TalkUpstream } from './crash-realtime.ts'
 
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
@@ -90,6 +91,8 @@ export interface CrashLoad {
 export interface CrashBench extends CrashServer, CrashLoad, Pick<Talk, 'heard'> {
   upstream: ScriptedUpstream
   talker: TalkUpstream
+  /** Calls fail, break off, and are left. */
+  isFaulty: boolean
   random(): number
   between(low: number, high: number): number
   stop(): Promise<void>
@@ -98,19 +101,44 @@ export interface CrashBench extends CrashServer, CrashLoad, Pick<Talk, 'heard'> 
 export const toBetween = (random: () => number) => (low: number, high: number) =>
   low + Math.floor(random() * (high - low))
 
+export const numberOf = ({ body }: Pick<Seen, 'body'>) => Number(/Request (\d+)\./.exec(body)?.[1])
+
+export type Fault = 'fails' | 'reset' | 'cut' | 'left'
+/** Of every twelve requests, so that each endpoint meets each. */
+const FAULTS: Readonly<Record<number, Fault>> = { 1: 'fails', 4: 'reset', 7: 'cut', 10: 'left' }
+export const faultOf = (number: number): Fault | null => (toChoices(number) > 1 ? null : (FAULTS[number % 12] ?? null))
+
+/** Of a request's first call. */
+function toFault(answer: Behaviour, fault: Fault | null): Behaviour | null {
+  if (fault === 'fails') return failing(500)
+  if (fault === 'reset') return { kind: 'reset' }
+  if (fault !== 'cut') return null
+  if (answer.kind === 'stream') return { ...answer, steps: [...answer.steps].slice(0, -2), end: 'cut' }
+  const half = answer.kind === 'whole' ? JSON.stringify(answer.body).slice(0, -9) : ''
+  return { kind: 'stream', headers: { 'content-type': 'application/json' }, steps: [half], end: 'cut' }
+}
+
 /** Answers what `createLoad` asks, with the tokens that `toExpected` tells. */
-export const startCrashUpstream = (): Promise<ScriptedUpstream> =>
+export const startCrashUpstream = (isFaulty = false): Promise<ScriptedUpstream> =>
   startUpstream((seen) => {
-    const number = Number(/Request (\d+)\./.exec(seen.body)?.[1])
+    const number = numberOf(seen)
     const counts = toCounts(number)
     const words = Array.from({ length: counts.completion }, (_, at) => `tok${at} `)
     const answer = answering(doorOf(number).upstream, words, counts)(seen)
+    const isFirst = seen.headers['x-client-request-id']?.endsWith('-1')
+    const fault = isFaulty && isFirst ? toFault(answer, faultOf(number)) : null
+    if (fault) return fault
     return { ...answer, delayMs: number % 7, ...(answer.kind === 'stream' ? { paceMs: number % 4 } : {}) }
   })
 
 /** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
-export async function createCrashBench(folder: string, seed: number, flags: string[] = []): Promise<CrashBench> {
-  const upstream = await startCrashUpstream()
+export async function createCrashBench(
+  folder: string,
+  seed: number,
+  flags: string[] = [],
+  isFaulty = false,
+): Promise<CrashBench> {
+  const upstream = await startCrashUpstream(isFaulty)
   const talker = startTalkUpstream()
   const random = createRandom(seed)
   let key = ''
@@ -125,11 +153,11 @@ export async function createCrashBench(folder: string, seed: number, flags: stri
     },
   })
   const target = () => ({ url: server.url, key })
-  const load = createLoad(random, target)
+  const load = createLoad(random, target, isFaulty)
   const { heard, talk } = createTalk(target)
   return {
     ...{ ...server, upstream, talker, random, between: toBetween(random) },
-    ...{ ...load, heard },
+    ...{ ...load, heard, isFaulty },
     load(clients) {
       const ends = [load.load(clients), talk(TALKERS)]
       return async () => {
@@ -152,7 +180,11 @@ export const FIRST_KEY = /^sk-tg-[A-Za-z0-9]{38}$/m
 const WORDS = ' a b'.repeat(225)
 
 /** @param target of each request. */
-export function createLoad(random: () => number, target: () => { url: string; key: string }): CrashLoad {
+export function createLoad(
+  random: () => number,
+  target: () => { url: string; key: string },
+  isFaulty = false,
+): CrashLoad {
   const received: Received[] = []
   const refusals = new Map<string, number>()
   let last = 0
@@ -172,6 +204,7 @@ export function createLoad(random: () => number, target: () => { url: string; ke
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': sent.type },
       body: sent.body,
+      ...(isFaulty && faultOf(number) === 'left' ? { signal: AbortSignal.timeout(number % 9) } : {}),
     })
     const text = await response.text()
     const { failure, isComplete, costNanoUsd } = toAnswer(door, response, text, stream)

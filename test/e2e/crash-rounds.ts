@@ -19,10 +19,10 @@ const CLIENTS = 12
 async function play(
   seed: number,
   story: (bench: CrashBench) => Promise<void>,
-  { folder, flags }: { folder?: string; flags?: string[] } = {},
+  { folder, flags, isFaulty }: { folder?: string; flags?: string[]; isFaulty?: boolean } = {},
 ): Promise<Told> {
   const root = folder ?? mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
-  const bench = await createCrashBench(root, seed, flags)
+  const bench = await createCrashBench(root, seed, flags, isFaulty)
   try {
     expect(await bench.start()).toBeNull()
     const stopLoad = bench.load(CLIENTS)
@@ -40,8 +40,8 @@ async function play(
 }
 
 /** Nothing but kills, while answers come through every door. */
-export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
-  return play(seed, async (bench) => {
+export function killUnderLoad(seed: number, rounds: number, { isFaulty = false } = {}): Promise<Told> {
+  const story = async (bench: CrashBench) => {
     for (let round = 0; round < rounds; round++) {
       await Bun.sleep(bench.between(20, 700))
       await bench.kill()
@@ -51,7 +51,8 @@ export function killUnderLoad(seed: number, rounds: number): Promise<Told> {
     const hasSecondCalls = () => bench.received.some(({ number }) => toExpected(number).calls > 1)
     const before = bench.heard.length
     while (!isEverywhere() || !hasSecondCalls() || bench.heard.length === before) await Bun.sleep(20)
-  })
+  }
+  return play(seed, story, { isFaulty })
 }
 
 /** A worker or the keeper of a server with two workers, one per round. */

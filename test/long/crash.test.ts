@@ -21,6 +21,16 @@ describe(`a server that is killed ${ROUNDS} times (CRASH_SEED=${SEED})`, () => {
   )
 
   test(
+    'charges what its upstreams made on every endpoint, also where they fail and clients leave',
+    async () => {
+      const told = await killUnderLoad(SEED, ROUNDS, { isFaulty: true })
+      console.log('killed among faults:', JSON.stringify(told))
+      expect(told.answers).toBeGreaterThan(0)
+    },
+    LIMIT_MS,
+  )
+
+  test(
     'keeps answering and loses nothing while another process locks its database',
     async () => {
       const told = await killWhileLocked(SEED, ROUNDS)
