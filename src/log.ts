@@ -17,6 +17,11 @@ export type LogEvent =
   | 'request_refused'
   | 'refusals_collapsed'
   | 'models_listed'
+  // Batches
+  | 'batch_created'
+  | 'batch_ended'
+  | 'batch_failed'
+  | 'batch_unwritable'
   // Upstreams and budgets
   | 'upstream_not_ready'
   | 'upstream_down'

@@ -62,6 +62,8 @@ const TABLE = {
   loop_detected: { ...failed(LOOP_STATUS, 'loop_detected'), headers: NO_RETRY },
   /** Even after two corrections. */
   schema_not_met: { ...failed(502, 'schema_not_met'), headers: NO_RETRY },
+  /** Files and batches. */
+  storage_full: { ...failed(507, 'storage_full'), headers: NO_RETRY },
   internal: failed(500, null),
   slow_upload: invalid(408, 'slow_upload'),
   /** Ends the stream, so that it does not look complete. */

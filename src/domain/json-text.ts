@@ -14,6 +14,12 @@ export interface JsonLimits {
   bare: number
 }
 
+/**
+ * What can be parsed, validated, and serialized in some 50 ms each. 64,000 values are a conversation of over 4,000
+ * turns with tools.
+ */
+export const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
+
 export const UNLIMITED: JsonLimits = { depth: Infinity, values: Infinity, escapes: Infinity, bare: Infinity }
 
 export const QUOTE = 0x22

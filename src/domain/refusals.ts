@@ -29,6 +29,7 @@ const MEANINGS = {
   method_not_supported: null,
   schema_not_met: null,
   slow_reader: null,
+  storage_full: null,
   unknown_url: null,
   upstream_rejected: null,
   websocket_not_supported: null,

@@ -24,6 +24,8 @@ export interface IncomingRequest extends Caller {
   headers: RequestHeaders
   /** The key if it needs no token, as for the playground. */
   owner: Key | null
+  /** Of its row, if it was noted before. */
+  id?: string
   /** Lifts the connection's idle limit once the key is valid. */
   liftIdleLimit(): void
   /** Must happen before the last bytes are sent: after them Bun ignores connection settings. */

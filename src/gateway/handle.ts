@@ -125,7 +125,8 @@ const NOTHING = { tokens: 0, nanoUsd: 0 }
 
 function arrive({ now, live }: HandleDeps, format: Arrived['format'], incoming: IncomingRequest): Unfinished {
   const createdMs = now()
-  return { id: mintId(createdMs), createdMs, snapshot: live.snapshot, incoming, format, held: new DisposableStack() }
+  const id = incoming.id ?? mintId(createdMs)
+  return { id, createdMs, snapshot: live.snapshot, incoming, format, held: new DisposableStack() }
 }
 
 function identify({ instance, tracing }: HandleDeps, arrived: Arrived): Decision<Authenticated> {

@@ -1,7 +1,7 @@
 /** Reads a request body, bounded in size, time, and memory, and turns it into a task. A step of `handle.ts`. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
-import { type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
+import { BODY_LIMITS, type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
 import type { Task } from '../domain/task.ts'
 import type { FormBody } from '../formats/format.ts'
 import type { Pace } from '../threads/pace.ts'
@@ -13,12 +13,6 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** Longer bodies reserve memory as they arrive, so that a mere `content-length` takes nothing from others. */
 const QUICK_BYTES = 256 * 1024
-
-/**
- * What can be parsed, validated, and serialized in some 50 ms each. 64,000 values are a conversation of over 4,000
- * turns with tools.
- */
-const BODY_LIMITS: JsonLimits = { depth: 256, values: 64_000, escapes: 1_000_000, bare: 4 * 1024 * 1024 }
 
 /**
  * Each piece costs more than hundreds of bytes: a client that sends 1-byte chunks as fast as it can starves everything
@@ -310,15 +304,25 @@ export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<P
 /** Its bytes stay as they are, in one buffer. */
 async function readForm(deps: ReadDeps, entered: Entered, form: FormBody): Promise<Decision<Parsed>> {
   const { request, headers, liftIdleLimit } = entered.incoming
-  const upload = deps.uploads.begin()
+  const bytes = await receive(request, entered.slot, deps.uploads, toMostBytes(form))
+  if (bytes instanceof GatewayError) return bytes
+  liftIdleLimit()
+  const readAtMs = deps.monotonicMs()
+  const task = await form.toTask(bytes, headers, (work) => deps.pace.run(entered.key.quotaId, work))
+  if (task instanceof GatewayError) return task
+  return Object.assign(entered, { readAtMs, task, chars: bytes.length, isLong: false })
+}
+
+/** A body of any type, in one buffer. */
+export async function receive(
+  request: Request,
+  slot: Pick<AdmissionSlot, 'take'>,
+  uploads: Uploads,
+  maxBytes: number,
+): Promise<Decision<Uint8Array>> {
+  const upload = uploads.begin()
   try {
-    const bytes = await upload.race(readBytes(request, entered.slot, upload, toMostBytes(form)))
-    if (bytes instanceof GatewayError) return bytes
-    liftIdleLimit()
-    const readAtMs = deps.monotonicMs()
-    const task = await form.toTask(bytes, headers, (work) => deps.pace.run(entered.key.quotaId, work))
-    if (task instanceof GatewayError) return task
-    return Object.assign(entered, { readAtMs, task, chars: bytes.length, isLong: false })
+    return await upload.race(readBytes(request, slot, upload, maxBytes))
   } catch (error) {
     if (error instanceof BodyLost) return clientGone()
     throw error

@@ -10,10 +10,12 @@ import { STORES_NOTHING } from '../formats/responses/request.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/read.ts'
 import { type AdminSurface, adminController, isForAdmins } from './admin.ts'
+import { batchesController } from './batches.ts'
 import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
 import { endpointControllers, errorFormatOf, geminiControllers, IDLE_SECONDS } from './endpoints.ts'
 import { answerError } from './error-response.ts'
+import { type BatchApiDeps, filesController } from './files.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
@@ -98,7 +100,7 @@ interface BaseDeps extends Pick<HandleDeps, 'now' | 'log'> {
   trustedProxies: readonly IpRange[]
 }
 
-export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface {}
+export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface, BatchApiDeps {}
 
 export function createApp(deps: AppDeps) {
   const { app, ipOf, openResponses } = createBase(deps)
@@ -108,6 +110,8 @@ export function createApp(deps: AppDeps) {
     .use(realtimeController(deps, app, ipOf))
     .use(modelsController(deps, ipOf))
     .use(geminiControllers(deps, app, ipOf))
+    .use(filesController(deps, ipOf))
+    .use(batchesController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))
     .use(adminController(deps))

@@ -48,10 +48,14 @@ const cohereErrors: ErrorFormat = {
   error: (error) => ({ message: error.message, ...error.toBody() }),
 }
 
-const errorsOf = (endpoint: Fixed): ErrorFormat =>
+export const errorsOf = (endpoint: Fixed): ErrorFormat =>
   isEager(endpoint) ? FORMATS[endpoint] : endpoint === 'rerank' ? cohereErrors : openAiErrors
 
 const isEager = (endpoint: Fixed): endpoint is keyof typeof FORMATS => endpoint in FORMATS
+
+/** For requests that don't come by HTTP. */
+export const formatOf = async (endpoint: Fixed): Promise<Format> =>
+  isEager(endpoint) ? FORMATS[endpoint] : LAZY[endpoint]()
 
 const pathsOf = (endpoint: Fixed): readonly string[] => [
   ENDPOINT_PATHS[endpoint],

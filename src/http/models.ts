@@ -3,7 +3,6 @@
 import { Elysia } from 'elysia'
 import { isReady, type PublicModel, toPublicFacts } from '../catalog/public.ts'
 import { isBuiltIn } from '../domain/dialects.ts'
-import { GatewayError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { ServerState } from '../domain/model-server.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
@@ -11,10 +10,11 @@ import { isGeminis, keyInUrl, toGeminiCall, toGeminiModel } from '../formats/gem
 import type { HandleDeps } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/read.ts'
 import type { Health } from '../health/health.ts'
-import { authenticate, type IpOf, toToken } from '../keys/token.ts'
+import type { IpOf } from '../keys/token.ts'
 import type { Log } from '../log.ts'
 import { type ListedName, listedNames, listedTargets, teamOf, visibleModel } from '../routing/access.ts'
 import { modelNotFound } from '../routing/route.ts'
+import { callerOf } from './caller.ts'
 import { errorFormatOf } from './endpoints.ts'
 import { bearerToken, NoRoute, pathOf } from './instance.ts'
 
@@ -34,11 +34,7 @@ export interface ModelsDeps {
 export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null = null) => {
   const keyOf = (request: Request, headers: RequestHeaders, bearer: string | undefined): Key => {
     const inUrl = pathOf(request).startsWith('/v1beta/') ? keyInUrl(request) : null
-    const caller = { request, headers, token: toToken(bearer, headers, inUrl), ipOf }
-    const key = owner ?? authenticate(deps.live.snapshot, caller, deps.now())
-    if (!(key instanceof GatewayError)) return key
-    deps.refusals.note(key.kind, key.key, deps.now())
-    throw key
+    return owner ?? callerOf(deps, ipOf, { request, headers, bearer }, inUrl)
   }
   const reply = (key: Key, request: Request, json: string) => {
     const id = mintId(deps.now())

@@ -29,6 +29,7 @@ import {
 import { createLiveRequests } from './admin-view/live-requests.ts'
 import { createAdminSurface, toAddressWarning, toDashboardUrl } from './admin-view/surface.ts'
 import { createAllBackends } from './backends.ts'
+import { serveBatches } from './batches.ts'
 import { answerForwarded, createHandover, type Handed, type Handover } from './handover.ts'
 import { createLive, logNotReady } from './live.ts'
 import { createMetrics } from './metrics.ts'
@@ -301,6 +302,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     tracing: telemetry,
     pages: config.dashboard ? createPages({ isSecure: tls !== null }) : null,
   }
+  const batches =
+    cluster === null
+      ? serveBatches(
+          {
+            ...{ dataFolder, store: storage.batches, reader, load: all.load, maxInFlight },
+            ...{ maxBufferedBytes: config.maxBufferedBytes, waiting: () => all.concurrency.waiting() },
+            hasPredecessors: others.hasPredecessors,
+          },
+          () => parts,
+        )
+      : null
+  if (batches) parts.batches = batches
   const app = createApp(parts)
   const playground = createPlayground(parts, app)
   const port = config.port || (handed.port ?? 0)
@@ -319,6 +332,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         })
   const { port: listener } = front
   opened.defer(() => listener.stop(true))
+  // What its lines use is closed later.
+  opened.defer(() => batches?.stop())
   const forwarded = succeed === null ? null : answerForwarded(dataFolder, app, tls !== null)
   opened.defer(() => forwarded?.())
   const baseUrl = `${(await tls?.start({ listener, publicUrls, isShared })) ?? listener.origin}/v1`
@@ -335,6 +350,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   admin.listensOn(app)
   await admin.startAlerts()
   prober.start()
+  batches?.begin()
   background.defer(() => prober.stop())
   const openControl = () =>
     createControl({
@@ -364,7 +380,17 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   // Its path is then the successor's, and Bun would remove that.
   opened.defer(() => (hasLeft ? undefined : control.stop()))
   const handover = createHandover({
-    ...{ listener, gate: front.gate },
+    listener,
+    gate: {
+      async hold() {
+        await batches?.pause()
+        await front.gate.hold()
+      },
+      async decide(where) {
+        await front.gate.decide(where)
+        if (where === 'here') await batches?.resume()
+      },
+    },
     otherPorts: [
       config.metrics?.port ?? [],
       config.httpRedirect?.port ?? [],
@@ -407,6 +433,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await front.endSuccession()
     },
     async stop() {
+      await batches?.pause()
       // Requests that the other server must not see interrupted go on.
       if (hasLeft) load.drain()
       else {

@@ -69,7 +69,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   const hasJoined = existsSync(nodeFile(dataFolder))
   const store = await storeOf(dataFolder).serve({ version, startedMs, hasJoined, now, log })
   cleanup.defer(() => store.close())
-  const { alerts, config, identity, leases, ledger: reader, upkeep, writer } = store
+  const { alerts, batches, config, identity, leases, ledger: reader, upkeep, writer } = store
   const atStart = { ...writer, checkpoint: async () => (await store.checkpoint()) !== 'nowhere' }
   const { replayed, abandoned, kept } = await recover({
     ...{ store: atStart, leases, dataFolder, instance, living, nowMs: now(), log },
@@ -80,6 +80,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     store: config,
     identity,
     alerts,
+    batches,
     hasPosition: store.hasPosition,
     loadReplica: store.loadReplica,
     hasHistory: () => upkeep.oldestMs() !== null,

@@ -1,6 +1,7 @@
 /** The contract of a store, for any database. */
 import type { Log } from '../log.ts'
 import type { AlertStore } from './alert-store.ts'
+import type { BatchStore } from './batch-store.ts'
 import type { ConfigReplica } from './config-replica.ts'
 import type { ConfigStore } from './config-store.ts'
 import type { IdentityStore } from './identity-store.ts'
@@ -107,6 +108,7 @@ export interface ServedStore {
   readonly config: ConfigStore
   readonly identity: IdentityStore
   readonly alerts: AlertStore
+  readonly batches: BatchStore
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
   readonly refusals: RefusalWriter

@@ -34,7 +34,9 @@ test('every path that answers is in it, and every path in it answers', async () 
   const { paths } = await read()
   expect(Object.keys(paths).sort()).toEqual([
     ...['/healthz', '/readyz', '/v1/audio/speech', '/v1/audio/transcriptions', '/v1/audio/translations'],
-    ...['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/images/generations'],
+    ...['/v1/batches', '/v1/batches/{id}', '/v1/batches/{id}/cancel'],
+    ...['/v1/chat/completions', '/v1/completions', '/v1/embeddings'],
+    ...['/v1/files', '/v1/files/{id}', '/v1/files/{id}/content', '/v1/images/generations'],
     '/v1/messages',
     '/v1/messages/count_tokens',
     ...['/v1/models', '/v1/models/{model}', '/v1/moderations', '/v1/openapi.json', '/v1/rerank', '/v1/responses'],

@@ -8,6 +8,7 @@ import { EditsSchema, ImagesSchema } from '../../formats/images/schema.ts'
 import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { SpeechSchema } from '../../formats/speech/schema.ts'
+import { BATCH_PATHS, Batch, BatchFile } from './batches.ts'
 import {
   COUNT_OPERATIONS,
   EmbeddingList,
@@ -34,7 +35,7 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's Chat Completions, Responses, Embeddings, Images, and Moderations APIs, Anthropic's Messages API, Gemini's API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, Embeddings, Images, Moderations, Files, and Batches APIs, Anthropic's Messages API, Gemini's API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
@@ -48,6 +49,8 @@ const DOCUMENT = {
     'moderations',
     'audio',
     'images',
+    'files',
+    'batches',
     'models',
     'server',
   ].map((name) => ({
@@ -66,6 +69,7 @@ const DOCUMENT = {
     ...toPaths(ENDPOINT_PATHS, OPERATIONS),
     '/v2/rerank': { post: { ...OPERATIONS.rerank, operationId: 'rerankV2' } },
     ...toPaths(COUNT_PATHS, COUNT_OPERATIONS),
+    ...BATCH_PATHS,
     '/v1/models': {
       get: {
         operationId: 'listModels',
@@ -143,6 +147,7 @@ export const OF_ENDPOINTS = {
 }
 const NAMED = {
   ...OF_ENDPOINTS,
+  ...{ Batch, File: BatchFile },
   ...{ ChatCompletionChunk, ChatUsage, Error: ApiError, Health, Model: PublicModel, ModelList },
 }
 

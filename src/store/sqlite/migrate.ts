@@ -39,6 +39,7 @@ import refusals from '../../../drizzle/0031_refusals.sql' with { type: 'text' }
 import alerts from '../../../drizzle/0032_alerts.sql' with { type: 'text' }
 import clusterOutbox from '../../../drizzle/0033_cluster_outbox.sql' with { type: 'text' }
 import otherUnits from '../../../drizzle/0034_other_units.sql' with { type: 'text' }
+import batches from '../../../drizzle/0035_batches.sql' with { type: 'text' }
 import { ServiceError } from '../../domain/service-error.ts'
 import { dropOtherCopies, keepCopy, readApplied, readVersion } from './migration-copies.ts'
 
@@ -84,6 +85,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0032_alerts', sql: alerts },
   { name: '0033_cluster_outbox', sql: clusterOutbox },
   { name: '0034_other_units', sql: otherUnits },
+  { name: '0035_batches', sql: batches },
 ]
 
 export interface SchemaState {

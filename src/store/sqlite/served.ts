@@ -1,6 +1,7 @@
 /** The database of a running server, its only user. */
 import type { ServedStore, ServeOptions } from '../store.ts'
 import { createAlertStore } from './alert-store.ts'
+import { createBatchStore } from './batch-store.ts'
 import { type Checkpointer, checkpointHere, createCheckpointer } from './checkpoint.ts'
 import { createConfigStore } from './config-store.ts'
 import { watchFiles } from './files.ts'
@@ -48,6 +49,7 @@ export function openServed(
     config: createConfigStore(writer),
     identity: createIdentityStore(writer),
     alerts: createAlertStore(writer),
+    batches: createBatchStore(writer),
     ledger: createLedgerReader(writer),
     writer: createLedgerWriter(writer, notes),
     refusals: createRefusalWriter(writer, notes),

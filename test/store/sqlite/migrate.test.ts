@@ -9,6 +9,7 @@ import { revertCatalog } from '../../../src/catalog/apply.ts'
 import { HOUR_MS } from '../../../src/domain/time.ts'
 import { toSnapshot } from '../../../src/store/snapshot.ts'
 import * as alertSchema from '../../../src/store/sqlite/alert-schema.ts'
+import * as batchSchema from '../../../src/store/sqlite/batch-schema.ts'
 import { createConfigStore } from '../../../src/store/sqlite/config-store.ts'
 import { createLedgerWriter } from '../../../src/store/sqlite/ledger-apply.ts'
 import * as ledgerSchema from '../../../src/store/sqlite/ledger-schema.ts'
@@ -55,7 +56,13 @@ describe('the list of migrations', () => {
     expect(
       await generateSQLiteMigration(
         stored,
-        await generateSQLiteDrizzleJson({ ...schema, ...ledgerSchema, ...identitySchema, ...alertSchema }),
+        await generateSQLiteDrizzleJson({
+          ...schema,
+          ...ledgerSchema,
+          ...identitySchema,
+          ...alertSchema,
+          ...batchSchema,
+        }),
       ),
     ).toEqual([])
   })

@@ -1,0 +1,205 @@
+/** One batch, from its checks to its end. A server that starts goes on where the one before was stopped or killed. */
+import { type BatchState, isFinal, type LineError, type StoredBatch, type StoredFile } from '../domain/batches.ts'
+import type { Key } from '../domain/snapshot.ts'
+import { type Log, traceOf } from '../log.ts'
+import type { BatchStore } from '../store/batch-store.ts'
+import type { Contents } from './contents.ts'
+import { type Input, readInput, toLine } from './input.ts'
+import { Progress, toLogName } from './progress.ts'
+import type { BatchWork, ChooseRunner, EndingReason, LineRunner } from './runner.ts'
+
+export interface RunDeps {
+  store: BatchStore
+  contents: Contents
+  choose: ChooseRunner
+  gatewayLines: LineRunner
+  keyOf(id: string): Key | null
+  inTurn<T>(owner: string, work: () => T): Promise<T>
+  log: Log
+  now(): number
+  sleep(ms: number): Promise<unknown>
+}
+
+const AGAIN_MS = 5_000
+
+const LEFT: Readonly<Record<Exclude<EndingReason, 'stopped'>, LineError>> = {
+  cancelled: { code: 'batch_cancelled', message: 'This request was not sent, since the batch was canceled.' },
+  expired: {
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+}
+
+export class BatchRun {
+  runner: LineRunner | null = null
+  #progress: Progress | null = null
+  readonly #ending = new AbortController()
+
+  constructor(
+    private readonly deps: RunDeps,
+    private batch: StoredBatch,
+  ) {
+    if (batch.state === 'cancelling') this.end('cancelled')
+  }
+
+  /** With the counts of now. */
+  get current(): StoredBatch {
+    const { batch } = this
+    const progress = this.#progress
+    if (progress === null) return batch
+    return { ...batch, detail: { ...batch.detail, counts: { ...progress.counts }, usage: progress.usage } }
+  }
+
+  /** The first reason counts. */
+  end(reason: EndingReason): void {
+    if (!this.#ending.signal.aborted) this.#ending.abort(reason)
+  }
+
+  async cancel(): Promise<void> {
+    if (isFinal(this.batch.state) || this.batch.state === 'finalizing') return
+    await this.#enter('cancelling')
+    this.end('cancelled')
+  }
+
+  /** Called every second: the window, and the key. */
+  look(): void {
+    const { now, keyOf } = this.deps
+    if (this.batch.expiresMs <= now()) this.end('expired')
+    else if (keyOf(this.batch.keyId) === null) this.end('cancelled')
+  }
+
+  /** Resolves once it has ended, or the server stops. */
+  async run(): Promise<void> {
+    while (!isFinal(this.batch.state) && !this.#isStopped()) {
+      try {
+        await this.#runOnce()
+      } catch (error) {
+        if (this.#isStopped()) break
+        this.deps.log.error('batch_failed', 'a batch is interrupted by an internal error; trying again', {
+          ...{ batch: this.batch.id, error: traceOf(error) },
+        })
+        await this.deps.sleep(AGAIN_MS)
+      }
+      await this.#progress?.close()
+    }
+  }
+
+  #isStopped(): boolean {
+    return this.#reason === 'stopped'
+  }
+
+  get #reason(): EndingReason | null {
+    return this.#ending.signal.aborted ? this.#ending.signal.reason : null
+  }
+
+  async #runOnce(): Promise<void> {
+    const { contents, store, inTurn } = this.deps
+    const { inputFileId, keyId } = this.batch
+    const owner = this.deps.keyOf(keyId)?.quotaId ?? keyId
+    if (!store.hasFile(inputFileId) || !contents.exists(inputFileId)) return this.#fail(MISSING)
+    const input = await readInput(contents.path(inputFileId), this.batch, (work) => inTurn(owner, work))
+    if (input.problems.length > 0) return this.#fail(input.problems)
+    const progress = await Progress.open(this.deps, this.batch, input.starts.length)
+    this.#progress = progress
+    for (const { number, customId, error } of input.wrong) await progress.done({ number, customId }, error)
+    if (this.batch.state === 'validating') await this.#enter('in_progress', { model: input.model })
+    const work = this.#toWork(input, progress)
+    const key = work.key()
+    if (key !== null && this.#reason === null && progress.pending().length > 0) {
+      this.runner = this.deps.choose(this.current, key) ?? this.deps.gatewayLines
+      await this.runner.run(work)
+    }
+    this.look()
+    const reason = this.#reason
+    if (reason === 'stopped') return
+    if (progress.pending().length > 0) {
+      if (reason === null) return void (await this.deps.sleep(AGAIN_MS))
+      await this.#leave(work, progress, reason)
+    }
+    await this.#finish(progress)
+  }
+
+  #toWork(input: Input, progress: Progress): BatchWork {
+    const { contents, keyOf } = this.deps
+    const toBatch = () => this.current
+    return {
+      get batch() {
+        return toBatch()
+      },
+      key: () => keyOf(this.batch.keyId),
+      pending: () => progress.pending(),
+      read: async (number) => {
+        const text = await contents.read(this.batch.inputFileId, input.starts[number] ?? 0, input.ends[number] ?? 0)
+        return toLine(number, text)
+      },
+      bytes: () => progress.bytes,
+      begin: (lines) => progress.begin(lines),
+      requestIdOf: (number) => progress.requestIdOf(number),
+      done: (line, result) => progress.done(line, result),
+      setRemote: (remote) => this.#put({ ...this.batch, detail: { ...this.batch.detail, remote } }),
+      ending: this.#ending.signal,
+    }
+  }
+
+  async #leave(work: BatchWork, progress: Progress, reason: Exclude<EndingReason, 'stopped'>): Promise<void> {
+    if (reason === 'cancelled' && this.batch.state !== 'cancelling') await this.#enter('cancelling')
+    // For a server that goes on from here.
+    if (reason === 'expired') await this.#put(this.#stamped('expired'))
+    for (const number of progress.pending()) await progress.done(await work.read(number), LEFT[reason])
+  }
+
+  async #finish(progress: Progress): Promise<void> {
+    const { store, contents, now } = this.deps
+    const { at, keepOutputS, outputFileId, errorFileId } = this.batch.detail
+    const final = at.cancelling ? 'cancelled' : at.expired ? 'expired' : 'completed'
+    if (final === 'completed' && this.batch.state !== 'finalizing') await this.#enter('finalizing')
+    const [hasOutput, hasErrors] = [progress.hasAny('output'), progress.hasAny('errors')]
+    const add = async (id: string, filename: string) => {
+      const { id: batchId, keyId } = this.batch
+      const createdMs = now()
+      const file: StoredFile = {
+        ...{ id, keyId, purpose: 'batch_output', filename: `${batchId}_${filename}.jsonl`, bytes: contents.size(id) },
+        ...{ createdMs, expiresMs: createdMs + keepOutputS * 1_000 },
+      }
+      await store.addFile(file)
+    }
+    if (hasOutput) await add(outputFileId, 'output')
+    if (hasErrors) await add(errorFileId, 'error')
+    const { counts, usage } = progress
+    await this.#enter(final, { hasOutput, hasErrors, counts, usage })
+    contents.remove(toLogName(this.batch.id))
+  }
+
+  async #fail(problems: StoredBatch['detail']['problems']): Promise<void> {
+    if (this.batch.state === 'cancelling') return this.#enter('cancelled')
+    await this.#enter('failed', { problems })
+  }
+
+  async #enter(state: BatchState, more: Partial<StoredBatch['detail']> = {}): Promise<void> {
+    const { detail, ...batch } = this.#stamped(state)
+    await this.#put({ ...batch, state, detail: { ...detail, ...more } })
+    if (!isFinal(state)) return
+    const { id, keyId, endpoint } = batch
+    const { total, completed, failed } = this.current.detail.counts
+    this.deps.log.info('batch_ended', 'batch ended', {
+      ...{ batch: id, key: keyId, endpoint, state, lines: total, completed, failed },
+    })
+  }
+
+  #stamped(state: BatchState): StoredBatch {
+    const { detail } = this.current
+    return { ...this.current, detail: { ...detail, at: { [state]: this.deps.now(), ...detail.at } } }
+  }
+
+  async #put(batch: StoredBatch): Promise<void> {
+    await this.deps.store.putBatch(batch)
+    this.batch = batch
+  }
+}
+
+const MISSING = [
+  {
+    ...{ code: 'file_not_found', param: 'input_file_id', line: null },
+    message: 'The input file is gone: it was deleted, has expired, or was not in a restored backup.',
+  },
+]

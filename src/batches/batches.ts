@@ -1,0 +1,235 @@
+/** Files and batches of keys: each key sees its own only. Bounded per key, and by the disk. */
+import {
+  type BatchEndpoint,
+  type FilePurpose,
+  KEEP_S,
+  NO_BATCH_USAGE,
+  type StoredBatch,
+  type StoredFile,
+  WINDOW_MS,
+} from '../domain/batches.ts'
+import { GatewayError } from '../domain/error.ts'
+import { mintId } from '../domain/id.ts'
+import type { Key } from '../domain/snapshot.ts'
+import { DAY_MS } from '../domain/time.ts'
+import type { BatchQuery, FileQuery } from '../store/batch-store.ts'
+import { BatchRun, type RunDeps } from './batch-run.ts'
+import { isNoSpace, storageFull } from './contents.ts'
+
+const MIB = 1024 ** 2
+export const MAX_FILE_BYTES = 64 * MIB
+/** Of a key. */
+const MAX_KEY_BYTES = 1024 * MIB
+const MAX_KEY_FILES = 1_000
+const MAX_KEY_BATCHES = 20
+/** Of all keys. */
+const MAX_BYTES = 16 * 1024 * MIB
+const LOOK_MS = 1_000
+const SWEEP_MS = 60_000
+const SWEPT = 100
+
+export interface BatchesDeps extends Omit<RunDeps, 'now'> {
+  /** Resolves once no earlier server of this data folder finishes requests. */
+  untilAlone(): Promise<void>
+  /** Wall clock, ms. */
+  now(): number
+}
+
+export interface NewBatch {
+  api: StoredBatch['api']
+  endpoint: BatchEndpoint
+  inputFileId: string
+  metadata: StoredBatch['detail']['metadata']
+  /** Seconds. */
+  keepOutputS: number | null
+}
+
+export type Batches = ReturnType<typeof createBatches>
+
+export function createBatches(deps: BatchesDeps) {
+  const { store, contents, log, now } = deps
+  const runs = new Map<string, BatchRun>()
+  const running = new Set<Promise<void>>()
+  let state: 'waiting' | 'running' | 'paused' | 'stopped' = 'waiting'
+
+  const start = (batch: StoredBatch) => {
+    if (state !== 'running' || runs.has(batch.id)) return
+    const run = new BatchRun(deps, batch)
+    runs.set(batch.id, run)
+    const ending = run.run().finally(() => {
+      runs.delete(batch.id)
+      running.delete(ending)
+    })
+    running.add(ending)
+  }
+  const resume = () => {
+    if (state === 'stopped') return
+    state = 'running'
+    for (const batch of store.activeBatches()) start(batch)
+  }
+  const look = () => {
+    for (const run of runs.values()) run.look()
+  }
+  const sweep = async () => {
+    try {
+      for (const { id } of store.endedFiles(now(), SWEPT)) await removeFile(id)
+      await store.removeBatches(now() - KEEP_S * 1_000 - DAY_MS)
+    } catch (error) {
+      log.warn('batch_failed', "can't remove expired files of batches; trying again", { error: String(error) })
+    }
+  }
+  const removeFile = async (id: string) => {
+    await store.removeFile(id)
+    contents.remove(id)
+  }
+  const timers = [setInterval(look, LOOK_MS).unref(), setInterval(() => void sweep(), SWEEP_MS).unref()]
+
+  const findFile = (key: Key, id: string): StoredFile => {
+    const file = store.file(id)
+    if (file === null || file.keyId !== key.id || file.purpose === 'hidden') throw noFile(id)
+    return file
+  }
+  const findBatch = (key: Key, api: StoredBatch['api'], id: string): StoredBatch => {
+    const batch = runs.get(id)?.current ?? store.batch(id)
+    if (batch === null || batch.keyId !== key.id || batch.api !== api) throw noBatch(id)
+    return batch
+  }
+
+  return {
+    /** Once the server listens. */
+    begin() {
+      void deps.untilAlone().then(resume)
+    },
+    /** For another server, which has the data folder from now on. Lines in flight end here. */
+    async pause() {
+      if (state === 'running') state = 'paused'
+      for (const run of runs.values()) run.end('stopped')
+    },
+    resume() {
+      if (state === 'paused') void Promise.all(running).then(resume)
+    },
+    /** Lines in flight end with the requests of the server. */
+    async stop() {
+      state = 'stopped'
+      for (const timer of timers) clearInterval(timer)
+      for (const run of runs.values()) run.end('stopped')
+      await Promise.all(running)
+    },
+
+    /** Throws before anything is read. */
+    requireRoom(key: Key, bytes: number) {
+      const held = store.held(key.id)
+      if (held.files >= MAX_KEY_FILES)
+        throw tooMany(`This API key has ${held.files} files (limit). Delete some, and try again.`)
+      if (held.bytes + bytes > MAX_KEY_BYTES)
+        throw tooMany(
+          `The files of this API key would exceed ${MAX_KEY_BYTES / MIB} MiB (limit). Delete some, and try again.`,
+        )
+      if (!contents.hasSpace(bytes) || store.totalBytes() + bytes > MAX_BYTES) throw storageFull()
+    },
+    async addFile(
+      key: Key,
+      bytes: Uint8Array,
+      about: { filename: string; purpose: FilePurpose; keepS: number | null },
+    ) {
+      this.requireRoom(key, bytes.length)
+      const createdMs = now()
+      const { filename, purpose, keepS } = about
+      const file: StoredFile = {
+        ...{ id: `file-${mintId(createdMs)}`, keyId: key.id, purpose, filename, bytes: bytes.length, createdMs },
+        expiresMs: createdMs + (keepS ?? KEEP_S) * 1_000,
+      }
+      await contents.put(file.id, bytes)
+      try {
+        await store.addFile(file)
+      } catch (error) {
+        contents.remove(file.id)
+        throw isNoSpace(error) ? storageFull(error) : error
+      }
+      return file
+    },
+    file: findFile,
+    files: (query: FileQuery) => store.files(query),
+    /** Throws if its contents are gone. */
+    contentOf(key: Key, id: string): string {
+      const file = findFile(key, id)
+      if (!contents.exists(file.id)) throw noFile(id)
+      return contents.path(file.id)
+    },
+    async deleteFile(key: Key, id: string) {
+      const file = findFile(key, id)
+      const user = store.activeBatches().find(({ inputFileId }) => inputFileId === file.id)
+      if (user)
+        throw new GatewayError(
+          'invalid_request',
+          `The file is the input of ${user.id}, which is in progress. Cancel that first.`,
+        )
+      await removeFile(file.id)
+    },
+
+    async create(key: Key, { api, endpoint, inputFileId, metadata, keepOutputS }: NewBatch): Promise<StoredBatch> {
+      const { batches } = store.held(key.id)
+      if (batches >= MAX_KEY_BATCHES)
+        throw tooMany(
+          `This API key has ${batches} batches in progress (limit). Wait until one has ended, and try again.`,
+        )
+      if (!contents.hasSpace(0)) throw storageFull()
+      const createdMs = now()
+      const id = mintId(createdMs)
+      const batch: StoredBatch = {
+        ...{ id: `${api === 'openai' ? 'batch_' : 'msgbatch_'}${id}`, keyId: key.id, api, endpoint, inputFileId },
+        ...{ state: 'validating', createdMs, expiresMs: createdMs + WINDOW_MS },
+        detail: {
+          ...{ outputFileId: `file-${mintId(createdMs)}`, errorFileId: `file-${mintId(createdMs)}` },
+          ...{ hasOutput: false, hasErrors: false, keepOutputS: keepOutputS ?? KEEP_S, metadata, model: null },
+          ...{ at: {}, counts: { total: 0, completed: 0, failed: 0 }, usage: NO_BATCH_USAGE, problems: [] },
+          remote: null,
+        },
+      }
+      try {
+        await store.putBatch(batch)
+      } catch (error) {
+        throw isNoSpace(error) ? storageFull(error) : error
+      }
+      log.info('batch_created', 'batch created', { batch: batch.id, key: key.id, endpoint })
+      start(batch)
+      return batch
+    },
+    batch(key: Key, api: StoredBatch['api'], id: string): StoredBatch {
+      const batch = findBatch(key, api, id)
+      runs.get(id)?.runner?.look?.(id)
+      return batch
+    },
+    batches: (query: BatchQuery) => store.batches(query).map((batch) => runs.get(batch.id)?.current ?? batch),
+    async cancel(key: Key, api: StoredBatch['api'], id: string): Promise<StoredBatch> {
+      const batch = findBatch(key, api, id)
+      const run = runs.get(id)
+      if (run) await run.cancel()
+      else if (batch.state === 'validating' || batch.state === 'in_progress')
+        await store.putBatch({
+          ...batch,
+          state: 'cancelling',
+          detail: { ...batch.detail, at: { ...batch.detail.at, cancelling: now() } },
+        })
+      return findBatch(key, api, id)
+    },
+    /** An ended one. Its files go, too. */
+    async deleteBatch(batch: StoredBatch) {
+      const { outputFileId, errorFileId } = batch.detail
+      for (const id of [batch.inputFileId, outputFileId, errorFileId]) await removeFile(id)
+      await store.removeBatch(batch.id)
+    },
+    counts() {
+      return { active: runs.size }
+    },
+  }
+}
+
+const tooMany = (message: string) =>
+  new GatewayError('request_limit', message, { headers: { 'x-should-retry': 'false' } })
+
+const notFound = (message: string) => new GatewayError('invalid_request', message, { status: 404, param: 'id' })
+
+const noFile = (id: string) => notFound(`No such File object: ${id.slice(0, 100)}`)
+
+const noBatch = (id: string) => notFound(`No batch found with id '${id.slice(0, 100)}'.`)

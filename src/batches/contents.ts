@@ -1,0 +1,100 @@
+/** The contents of files and the progress of batches, in `batches/` of the data folder, for its owner only. */
+import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { appendFile, open, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { codeOf, GatewayError } from '../domain/error.ts'
+import { filesIn, freeBytesOf, SPARED_BYTES } from '../store/files.ts'
+
+/** Left free for the journal and the database. */
+const SPARED = 4 * SPARED_BYTES
+
+const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'SQLITE_FULL'])
+
+export const isNoSpace = (error: unknown): boolean => NO_SPACE.has(codeOf(error))
+
+export const storageFull = (cause?: unknown) =>
+  new GatewayError(
+    'storage_full',
+    "The server's disk is full, so nothing was stored. Ask your administrator to free disk space, and try again.",
+    { cause },
+  )
+
+export class Contents {
+  readonly #folder: string
+
+  constructor(dataFolder: string) {
+    this.#folder = join(dataFolder, 'batches')
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
+  path(name: string): string {
+    return join(this.#folder, name)
+  }
+
+  names(): string[] {
+    return filesIn(this.#folder)
+  }
+
+  hasSpace(bytes: number): boolean {
+    return freeBytesOf(this.#folder) >= bytes + SPARED
+  }
+
+  /** 0 if missing. */
+  size(name: string): number {
+    return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? 0
+  }
+
+  exists(name: string): boolean {
+    return statSync(this.path(name), { throwIfNoEntry: false }) !== undefined
+  }
+
+  /** Whole or not at all. Throws `storage_full`. */
+  async put(name: string, bytes: Uint8Array): Promise<void> {
+    if (!this.hasSpace(bytes.length)) throw storageFull()
+    const part = `${this.path(name)}.part`
+    try {
+      await writeFile(part, bytes, { mode: 0o600, flush: true })
+      await rename(part, this.path(name))
+    } catch (error) {
+      await rm(part, { force: true }).catch(() => {})
+      throw isNoSpace(error) ? storageFull(error) : error
+    }
+  }
+
+  /** Whole or not at all, after `size` bytes. Throws the system's error. */
+  async append(name: string, text: string, size: number, isSynced = false): Promise<number> {
+    const path = this.path(name)
+    try {
+      await appendFile(path, text, { mode: 0o600, flush: isSynced })
+    } catch (error) {
+      await truncate(path, size).catch(() => {})
+      throw error
+    }
+    return size + Buffer.byteLength(text)
+  }
+
+  /** Drops what follows. */
+  async cut(name: string, size: number): Promise<void> {
+    if (this.size(name) > size) await truncate(this.path(name), size)
+  }
+
+  async read(name: string, start: number, end: number): Promise<string> {
+    const file = await open(this.path(name))
+    try {
+      const bytes = Buffer.allocUnsafe(end - start)
+      let at = 0
+      while (at < bytes.length) {
+        const { bytesRead } = await file.read(bytes, at, bytes.length - at, start + at)
+        if (bytesRead === 0) throw new Error(`${name} is shorter than it was`)
+        at += bytesRead
+      }
+      return bytes.toString()
+    } finally {
+      await file.close()
+    }
+  }
+
+  remove(name: string): void {
+    rmSync(this.path(name), { force: true })
+  }
+}

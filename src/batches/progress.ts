@@ -1,0 +1,263 @@
+/**
+ * Which lines of a batch were sent, and which have a result. Results are appended to the output and error files, then noted in a log, so that a
+ * kill loses no result, and none is there twice:
+ *
+ *     b <line> <request ID>                  about to be sent
+ *     d <line> o|e <size of its file> <usage>  has a result
+ */
+import { readFile } from 'node:fs/promises'
+import {
+  addBatchUsage,
+  type BatchCounts,
+  type BatchDetail,
+  type BatchLine,
+  type BatchUsage,
+  type LineError,
+  type LineResult,
+  NO_BATCH_USAGE,
+} from '../domain/batches.ts'
+import { messageOf } from '../domain/error.ts'
+import { mintId, toRequestId } from '../domain/id.ts'
+import { asObject, tryJson } from '../domain/json.ts'
+import type { Log } from '../log.ts'
+import type { Contents } from './contents.ts'
+import type { BegunLine } from './runner.ts'
+
+type Which = 'o' | 'e'
+type Names = Record<Which, string>
+
+interface Waiting {
+  line: Pick<BatchLine, 'number' | 'customId'>
+  result: LineResult | LineError
+  resolve(isFirst: boolean): void
+  reject(error: unknown): void
+}
+
+interface ProgressDeps {
+  contents: Contents
+  log: Log
+  now(): number
+  sleep(ms: number): Promise<unknown>
+}
+
+/** A disk that is full is tried again after this. */
+const AGAIN_MS = 2_000
+/** Written at once. */
+const MAX_BATCH = 500
+
+const isResult = (result: LineResult | LineError): result is LineResult => 'status' in result
+const isGood = (result: LineResult | LineError) => isResult(result) && result.status >= 200 && result.status < 300
+
+export const toLogName = (batchId: string) => `${batchId}.log`
+
+export class Progress {
+  counts: BatchCounts
+  usage: BatchUsage = NO_BATCH_USAGE
+  readonly #done: Uint8Array
+  /** Of lines without a result. */
+  readonly #begun = new Map<number, string>()
+  readonly #sizes: Record<Which, number> = { o: 0, e: 0 }
+  #logSize = 0
+  #writing: Promise<unknown> = Promise.resolve()
+  #waiting: Waiting[] = []
+  #isClosed = false
+
+  private constructor(
+    private readonly deps: ProgressDeps,
+    private readonly names: Names,
+    private readonly logName: string,
+    total: number,
+  ) {
+    this.counts = { total, completed: 0, failed: 0 }
+    this.#done = new Uint8Array(total)
+  }
+
+  static async open(
+    deps: ProgressDeps,
+    batch: { id: string; detail: Pick<BatchDetail, 'outputFileId' | 'errorFileId'> },
+    total: number,
+  ): Promise<Progress> {
+    const { outputFileId, errorFileId } = batch.detail
+    const progress = new Progress(deps, { o: outputFileId, e: errorFileId }, toLogName(batch.id), total)
+    await progress.#recover()
+    return progress
+  }
+
+  /** Bytes of both files. */
+  get bytes(): number {
+    return this.#sizes.o + this.#sizes.e
+  }
+
+  hasAny(which: 'output' | 'errors'): boolean {
+    return this.#sizes[which === 'output' ? 'o' : 'e'] > 0
+  }
+
+  pending(): number[] {
+    const pending: number[] = []
+    for (let number = 0; number < this.#done.length; number++) if (this.#done[number] === 0) pending.push(number)
+    return pending
+  }
+
+  requestIdOf(number: number): string | null {
+    return this.#begun.get(number) ?? null
+  }
+
+  begin(lines: readonly BegunLine[]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#note(lines.map(({ number, requestId }) => `b ${number} ${requestId}\n`).join(''), true)
+      for (const { number, requestId } of lines) this.#begun.set(number, requestId)
+    })
+  }
+
+  done(line: Pick<BatchLine, 'number' | 'customId'>, result: LineResult | LineError): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    this.#waiting.push({ line, result, resolve, reject })
+    if (this.#waiting.length === 1) void this.#inTurn(() => this.#writeWaiting())
+    return promise
+  }
+
+  /** After what is being written. Nothing is tried again. */
+  close(): Promise<unknown> {
+    this.#isClosed = true
+    return this.#writing
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#writing.then(work)
+    this.#writing = done.catch(() => {})
+    return done
+  }
+
+  async #writeWaiting(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, MAX_BATCH)
+      // Others may be written by this loop, too.
+      try {
+        const isFirst = await this.#write(some)
+        for (const [at, { resolve }] of some.entries()) resolve(isFirst[at] ?? false)
+      } catch (error) {
+        for (const { reject } of some) reject(error)
+      }
+    }
+  }
+
+  async #write(some: readonly Waiting[]): Promise<boolean[]> {
+    const texts: Record<Which, string[]> = { o: [], e: [] }
+    const ends = { ...this.#sizes }
+    let notes = ''
+    const isFirst = some.map(({ line: { number, customId }, result }) => {
+      if (this.#done[number] !== 0) return false
+      this.#done[number] = 1
+      const which = isGood(result) ? 'o' : 'e'
+      const text = toOutputLine(customId, result, mintId(this.deps.now()))
+      texts[which].push(text)
+      ends[which] += Buffer.byteLength(text)
+      const usage = isResult(result) ? result.usage : NO_BATCH_USAGE
+      this.#count(which, usage)
+      this.#begun.delete(number)
+      notes += `d ${number} ${which} ${ends[which]} ${usage.input} ${usage.cached} ${usage.output} ${usage.reasoning}\n`
+      return true
+    })
+    for (const which of ['o', 'e'] as const) {
+      if (texts[which].length === 0) continue
+      const text = texts[which].join('')
+      this.#sizes[which] = await this.#untilWritten(() =>
+        this.deps.contents.append(this.names[which], text, this.#sizes[which]),
+      )
+    }
+    await this.#note(notes)
+    return isFirst
+  }
+
+  #count(which: Which, usage: BatchUsage): void {
+    if (which === 'o') this.counts.completed++
+    else this.counts.failed++
+    this.usage = addBatchUsage(this.usage, usage)
+  }
+
+  async #note(text: string, isSynced = false): Promise<void> {
+    if (text === '') return
+    const { contents } = this.deps
+    this.#logSize = await this.#untilWritten(() => contents.append(this.logName, text, this.#logSize, isSynced))
+  }
+
+  /** What was charged is not lost for want of disk space, unless the server stops. */
+  async #untilWritten<T>(write: () => Promise<T>): Promise<T> {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await write()
+      } catch (error) {
+        if (failures === 0)
+          this.deps.log.error('batch_unwritable', "can't write results of a batch; trying again", {
+            error: messageOf(error),
+          })
+        if (this.#isClosed) throw error
+      }
+      await this.deps.sleep(AGAIN_MS)
+    }
+  }
+
+  async #recover(): Promise<void> {
+    const { contents } = this.deps
+    if (contents.exists(this.logName)) {
+      const text = await readFile(contents.path(this.logName), 'latin1')
+      this.#logSize = text.lastIndexOf('\n') + 1
+      await contents.cut(this.logName, this.#logSize)
+      for (const note of text.slice(0, this.#logSize).split('\n')) this.#apply(note.split(' '))
+    }
+    for (const which of ['o', 'e'] as const) await this.#recoverTail(which)
+  }
+
+  #apply([kind, number, ...rest]: string[]): void {
+    const line = Number(number)
+    if (kind === 'b') this.#begun.set(line, rest[0] ?? '')
+    if (kind !== 'd' || this.#done[line] !== 0) return
+    const [which, size, input, cached, output, reasoning] = rest
+    this.#done[line] = 1
+    this.#begun.delete(line)
+    if (which !== 'o' && which !== 'e') return
+    this.#sizes[which] = Number(size)
+    this.#count(which, {
+      ...{ input: Number(input), cached: Number(cached), output: Number(output), reasoning: Number(reasoning) },
+    })
+  }
+
+  /** Results that were written, but not noted. */
+  async #recoverTail(which: Which): Promise<void> {
+    const { contents } = this.deps
+    const name = this.names[which]
+    const size = contents.size(name)
+    const tail = size > this.#sizes[which] ? await contents.read(name, this.#sizes[which], size) : ''
+    const whole = tail.slice(0, tail.lastIndexOf('\n') + 1)
+    const begun = new Map([...this.#begun].map(([number, requestId]) => [toRequestId(requestId), number]))
+    let isKnown = true
+    let notes = ''
+    for (const text of whole.split('\n')) {
+      if (text === '' || !isKnown) continue
+      const requestId = asObject(asObject(tryJson(text))?.response)?.request_id
+      const number = begun.get(String(requestId))
+      // Errors without a request can be written again.
+      isKnown = number !== undefined && this.#done[number] === 0
+      if (number === undefined || !isKnown) continue
+      this.#done[number] = 1
+      this.#begun.delete(number)
+      this.#sizes[which] += Buffer.byteLength(text) + 1
+      this.#count(which, NO_BATCH_USAGE)
+      notes += `d ${number} ${which} ${this.#sizes[which]} 0 0 0 0\n`
+    }
+    await contents.cut(name, this.#sizes[which])
+    await this.#note(notes)
+  }
+}
+
+/** JSON has line breaks only between its values. */
+const toOneLine = (json: string) => json.trim().replace(/[\r\n]+/g, ' ')
+
+function toOutputLine(customId: string, result: LineResult | LineError, id: string): string {
+  const names = `"id":"batch_req_${id}","custom_id":${JSON.stringify(customId)}`
+  if (!isResult(result)) return `{${names},"response":null,"error":${JSON.stringify(result)}}\n`
+  const { status, requestId, body } = result
+  const request = JSON.stringify(requestId && toRequestId(requestId))
+  const response = `{"status_code":${status},"request_id":${request},"body":${toOneLine(body)}}`
+  return `{${names},"response":${response},"error":null}\n`
+}

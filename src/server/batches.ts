@@ -1,0 +1,107 @@
+/** The batches of a server, loaded only if it has any, or with the first request for one. */
+import type { Batches } from '../batches/batches.ts'
+import type { ChooseRunner } from '../batches/runner.ts'
+import { type Once, once } from '../domain/once.ts'
+import type { Key, Snapshot } from '../domain/snapshot.ts'
+import type { AppDeps } from '../http/app.ts'
+import { traceOf } from '../log.ts'
+import type { BatchStore } from '../store/batch-store.ts'
+import type { LedgerReader } from '../store/ledger-store.ts'
+
+export interface ServedBatchesDeps {
+  dataFolder: string
+  store: BatchStore
+  reader: Pick<LedgerReader, 'counted'>
+  /** Of the server with its workers. */
+  load: { readonly inFlight: number; readonly bufferedBytes: number }
+  maxInFlight: number
+  maxBufferedBytes: number
+  waiting(): Iterable<readonly [string, number]>
+  hasPredecessors(): boolean
+  choose?: ChooseRunner
+}
+
+export interface ServedBatches extends Once<Batches> {
+  /** Once it listens. Goes on with what is in progress. */
+  begin(): void
+  pause(): Promise<void>
+  resume(): Promise<void>
+  stop(): Promise<void>
+}
+
+const LOOK_MS = 250
+
+/** @param parts of the app, which has its batches from here. */
+export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): ServedBatches {
+  const { store, load } = deps
+  let hasBegun = false
+  const made = once(async () => {
+    const batches = await open(deps, parts())
+    if (hasBegun) batches.begin()
+    return batches
+  })
+  const ifMade = async (work: (batches: Batches) => unknown) => {
+    const batches = await made.begun()
+    if (batches) await work(batches)
+  }
+  return {
+    ...made,
+    begin() {
+      hasBegun = true
+      if (made.begun()) void ifMade((batches) => batches.begin())
+      else if (!store.isEmpty()) void made.get()
+    },
+    pause: () => ifMade((batches) => batches.pause()),
+    resume: () => ifMade((batches) => batches.resume()),
+    stop: () => ifMade((batches) => batches.stop()),
+  }
+
+  async function open({ dataFolder, reader, hasPredecessors }: ServedBatchesDeps, app: AppDeps): Promise<Batches> {
+    const [{ createBatches }, { Contents }, { createGatewayLines }, { LinePlaces }, { answerLine }] = await Promise.all(
+      [
+        import('../batches/batches.ts'),
+        import('../batches/contents.ts'),
+        import('../batches/gateway-lines.ts'),
+        import('../batches/places.ts'),
+        import('../http/batch-lines.ts'),
+      ],
+    )
+    const { log, now, monotonicMs, pace } = app
+    const contents = new Contents(dataFolder)
+    const places = new LinePlaces({
+      used: () => Math.max(load.inFlight / deps.maxInFlight, load.bufferedBytes / deps.maxBufferedBytes),
+      waiting: () => [...deps.waiting()].reduce((sum, [, calls]) => sum + calls, 0),
+    })
+    const failed = (error: unknown) =>
+      log.error('batch_failed', 'a line of a batch is interrupted by an internal error; trying again', {
+        error: traceOf(error),
+      })
+    const gatewayLines = createGatewayLines({
+      ...{ places, counted: reader.counted, failed, now, monotonicMs, sleep: Bun.sleep },
+      answer: (line) => answerLine(app, line),
+      hasSpace: () => contents.hasSpace(0),
+    })
+    return createBatches({
+      ...{ store, contents, gatewayLines, log, now, sleep: Bun.sleep },
+      choose: deps.choose ?? (() => null),
+      keyOf: (id) => keyOf(app.live.snapshot, id, now()),
+      inTurn: (owner, work) => pace.run(owner, work),
+      async untilAlone() {
+        while (hasPredecessors()) await Bun.sleep(LOOK_MS)
+      },
+    })
+  }
+}
+
+const byId = new WeakMap<Snapshot, ReadonlyMap<string, Key>>()
+
+/** Null if it is gone, revoked, or has expired. */
+function keyOf(snapshot: Snapshot, id: string, nowMs: number): Key | null {
+  const keys = byId.getOrInsertComputed(
+    snapshot,
+    ({ secrets }) => new Map([...secrets.values()].map(({ key }) => [key.id, key])),
+  )
+  const key = keys.get(id)
+  if (!key || key.revokedMs !== null || (key.expiresMs !== null && key.expiresMs <= nowMs)) return null
+  return key
+}
