@@ -19,6 +19,8 @@ export type LogEvent =
   | 'models_listed'
   // Batches
   | 'batch_created'
+  | 'batch_submitted'
+  | 'batch_waiting'
   | 'batch_ended'
   | 'batch_failed'
   | 'batch_unwritable'

@@ -105,14 +105,18 @@ export class BatchRun {
     if (this.batch.state === 'validating') await this.#enter('in_progress', { model: input.model })
     const work = this.#toWork(input, progress)
     const key = work.key()
-    if (key !== null && this.#reason === null && progress.pending().length > 0) {
+    // What an upstream has must be cancelled and settled there, whoever may still use it here.
+    const isOpen = (key !== null && this.#reason === null) || this.batch.detail.remote !== null
+    if (isOpen && progress.pending().length > 0) {
       this.runner = this.deps.choose(this.current, key) ?? this.deps.gatewayLines
       await this.runner.run(work)
     }
     this.look()
     const reason = this.#reason
     if (reason === 'stopped') return
-    if (progress.pending().length > 0) {
+    // An upstream has told of all lines of a batch that ended there.
+    const isCut = reason !== null && this.batch.detail.remote !== null
+    if (progress.pending().length > 0 || isCut) {
       if (reason === null) return void (await this.deps.sleep(AGAIN_MS))
       await this.#leave(work, progress, reason)
     }

@@ -44,5 +44,8 @@ export interface LineRunner {
   look?(batchId: string): void
 }
 
-/** Null: the gateway runs its lines. */
-export type ChooseRunner = (batch: StoredBatch, key: Key) => LineRunner | null
+/**
+ * Null: the gateway runs its lines.
+ * @param key null if it was revoked or is gone, and `remote` is left.
+ */
+export type ChooseRunner = (batch: StoredBatch, key: Key | null) => LineRunner | null

@@ -6,6 +6,7 @@ import { type Static, type TProperties, type TSchema, Type, Kind as TypeKind } f
 import type { Fields } from '../domain/changes.ts'
 import { byField, DEADLINE_NAMES, DEADLINES } from '../domain/deadlines.ts'
 import {
+  BATCH_REQUESTS,
   COST_UNITS,
   DEVELOPER_ROLES,
   type DialectName,
@@ -110,6 +111,7 @@ const OPTIONS = {
   passthrough: option(
     Type.Union([Type.Literal(false), Type.Array(Type.Unsafe<PassthroughEndpoint>(oneOf(PASSTHROUGH_ENDPOINTS)))]),
   ),
+  batches: option(list(oneOf(BATCH_REQUESTS))),
   pass: option(list(text())),
   disconnect_grace: option(measure()),
   max_tokens_per_second: option(limit()),

@@ -35,6 +35,17 @@ export const RERANKS = ['texts', 'queries'] as const
 
 export const IMAGES = ['base64', 'aspect_ratio', 'workflows'] as const
 
+/** Requests that an upstream's own batches take, by the path of a single one. */
+export const BATCH_PATHS = {
+  chat: '/chat/completions',
+  responses: '/responses',
+  completions: '/completions',
+  embeddings: '/embeddings',
+  messages: '/messages',
+} as const
+export const BATCH_REQUESTS = keysOf(BATCH_PATHS)
+export type BatchRequests = (typeof BATCH_REQUESTS)[number]
+
 export const DEVELOPER_ROLES = ['developer', 'system'] as const
 
 export const PASSTHROUGH_ENDPOINTS = ['messages', 'responses', 'completions', 'gemini'] as const
@@ -57,6 +68,8 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   user?: boolean
   /** Formats that pass through unchanged. */
   passthrough?: readonly PassthroughEndpoint[] | false
+  /** What its own batches take; a model needs a price with `mode: batch`, too. */
+  batches?: readonly BatchRequests[]
   /** Sent despite `domain/fields.ts`; a trailing `*` matches any rest. */
   pass?: string[]
   /** `<think>` blocks are reasoning. */

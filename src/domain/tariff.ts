@@ -216,6 +216,15 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 const pickMode = (tariffs: Tariff[] | undefined, promptTokens: number): Tariff | undefined =>
   tariffs?.findLast(({ moreThan }) => promptTokens > moreThan)
 
+/** Of an upstream's own batches. */
+export const BATCH_MODE = 'batch'
+
+const ofBatches = new WeakMap<readonly PricingItem[], PricingItem[]>()
+
+/** Empty if there is no price for batches. */
+export const toBatchPricing = (pricing: readonly PricingItem[]): PricingItem[] =>
+  ofBatches.getOrInsertComputed(pricing, () => pricing.filter(({ mode }) => mode === BATCH_MODE))
+
 export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
 
 /** Under its own name if one has it, or if no other name would give it. */

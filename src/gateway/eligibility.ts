@@ -49,7 +49,13 @@ export interface ResolveDeps {
   health: Pick<Health, 'forRequest'>
 }
 
-export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> | Promise<Decision<Resolved>> {
+type Asked = Pick<Parsed, 'snapshot' | 'key' | 'task'>
+type Found = Pick<Resolved, Exclude<keyof Resolved, keyof Parsed>>
+
+export function resolve<T extends Asked>(
+  deps: ResolveDeps,
+  parsed: T,
+): Decision<T & Found> | Promise<Decision<T & Found>> {
   const { snapshot, key, task } = parsed
   const found = resolveModel(snapshot, key, task.model)
   if (found instanceof GatewayError) return found
@@ -60,7 +66,7 @@ export function resolve(deps: ResolveDeps, parsed: Parsed): Decision<Resolved> |
   const passthrough = toPassthrough(able)
   const fitting = fitFeatures(able, model.facts, targets, passthrough)
   if (fitting instanceof GatewayError) return fitting
-  const resolved = (eligible: Decision<readonly Target[]>) =>
+  const resolved = (eligible: Decision<readonly Target[]>): Decision<T & Found> =>
     eligible instanceof GatewayError
       ? eligible
       : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })

@@ -1,6 +1,5 @@
 /** The batches of a server, loaded only if it has any, or with the first request for one. */
 import type { Batches } from '../batches/batches.ts'
-import type { ChooseRunner } from '../batches/runner.ts'
 import { type Once, once } from '../domain/once.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { AppDeps } from '../http/app.ts'
@@ -18,7 +17,6 @@ export interface ServedBatchesDeps {
   maxBufferedBytes: number
   waiting(): Iterable<readonly [string, number]>
   hasPredecessors(): boolean
-  choose?: ChooseRunner
 }
 
 export interface ServedBatches extends Once<Batches> {
@@ -57,15 +55,16 @@ export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): Ser
   }
 
   async function open({ dataFolder, reader, hasPredecessors }: ServedBatchesDeps, app: AppDeps): Promise<Batches> {
-    const [{ createBatches }, { Contents }, { createGatewayLines }, { LinePlaces }, { answerLine }] = await Promise.all(
-      [
+    const [batches, { Contents }, { createGatewayLines }, { createUpstreamLines }, { LinePlaces }, http, { formatOf }] =
+      await Promise.all([
         import('../batches/batches.ts'),
         import('../batches/contents.ts'),
         import('../batches/gateway-lines.ts'),
+        import('../batches/upstream-lines.ts'),
         import('../batches/places.ts'),
         import('../http/batch-lines.ts'),
-      ],
-    )
+        import('../http/endpoints.ts'),
+      ])
     const { log, now, monotonicMs, pace } = app
     const contents = new Contents(dataFolder)
     const places = new LinePlaces({
@@ -78,12 +77,15 @@ export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): Ser
       })
     const gatewayLines = createGatewayLines({
       ...{ places, counted: reader.counted, failed, now, monotonicMs, sleep: Bun.sleep },
-      answer: (line) => answerLine(app, line),
+      answer: (line) => http.answerLine(app, line),
       hasSpace: () => contents.hasSpace(0),
     })
-    return createBatches({
+    return batches.createBatches({
       ...{ store, contents, gatewayLines, log, now, sleep: Bun.sleep },
-      choose: deps.choose ?? (() => null),
+      choose: createUpstreamLines({
+        ...{ gateway: app, gatewayLines, formatOf, log, sleep: Bun.sleep },
+        isSettled: (requestId) => reader.counted(requestId) !== null,
+      }),
       keyOf: (id) => keyOf(app.live.snapshot, id, now()),
       inTurn: (owner, work) => pace.run(owner, work),
       async untilAlone() {

@@ -36,8 +36,11 @@ export function countFinished(registry: Registry, { row, calls, before, after, t
     if (row.status === 'ok' && row.completionTokens >= MIN_TOKENS && ms >= MIN_MS)
       registry.speed.observe(((row.completionTokens - 1) / ms) * 1_000, model)
   }
-  registry.overhead.observe(Math.max(0, before) / 1_000, '', 'before')
-  registry.overhead.observe(Math.max(0, after) / 1_000, '', 'after')
+  // Null for what an upstream answered in a batch of its own.
+  if (durationMs !== null) {
+    registry.overhead.observe(Math.max(0, before) / 1_000, '', 'before')
+    registry.overhead.observe(Math.max(0, after) / 1_000, '', 'after')
+  }
   for (const call of calls) countCall(registry, call)
 }
 

@@ -48,7 +48,14 @@ export function createHttpBackend(
   }
 }
 
-function loaderOf({ endpoints = {} }: WireFormat, { body }: BackendCall): (() => Promise<EndpointFormat>) | null {
+type Asking = Pick<BackendCall, 'body' | 'passthrough' | 'target'>
+
+/** How a call is written and its whole response read, as for one that is sent at once. Throws what the format can't express. */
+export async function loadCallFormat(format: WireFormat, call: Asking): Promise<CallFormat> {
+  return toCallFormat(format, call, (await loaderOf(format, call)?.()) ?? null)
+}
+
+function loaderOf({ endpoints = {} }: WireFormat, { body }: Asking): (() => Promise<EndpointFormat>) | null {
   if (!(body instanceof EndpointRequest) || body instanceof EmbeddingsRequest) return null
   const load: (() => Promise<EndpointFormat>) | undefined = endpoints[body.endpoint as keyof EndpointRequests]
   if (load) return load
@@ -341,14 +348,14 @@ export class HttpCall {
   }
 }
 
-interface CallFormat {
+export interface CallFormat {
   wire: EndpointWire
   reader: Pick<WireFormat, 'whole' | 'decoder'>
 }
 
 function toCallFormat(
   dialect: WireFormat,
-  { passthrough, body, target }: BackendCall,
+  { passthrough, body, target }: Asking,
   endpoint: EndpointFormat | null,
 ): CallFormat {
   if (body instanceof EmbeddingsRequest) return toEmbeddingFormat(dialect, body, target)

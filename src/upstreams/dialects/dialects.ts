@@ -244,6 +244,7 @@ export const SETTINGS: Readonly<Record<'base_url' | 'api_key' | keyof UpstreamSe
   api_version: ANTHROPIC,
   betas: ANTHROPIC,
   passthrough: { ...BOTH, gemini: true },
+  batches: BOTH,
   pass: OVER_HTTP,
   disconnect_grace: OVER_HTTP,
   max_tokens_per_second: OVER_HTTP,

@@ -1,0 +1,313 @@
+/** One batch at an upstream: submitted once, asked for now and then, and read to its end. */
+import type { BatchLine } from '../domain/batches.ts'
+import { GatewayError, UpstreamError } from '../domain/error.ts'
+import { timeOfId } from '../domain/id.ts'
+import { NO_LIMITS } from '../domain/limits.ts'
+import type { Target } from '../domain/snapshot.ts'
+import { readLine, settleBatchLine, type UpstreamLine } from '../gateway/batch-line.ts'
+import { toGatewayError } from '../gateway/delivery.ts'
+import { BatchApi } from '../upstreams/batches/api.ts'
+import { type BatchProtocol, type BatchState, batchesOf, type LineResult } from '../upstreams/batches/protocol.ts'
+import { dialectOf } from '../upstreams/dialects/dialects.ts'
+import type { BatchWork, EndingReason } from './runner.ts'
+import { type Remote, targetOf, type UpstreamLinesDeps } from './upstream-lines.ts'
+
+/** At most so often, whoever asks. */
+const LOOK_MS = 15_000
+/** Later on. */
+const RARELY_MS = 60_000
+const OFTEN_FOR_MS = 10 * 60_000
+const AGAIN_MS = 5_000
+const MAX_AGAIN_MS = 5 * 60_000
+/** How long an upstream may take to end what was cancelled. */
+const GIVE_UP_MS = 2 * 60 * 60_000
+/** How often it looks at the clock. */
+const TICK_MS = 250
+/** Settled at once. */
+const GROUP = 32
+
+const LOST = {
+  code: 'lost',
+  message:
+    "The provider's result of this line can't be read. It may have been charged, so it wasn't sent again, and counts as what it reserved.",
+}
+
+/** A status that says it wasn't taken, and won't be. */
+const isFinal = (error: unknown): error is UpstreamError =>
+  error instanceof UpstreamError && error.kind === 'status' && !error.retryable && (error.status ?? 500) < 500
+
+interface Connected {
+  protocol: BatchProtocol
+  api: BatchApi
+  target: Target
+}
+
+export class RemoteBatch {
+  spentNanoUsd = 0
+  #isAsked = false
+  #lookedMs = Number.NEGATIVE_INFINITY
+  readonly #stop = new AbortController()
+
+  /** @param taken IDs of batches in progress, at any upstream. */
+  constructor(
+    private readonly deps: UpstreamLinesDeps,
+    private readonly taken: Set<string>,
+    private readonly work: BatchWork,
+    private remote: Remote,
+    private readonly isOwn: (number: number) => boolean,
+  ) {
+    if (remote.id !== null) taken.add(remote.id)
+  }
+
+  /** Asks the upstream, unless it was asked of late. */
+  look(): void {
+    this.#isAsked = true
+  }
+
+  get #reason(): EndingReason | null {
+    const { ending } = this.work
+    return ending.aborted ? ending.reason : null
+  }
+
+  get #isStopped(): boolean {
+    return this.#reason === 'stopped'
+  }
+
+  async run(): Promise<void> {
+    const stop = () => {
+      if (this.#isStopped) this.#stop.abort()
+    }
+    this.work.ending.addEventListener('abort', stop)
+    stop()
+    try {
+      const id = this.remote.id ?? (await this.#submit())
+      if (id !== null && !this.#isStopped) await this.#follow(id)
+    } finally {
+      this.work.ending.removeEventListener('abort', stop)
+      if (this.remote.id !== null) this.taken.delete(this.remote.id)
+    }
+  }
+
+  #pending(): number[] {
+    return this.work.pending().filter(this.isOwn)
+  }
+
+  /** Null while its upstream is not in the catalog, or not ready. */
+  async #connect(): Promise<Connected | null> {
+    const { gateway } = this.deps
+    const target = targetOf(gateway.live.snapshot, this.remote)
+    if (target === null || target.upstream.notReady !== null) return null
+    const protocol = await batchesOf(target.upstream.dialect)
+    const format = await dialectOf(target.upstream).load?.()
+    if (!protocol || !format) return null
+    const used = target.upstream.each?.find(({ credentialNumber }) => credentialNumber === this.remote.credential)
+    const own = used ? { ...target, upstream: used } : target
+    const api = new BatchApi({ format, target: own, hops: gateway.instance, signal: this.#stop.signal })
+    return { protocol, api, target: own }
+  }
+
+  /** Returns its ID; null if it was not taken, or may not be sent any more. */
+  async #submit(): Promise<string | null> {
+    // A server before this one may have sent it.
+    let isSent = this.remote.sinceMs < this.deps.gateway.now() - AGAIN_MS || this.work.ending.aborted
+    for (let waitMs = AGAIN_MS; !this.#isStopped; waitMs = Math.min(MAX_AGAIN_MS, waitMs * 2)) {
+      try {
+        const at = await this.#connect()
+        const found = at && isSent ? await this.#find(at) : null
+        const isOver = this.work.ending.aborted
+        const id = found ?? (at && !isOver ? await this.#send(at) : null)
+        if (id !== null) return await this.#confirm(id)
+        if (isOver) return null
+      } catch (error) {
+        if (isFinal(error)) {
+          await this.#refuse(error)
+          return null
+        }
+        if (!(error instanceof UpstreamError)) throw error
+        isSent ||= error.status !== 429
+        this.#warn('submit', error)
+      }
+      await this.#wait(waitMs)
+    }
+    return null
+  }
+
+  #find({ protocol, api }: Connected): Promise<string | null> {
+    const { tag, lines, sinceMs } = this.remote
+    return protocol.find(api, { tag, lines, sinceMs, isTaken: (id) => this.taken.has(id) })
+  }
+
+  async #send({ protocol, api, target }: Connected): Promise<string | null> {
+    const { tag, path } = this.remote
+    const lines: { number: number; body: string }[] = []
+    for (const number of this.#pending()) {
+      const line = await this.#read(await this.work.read(number), target)
+      if (line) lines.push({ number, body: line.wire.body })
+    }
+    return lines.length === 0 ? null : protocol.submit(api, { tag, path, lines })
+  }
+
+  async #confirm(id: string): Promise<string> {
+    this.taken.add(id)
+    this.remote = { ...this.remote, id }
+    await this.work.setRemote({ ...this.remote })
+    const { batch } = this.work
+    const { upstream, lines } = this.remote
+    this.deps.log.info('batch_submitted', 'batch submitted to its upstream', { batch: batch.id, upstream, lines })
+    return id
+  }
+
+  /** None of its lines cost anything. */
+  async #refuse(cause: UpstreamError): Promise<void> {
+    cause.upstream ??= this.remote.upstream
+    const error = toGatewayError(cause)
+    const format = await this.deps.formatOf(this.work.batch.endpoint)
+    const body = JSON.stringify(format.error(error))
+    const status = format.status?.(error) ?? error.status
+    for (const number of this.#pending())
+      await this.work.done(await this.work.read(number), { status, body, requestId: null, usage: NO_USAGE })
+  }
+
+  async #follow(id: string): Promise<void> {
+    const { now } = this.deps.gateway
+    let isCancelled = false
+    let endMs = Number.POSITIVE_INFINITY
+    for (let failures = 0; !this.#isStopped; ) {
+      if (this.work.ending.aborted) endMs = Math.min(endMs, now() + GIVE_UP_MS)
+      try {
+        const at = await this.#connect()
+        if (at) {
+          if (this.work.ending.aborted && !isCancelled) isCancelled = await this.#cancel(at, id)
+          this.#lookedMs = now()
+          const state = await at.protocol.look(at.api, id)
+          if (state.phase === 'ended') return await this.#collect(at, state)
+        }
+        failures = 0
+      } catch (error) {
+        if (this.#isStopped) return
+        if (!(error instanceof UpstreamError)) throw error
+        this.#warn('read', error)
+        failures++
+        // Somebody removed it there.
+        if (isFinal(error) && error.status === 404 && failures >= MAX_MISSING) return this.#lose()
+      }
+      if (now() >= endMs) return this.#lose()
+      await this.#wait(now() - this.remote.sinceMs < OFTEN_FOR_MS ? LOOK_MS : RARELY_MS)
+    }
+  }
+
+  /** True if it need not be asked again: it may have ended meanwhile. */
+  async #cancel({ protocol, api }: Connected, id: string): Promise<boolean> {
+    try {
+      await protocol.cancel(api, id)
+      return true
+    } catch (error) {
+      return isFinal(error)
+    }
+  }
+
+  async #collect({ protocol, api, target }: Connected, state: Extract<BatchState, { phase: 'ended' }>): Promise<void> {
+    const { tag, lines } = this.remote
+    const before = this.#pending()
+    const open = new Set(before)
+    for (const source of state.sources) {
+      let group: LineResult[] = []
+      for await (const result of protocol.results(api, source, tag)) {
+        if (!open.delete(result.number)) continue
+        if (group.push(result) < GROUP) continue
+        await this.#takeAll(group, target)
+        group = []
+        if (this.#isStopped) return
+      }
+      await this.#takeAll(group, target)
+    }
+    // None of ours is in it: another batch was found in place of it.
+    if (state.sources.length > 0 && open.size === before.length && before.length === lines) return this.#lose()
+    for (const number of open) await this.work.done(await this.work.read(number), state.missing)
+  }
+
+  async #takeAll(group: readonly LineResult[], target: Target): Promise<void> {
+    await Promise.all(group.map((result) => this.#take(result, target)))
+  }
+
+  async #take({ number, outcome }: LineResult, target: Target): Promise<void> {
+    const line = await this.work.read(number)
+    if (outcome.kind === 'unanswered') {
+      const { code, message } = outcome
+      await this.work.done(line, { code, message })
+    } else await this.#settle(line, target, outcome)
+  }
+
+  async #lose(): Promise<void> {
+    const target = (await this.#connect())?.target ?? null
+    for (const number of this.#pending()) {
+      const line = await this.work.read(number)
+      if (target) await this.#settle(line, target, { kind: 'lost' })
+      else await this.work.done(line, LOST)
+    }
+  }
+
+  async #settle(
+    line: BatchLine,
+    target: Target,
+    outcome: Parameters<typeof settleBatchLine>[1]['outcome'],
+  ): Promise<void> {
+    const { gateway, formatOf, isSettled } = this.deps
+    const { batch } = this.work
+    const requestId = this.work.requestIdOf(line.number)
+    const read = await this.#read(line, target)
+    if (requestId === null || read === null) return void (await this.work.done(line, LOST))
+    const { model, teamId, quotaId } = this.remote
+    const settlement = {
+      ...{ format: await formatOf(batch.endpoint), line: read, outcome, model, isSettled: isSettled(requestId) },
+      key: { quotaId, limits: NO_LIMITS },
+      row: { id: requestId, instance: gateway.instance, keyId: batch.keyId, teamId, createdMs: timeOfId(requestId) },
+      credential: target.upstream.credentials.length > 1 ? target.upstream.credentialNumber : null,
+    }
+    for (;;) {
+      try {
+        const settled = await settleBatchLine(gateway, settlement)
+        if (!settlement.isSettled) this.spentNanoUsd += settled.receipt.costNanoUsd
+        const { status, body, receipt } = settled
+        const { prompt, cacheRead, completion, reasoning } = receipt.usage
+        const usage = { input: prompt, cached: cacheRead, output: completion, reasoning }
+        return void (await this.work.done(line, body === null ? LOST : { status, body, requestId, usage }))
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.kind !== 'ledger_unavailable') throw error
+        if (this.#isStopped) throw error
+        await this.#wait(AGAIN_MS)
+      }
+    }
+  }
+
+  async #read({ body }: BatchLine, target: Target): Promise<UpstreamLine | null> {
+    const { gateway, formatOf } = this.deps
+    const facts = gateway.live.snapshot.models.get(this.remote.model)?.facts
+    if (facts === undefined) return null
+    const format = await formatOf(this.work.batch.endpoint)
+    const line = await readLine({ format, body, facts, target })
+    return line instanceof GatewayError ? null : line
+  }
+
+  /** Until then by the clock, or sooner if a client asks; but not before the upstream may be asked again. */
+  async #wait(ms: number): Promise<void> {
+    const { now } = this.deps.gateway
+    const untilMs = now() + ms
+    const wasEnding = this.work.ending.aborted
+    this.#isAsked = false
+    while (!this.#isStopped && this.work.ending.aborted === wasEnding) {
+      if (now() >= untilMs || (this.#isAsked && now() >= this.#lookedMs + LOOK_MS)) return
+      await this.deps.sleep(TICK_MS)
+    }
+  }
+
+  #warn(what: 'submit' | 'read', error: UpstreamError): void {
+    const { batch } = this.work
+    this.deps.log.warn('batch_waiting', `can't ${what} a batch at its upstream; trying again`, {
+      ...{ batch: batch.id, upstream: this.remote.upstream, reason: error.status ?? error.kind },
+    })
+  }
+}
+
+const NO_USAGE = { input: 0, cached: 0, output: 0, reasoning: 0 }
+const MAX_MISSING = 5

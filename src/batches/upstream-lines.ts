@@ -1,0 +1,235 @@
+/**
+ * Lines of a batch that an upstream takes in a batch of its own, at its price for them. What all of them may cost is held from the
+ * submission to the end, also across restarts; each is settled once, when its result is read.
+ */
+import type { BatchEndpoint, StoredBatch } from '../domain/batches.ts'
+import { type Decision, GatewayError } from '../domain/error.ts'
+import { mintId, mintTag } from '../domain/id.ts'
+import { asObject, type JsonObject } from '../domain/json.ts'
+import { NO_LIMITS } from '../domain/limits.ts'
+import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
+import type { Format } from '../formats/format.ts'
+import { findBatchTarget, prepareLine } from '../gateway/batch-line.ts'
+import type { HandleDeps } from '../gateway/handle.ts'
+import type { Reservation } from '../limits/limiter.ts'
+import type { Log } from '../log.ts'
+import { teamOf } from '../routing/access.ts'
+import { type BatchProtocol, batchesOf } from '../upstreams/batches/protocol.ts'
+import { RemoteBatch } from './remote-batch.ts'
+import type { BatchWork, ChooseRunner, LineRunner } from './runner.ts'
+
+export interface UpstreamLinesDeps {
+  gateway: Pick<
+    HandleDeps,
+    'live' | 'limiter' | 'ledger' | 'counter' | 'health' | 'onFinished' | 'instance' | 'now' | 'monotonicMs'
+  >
+  gatewayLines: LineRunner
+  formatOf(endpoint: BatchEndpoint): Promise<Format>
+  /** Whether the ledger has its row. */
+  isSettled(requestId: string): boolean
+  log: Log
+  sleep(ms: number): Promise<unknown>
+}
+
+/** What is stored of a submission, before it is sent. */
+export interface Remote {
+  tag: string
+  /** The upstream's ID; null until it has confirmed it. */
+  id: string | null
+  model: string
+  upstream: string
+  upstreamModel: string
+  /** Number of the credential, whose account has the batch. */
+  credential: number
+  path: string
+  sinceMs: number
+  lines: number
+  /** What they may cost at most, if there is a budget. */
+  nanoUsd: number
+  teamId: string | null
+  quotaId: string
+  /** Numbers of the lines that the gateway runs. */
+  left: number[]
+}
+
+interface Planned {
+  remote: Remote
+  /** Null without a key; an error if the budgets are spent anyway. */
+  held: Decision<Reservation> | null
+}
+
+/** Of one batch, in bytes of memory. */
+const MAX_BYTES = 128 * 1024 * 1024
+
+export function createUpstreamLines(deps: UpstreamLinesDeps): ChooseRunner {
+  /** Of batches in progress. */
+  const taken = new Set<string>()
+  const find = ({ detail }: StoredBatch, key: Key | null) =>
+    detail.model === null || key === null ? null : findBatchTarget(deps.gateway.live.snapshot, key, detail.model)
+  return (batch, key) => {
+    const remote = toRemote(batch.detail.remote)
+    const target = remote ? null : find(batch, key)
+    return remote || target ? new UpstreamLines(deps, taken) : null
+  }
+}
+
+class UpstreamLines implements LineRunner {
+  #remote: RemoteBatch | null = null
+
+  constructor(
+    private readonly deps: UpstreamLinesDeps,
+    private readonly taken: Set<string>,
+  ) {}
+
+  look(): void {
+    this.#remote?.look()
+  }
+
+  async run(work: BatchWork): Promise<void> {
+    const submitted = toRemote(work.batch.detail.remote)
+    const planned = submitted
+      ? { remote: submitted, held: await this.#hold(work, submitted, false) }
+      : await this.#plan(work)
+    if (planned === null) return this.deps.gatewayLines.run(work)
+    const left = new Set(planned.remote.left)
+    const own = this.#runRemote(work, planned, (number) => !left.has(number))
+    if (left.size === 0) return own
+    await Promise.all([own, this.deps.gatewayLines.run(onlyThese(work, left))])
+  }
+
+  async #runRemote(work: BatchWork, { remote, held }: Planned, isOwn: (number: number) => boolean): Promise<void> {
+    const batch = new RemoteBatch(this.deps, this.taken, work, remote, isOwn)
+    this.#remote = batch
+    try {
+      await batch.run()
+    } finally {
+      this.#remote = null
+      if (!(held instanceof GatewayError)) held?.settle({ tokens: 0, nanoUsd: batch.spentNanoUsd })
+    }
+  }
+
+  /** Checks all lines, and notes which of them go to the upstream. Null if none does. */
+  async #plan(work: BatchWork): Promise<Planned | null> {
+    const { gateway, formatOf } = this.deps
+    const { snapshot } = gateway.live
+    const { batch } = work
+    const key = work.key()
+    const target = key && batch.detail.model ? findBatchTarget(snapshot, key, batch.detail.model) : null
+    const model = target && snapshot.models.get(target.model)
+    const protocol = target && (await batchesOf(target.upstream.dialect))
+    if (!key || !target || !model || !protocol) return null
+    const format = await formatOf(batch.endpoint)
+    const plan = new Plan(protocol)
+    for (const number of work.pending()) {
+      const line = await work.read(number)
+      const asked = { format, body: line.body, facts: model.facts, target, snapshot, key }
+      const prepared = await prepareLine(gateway, asked)
+      if (!(prepared instanceof GatewayError)) plan.add(number, prepared)
+      // Another try may succeed, which the gateway makes.
+      else if (prepared.status >= 500 || prepared.status === 429) plan.add(number, null)
+      else await work.done(line, toRefused(format, prepared))
+    }
+    if (plan.numbers.length === 0 || plan.path === null) return null
+    const credential = this.#credentialOf(target, key, batch.id)
+    const remote: Remote = {
+      ...{ tag: mintTag(), id: null, path: plan.path, sinceMs: gateway.now(), lines: plan.numbers.length },
+      ...{ model: target.model, upstream: target.upstream.id, upstreamModel: target.upstreamModel, credential },
+      ...{ nanoUsd: plan.nanoUsd, teamId: key.teamId, quotaId: key.quotaId, left: plan.left },
+    }
+    const held = await this.#hold(work, remote, true)
+    if (held instanceof GatewayError) {
+      const refused = toRefused(format, held)
+      for (const number of plan.numbers) await work.done(await work.read(number), refused)
+      return null
+    }
+    try {
+      await work.begin(plan.numbers.map((number) => ({ number, requestId: mintId(remote.sinceMs) })))
+      await work.setRemote({ ...remote })
+    } catch (error) {
+      held?.cancel()
+      throw error
+    }
+    return { remote, held }
+  }
+
+  #credentialOf(target: Target, key: Key, batchId: string): number {
+    const { each, credentialNumber } = target.upstream
+    const chosen = each && this.deps.gateway.health.forRequest(key).withCredential(target, each, batchId, new Set())
+    return chosen?.credentialNumber ?? credentialNumber
+  }
+
+  /** @param mayRefuse false: what was submitted is held, whatever is left of the budgets. */
+  async #hold(work: BatchWork, { nanoUsd }: Remote, mayRefuse: boolean): Promise<Planned['held']> {
+    const { limiter, now, monotonicMs, live } = this.deps.gateway
+    const key = work.key()
+    if (key === null) return null
+    const team = teamOf(live.snapshot, key)
+    const [ofKey, ofTeam] = [{ ...key, limits: NO_LIMITS }, team && { ...team, limits: NO_LIMITS }]
+    const moment = { monotonicMs: monotonicMs(), wallMs: now() }
+    const entered = await limiter.enter(work.batch.id, ofKey, ofTeam, moment.monotonicMs)
+    if (entered instanceof GatewayError) return entered
+    const counted = { likelyNanoUsd: 0, mostNanoUsd: nanoUsd, reservedNanoUsd: nanoUsd }
+    const counting = { leastNanoUsd: () => 0, count: async () => counted }
+    return entered.admit(mayRefuse ? { tokens: 0, nanoUsd } : { tokens: 0, nanoUsd, counting }, moment)
+  }
+}
+
+/** Which lines fit into one batch of the upstream: of one path, up to its limits. */
+class Plan {
+  readonly numbers: number[] = []
+  readonly left: number[] = []
+  path: string | null = null
+  nanoUsd = 0
+  #bytes = 0
+
+  constructor(private readonly protocol: Pick<BatchProtocol, 'maxLines' | 'maxBytes'>) {}
+
+  add(number: number, line: { wire: { path: string; body: string }; mostNanoUsd: number } | null): void {
+    const { maxLines, maxBytes } = this.protocol
+    const bytes = line ? Buffer.byteLength(line.wire.body) + LINE_BYTES : 0
+    const isFull = this.numbers.length === maxLines || this.#bytes + bytes > Math.min(maxBytes, MAX_BYTES)
+    if (line === null || isFull || (this.path !== null && this.path !== line.wire.path)) {
+      this.left.push(number)
+      return
+    }
+    this.path = line.wire.path
+    this.#bytes += bytes
+    this.nanoUsd += line.mostNanoUsd
+    this.numbers.push(number)
+  }
+}
+
+/** Of what encloses a request. */
+const LINE_BYTES = 128
+
+const toRefused = (format: Format, error: GatewayError) => ({
+  ...{ status: format.status?.(error) ?? error.status, body: JSON.stringify(format.error(error)), requestId: null },
+  usage: { input: 0, cached: 0, output: 0, reasoning: 0 },
+})
+
+/** The batch, as if it had only these lines. */
+const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => ({
+  get batch() {
+    return work.batch
+  },
+  ending: work.ending,
+  key: () => work.key(),
+  pending: () => work.pending().filter((number) => numbers.has(number)),
+  read: (number) => work.read(number),
+  bytes: () => work.bytes(),
+  begin: (lines) => work.begin(lines),
+  requestIdOf: (number) => work.requestIdOf(number),
+  done: (line, result) => work.done(line, result),
+  setRemote: (remote) => work.setRemote(remote),
+})
+
+/** As `setRemote` stored it. */
+const toRemote = (stored: JsonObject | null): Remote | null =>
+  asObject(stored)?.tag ? (stored as unknown as Remote) : null
+
+export const targetOf = ({ models }: Snapshot, remote: Remote): Target | null =>
+  models
+    .get(remote.model)
+    ?.targets.find(
+      ({ upstream: { id }, upstreamModel }) => id === remote.upstream && upstreamModel === remote.upstreamModel,
+    ) ?? null
