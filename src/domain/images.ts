@@ -1,5 +1,5 @@
 /** Requests to make images from a text, or from images and a text. */
-import { EndpointRequest, type MediaTokens } from './endpoint-request.ts'
+import { EndpointRequest, type MediaTokens, type TokensBeside } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 import type { Form } from './multipart.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
@@ -10,6 +10,8 @@ import { MOST_UNITS, type UnitCounts } from './units.ts'
  */
 const MOST_TOKENS: Readonly<Record<string, number>> = { low: 1_000, medium: 4_000, standard: 4_000 }
 const MOST_OF_ANY = 16_000
+/** More input tokens than an image has, with high fidelity; twice, since image tokens may have a higher price than text. */
+const MOST_READ = 16_000
 /** By the same page. */
 export const TOKENS_PER_PARTIAL = 100
 
@@ -48,6 +50,7 @@ export class ImagesRequest extends EndpointRequest {
   readonly inputs: readonly string[]
   override readonly stream: boolean
   override readonly media: MediaTokens
+  override readonly beside: TokensBeside
   override readonly max_tokens: number
   override readonly hasOwnCap = true
   override readonly modalities = ['image'] as const
@@ -74,6 +77,8 @@ export class ImagesRequest extends EndpointRequest {
     this.stream = partials !== null
     this.inputs = hasTokens ? [prompt] : []
     this.media = { audio: 0, images: hasTokens ? (edited?.tokens ?? 0) : 0 }
+    const inputs = edited && hasTokens ? edited.images.length + (edited.mask ? 1 : 0) : 0
+    this.beside = { likely: 0, most: inputs * MOST_READ }
     this.max_tokens = hasTokens ? count * perImage : 0
     this[MOST_UNITS] = { images: count }
   }

@@ -77,10 +77,10 @@ function readInputs({ inputs, beside, media }: EndpointRequest, prompt: Prompt):
     if (typeof input === 'string') prompt.texts.push(input)
     else prompt.others += input.length
   }
-  prompt.otherBytes = prompt.others + beside.most
-  prompt.others += beside.likely
+  // Of images, too: chat models count them otherwise.
+  prompt.otherBytes = prompt.others + media.images + beside.most
+  prompt.others += media.images + beside.likely
   prompt.audio += media.audio
-  prompt.images += media.images
 }
 
 export const isOfUser = ({ role }: Message) => role === 'user'

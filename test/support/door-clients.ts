@@ -270,11 +270,15 @@ const transcriptions: ClientFormat = {
   makes: 'transcription',
   path: '/audio/transcriptions',
   body: ({ text, user }) => ({ prompt: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
-  encode(json) {
+  encode: withFile(['file', WAV]),
+}
+
+function withFile(file: Field): NonNullable<ClientFormat['encode']> {
+  return (json) => {
     if (!/^\{.*\}$/s.test(json)) return null
     const fields = Object.entries(JSON.parse(json)).map(([name, value]): Field => [name, String(value)])
-    return { type: FORM_TYPE, body: toForm([...fields, ['file', WAV]]) }
-  },
+    return { type: FORM_TYPE, body: toForm([...fields, file]) }
+  }
 }
 
 const translations: ClientFormat = { ...transcriptions, endpoint: 'translations', path: '/audio/translations' }
@@ -309,12 +313,26 @@ const images: ClientFormat = {
   makes: 'image',
   isDear: true,
   path: '/images/generations',
-  body: ({ text, user }) => ({ prompt: text ?? HELLO_TEXT, ...(user === undefined ? {} : { user }) }),
+  body: ({ text, user }) => ({ prompt: text ?? HELLO_TEXT, quality: 'low', ...(user === undefined ? {} : { user }) }),
+  whole(json) {
+    const { data, usage } = JSON.parse(json)
+    return { text: atob(data[0].b64_json), costNanoUsd: usage.cost_nano_usd }
+  },
+}
+
+/** A PNG's head, of one pixel. */
+const PIXEL = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ', 'base64')
+
+const image_edits: ClientFormat = {
+  ...images,
+  endpoint: 'image_edits',
+  path: '/images/edits',
+  encode: withFile(['image', PIXEL, '; filename="a.png"']),
 }
 
 export const CLIENT_FORMATS = {
   ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
-  ...{ transcriptions, translations, speech, images },
+  ...{ transcriptions, translations, speech, images, image_edits },
 }
 
 export function hear(format: ClientFormat, text: string): HeardStream {

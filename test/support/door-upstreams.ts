@@ -286,11 +286,11 @@ const speech: UpstreamFormat = {
 
 const images: UpstreamFormat = {
   settings: 'dialect: openai',
-  whole: (_, { prompt }) => ({
+  whole: (words, { prompt, completion }) => ({
     kind: 'whole',
     body: {
-      ...{ created: 1_700_000_000, data: [{ b64_json: 'aGk=' }] },
-      usage: { input_tokens: prompt, output_tokens: 0, total_tokens: prompt },
+      ...{ created: 1_700_000_000, data: [{ b64_json: btoa(words.join('')) }] },
+      usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion },
     },
   }),
   stream: null,
@@ -298,7 +298,7 @@ const images: UpstreamFormat = {
 
 export const UPSTREAM_FORMATS = {
   ...{ chat, messages, responses, completions, gemini, embeddings, rerank, moderations },
-  ...{ transcriptions, translations: transcriptions, speech, images },
+  ...{ transcriptions, translations: transcriptions, speech, images, image_edits: images },
 }
 
 export const WORDS = ['one ', 'two '] as const

@@ -57,10 +57,11 @@ export const DOORS: readonly Door[] = [
   toDoor('translations', 'translations'),
   toDoor('speech', 'speech'),
   toDoor('images', 'images'),
+  toDoor('image_edits', 'image_edits'),
 ]
 
 /** Whether its models write tokens. */
-export const writes = ({ client }: Pick<Door, 'client'>): boolean => ['text', 'speech'].includes(client.makes)
+export const writes = ({ client }: Pick<Door, 'client'>): boolean => ['text', 'speech', 'image'].includes(client.makes)
 
 export const STREAMING = DOORS.flatMap((door) => {
   const { stream } = door.upstream
