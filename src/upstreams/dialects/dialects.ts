@@ -157,7 +157,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     output: { ...ANY_OUTPUT, takesBesideTools: isSinceGemini3 },
     embeds: 'texts',
     hasRealtime: false,
-    endpoints: [],
+    endpoints: ['images', 'image_edits'],
     tellsMode: { translated: true, native: true },
     searches: 'counted',
     tellsCacheLifetime: false,

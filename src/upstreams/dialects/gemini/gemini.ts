@@ -41,6 +41,11 @@ export const gemini: WireFormat = {
 
   embeddings: { request: toEmbeddingRequest, whole: readEmbeddings },
 
+  endpoints: {
+    images: async () => (await import('./images.ts')).images,
+    image_edits: async () => (await import('./images.ts')).images,
+  },
+
   errors: geminiErrors,
 }
 

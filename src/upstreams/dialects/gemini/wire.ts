@@ -73,6 +73,7 @@ export interface GenerationConfig {
   responseMimeType?: string
   responseJsonSchema?: Record<string, unknown>
   responseModalities?: string[]
+  imageConfig?: { aspectRatio?: string | undefined; imageSize?: string | undefined }
   thinkingConfig?: ThinkingConfig
 }
 
