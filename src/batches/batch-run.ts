@@ -4,6 +4,7 @@ import type { Key } from '../domain/snapshot.ts'
 import { type Log, traceOf } from '../log.ts'
 import type { BatchStore } from '../store/batch-store.ts'
 import type { Contents } from './contents.ts'
+import { endLines } from './gateway-lines.ts'
 import { type Input, readInput, toLine } from './input.ts'
 import { Progress, toLogName } from './progress.ts'
 import type { BatchWork, ChooseRunner, EndingReason, LineRunner } from './runner.ts'
@@ -34,6 +35,7 @@ export class BatchRun {
   runner: LineRunner | null = null
   #progress: Progress | null = null
   readonly #ending = new AbortController()
+  #changing: Promise<void> = Promise.resolve()
 
   constructor(
     private readonly deps: RunDeps,
@@ -56,9 +58,12 @@ export class BatchRun {
   }
 
   async cancel(): Promise<void> {
-    if (isFinal(this.batch.state) || this.batch.state === 'finalizing') return
-    await this.#enter('cancelling')
-    this.end('cancelled')
+    await this.#change((batch) =>
+      batch.state === 'validating' || batch.state === 'in_progress'
+        ? { ...this.#stamped(batch, 'cancelling'), state: 'cancelling' }
+        : batch,
+    )
+    if (this.batch.state === 'cancelling') this.end('cancelled')
   }
 
   /** Called every second: the window, and the key. */
@@ -101,8 +106,8 @@ export class BatchRun {
     if (input.problems.length > 0) return this.#fail(input.problems)
     const progress = await Progress.open(this.deps, this.batch, input.starts.length)
     this.#progress = progress
-    for (const { number, customId, error } of input.wrong) await progress.done({ number, customId }, error)
-    if (this.batch.state === 'validating') await this.#enter('in_progress', { model: input.model })
+    await Promise.all(input.wrong.map(({ error, ...line }) => progress.done(line, error)))
+    if (this.batch.state === 'validating') await this.#begin(input.model)
     const work = this.#toWork(input, progress)
     const key = work.key()
     // What an upstream has must be cancelled and settled there, whoever may still use it here.
@@ -123,6 +128,15 @@ export class BatchRun {
     await this.#finish(progress)
   }
 
+  /** Unless it was cancelled meanwhile. */
+  #begin(model: string | null): Promise<void> {
+    return this.#change((batch) => {
+      if (batch.state !== 'validating') return batch
+      const { detail, ...stamped } = this.#stamped(batch, 'in_progress')
+      return { ...stamped, state: 'in_progress', detail: { ...detail, model } }
+    })
+  }
+
   #toWork(input: Input, progress: Progress): BatchWork {
     const { contents, keyOf } = this.deps
     const toBatch = () => this.current
@@ -140,16 +154,16 @@ export class BatchRun {
       begin: (lines) => progress.begin(lines),
       requestIdOf: (number) => progress.requestIdOf(number),
       done: (line, result) => progress.done(line, result),
-      setRemote: (remote) => this.#put({ ...this.batch, detail: { ...this.batch.detail, remote } }),
+      setRemote: (remote) => this.#change((batch) => ({ ...batch, detail: { ...batch.detail, remote } })),
       ending: this.#ending.signal,
     }
   }
 
   async #leave(work: BatchWork, progress: Progress, reason: Exclude<EndingReason, 'stopped'>): Promise<void> {
-    if (reason === 'cancelled' && this.batch.state !== 'cancelling') await this.#enter('cancelling')
+    if (reason === 'cancelled') await this.cancel()
     // For a server that goes on from here.
-    if (reason === 'expired') await this.#put(this.#stamped('expired'))
-    for (const number of progress.pending()) await progress.done(await work.read(number), LEFT[reason])
+    if (reason === 'expired') await this.#change((batch) => this.#stamped(batch, 'expired'))
+    await endLines(work, progress.pending(), LEFT[reason])
   }
 
   async #finish(progress: Progress): Promise<void> {
@@ -180,24 +194,32 @@ export class BatchRun {
   }
 
   async #enter(state: BatchState, more: Partial<StoredBatch['detail']> = {}): Promise<void> {
-    const { detail, ...batch } = this.#stamped(state)
-    await this.#put({ ...batch, state, detail: { ...detail, ...more } })
+    await this.#change((batch) => {
+      const { detail, ...stamped } = this.#stamped(batch, state)
+      return { ...stamped, state, detail: { ...detail, ...more } }
+    })
     if (!isFinal(state)) return
-    const { id, keyId, endpoint } = batch
+    const { id, keyId, endpoint } = this.batch
     const { total, completed, failed } = this.current.detail.counts
     this.deps.log.info('batch_ended', 'batch ended', {
       ...{ batch: id, key: keyId, endpoint, state, lines: total, completed, failed },
     })
   }
 
-  #stamped(state: BatchState): StoredBatch {
-    const { detail } = this.current
-    return { ...this.current, detail: { ...detail, at: { [state]: this.deps.now(), ...detail.at } } }
+  #stamped(batch: StoredBatch, state: BatchState): StoredBatch {
+    const { detail } = batch
+    return { ...batch, detail: { ...detail, at: { [state]: this.deps.now(), ...detail.at } } }
   }
 
-  async #put(batch: StoredBatch): Promise<void> {
-    await this.deps.store.putBatch(batch)
-    this.batch = batch
+  /** One after the other. */
+  #change(toNext: (batch: StoredBatch) => StoredBatch): Promise<void> {
+    const changed = this.#changing.then(async () => {
+      const next = toNext(this.current)
+      await this.deps.store.putBatch(next)
+      this.batch = next
+    })
+    this.#changing = changed.catch(() => {})
+    return changed
   }
 }
 

@@ -15,6 +15,7 @@ import { DAY_MS } from '../domain/time.ts'
 import type { BatchQuery, FileQuery } from '../store/batch-store.ts'
 import { BatchRun, type RunDeps } from './batch-run.ts'
 import { isNoSpace, storageFull } from './contents.ts'
+import { toLogName } from './progress.ts'
 
 const MIB = 1024 ** 2
 export const MAX_FILE_BYTES = 64 * MIB
@@ -22,6 +23,7 @@ export const MAX_FILE_BYTES = 64 * MIB
 const MAX_KEY_BYTES = 1024 * MIB
 const MAX_KEY_FILES = 1_000
 const MAX_KEY_BATCHES = 20
+const MAX_KEPT_BATCHES = 10_000
 /** Of all keys. */
 const MAX_BYTES = 16 * 1024 * MIB
 const LOOK_MS = 1_000
@@ -50,6 +52,9 @@ export function createBatches(deps: BatchesDeps) {
   const { store, contents, log, now } = deps
   const runs = new Map<string, BatchRun>()
   const running = new Set<Promise<void>>()
+  /** Files whose row isn't there yet. */
+  const storing = new Set<string>()
+  let sweptMs = Number.NEGATIVE_INFINITY
   let state: 'waiting' | 'running' | 'paused' | 'stopped' = 'waiting'
 
   const start = (batch: StoredBatch) => {
@@ -65,14 +70,26 @@ export function createBatches(deps: BatchesDeps) {
   const resume = () => {
     if (state === 'stopped') return
     state = 'running'
-    for (const batch of store.activeBatches()) start(batch)
+    const active = store.activeBatches()
+    removeOrphans(active)
+    for (const batch of active) start(batch)
+  }
+  /** Contents without a row: of uploads and batches that a kill cut short. */
+  const removeOrphans = (active: readonly StoredBatch[]) => {
+    const used = new Set(active.flatMap(({ id, detail }) => [toLogName(id), detail.outputFileId, detail.errorFileId]))
+    for (const name of contents.names())
+      if (!used.has(name) && !storing.has(name.replace(/\.part$/, '')) && !store.hasFile(name)) contents.remove(name)
   }
   const look = () => {
     for (const run of runs.values()) run.look()
+    if (state !== 'running' || now() < sweptMs + SWEEP_MS) return
+    sweptMs = now()
+    void sweep()
   }
   const sweep = async () => {
     try {
-      for (const { id } of store.endedFiles(now(), SWEPT)) await removeFile(id)
+      const inputs = new Set(store.activeBatches().map(({ inputFileId }) => inputFileId))
+      for (const { id } of store.endedFiles(now(), SWEPT)) if (!inputs.has(id)) await removeFile(id)
       await store.removeBatches(now() - KEEP_S * 1_000 - DAY_MS)
     } catch (error) {
       log.warn('batch_failed', "can't remove expired files of batches; trying again", { error: String(error) })
@@ -82,7 +99,7 @@ export function createBatches(deps: BatchesDeps) {
     await store.removeFile(id)
     contents.remove(id)
   }
-  const timers = [setInterval(look, LOOK_MS).unref(), setInterval(() => void sweep(), SWEEP_MS).unref()]
+  const timer = setInterval(look, LOOK_MS).unref()
 
   const findFile = (key: Key, id: string): StoredFile => {
     const file = store.file(id)
@@ -111,7 +128,7 @@ export function createBatches(deps: BatchesDeps) {
     /** Lines in flight end with the requests of the server. */
     async stop() {
       state = 'stopped'
-      for (const timer of timers) clearInterval(timer)
+      clearInterval(timer)
       for (const run of runs.values()) run.end('stopped')
       await Promise.all(running)
     },
@@ -139,12 +156,15 @@ export function createBatches(deps: BatchesDeps) {
         ...{ id: `file-${mintId(createdMs)}`, keyId: key.id, purpose, filename, bytes: bytes.length, createdMs },
         expiresMs: createdMs + (keepS ?? KEEP_S) * 1_000,
       }
-      await contents.put(file.id, bytes)
+      storing.add(file.id)
       try {
+        await contents.put(file.id, bytes)
         await store.addFile(file)
       } catch (error) {
         contents.remove(file.id)
         throw isNoSpace(error) ? storageFull(error) : error
+      } finally {
+        storing.delete(file.id)
       }
       return file
     },
@@ -168,7 +188,8 @@ export function createBatches(deps: BatchesDeps) {
     },
 
     async create(key: Key, { api, endpoint, inputFileId, metadata, keepOutputS }: NewBatch): Promise<StoredBatch> {
-      const { batches } = store.held(key.id)
+      const { batches, kept } = store.held(key.id)
+      if (kept >= MAX_KEPT_BATCHES) throw tooMany(`This API key created ${kept} batches in 30 days (limit).`)
       if (batches >= MAX_KEY_BATCHES)
         throw tooMany(
           `This API key has ${batches} batches in progress (limit). Wait until one has ended, and try again.`,

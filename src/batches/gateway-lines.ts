@@ -76,6 +76,20 @@ async function settleBegun(deps: GatewayLinesDeps, work: BatchWork, queue: numbe
   }
 }
 
+/** Together, so that they are written at once. */
+export async function endLines(
+  work: Pick<BatchWork, 'read' | 'done'>,
+  numbers: readonly number[],
+  result: LineResult | LineError,
+): Promise<void> {
+  const done: Promise<unknown>[] = []
+  for (const number of numbers) {
+    const { customId } = await work.read(number)
+    done.push(work.done({ number, customId }, result))
+  }
+  await Promise.all(done)
+}
+
 class LineQueue {
   readonly #queue: number[]
   readonly #inFlight = new Set<Promise<void>>()
@@ -106,7 +120,7 @@ class LineQueue {
       }
       if (this.#isTight) await Promise.all(this.#inFlight)
       if (this.#rest === null && work.bytes() > MAX_OUTPUT_BYTES) this.#rest = TOO_LARGE
-      if (this.#rest !== null) await work.done(await work.read(number), this.#rest)
+      if (this.#rest !== null) await endLines(work, [number, ...this.#queue.splice(0)], this.#rest)
       else if (!(await this.#begin(number))) this.#queue.push(number)
     }
     await Promise.all(this.#inFlight)

@@ -24,6 +24,8 @@ export interface Held {
   bytes: number
   /** Not ended. */
   batches: number
+  /** All. */
+  kept: number
 }
 
 /** Reading is synchronous. Writing rejects with the database's error. */

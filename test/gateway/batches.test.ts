@@ -1,6 +1,9 @@
 /** Files and batches by OpenAI's client, with lines run by the gateway: results, bad input, limits, cancellation, expiry. */
 import { describe, expect, test } from 'bun:test'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import type { NotFoundError } from 'openai'
+import { DAY_MS } from '../../src/domain/time.ts'
 import {
   beginBatch as begin,
   CHAT,
@@ -8,6 +11,7 @@ import {
   readLines as read,
   toChatLine,
   toClient,
+  uploadLines as upload,
 } from '../support/batch-client.ts'
 import { costOf, HELLO, startGateway } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -172,5 +176,112 @@ describe('a batch', () => {
     gate.resolve()
     await until('its end', async () => (await gateway.app.logText()).includes('"state":"cancelled"'))
     expect(gateway.upstream.requests.length - seen).toBeLessThan(30)
+  })
+
+  test('ends after a day with what is done, and its files after 30 days', async () => {
+    const secret = gateway.app.key({ name: 'late' })
+    const client = clientOf(secret)
+    const gate = Promise.withResolvers<void>()
+    gateway.upstream.script(() => ({ kind: 'stream', steps: stepsAfter(gate.promise), end: 'eof' }))
+    const seen = gateway.upstream.requests.length
+    const { id, input_file_id } = await begin(
+      client,
+      Array.from({ length: 20 }, (_, at) => toLine(`${at}`)),
+    )
+    await gateway.upstream.waitFor((requests) => requests.length - seen === 8)
+    gateway.app.pass(DAY_MS)
+    await Bun.sleep(1_100)
+    gate.resolve()
+    const batch = await ended(client, id)
+    expect(batch.status).toBe('expired')
+    // Some calls ran into their deadlines.
+    const errors = (await read(client, batch.error_file_id)).filter(({ response }) => response === null)
+    expect(errors.map(({ error }) => error.code)).toEqual(Array(12).fill('batch_expired'))
+    const { completed = 0, failed = 0 } = batch.request_counts ?? {}
+    expect(completed + failed).toBe(20)
+    const stored = () => readdirSync(join(gateway.app.dataFolder, 'batches'))
+    expect(stored()).toContain(input_file_id)
+    gateway.app.pass(30 * DAY_MS)
+    await until('removal', async () => (await client.files.list()).data.length === 0)
+    for (const file of [input_file_id, batch.output_file_id, batch.error_file_id]) expect(stored()).not.toContain(file)
+    expect((await client.batches.retrieve(id)).status).toBe('expired')
+  })
+})
+
+describe('files', () => {
+  test('are listed in pages, read back byte for byte, and deleted, unless a batch uses them', async () => {
+    const client = clientOf(gateway.app.key({ name: 'files' }))
+    const ids = [await upload(client, ['one']), await upload(client, ['two']), await upload(client, ['three'])]
+    const listed = async (order: 'asc' | 'desc') => {
+      const found: string[] = []
+      for await (const { id } of client.files.list({ limit: 2, order })) found.push(id)
+      return found
+    }
+    expect(await listed('asc')).toEqual(ids)
+    expect(await listed('desc')).toEqual(ids.toReversed())
+    const [first = ''] = ids
+    expect(await client.files.retrieve(first)).toMatchObject({ bytes: 3, filename: 'input.jsonl', purpose: 'batch' })
+    expect(await (await client.files.content(first)).text()).toBe('one')
+    expect(await client.files.delete(first)).toMatchObject({ id: first, deleted: true })
+    expect(await client.files.retrieve(first).catch((error: NotFoundError) => error.status)).toBe(404)
+    const folder = join(gateway.app.dataFolder, 'batches')
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
+  })
+
+  const form = (parts: Record<string, string | Blob>) => {
+    const made = new FormData()
+    for (const [name, value] of Object.entries(parts)) made.append(name, value)
+    return made
+  }
+  const file = new File(['{}'], 'a.jsonl')
+  test.each([
+    ['another purpose', form({ purpose: 'assistants', file }), 400, 'purpose'],
+    ['no purpose', form({ file }), 400, 'purpose'],
+    ['no file', form({ purpose: 'batch' }), 400, 'file'],
+    ['a field for a file', form({ purpose: 'batch', file: '{}' }), 400, 'file'],
+    ['an empty file', form({ purpose: 'batch', file: new File([], 'a') }), 400, 'file'],
+    ['a short expiry', expiring('created_at', '60'), 400, 'expires_after'],
+    ['an unknown anchor', expiring('now', '3600'), 400, 'expires_after'],
+    ['no form', '{}', 400, null],
+  ])('with %s are refused', async (_, body, status, param) => {
+    const headers = { authorization: `Bearer ${gateway.key}` }
+    const response = await fetch(`${gateway.app.baseUrl}/files`, { method: 'POST', headers, body })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ error: { param } })
+  })
+
+  function expiring(anchor: string, seconds: string) {
+    return form({ purpose: 'batch', file, 'expires_after[anchor]': anchor, 'expires_after[seconds]': seconds })
+  }
+
+  test.each([
+    ['an unknown file', { input_file_id: 'file-none' }, 404],
+    ['no file', { input_file_id: undefined }, 400],
+    ['another window', { completion_window: '1h' }, 400],
+    ['an endpoint without batches', { endpoint: '/v1/audio/speech' }, 400],
+    ['too much metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [at, ''])) }, 400],
+    ['metadata that is no text', { metadata: { a: 1 } }, 400],
+    ['a wrong expiry', { output_expires_after: { anchor: 'created_at', seconds: '1e9' } }, 400],
+  ])('a batch with %s is refused', async (_, wrong, status) => {
+    const input_file_id = await upload(clientOf(), ['{}'])
+    const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ input_file_id, endpoint: CHAT, completion_window: '24h', ...wrong })
+    const response = await fetch(`${gateway.app.baseUrl}/batches`, { method: 'POST', headers, body })
+    expect(response.status).toBe(status)
+  })
+
+  test('of one key are bounded, and so are its batches', async () => {
+    const client = clientOf(gateway.app.key({ name: 'many' }))
+    const gate = Promise.withResolvers<void>()
+    gateway.upstream.script(() => ({ kind: 'stream', steps: stepsAfter(gate.promise), end: 'eof' }))
+    const input_file_id = await upload(client, [toLine('a')])
+    const create = () => client.batches.create({ input_file_id, endpoint: CHAT, completion_window: '24h' })
+    const batches = await Promise.all(Array.from({ length: 20 }, create))
+    expect(await create().catch((error: Error) => error.message)).toContain('20 batches in progress')
+    const refusal = await client.files.delete(input_file_id).catch((error: Error) => error.message)
+    expect(refusal).toContain('is in progress')
+    gate.resolve()
+    for (const { id } of batches) expect((await ended(client, id)).request_counts?.completed).toBe(1)
   })
 })

@@ -70,7 +70,8 @@ export function createBatchStore(sqlite: Database): BatchStore {
         .from(batches)
         .where(and(eq(batches.keyId, keyId), notInArray(batches.state, [...FINAL_STATES])))
         .get()
-      return { files: 0, bytes: 0, batches: 0, ...files, ...active }
+      const all = database.select({ kept: sql<number>`COUNT(*)` }).from(batches).where(eq(batches.keyId, keyId)).get()
+      return { files: 0, bytes: 0, batches: 0, kept: 0, ...files, ...active, ...all }
     },
     totalBytes: () =>
       database
