@@ -124,6 +124,23 @@ export function toAudioTerms({ audio_min_seconds: least, audio_step_seconds: ste
   return terms.length === 0 ? '' : ` (${terms.join(', ')})`
 }
 
+/** What isn't charged by tokens, at its lowest price of any size or quality. */
+export const toLeastPrices = (pricing: readonly Partial<PricingItem>[]) =>
+  UNIT_NAMES.flatMap((unit) => {
+    const { price } = UNITS[unit]
+    const prices = new Set(pricing.flatMap((item) => (isNothing(item[price]) ? [] : (item[price] ?? []))))
+    const [usd] = [...prices].sort((a, b) => Number(a) - Number(b))
+    // Of chat models, which have other prices.
+    if (usd === undefined || unit === 'webSearches') return []
+    return [{ unit, usd, per: UNITS[unit].title.toLowerCase(), isOneOfSeveral: prices.size > 1 }]
+  })
+
+export const isNothing = (price = '0'): boolean => /^[0.]*$/.test(price)
+
+/** Charged by what isn't tokens only. */
+export const isByUnit = (pricing: readonly Partial<PricingItem>[]): boolean =>
+  isNothing(pricing[0]?.prompt) && isNothing(pricing[0]?.completion) && toLeastPrices(pricing).length > 0
+
 export const NANO_PER_USD = 1_000_000_000
 
 /** Exact dollars: `0.1`, `20`. Never negative. */

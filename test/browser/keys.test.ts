@@ -96,6 +96,8 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     }
     if (Bun.which('curl') !== null) expect(await run('curl', ['sh'])).toContain('data: [DONE]')
     expect(await run('TypeScript', [process.execPath, '-'])).toContain('You wrote: Hello')
+    expect(await run('@google/genai', [process.execPath, '-'])).toContain('You wrote: Hello')
+    if (process.env.PYTHON) expect(await run('google-genai', [process.env.PYTHON, '-'])).toContain('You wrote: Hello')
     // Anything that goes by the environment alone, and whoever stands in for Open WebUI and asks as that does for its models.
     const client = "import OpenAI from 'openai'; console.log((await new OpenAI().models.list()).data[0].id)"
     expect(await run('Environment', ['sh'], { after: `'${process.execPath}' -e "${client}"` })).toContain(

@@ -161,13 +161,16 @@ test('each route says whether it is ready and what it costs, and every price tha
   expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+ UTC, current, only for paid; USD per$/m)
 })
 
-test('the price of a second of a local server is shown beside those of its tokens', async () => {
+test('the price of a second of a local server is shown in place of those of its tokens, which are free', async () => {
   const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
   const priced = `{ upstream: here, model: tiny, pricing: [{ prompt: "0", completion: "0", second: "0.0005" }] }`
   await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('{ upstream: here, model: tiny }', priced))
   await bench.run('catalog', 'apply')
   const words = (await bench.run('models', 'show', 'local/tiny')).stdout.replace(/\s+/g, ' ')
-  expect(words).toContain('USD per million tokens: prompt 0, completion 0, second 0.0005 each')
+  expect(words).toContain('own price: $0.0005 per second of compute')
+  const [head, row] = (await bench.run('models', 'list', 'local/tiny')).stdout.split('\n')
+  expect(head).toContain('OTHER PRICE')
+  expect(row).toMatch(/ - +- +\$0\.0005 per second of compute /)
 })
 
 test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {

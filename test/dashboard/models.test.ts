@@ -7,6 +7,7 @@ import {
   toModelState,
   toPriceLines,
   toRouteHealth,
+  toUnitLines,
 } from '../../src/dashboard/models/words.ts'
 import type { ShownModel, ShownRoute } from '../../src/documents/model.ts'
 import type { ShownUpstream } from '../../src/documents/upstream.ts'
@@ -147,6 +148,20 @@ describe('routes', () => {
   ] as const)('tell that %s', (_, of, health, kind, word) => {
     expect(toRouteHealth('v/m', of, health)).toMatchObject({ kind, word })
   })
+})
+
+test('prices of units have a line each that names size, quality, and steps; tokens that are free have none', () => {
+  const free = { prompt: '0', completion: '0' }
+  const images = [
+    { ...free, generated_image: '0.19' },
+    { ...free, size: '1024x1024', quality: 'low', generated_image: '0.011' },
+  ]
+  expect(images.flatMap(toPriceLines).filter(({ isOfTokens }) => isOfTokens)).toEqual([])
+  expect(toUnitLines([...images, { ...free, audio_second: '0.0001', audio_min_seconds: 10 }])).toEqual([
+    { title: 'Generated image', usd: '0.19', terms: '' },
+    { title: 'Generated image, 1024x1024 in low quality', usd: '0.011', terms: '' },
+    { title: 'Second of audio', usd: '0.0001', terms: ' (at least 10 s)' },
+  ])
 })
 
 test('prices are told in the same order, those that there are', () => {

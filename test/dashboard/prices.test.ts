@@ -18,6 +18,7 @@ test('a price is told for a million tokens, all of it', () => {
 test('what is not tokens is told by its unit, of several prices the lowest', () => {
   const free = { prompt: '0', completion: '0' }
   expect(toPrices([{ ...free, audio_second: '0.0001' }])).toBe('$0.0001 per second of audio')
+  expect(toPrices([{ ...free, character: '0.000015' }])).toBe('$15.00 per million characters')
   const images = [free, { ...free, generated_image: '0.167' }, { ...free, generated_image: '0.011', quality: 'low' }]
   expect(toPrices(images)).toBe('from $0.011 per generated image')
   expect(isFree(images)).toBe(false)

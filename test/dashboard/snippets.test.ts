@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { EXAMPLES, toEndpointSnippets } from '../../src/dashboard/snippets/endpoints.ts'
 import {
   JSON_TEXT,
   PYTHON,
@@ -14,6 +15,8 @@ import {
   toPython,
   toTypeScript,
 } from '../../src/dashboard/snippets/snippets.ts'
+import { keysOf } from '../../src/domain/json.ts'
+import { startMediaUpstream } from '../support/media-upstream.ts'
 
 const AWKWARD = `it's "quoted" \\" \`raw\` \${x} $(date) \u2028 \ufeff é日😀\n\tJSON\n`
 const body = {
@@ -105,5 +108,43 @@ describe('as it stands', () => {
     const text = toTypeScript(call).replace("'openai'", openai)
     expect(await run([process.execPath, join(folder, 'a.ts')], 'a.ts', text)).toBe('Hello')
     wasAsked()
+  })
+})
+
+describe('requests other than chats', () => {
+  const upstream = startMediaUpstream()
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-snippets-'))
+  afterAll(async () => {
+    await upstream.stop()
+    rmSync(folder, { recursive: true })
+  })
+  const openai = JSON.stringify(Bun.resolveSync('openai', import.meta.dir))
+  const PROGRAMS = {
+    curl: (text: string) => ['sh', '-c', text],
+    JavaScript: (_: string, file: string) => [process.execPath, file],
+    TypeScript: (_: string, file: string) => [process.execPath, file],
+    // Set where its library is installed: PYTHON=venv/bin/python.
+    Python: (_: string, file: string) => [process.env.PYTHON ?? 'python3', file],
+  }
+
+  test.each(keysOf(EXAMPLES))('%s are sent as they are, and what comes back is used', async (endpoint) => {
+    const fields = { model: 'a/b', ...EXAMPLES[endpoint] }
+    await Bun.write(join(folder, 'a.mp3'), 'ID3')
+    const call = { endpoint, baseUrl: upstream.url, secret: "sk-'1", fields, file: 'a.mp3' }
+    for (const { title, text } of toEndpointSnippets(call)) {
+      if (title === 'Python' && process.env.PYTHON === undefined) continue
+      if (title === 'curl' && Bun.which('curl') === null) continue
+      const file = join(folder, title === 'Python' ? 'a.py' : 'a.ts')
+      await Bun.write(file, text.replace("'openai'", openai))
+      const words = PROGRAMS[title as keyof typeof PROGRAMS](text, file)
+      const child = Bun.spawn(words, { cwd: folder, stdout: 'pipe', stderr: 'pipe' })
+      const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+      expect([title, await child.exited, stdout + stderr]).toEqual([title, 0, expect.any(String)])
+      const { file: sent, ...asked } = upstream.asked.pop() ?? {}
+      expect([title, asked, upstream.asked]).toEqual([title, expect.objectContaining(fields), []])
+      expect(sent instanceof File && sent.name).toBe(endpoint.startsWith('trans') && 'a.mp3')
+      const saved = { speech: 'speech.mp3', images: 'image-1.png' }[endpoint as string]
+      if (saved && title !== 'curl') expect(Bun.file(join(folder, saved)).size).toBeGreaterThan(100)
+    }
   })
 })

@@ -6,7 +6,15 @@ import { closest } from '../../domain/closest.ts'
 import { toFigureText } from '../../domain/model-server.ts'
 import { ENDPOINT_MODALITIES } from '../../domain/models.ts'
 import { count, matches } from '../../domain/text.ts'
-import { isOfTokens, PRICE_NAMES, type PricingItem, toAudioTerms } from '../../domain/usage.ts'
+import {
+  isByUnit,
+  isOfTokens,
+  PRICE_NAMES,
+  PRICES,
+  type PricingItem,
+  toAudioTerms,
+  toLeastPrices,
+} from '../../domain/usage.ts'
 import { answerOf, withAdmin } from '../admin-client.ts'
 import { CommandError } from '../command-error.ts'
 import { noteServer } from '../control-client.ts'
@@ -84,7 +92,8 @@ export async function list(
   if (io.json) return printJson(io, { models: shown, aliases: others })
   if (models.length > 0) noteServer(found, io, AS_FAR)
   const cells = [...shown.map(toModelCells), ...others.map(({ alias, model }) => [`${alias} = ${model}`])]
-  if (cells.length > 0) io.stdout(toListText(cells, io))
+  const prices = shown.map(toOtherPrice)
+  if (cells.length > 0) io.stdout(toListText(cells, prices, io))
   const hidden = models.filter((row) => isWanted(row.slug)).length - shown.length
   if (hidden > 0)
     io.stderr(
@@ -101,13 +110,17 @@ export async function list(
 const AS_FAR = 'Status is based on this environment.'
 
 /** On a narrow terminal, capabilities go below. */
-function toListText(cells: string[][], io: Context): string {
-  const wide = toTable(MODEL_HEADINGS, cells, io.paint)
+function toListText(rows: string[][], prices: readonly string[], io: Context): string {
+  const hasPrices = prices.some(Boolean)
+  const add = (row: string[], price = '') => (hasPrices ? row.toSpliced(AFTER_PRICES, 0, price) : row)
+  const headings = add(MODEL_HEADINGS, OTHER_PRICE)
+  const cells = rows.map((row, at) => add(row, prices[at]))
+  const wide = toTable(headings, cells, io.paint)
   const fits = wide.split('\n').every((line) => Bun.stringWidth(line) <= io.columns())
   if (!io.isTerminal(1) || fits) return wide
-  const can = MODEL_HEADINGS.length - 1
+  const can = headings.length - 1
   return toDescribedTable(
-    MODEL_HEADINGS.slice(0, can),
+    headings.slice(0, can),
     cells.map((row) => row.slice(0, can)),
     cells.map((row) => [row[can] ?? '']),
     io.paint,
@@ -181,29 +194,50 @@ export function toConditionText({ mode, size, quality, min_prompt_tokens: beyond
 }
 
 /**
- * Such as `USD per million tokens: prompt 1.25, completion 10; above 200000 prompt tokens: prompt 2.50, completion 15`.
+ * Such as `USD per million tokens: prompt 1.25, completion 10; above 200000 prompt tokens: prompt 2.50, completion 15`, and
+ * `size 1024x1024: $0.042 per generated image`.
  */
 function toPrices(pricing: readonly PricingItem[]): string {
   if (pricing.length === 0) return 'free'
-  const items = pricing.map((item) => {
-    const condition = toConditionText(item)
-    const parts = PRICE_NAMES.flatMap((what) => {
-      const price = item[what]
-      if (price === undefined) return []
-      const terms = what === 'audio_second' ? toAudioTerms(item) : ''
-      return isOfTokens(what) ? `${what} ${toPerMillion(price)}` : `${what} ${price} each${terms}`
-    })
-    return `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
+  const ofTokens = toConditional(pricing, (item, what, price) =>
+    isOfTokens(what) && !isByUnit([item]) ? `${what} ${toPerMillion(price)}` : null,
+  )
+  const others = toConditional(pricing, (item, what, price) => {
+    if (isOfTokens(what) || PRICES[what].word === null) return null
+    const terms = what === 'audio_second' ? toAudioTerms(item) : ''
+    return `$${price} per ${PRICES[what].word.toLowerCase().replace(/^per /, '')}${terms}`
   })
-  return `USD per million tokens: ${items.join('; ')}`
+  return [...(ofTokens === '' ? [] : [`USD per million tokens: ${ofTokens}`]), ...(others === '' ? [] : [others])].join(
+    '; ',
+  )
 }
 
+const toConditional = (
+  pricing: readonly PricingItem[],
+  toText: (item: PricingItem, what: (typeof PRICE_NAMES)[number], price: string) => string | null,
+): string =>
+  pricing
+    .flatMap((item) => {
+      const parts = PRICE_NAMES.flatMap((what) => {
+        const price = item[what]
+        return price === undefined ? [] : (toText(item, what, price) ?? [])
+      })
+      const condition = toConditionText(item)
+      return parts.length === 0 ? [] : `${condition === '' ? '' : `${condition}: `}${parts.join(', ')}`
+    })
+    .join('; ')
+
 const MODEL_HEADINGS = ['MODEL', 'CONTEXT', '$/M IN', '$/M OUT', 'READY', 'CAPABILITIES']
+/** Only if a model has such a price. */
+const OTHER_PRICE = 'OTHER PRICE'
+const AFTER_PRICES = MODEL_HEADINGS.indexOf('READY')
 
 /** With the price of the first route. */
 function toModelCells(row: ShownModel): string[] {
-  const [base] = row.routes[0]?.pricing ?? row.pricing
-  const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : toPerMillion(price))
+  const pricing = row.routes[0]?.pricing ?? row.pricing
+  const [base] = pricing
+  const isOther = isByUnit(pricing)
+  const toPrice = (price = '0') => (row.pricing.length === 0 ? '?' : isOther ? '-' : toPerMillion(price))
   return [
     toPrintable(row.slug),
     toTokens(row.context_length),
@@ -216,9 +250,14 @@ function toModelCells(row: ShownModel): string[] {
 
 const isSaid = (modality: string) => modality !== 'text'
 
-/** Output of another endpoint. */
 const madeOf = ({ output_modalities: made }: ShownModel) =>
-  made.filter((one) => ENDPOINT_MODALITIES.some((modality) => modality === one))
+  made.filter(isSaid).map((one) => (ENDPOINT_MODALITIES.some((modality) => modality === one) ? one : `${one}-output`))
+
+/** Such as `from $0.011 per generated image`; '' without one. */
+const toOtherPrice = (row: ShownModel) =>
+  toLeastPrices(row.routes[0]?.pricing ?? row.pricing)
+    .map(({ usd, per, isOneOfSeveral }) => `${isOneOfSeveral ? 'from ' : ''}$${usd} per ${per}`)
+    .join(', ')
 
 const toReady = ({ is_ready: isReady }: ShownModel) => (isReady === null ? '-' : isReady ? 'yes' : 'no')
 

@@ -1,6 +1,5 @@
 /** Formats counts, percentages, durations, money, and times for every page. */
-import { UNIT_NAMES, UNITS } from '../../domain/units.ts'
-import type { PricingItem } from '../../domain/usage.ts'
+import { isNothing, type PricingItem, toLeastPrices } from '../../domain/usage.ts'
 
 const EXACT_COUNT = new Intl.NumberFormat('en-US')
 const SHORT_COUNT = new Intl.NumberFormat('en-US', {
@@ -108,22 +107,20 @@ export function toPrices(pricing: Prices): string {
   return parts.join(', ') || 'free'
 }
 
-/** Of what isn't tokens, by unit; the cheapest of several. */
+/** Of what isn't tokens, by unit; the cheapest of several. Characters by the million. */
 export const toUnitPrices = (pricing: Prices): [word: string, usd: string][] =>
-  UNIT_NAMES.flatMap((unit) => {
-    const { price, title } = UNITS[unit]
-    const usd = [...new Set(pricing.flatMap((item) => (isNothing(item[price]) ? [] : (item[price] ?? []))))]
-    const [least] = usd.toSorted((a, b) => Number(a) - Number(b))
-    if (least === undefined || unit === 'webSearches') return []
-    return [[title.toLowerCase(), `${usd.length > 1 ? 'from ' : ''}$${least}`]]
+  toLeastPrices(pricing).map(({ unit, usd, per, isOneOfSeveral }) => {
+    const isMany = unit === 'characters'
+    return [
+      isMany ? 'million characters' : per,
+      `${isOneOfSeveral ? 'from ' : ''}${isMany ? toPerMillion(usd) : `$${usd}`}`,
+    ]
   })
 
 /** True if input, output, and all else that is counted cost nothing. */
 export function isFree(pricing: Prices): boolean {
   return [pricing[0]?.prompt, pricing[0]?.completion].every(isNothing) && toUnitPrices(pricing).length === 0
 }
-
-const isNothing = (price = '0') => /^[0.]*$/.test(price)
 
 /** Parses a price per million, such as `1.25` or `$1,000`, into dollars per token. Null if invalid. */
 export function toPerToken(perMillion: string): string | null {

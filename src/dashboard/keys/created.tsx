@@ -1,10 +1,10 @@
 /** A new secret, shown once, with snippets that use it and the first request, live. */
 import { useEffect, useState } from 'preact/hooks'
-import { Code, Secret, ShownOnce } from '../ui/controls.tsx'
+import { CodeTabs } from '../ui/code-tabs.tsx'
+import { Secret, ShownOnce } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
-import { Tabs } from '../ui/tabs.tsx'
-import { findModel, useKey } from './data.ts'
+import { findModel, type UsableModel, useKey } from './data.ts'
 import { toSnippets } from './snippets.ts'
 
 interface CreatedKeyProps {
@@ -15,19 +15,18 @@ interface CreatedKeyProps {
 }
 
 export function CreatedKey({ id, secret, lastUsedMs }: CreatedKeyProps) {
-  const [model, setModel] = useState<string | null>(null)
+  const [model, setModel] = useState<UsableModel | null>(null)
   useEffect(() => {
     void findModel(secret).then(setModel)
   }, [secret])
-  const access = { baseUrl: `${location.origin}/v1`, secret, model: model ?? 'MODEL' }
-  const tabs = toSnippets(access).map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
+  const access = { baseUrl: `${location.origin}/v1`, secret, model: model?.id ?? 'MODEL' }
   return (
     <div class="made">
       <Secret text={secret} label="Copy key" />
       <ShownOnce />
       <FirstRequest id={id} lastUsedMs={lastUsedMs} />
       <h2>Connect a client</h2>
-      <Tabs label="Clients" tabs={tabs} />
+      <CodeTabs label="Clients" of={toSnippets(access, model?.output_modalities)} />
       {model === null && <p class="hint">Replace MODEL with a model ID.</p>}
     </div>
   )

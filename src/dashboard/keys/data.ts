@@ -1,5 +1,6 @@
 /** Data of the key pages. Members use the endpoints of their own keys. A change reloads what is open. */
 import type { KeyDocument } from '../../documents/key.ts'
+import { endpointsOf } from '../../domain/models.ts'
 import { api, ask, ifMatch } from '../api/client.ts'
 import { nowMs } from '../api/clock.ts'
 import { change, useLoaded } from '../api/loaded.ts'
@@ -110,9 +111,15 @@ export function revokeKey(id: string) {
 }
 
 /** A model that the key can call, ready ones first; null if there is none. */
-export async function findModel(secret: string): Promise<string | null> {
+export async function findModel(secret: string): Promise<UsableModel | null> {
   const response = await fetch('/v1/models', { headers: { authorization: `Bearer ${secret}` } }).catch(() => null)
   if (!response?.ok) return null
-  const { data }: { data: { id: string; is_ready: boolean }[] } = await response.json()
-  return (data.find(({ is_ready }) => is_ready) ?? data[0])?.id ?? null
+  const { data }: { data: (UsableModel & { is_ready: boolean })[] } = await response.json()
+  const ready = data.filter(({ is_ready }) => is_ready)
+  return ready.find(({ output_modalities: made }) => endpointsOf(made).includes('chat')) ?? ready[0] ?? data[0] ?? null
+}
+
+export interface UsableModel {
+  id: string
+  output_modalities: readonly string[]
 }

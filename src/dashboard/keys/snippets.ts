@@ -1,16 +1,31 @@
-/** Snippets for clients, with the real URL and key, ready to run. */
-import { type Snippet, toClaudeCode, toCodex, toCurl, toPython, toTypeScript } from '../snippets/snippets.ts'
+/** Snippets for clients, with the real URL and key, ready to run. By what the model is for. */
+import { endpointsOf } from '../../domain/models.ts'
+import { EXAMPLE_FILE, EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
+import {
+  type Access,
+  type Snippet,
+  toClaudeCode,
+  toCodex,
+  toCurl,
+  toGeminiCli,
+  toGeminiPython,
+  toGeminiTypeScript,
+  toPython,
+  toTypeScript,
+} from '../snippets/snippets.ts'
 
-interface Access {
-  /** Ends in `/v1`. */
-  baseUrl: string
-  secret: string
-
-  model: string
-}
-
-export function toSnippets(access: Access): Snippet[] {
+/** @param made the model's output modalities */
+export function toSnippets(access: Access, made: readonly string[] = ['text']): Snippet[] {
   const { baseUrl, secret, model } = access
+  const [endpoint = 'chat'] = endpointsOf(made)
+  if (endpoint !== 'chat')
+    return [
+      ...toEndpointSnippets({
+        ...{ endpoint, baseUrl, secret, file: EXAMPLE_FILE },
+        fields: { model, ...EXAMPLES[endpoint] },
+      }),
+      { title: 'Environment', text: toEnvironment(access) },
+    ]
   const call = { baseUrl, secret, body: { model, messages: [{ role: 'user', content: 'Hello' }], stream: true } }
   return [
     { title: 'curl', text: toCurl(call) },
@@ -18,6 +33,9 @@ export function toSnippets(access: Access): Snippet[] {
     { title: 'Python', text: toPython(call) },
     { title: 'Claude Code', text: toClaudeCode(access) },
     { title: 'Codex', text: toCodex(access) },
+    { title: 'Gemini CLI', text: toGeminiCli(access) },
+    { title: '@google/genai', text: toGeminiTypeScript(access) },
+    { title: 'google-genai', text: toGeminiPython(access) },
     { title: 'Open WebUI', text: toOpenWebUi(access) },
     { title: 'Environment', text: toEnvironment(access) },
   ]
@@ -32,9 +50,15 @@ const toOpenWebUi = ({ baseUrl, secret }: Access) =>
     'open-webui serve',
   ].join('\n')
 
-const toEnvironment = ({ baseUrl, secret }: Access) =>
-  [
+const toEnvironment = ({ baseUrl, secret }: Access) => {
+  const root = baseUrl.replace(/\/v1$/, '')
+  return [
     '# Read by the official SDKs and most other clients',
     `export OPENAI_BASE_URL=${baseUrl}`,
     `export OPENAI_API_KEY=${secret}`,
+    `export ANTHROPIC_BASE_URL=${root}`,
+    `export ANTHROPIC_AUTH_TOKEN=${secret}`,
+    `export GOOGLE_GEMINI_BASE_URL=${root}`,
+    `export GEMINI_API_KEY=${secret}`,
   ].join('\n')
+}

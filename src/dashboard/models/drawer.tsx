@@ -3,11 +3,12 @@
 import { useState } from 'preact/hooks'
 import type { ShownRoute } from '../../documents/model.ts'
 import { eachModelField, type ModelFieldName, UPSTREAM_DISABLED } from '../../domain/models.ts'
-import type { PricingItem } from '../../domain/usage.ts'
-import { toAudioTerms } from '../../domain/usage.ts'
+import { isByUnit, type PricingItem } from '../../domain/usage.ts'
 import { named, setQuery, toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toExactCount, toPerMillion, toPrices, toUnitPrices } from '../figures/figures.ts'
+import { toSnippets } from '../keys/snippets.ts'
+import { CodeTabs } from '../ui/code-tabs.tsx'
 import { Button } from '../ui/controls.tsx'
 import { Count, Fact, PerMillion, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
@@ -19,7 +20,7 @@ import { type Model, useModel } from './data.ts'
 import { EditModel, EditRoute, NewRoute, RemoveRoute, ResetModel } from './edit.tsx'
 import { Ladder } from './page.tsx'
 import { TestModel } from './test.tsx'
-import { toAbilityWord, toCondition, toModelState, toPriceLines } from './words.ts'
+import { toAbilityWord, toCondition, toModelState, toPriceLines, toUnitLines } from './words.ts'
 
 export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }) {
   const { data: model, problem, reload } = useModel(slug)
@@ -63,6 +64,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           </section>
           <Facts of={model} />
           <History of={model} />
+          {model.enabled && <Code of={model} />}
           <p class="links">
             <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>View requests</a>
             {mayTry() && model.enabled && (
@@ -136,8 +138,12 @@ function Standing({ of: model }: { of: Model }) {
 const Figures = ({ of: { pricing, context_length } }: { of: Model }) => {
   const [price] = pricing
   const prices = [
-    ['input, per million', <PerMillion key="in" usd={price?.prompt} />],
-    ['output, per million', <PerMillion key="out" usd={price?.completion} />],
+    ...(isByUnit(pricing)
+      ? []
+      : ([
+          ['input, per million', <PerMillion key="in" usd={price?.prompt} />],
+          ['output, per million', <PerMillion key="out" usd={price?.completion} />],
+        ] as const)),
     ...toUnitPrices(pricing).map(([word, usd]) => [`per ${word}`, usd] as const),
   ] as const
   const none = [['price', pricing.length === 0 ? 'unknown' : 'free']] as const
@@ -177,6 +183,20 @@ function toFactText(value: Model[ModelFieldName], no = ''): string {
   return value.map(toAbilityWord).join(', ') || 'none'
 }
 
+/** In requests that have a key. */
+const Code = ({ of: { slug, output_modalities: made } }: { of: Model }) => (
+  <details>
+    <summary>Code</summary>
+    <CodeTabs
+      label="Clients"
+      of={toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: slug }, made)}
+    />
+    <p class="hint">
+      Replace <code>YOUR_KEY</code> with an API key.
+    </p>
+  </details>
+)
+
 /** Newest first. */
 function History({ of: { prices } }: { of: Model }) {
   if (prices.length < 2) return null
@@ -201,34 +221,67 @@ function History({ of: { prices } }: { of: Model }) {
   )
 }
 
-const Prices = ({ of: pricing }: { of: readonly PricingItem[] }) =>
-  pricing.length === 0 ? (
-    <p>No known price. Its first price enables this model.</p>
-  ) : (
-    pricing.map((item) => (
-      <table key={toCondition(item)} class="prices">
-        {toCondition(item) !== '' && <caption>{toCondition(item)}</caption>}
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="unseen">Item</span>
-            </th>
-            <th scope="col">per million</th>
-            <th scope="col">per token</th>
-          </tr>
-        </thead>
-        <tbody>
-          {toPriceLines(item).map(({ name, word, usd, isOfTokens }) => (
-            <tr key={name}>
-              <th scope="row">{word}</th>
-              <td>{isOfTokens && toPerMillion(usd)}</td>
-              <td>
-                <code>${usd}</code>
-                {name === 'audio_second' && toAudioTerms(item)}
-              </td>
+function Prices({ of: pricing }: { of: readonly PricingItem[] }) {
+  if (pricing.length === 0) return <p>No known price. Its first price enables this model.</p>
+  const units = toUnitLines(pricing)
+  return (
+    <>
+      {pricing.map((item) => (
+        <TokenPrices key={toCondition(item)} of={item} />
+      ))}
+      {units.length > 0 && (
+        <table class="prices">
+          <thead>
+            <tr>
+              <th scope="col">
+                <span class="unseen">Unit</span>
+              </th>
+              <th scope="col">each</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    ))
+          </thead>
+          <tbody>
+            {units.map(({ title, usd, terms }) => (
+              <tr key={title}>
+                <th scope="row">{title}</th>
+                <td>
+                  <code>${usd}</code>
+                  {terms}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
   )
+}
+
+function TokenPrices({ of: item }: { of: PricingItem }) {
+  const lines = toPriceLines(item).filter(({ isOfTokens }) => isOfTokens)
+  if (lines.length === 0) return null
+  return (
+    <table class="prices">
+      {toCondition(item) !== '' && <caption>{toCondition(item)}</caption>}
+      <thead>
+        <tr>
+          <th scope="col">
+            <span class="unseen">Item</span>
+          </th>
+          <th scope="col">per million</th>
+          <th scope="col">per token</th>
+        </tr>
+      </thead>
+      <tbody>
+        {lines.map(({ name, word, usd }) => (
+          <tr key={name}>
+            <th scope="row">{word}</th>
+            <td>{toPerMillion(usd)}</td>
+            <td>
+              <code>${usd}</code>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -112,7 +112,7 @@ function Models({ models }: { models: readonly ShownModel[] }) {
         </>
       }
       none={['No matching models.', '/models', 'Show all models']}
-      foot=". Prices are per million tokens."
+      foot=". Prices are per million tokens unless they name a unit."
     />
   )
 }
@@ -154,14 +154,14 @@ const COLUMNS: readonly Column<ShownModel>[] = [
     title: 'Input',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.prompt} />,
+    cell: ({ pricing }) => <Price of={pricing} side="prompt" />,
   },
   {
     name: 'out',
     title: 'Output',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.completion} />,
+    cell: ({ pricing }) => <Price of={pricing} side="completion" />,
   },
   {
     name: 'context',

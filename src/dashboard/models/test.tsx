@@ -22,7 +22,12 @@ export function TestModel({ of: model, upstream = null }: { of: Tested; upstream
   const [result, setResult] = useState<TestResult | null>(null)
   if (!mayTry() || !model.enabled) return null
   if (!model.output_modalities.includes('text'))
-    return upstream === null ? <p class="hint">The test is for chat models only.</p> : null
+    return upstream !== null ? null : (
+      <p class="hint">
+        The test is for chat models. Try this one in the{' '}
+        <a href={toHref(`/playground?model=${encodeURIComponent(model.slug)}`)}>playground</a>.
+      </p>
+    )
   const run = async () => {
     setResult(TESTING)
     const answer = await askOnce(model.slug, upstream)

@@ -16,7 +16,15 @@ import {
 import { costNanoUsd } from '../../domain/price.ts'
 import { capitalize } from '../../domain/text.ts'
 import { UNIT_NAMES, UNITS } from '../../domain/units.ts'
-import { NO_USAGE, PRICE_NAMES, PRICES, type PricingItem } from '../../domain/usage.ts'
+import {
+  isByUnit,
+  isNothing,
+  NO_USAGE,
+  PRICE_NAMES,
+  PRICES,
+  type PricingItem,
+  toAudioTerms,
+} from '../../domain/usage.ts'
 import { Refusal } from '../api/refusal.ts'
 import { hasWords, isFree, toExactCount, toMoney, toPerToken, toTypedPrice } from '../figures/figures.ts'
 import { toWhole } from '../keys/values.ts'
@@ -37,12 +45,15 @@ export const toAbilityWord = (name: string): string => ABILITIES[name] ?? name
 /** Modalities other than text, and capabilities: `images, files, tools, reasoning`. */
 export const toFeatures = (
   model: Pick<ShownModel, 'input_modalities' | 'output_modalities' | 'supported_features'>,
-): string[] =>
-  [
-    ...model.output_modalities.filter((modality) => ENDPOINT_MODALITIES.some((one) => one === modality)),
-    ...model.input_modalities.filter((modality) => modality !== 'text'),
-    ...model.supported_features,
-  ].map(toAbilityWord)
+): string[] => [
+  ...model.output_modalities.filter((modality) => modality !== 'text').map(toOutputWord),
+  ...model.input_modalities.filter((modality) => modality !== 'text').map(toAbilityWord),
+  ...model.supported_features.map(toAbilityWord),
+]
+
+/** Most words of modalities are for input. */
+const toOutputWord = (modality: string) =>
+  ENDPOINT_MODALITIES.some((one) => one === modality) ? toAbilityWord(modality) : `${modality} output`
 
 interface ModelFilter {
   search: string
@@ -143,8 +154,20 @@ export const toPriceLines = (item: PricingItem) =>
   PRICE_NAMES.flatMap((name) => {
     const usd = item[name]
     const { word, isOfTokens } = PRICES[name]
-    return usd === undefined || word === null ? [] : [{ name, word, usd, isOfTokens }]
+    if (usd === undefined || word === null || (isOfTokens && isNothing(usd) && isByUnit([item]))) return []
+    return [{ name, word, usd, isOfTokens }]
   })
+
+/** Of what isn't tokens, each with its condition: `Generated image, 1024x1024 in low quality`. */
+export const toUnitLines = (pricing: readonly PricingItem[]) =>
+  pricing.flatMap((item) =>
+    toPriceLines(item).flatMap(({ name, word, usd, isOfTokens }) => {
+      if (isOfTokens) return []
+      const condition = toCondition(item).replace(/^Images /, '')
+      const terms = name === 'audio_second' ? toAudioTerms(item) : ''
+      return [{ title: condition === '' ? word : `${word}, ${condition}`, usd, terms }]
+    }),
+  )
 
 /** Editable prices. The others of an item are kept. */
 export const TYPED_PRICES = [

@@ -58,9 +58,7 @@ const useModels = () =>
 
 type Model = NonNullable<ReturnType<typeof useModels>['data']>[number]
 
-const secondOf = ({ pricing }: Model) => pricing[0]?.second
-
-const columnsOf = (models: readonly Model[]): readonly Column<Model>[] => [
+const COLUMNS: readonly Column<Model>[] = [
   { name: 'model', title: 'Model', sortBy: ({ id }) => id, cell: ({ id }) => <Copyable text={id} /> },
   {
     name: 'state',
@@ -73,25 +71,15 @@ const columnsOf = (models: readonly Model[]): readonly Column<Model>[] => [
     title: 'Input per million',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.prompt} />,
+    cell: ({ pricing }) => <Price of={pricing} side="prompt" />,
   },
   {
     name: 'output',
     title: 'Output per million',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} usd={pricing[0]?.completion} />,
+    cell: ({ pricing }) => <Price of={pricing} side="completion" />,
   },
-  ...(models.some(secondOf)
-    ? [
-        {
-          name: 'second',
-          title: 'Per second',
-          isFigure: true,
-          cell: (model: Model) => (secondOf(model) ? `$${secondOf(model)}` : <None />),
-        },
-      ]
-    : []),
   {
     name: 'context',
     title: 'Context',
@@ -134,7 +122,7 @@ const NoModels = () => (
 const Models = ({ models }: { models: readonly Model[] }) => (
   <List
     what="models"
-    columns={columnsOf(models)}
+    columns={COLUMNS}
     rows={models.filter(({ id, name }) => hasWords([id, name], searched()))}
     all={models.length}
     idOf={({ id }) => id}

@@ -14,6 +14,7 @@ import {
   blocked,
   draft,
   dropSide,
+  endpointTitle,
   findModel,
   findWrong,
   isAnswering,
@@ -21,6 +22,8 @@ import {
   readPictures,
   send,
   thread,
+  toEndpoint,
+  toEndpoints,
 } from './state.ts'
 import { chooseSecond, isDue, PICTURE_TYPES, type Picture, toOfferText } from './thread.ts'
 
@@ -165,9 +168,14 @@ interface PickerProps {
 }
 
 export function ModelsPicker({ models, chosen }: PickerProps) {
+  const id = useId()
   const [first = '', second] = chosen
+  const model = findModel(models, first)
+  const able = toEndpoints(model)
+  const endpoint = toEndpoint(model)
+  const chats = models.filter((one) => toEndpoints(one).includes('chat'))
   const compare = () => {
-    setQuery({ model: first, beside: chooseSecond(models, first) })
+    setQuery({ model: first, beside: chooseSecond(chats, first) })
     beginSecond()
     focusSoon('[name="beside"]')
   }
@@ -180,12 +188,29 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
     <div class="play-models" data-two={second !== undefined}>
       <ModelField name="model" label="Model" models={models} slug={first} drop={second && (() => drop(0))} />
       {second !== undefined ? (
-        <ModelField name="beside" label="Second model" models={models} slug={second} drop={() => drop(1)} />
+        <ModelField name="beside" label="Second model" models={chats} slug={second} drop={() => drop(1)} />
       ) : (
-        <div class="play-compare">
-          <Button icon="plus" onClick={compare} disabled={isAnswering.value}>
-            Compare models
-          </Button>
+        endpoint === 'chat' && (
+          <div class="play-compare">
+            <Button icon="plus" onClick={compare} disabled={isAnswering.value}>
+              Compare models
+            </Button>
+          </div>
+        )
+      )}
+      {able.length > 1 && (
+        <div class="field">
+          <label for={id}>Use for</label>
+          <select
+            {...{ id, name: 'as' }}
+            onChange={({ currentTarget: { value } }) => setQuery({ as: value, beside: null })}
+          >
+            {able.map((one) => (
+              <option key={one} value={one} selected={one === endpoint}>
+                {endpointTitle(one)}
+              </option>
+            ))}
+          </select>
         </div>
       )}
     </div>
@@ -207,6 +232,7 @@ interface FieldProps {
 function ModelField({ name, label, models, slug, drop }: FieldProps) {
   const id = useId()
   const model = findModel(models, slug)
+  const groups = Object.entries(Object.groupBy(models, (one) => endpointTitle(toEndpoints(one)[0] ?? 'chat')))
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -216,17 +242,21 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
           aria-describedby={`${id}-facts`}
           title={model === null ? slug : toOfferText(model)}
           disabled={isAnswering.value}
-          onChange={({ currentTarget: { value } }) => setQuery({ [name]: value })}
+          onChange={({ currentTarget: { value } }) => setQuery({ [name]: value, as: null })}
         >
           {model === null && (
             <option value={slug} selected>
               {slug}
             </option>
           )}
-          {models.map((one) => (
-            <option key={one.slug} value={one.slug} selected={one.slug === slug}>
-              {IS_NARROW.matches ? one.slug : toOfferText(one)}
-            </option>
+          {groups.map(([title, group]) => (
+            <optgroup key={title} label={title}>
+              {group?.map((one) => (
+                <option key={one.slug} value={one.slug} selected={one.slug === slug}>
+                  {IS_NARROW.matches ? one.slug : toOfferText(one)}
+                </option>
+              ))}
+            </optgroup>
           ))}
         </select>
         {drop && <IconButton icon="close" label={`Remove ${slug}`} onClick={drop} disabled={isAnswering.value} />}
@@ -240,9 +270,11 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
               {model.is_ready === false ? 'not ready' : 'ready'}
             </State>
             <span>{toPrices(model.pricing)}</span>
-            <span>
-              context window: <Count count={model.context_length} /> tokens
-            </span>
+            {toEndpoints(model).includes('chat') && (
+              <span>
+                context window: <Count count={model.context_length} /> tokens
+              </span>
+            )}
           </>
         )}
       </p>

@@ -1,19 +1,27 @@
-/** Playground: chat with one model, or two side by side. */
+/** Playground: chat with one model, or two side by side, and requests of every other kind. */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { JsonObject } from '../../domain/json.ts'
+import type { OtherEndpoint } from '../../domain/task.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
-import { toCurl, toGo, toJavaScript, toPython, toTypeScript } from '../snippets/snippets.ts'
-import { Button, Code } from '../ui/controls.tsx'
+import { EXAMPLE_FILE, EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
+import { type Snippet, toChatSnippets } from '../snippets/snippets.ts'
+import { CodeTabs } from '../ui/code-tabs.tsx'
+import { Button } from '../ui/controls.tsx'
 import { announce, Empty, Overlay, Problem } from '../ui/notice.tsx'
-import { Tabs } from '../ui/tabs.tsx'
 import { Composer, ModelsPicker, toComposer } from './composer.tsx'
+import { type Typed, toFields } from './kinds.tsx'
+import { file, forgetMade, isWorking, made, typedOf } from './made.ts'
+import { OtherView } from './other.tsx'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
 import {
   clear,
   cleared,
   draft,
+  findModel,
   isAnswering,
   named,
   read,
@@ -21,6 +29,7 @@ import {
   settings,
   thread,
   toChosen,
+  toEndpoint,
   useModels,
 } from './state.ts'
 import { toCodeBody } from './thread.ts'
@@ -34,13 +43,15 @@ export function PlaygroundPage() {
     return () => document.removeEventListener('keydown', stopByKey)
   }, [])
   const chosen = toChosen(models ?? [])
+  const endpoint = toEndpoint(findModel(models, chosen[0] ?? null))
+  const isEmpty = endpoint === 'chat' ? thread.value.length === 0 : made.value.length === 0
   useEffect(() => keepNamed(chosen), [`${chosen}`, query.value, thread.value.length > 0])
   const actions = (
     <>
       <Button icon="code" disabled={chosen.length === 0} onClick={() => setCode(true)}>
         View code
       </Button>
-      <Button icon="remove" disabled={thread.value.length === 0} onClick={clearAll}>
+      <Button icon="remove" disabled={isEmpty} onClick={endpoint === 'chat' ? clearAll : forgetMade}>
         Clear
       </Button>
     </>
@@ -51,16 +62,28 @@ export function PlaygroundPage() {
       {models !== null && chosen.length === 0 && <NoModels />}
       {models !== null && chosen.length > 0 && (
         <div class="play">
-          <p class="dim">Conversations are lost when you close or reload this tab. Usage is recorded.</p>
+          <p class="dim">
+            {endpoint === 'chat' ? 'Conversations' : 'Results'} are lost when you close or reload this tab. Usage is
+            recorded.
+          </p>
           <section class="panel play-setup" aria-label="Models and settings">
             <ModelsPicker models={models} chosen={chosen} />
-            <SettingsFields />
+            {endpoint === 'chat' && <SettingsFields />}
           </section>
-          {thread.value.length === 0 ? <Nothing /> : <ThreadView models={models} chosen={chosen} />}
-          <Composer models={models} chosen={chosen} />
+          {endpoint === 'chat' ? (
+            <>
+              {thread.value.length === 0 ? <Nothing /> : <ThreadView models={models} chosen={chosen} />}
+              <Composer models={models} chosen={chosen} />
+            </>
+          ) : (
+            <OtherView key={endpoint} endpoint={endpoint} model={chosen[0] ?? ''} />
+          )}
         </div>
       )}
-      {isCode && <CodeDialog chosen={chosen} onClose={() => setCode(false)} />}
+      {isCode && endpoint === 'chat' && <CodeDialog chosen={chosen} onClose={() => setCode(false)} />}
+      {isCode && endpoint !== 'chat' && (
+        <OtherCode endpoint={endpoint} model={chosen[0] ?? ''} onClose={() => setCode(false)} />
+      )}
     </Page>
   )
 }
@@ -75,7 +98,7 @@ function keepNamed(chosen: readonly string[]): void {
 
 function stopByKey(event: KeyboardEvent): void {
   if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog[open]')) return
-  if (isAnswering.value) stopAll()
+  if (isAnswering.value || isWorking.value) stopAll()
 }
 
 function clearAll(): void {
@@ -115,40 +138,61 @@ const NoModels = () => (
 )
 
 const SECRET = 'YOUR_KEY'
+const toAccess = () => ({ baseUrl: `${location.origin}/v1`, secret: SECRET })
+
+interface CodeProps {
+  tabs: readonly Snippet[]
+  onClose(): void
+  children?: ComponentChildren
+}
+
+const CodeOverlay = ({ tabs, onClose, children }: CodeProps) => (
+  <Overlay title="Code" onClose={onClose}>
+    <div class="form play-code">
+      {children}
+      <CodeTabs of={tabs} label="Language" />
+      <p class="hint">
+        Replace <code>{SECRET}</code> with an API key. <a href={toHref('/keys/new')}>Create key</a>
+      </p>
+    </div>
+  </Overlay>
+)
 
 function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: () => void }) {
   const [side, setSide] = useState<0 | 1>(0)
   const { fields, problems } = read.value
   const said = { system: settings.value.system, thread: thread.value, side }
   const body = toCodeBody(chosen[side] ?? '', said, draft.value, fields)
-  const call = { baseUrl: `${location.origin}/v1`, secret: SECRET, body }
-  const tabs = [
-    { title: 'curl', text: toCurl(call) },
-    { title: 'TypeScript', text: toTypeScript(call) },
-    { title: 'Python', text: toPython(call) },
-    { title: 'JavaScript', text: toJavaScript(call) },
-    { title: 'Go', text: toGo(call) },
-  ].map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))
   return (
-    <Overlay title="Code" onClose={onClose}>
-      <div class="form play-code">
-        {chosen.length > 1 && (
-          <div class="field">
-            <select aria-label="Model" onChange={({ currentTarget: { value } }) => setSide(value === '0' ? 0 : 1)}>
-              {chosen.map((slug, at) => (
-                <option key={at} value={at} selected={at === side}>
-                  {slug}
-                </option>
-              ))}
-            </select>
-          </div>
-        )}
-        {Object.keys(problems).length > 0 && <p class="hint wrong">Invalid settings are left out.</p>}
-        <Tabs label="Language" tabs={tabs} />
-        <p class="hint">
-          Replace <code>{SECRET}</code> with an API key. <a href={toHref('/keys/new')}>Create key</a>
-        </p>
-      </div>
-    </Overlay>
+    <CodeOverlay tabs={toChatSnippets({ ...toAccess(), body })} onClose={onClose}>
+      {chosen.length > 1 && (
+        <div class="field">
+          <select aria-label="Model" onChange={({ currentTarget: { value } }) => setSide(value === '0' ? 0 : 1)}>
+            {chosen.map((slug, at) => (
+              <option key={at} value={at} selected={at === side}>
+                {slug}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+      {Object.keys(problems).length > 0 && <p class="hint wrong">Invalid settings are left out.</p>}
+    </CodeOverlay>
   )
+}
+
+/** With what is in the form, or else an example. */
+function OtherCode({ endpoint, model, onClose }: { endpoint: OtherEndpoint; model: string; onClose: () => void }) {
+  const fields = { model, ...tryFields(endpoint, typedOf(endpoint)) }
+  const name = file.value?.name ?? EXAMPLE_FILE
+  return <CodeOverlay tabs={toEndpointSnippets({ ...toAccess(), endpoint, fields, file: name })} onClose={onClose} />
+}
+
+/** Without a field that is invalid or missing, an example has all. */
+function tryFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
+  try {
+    return toFields(endpoint, typed)
+  } catch {
+    return EXAMPLES[endpoint]
+  }
 }

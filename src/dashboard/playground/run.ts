@@ -15,7 +15,7 @@ export const clock = signal(performance.now())
 const running = new Map<number, AbortController>()
 let ticking: ReturnType<typeof setInterval> | undefined
 
-function begin(id: number, controller: AbortController): void {
+export function begin(id: number, controller: AbortController): void {
   running.set(id, controller)
   clock.value = performance.now()
   ticking ??= setInterval(() => {
@@ -23,7 +23,7 @@ function begin(id: number, controller: AbortController): void {
   }, TICK_MS)
 }
 
-function finish(id: number): void {
+export function finish(id: number): void {
   running.delete(id)
   clock.value = performance.now()
   if (running.size > 0) return
@@ -69,7 +69,7 @@ export async function run(first: Answer, body: object, show: (answer: Answer) =>
   announce(toSpoken(answer, toFigures(answer, null, performance.now())))
 }
 
-const ADDRESS = '/admin/api/playground'
+export const ADDRESS = '/admin/api/playground'
 const UNMET = 'The response does not match the schema.'
 
 async function read(first: Answer, body: string, signal: AbortSignal, take: (answer: Answer) => void): Promise<void> {

@@ -3,11 +3,16 @@
  * continues where they were.
  */
 import { computed, effect, signal } from '@preact/signals'
+import { keysOf } from '../../domain/json.ts'
+import { endpointsOf } from '../../domain/models.ts'
+import type { OtherEndpoint } from '../../domain/task.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { query } from '../address/address.ts'
 import { api, ask as askApi } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { isMember, session } from '../api/session.ts'
+import { KINDS } from './kinds.tsx'
+import { file, forgetMade, typed } from './made.ts'
 import { end, run, stopAll } from './run.ts'
 import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings.ts'
 import { estimatePrompt, stop } from './stream.ts'
@@ -45,6 +50,9 @@ export function change(edit: (thread: Thread) => Thread): void {
 
 function forget(): void {
   stopAll()
+  forgetMade()
+  typed.value = {}
+  file.value = null
   thread.value = []
   settings.value = NO_SETTINGS
   draft.value = NO_DRAFT
@@ -169,34 +177,51 @@ export interface OfferedModel {
   pricing: readonly PricingItem[]
   context_length: number
   input_modalities: readonly string[]
+  output_modalities: readonly string[]
   is_ready: boolean | null
 }
 
-/** Models with text output, including aliases. */
+/** Including aliases; chat models first. */
 export const useModels = () =>
-  useLoaded(
-    'models to try',
-    async (): Promise<OfferedModel[]> => {
-      if (isMember()) {
-        const { models } = await askApi(api.own.models.get())
-        return models.filter(writesText).map(({ id, ...facts }) => ({ ...facts, slug: id }))
-      }
-      const { models, aliases } = await askApi(api.models.get())
-      const offered = models.filter((model) => model.enabled && writesText(model))
-      const others = aliases.flatMap(({ alias, model }) =>
-        offered.filter(({ slug }) => slug === model).map((facts) => ({ ...facts, slug: alias })),
-      )
-      return [...offered, ...others]
-    },
-    { everyMs: FRESH_MS },
+  useLoaded('models to try', async () => (await readModels()).toSorted((a, b) => rankOf(a) - rankOf(b)), {
+    everyMs: FRESH_MS,
+  })
+
+async function readModels(): Promise<OfferedModel[]> {
+  if (isMember()) {
+    const { models } = await askApi(api.own.models.get())
+    return models.map(({ id, ...facts }) => ({ ...facts, slug: id }))
+  }
+  const { models, aliases } = await askApi(api.models.get())
+  const offered = models.filter(({ enabled }) => enabled)
+  const others = aliases.flatMap(({ alias, model }) =>
+    offered.filter(({ slug }) => slug === model).map((facts) => ({ ...facts, slug: alias })),
   )
+  return [...offered, ...others]
+}
 
-const writesText = ({ output_modalities: modalities }: { output_modalities: readonly string[] }) =>
-  modalities.includes('text')
+type Endpoint = 'chat' | OtherEndpoint
+const ENDPOINTS: readonly Endpoint[] = ['chat', ...keysOf(KINDS)]
+export const endpointTitle = (endpoint: Endpoint): string => (endpoint === 'chat' ? 'Chat' : KINDS[endpoint].title)
 
-/** The one or two selected models. */
-export const toChosen = (models: readonly OfferedModel[]): readonly string[] =>
-  chooseModels(models, query.value.get('model'), query.value.get('beside'))
+/** What the model can be tried with; a model that isn't known may chat. */
+export const toEndpoints = (model: OfferedModel | null): Endpoint[] =>
+  model === null ? ['chat'] : endpointsOf(model.output_modalities)
+
+const rankOf = (model: OfferedModel) => ENDPOINTS.indexOf(toEndpoints(model)[0] ?? 'chat')
+
+/** The one in the URL if the model has it. */
+export function toEndpoint(model: OfferedModel | null): Endpoint {
+  const able = toEndpoints(model)
+  return able.find((endpoint) => endpoint === query.value.get('as')) ?? able[0] ?? 'chat'
+}
+
+/** The one or two selected models; two for chats only. */
+export function toChosen(models: readonly OfferedModel[]): readonly string[] {
+  const [first, ...others] = chooseModels(models, query.value.get('model'), query.value.get('beside'))
+  if (first === undefined) return []
+  return toEndpoint(findModel(models, first)) === 'chat' ? [first, ...others] : [first]
+}
 
 export const findModel = (models: readonly OfferedModel[] | null, slug: string | null): OfferedModel | null =>
   models?.find((model) => model.slug === slug) ?? null

@@ -17,7 +17,8 @@ export function Done() {
   const { id, models, unpriced, notes } = added
   const ready = models.filter((slug) => !unpriced.includes(slug))
   const [first] = ready
-  const [curl] = toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: first ?? 'MODEL' })
+  const made = data?.find((one) => one.slug === first)?.output_modalities
+  const [curl] = toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: first ?? 'MODEL' }, made)
   return (
     <div class="added">
       <h2 ref={at} tabIndex={-1}>

@@ -16,6 +16,14 @@ export interface Snippet {
   text: string
 }
 
+export const toChatSnippets = (call: ChatCall): Snippet[] => [
+  { title: 'curl', text: toCurl(call) },
+  { title: 'TypeScript', text: toTypeScript(call) },
+  { title: 'Python', text: toPython(call) },
+  { title: 'JavaScript', text: toJavaScript(call) },
+  { title: 'Go', text: toGo(call) },
+]
+
 const SHORT = 200
 
 export function toCurl({ baseUrl, secret, body }: ChatCall): string {
@@ -177,7 +185,7 @@ const KNOWN: ReadonlySet<string> = new Set(
   web_search_options`.split(/\s+/),
 )
 
-interface Access {
+export interface Access {
   /** Ends in `/v1`. */
   baseUrl: string
   secret: string
@@ -188,7 +196,7 @@ interface Access {
 export const toClaudeCode = ({ baseUrl, secret, model }: Access): string =>
   [
     '# npm install -g @anthropic-ai/claude-code',
-    `ANTHROPIC_BASE_URL=${baseUrl.replace(/\/v1$/, '')} \\`,
+    `ANTHROPIC_BASE_URL=${toRoot(baseUrl)} \\`,
     `ANTHROPIC_AUTH_TOKEN=${secret} \\`,
     `ANTHROPIC_MODEL=${quote(model)} \\`,
     `ANTHROPIC_DEFAULT_HAIKU_MODEL=${quote(model)} \\`,
@@ -204,6 +212,42 @@ export function toCodex({ baseUrl, secret, model }: Access): string {
     `  -c ${quote(`model_providers.tollgate=${provider}`)}`,
   ].join('\n')
 }
+
+/** Google's libraries add the version themselves. */
+export const toGeminiPython = ({ baseUrl, secret, model }: Access): string => `# pip install google-genai
+from google import genai
+
+client = genai.Client(
+    api_key=${PYTHON.text(secret)},
+    http_options={"base_url": ${PYTHON.text(toRoot(baseUrl))}},
+)
+for chunk in client.models.generate_content_stream(model=${PYTHON.text(model)}, contents="Hello"):
+    print(chunk.text or "", end="", flush=True)
+`
+
+export const toGeminiTypeScript = ({ baseUrl, secret, model }: Access): string => `// npm install @google/genai
+import { GoogleGenAI } from '@google/genai'
+
+const client = new GoogleGenAI({
+  apiKey: ${SCRIPT.text(secret)},
+  httpOptions: { baseUrl: ${SCRIPT.text(toRoot(baseUrl))} },
+})
+const stream = await client.models.generateContentStream({ model: ${SCRIPT.text(model)}, contents: 'Hello' })
+for await (const chunk of stream) process.stdout.write(chunk.text ?? '')
+`
+
+/** Gemini CLI starts only once its settings name how to sign in. */
+export const toGeminiCli = ({ baseUrl, secret, model }: Access): string =>
+  [
+    '# npm install -g @google/gemini-cli',
+    '# ~/.gemini/settings.json must have: {"security": {"auth": {"selectedType": "gemini-api-key"}}}',
+    `GOOGLE_GEMINI_BASE_URL=${toRoot(baseUrl)} \\`,
+    `GEMINI_API_KEY=${secret} \\`,
+    `GEMINI_MODEL=${quote(model)} \\`,
+    'gemini',
+  ].join('\n')
+
+const toRoot = (baseUrl: string) => baseUrl.replace(/\/v1$/, '')
 
 interface Language {
   text(text: string): string
@@ -255,7 +299,7 @@ export const PYTHON: Language = {
 }
 
 /** Quotes a shell word. */
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 const WIDEST = 90
 

@@ -27,7 +27,8 @@ interface LinkProps extends Looks {
   href: string
   target?: '_blank'
   rel?: 'noopener'
-  download?: boolean
+  /** A text names the file. */
+  download?: boolean | string
   /** True if the shortcut `n` clicks it. */
   'data-new'?: boolean
 }

@@ -1,5 +1,7 @@
 /** Rounded figures whose exact value is in the title and in copied text. */
 import type { ComponentChildren } from 'preact'
+import { UNITS } from '../../domain/units.ts'
+import { isByUnit } from '../../domain/usage.ts'
 import { nowMs } from '../api/clock.ts'
 import {
   type FieldChange,
@@ -14,6 +16,7 @@ import {
   toMoney,
   toPercent,
   toPerMillion,
+  toUnitPrices,
   toWhen,
 } from '../figures/figures.ts'
 
@@ -51,10 +54,26 @@ export const PerMillion = ({ usd }: { usd: string | undefined }) =>
     </span>
   )
 
-/** A price in a list: an amount, `free`, or `unknown`. */
-export const Price = ({ of: pricing, usd }: { of: Prices; usd: string | undefined }) => {
+/** What is made is priced with the output, all else with the input. */
+const MADE = UNITS.images.title.toLowerCase()
+
+/** A price in a list: an amount, `free`, `unknown`, or one per unit, in words. */
+export function Price({ of: pricing, side }: { of: Prices; side: 'prompt' | 'completion' }) {
   if (pricing.length === 0) return <span class="dim">unknown</span>
-  return isFree(pricing) ? <span class="dim">free</span> : <PerMillion usd={usd} />
+  if (isFree(pricing)) return <span class="dim">free</span>
+  if (!isByUnit(pricing)) return <PerMillion usd={pricing[0]?.[side]} />
+  const own = toUnitPrices(pricing).filter(([word]) => (word === MADE) === (side === 'completion'))
+  if (own.length === 0) return <None />
+  return (
+    <>
+      {own.map(([word, usd]) => (
+        <span key={word} class="figure-text">
+          {usd}
+          <span class="under">per {word}</span>
+        </span>
+      ))}
+    </>
+  )
 }
 
 export const Percent = ({ share }: { share: number }) => (

@@ -410,6 +410,42 @@ export function SwitchField<Values extends Record<string, string>>({
   )
 }
 
+interface FileProps {
+  file: Signal<File | null>
+  name: string
+  label: string
+  accept: string
+}
+
+/** Shows again what was chosen before. */
+function keepFile(input: HTMLInputElement | null, file: File | null): void {
+  if (!input || !file || input.files?.[0] === file) return
+  const chosen = new DataTransfer()
+  chosen.items.add(file)
+  input.files = chosen.files
+}
+
+/** Not among the values of its form. */
+export function FileField({ file, name, label, accept }: FileProps) {
+  const { id, hintId, isWrong, refused } = useField(name, undefined)
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        {...{ id, name, accept }}
+        type="file"
+        ref={(input) => keepFile(input, file.value)}
+        aria-describedby={refused ? hintId : undefined}
+        aria-invalid={isWrong}
+        onChange={({ currentTarget: { files } }) => {
+          file.value = files?.[0] ?? null
+        }}
+      />
+      <Hint {...{ id: hintId, wrong: undefined, refused, warned: [] }}>{null}</Hint>
+    </div>
+  )
+}
+
 interface EditFormProps<Values extends Record<string, string>> {
   of: FormState<Values>
   warnings?: readonly FieldWarning[]

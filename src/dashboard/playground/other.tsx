@@ -1,0 +1,102 @@
+/** A form for requests other than chats, and what they made. */
+import { useSignalEffect } from '@preact/signals'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import type { OtherEndpoint } from '../../domain/task.ts'
+import { toHref } from '../address/address.ts'
+import { toLatency, toMoney } from '../figures/figures.ts'
+import { Button } from '../ui/controls.tsx'
+import { Figure, Latency, Money, None } from '../ui/figure.tsx'
+import { FileField, Form, TextField, useForm } from '../ui/form.tsx'
+import { announce } from '../ui/notice.tsx'
+import { KINDS, type KindField } from './kinds.tsx'
+import { file, isWorking, type Made, made, make, typed, typedOf } from './made.ts'
+import { clock, stopAll } from './run.ts'
+
+export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model: string }) {
+  const kind = KINDS[endpoint]
+  const at = useRef<HTMLDivElement>(null)
+  const form = useForm<Record<string, string>>({ ...typedOf(endpoint) }, async (values) => {
+    await make(endpoint, model, values)
+    const [latest] = made.value
+    if (latest) announce(toSpoken(latest))
+  })
+  useSignalEffect(() => {
+    typed.value = { ...typed.peek(), [endpoint]: form.values.value }
+  })
+  useEffect(() => {
+    const send = (event: KeyboardEvent) => {
+      if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+      event.preventDefault()
+      at.current?.querySelector('form')?.requestSubmit()
+    }
+    at.current?.addEventListener('keydown', send)
+    return () => at.current?.removeEventListener('keydown', send)
+  }, [])
+  const wide = kind.fields.filter(({ lines }, index) => lines !== undefined || (index === 0 && !kind.file))
+  const narrow = kind.fields.filter((field) => !wide.includes(field))
+  const toField = ({ read: _, value: __, suggestions, ...field }: KindField) => (
+    <TextField
+      key={field.name}
+      of={form}
+      {...field}
+      {...(suggestions && { suggestions: suggestions.map((text) => [text, ''] as const) })}
+    />
+  )
+  return (
+    <>
+      <section class="panel" aria-label={kind.title} ref={at}>
+        <Form of={form} submit={kind.action} isUnsaved={false} otherActions={isWorking.value && <Working />}>
+          {kind.file && <FileField file={file} {...kind.file} />}
+          {wide.map(toField)}
+          {narrow.length > 0 && <div class="fields">{narrow.map(toField)}</div>}
+        </Form>
+      </section>
+      {made.value.map((one) => (
+        <MadeView key={one.id} of={one} />
+      ))}
+    </>
+  )
+}
+
+function Working() {
+  const startedMs = useRef(performance.now())
+  return (
+    <>
+      <Button kind="quiet" icon="stop" onClick={stopAll}>
+        Stop
+      </Button>
+      <span class="hint">{toLatency(Math.max(0, Math.floor((clock.value - startedMs.current) / 100) * 100))}</span>
+    </>
+  )
+}
+
+function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, requestId } }: { of: Made }) {
+  const { title, fields, Shown } = KINDS[endpoint]
+  const id = useId()
+  const asked = file ?? typed[fields[0]?.name ?? '']
+  return (
+    <article class="turn answer" aria-labelledby={id}>
+      <header class="turn-head">
+        <h2 id={id}>
+          {title} by <code>{model}</code>
+        </h2>
+      </header>
+      <p class="dim">{asked}</p>
+      <Shown of={json} typed={typed} />
+      <dl class="play-figures">
+        <Figure name="Duration">
+          <Latency ms={Math.round(tookMs)} />
+        </Figure>
+        <Figure name="Cost">{nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} />}</Figure>
+        {requestId !== null && (
+          <Figure name="Request">
+            <a href={toHref(`/requests/${requestId}`)}>…{requestId.slice(-8)}</a>
+          </Figure>
+        )}
+      </dl>
+    </article>
+  )
+}
+
+const toSpoken = ({ endpoint, tookMs, nanoUsd }: Made) =>
+  `${KINDS[endpoint].title} finished in ${toLatency(tookMs)}${nanoUsd === null ? '' : `, ${toMoney(nanoUsd)}`}.`
