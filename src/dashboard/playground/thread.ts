@@ -251,4 +251,4 @@ export const chooseSecond = (models: readonly Offer[], first: string): string =>
 
 /** Model ID with its price per million tokens and state. */
 export const toOfferText = ({ slug, pricing, is_ready }: Offer): string =>
-  `${slug} · ${toPrices(pricing).replace(' per million', '')}${is_ready === false ? ' · not ready' : ''}`
+  `${slug} · ${toPrices(pricing).replace('out per million', 'out')}${is_ready === false ? ' · not ready' : ''}`
