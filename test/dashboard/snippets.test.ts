@@ -129,21 +129,24 @@ describe('requests other than chats', () => {
 
   test.each(keysOf(EXAMPLES))('%s are sent as they are, and what comes back is used', async (endpoint) => {
     const fields = { model: 'a/b', ...EXAMPLES[endpoint] }
-    await Bun.write(join(folder, 'a.mp3'), 'ID3')
-    const call = { endpoint, baseUrl: upstream.url, secret: "sk-'1", fields, file: 'a.mp3' }
+    const sentFile = { transcriptions: 'a.mp3', translations: 'a.mp3', image_edits: 'a.jpg' }[endpoint as string]
+    if (sentFile) await Bun.write(join(folder, sentFile), 'ID3')
+    const call = { endpoint, baseUrl: upstream.url, secret: "sk-'1", fields, file: sentFile }
     for (const { title, text } of toEndpointSnippets(call)) {
       if (title === 'Python' && process.env.PYTHON === undefined) continue
       if (title === 'curl' && Bun.which('curl') === null) continue
-      const file = join(folder, title === 'Python' ? 'a.py' : 'a.ts')
-      await Bun.write(file, text.replace("'openai'", openai))
-      const words = PROGRAMS[title as keyof typeof PROGRAMS](text, file)
+      const path = join(folder, title === 'Python' ? 'a.py' : 'a.ts')
+      await Bun.write(path, text.replace("'openai'", openai))
+      const words = PROGRAMS[title as keyof typeof PROGRAMS](text, path)
       const child = Bun.spawn(words, { cwd: folder, stdout: 'pipe', stderr: 'pipe' })
       const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
       expect([title, await child.exited, stdout + stderr]).toEqual([title, 0, expect.any(String)])
-      const { file: sent, ...asked } = upstream.asked.pop() ?? {}
+      const { file, image, ...asked } = upstream.asked.pop() ?? {}
       expect([title, asked, upstream.asked]).toEqual([title, expect.objectContaining(fields), []])
-      expect(sent instanceof File && sent.name).toBe(endpoint.startsWith('trans') && 'a.mp3')
-      const saved = { speech: 'speech.mp3', images: 'image-1.png' }[endpoint as string]
+      const sent = [file, image].find((one) => one instanceof File)
+      expect([title, sent?.name]).toEqual([title, sentFile])
+      if (endpoint === 'image_edits') expect([title, sent?.type]).toEqual([title, 'image/jpeg'])
+      const saved = { speech: 'speech.mp3', images: 'image-1.png', image_edits: 'image-1.png' }[endpoint as string]
       if (saved && title !== 'curl') expect(Bun.file(join(folder, saved)).size).toBeGreaterThan(100)
     }
   })

@@ -2,7 +2,7 @@
 import { toWav } from './audio-forms.ts'
 
 /** A green square, as PNG. */
-const PICTURE =
+export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAGAAAABgCAIAAABt+uBvAAAAjklEQVR42u3QMQ0AAAgDsClBGJoQjQNOriZV0NQ0hygQJEiQIEGC' +
   'BAlCkCBBggQJEiQIQYIECRIkSJAgBAkSJEiQIEGCBCFIkCBBggQJEoQgQYIECRIkSBCCBAkSJEiQIEGCECRIkCBBggQJQpAgQYIE' +
   'CRIkCEGCBAkSJEiQIEEIEiRIkCBBggQhSJCgPwsZKZIdJP+ZKQAAAABJRU5ErkJggg=='
@@ -51,15 +51,18 @@ export function startMediaUpstream(): MediaUpstream {
 const heard = (text: string) => () => ({ text, usage: { type: 'duration', seconds: 1 } })
 const listOf = (value: unknown) => (Array.isArray(value) ? value : [value])
 
+const toPictures = ({ n, size, quality }: Record<string, unknown>) => ({
+  created: 1_700_000_000,
+  data: Array.from({ length: Number(n ?? 1) }, () => ({ b64_json: PICTURE })),
+  ...{ size: size ?? '1024x1024', quality: quality ?? 'medium' },
+})
+
 const ANSWERS: Readonly<Record<string, (body: Record<string, unknown>) => object>> = {
   '/audio/speech': () => new Response(new Uint8Array(toWav(1_000)), { headers: { 'content-type': 'audio/wav' } }),
   '/audio/transcriptions': heard('The quick brown fox.'),
   '/audio/translations': heard('Good morning.'),
-  '/images/generations': ({ n, size, quality }) => ({
-    created: 1_700_000_000,
-    data: Array.from({ length: Number(n ?? 1) }, () => ({ b64_json: PICTURE })),
-    ...{ size: size ?? '1024x1024', quality: quality ?? 'medium' },
-  }),
+  '/images/generations': toPictures,
+  '/images/edits': toPictures,
   '/rerank': ({ documents }) => ({
     results: listOf(documents).map((_, index) => ({ index, relevance_score: 1 / (2 + index) })),
     meta: { billed_units: { search_units: 1 } },

@@ -1,6 +1,6 @@
 /** Snippets for clients, with the real URL and key, ready to run. By what the model is for. */
 import { endpointsOf } from '../../domain/models.ts'
-import { EXAMPLE_FILE, EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
+import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import {
   type Access,
   type Snippet,
@@ -20,10 +20,7 @@ export function toSnippets(access: Access, made: readonly string[] = ['text']): 
   const [endpoint = 'chat'] = endpointsOf(made)
   if (endpoint !== 'chat')
     return [
-      ...toEndpointSnippets({
-        ...{ endpoint, baseUrl, secret, file: EXAMPLE_FILE },
-        fields: { model, ...EXAMPLES[endpoint] },
-      }),
+      ...toEndpointSnippets({ endpoint, baseUrl, secret, fields: { model, ...EXAMPLES[endpoint] } }),
       { title: 'Environment', text: toEnvironment(access) },
     ]
   const call = { baseUrl, secret, body: { model, messages: [{ role: 'user', content: 'Hello' }], stream: true } }

@@ -16,6 +16,7 @@ export interface KindField {
   /** Of the empty field. */
   placeholder?: string
   hint?: string
+  isRequired?: true
   /** Makes it a text of several lines. */
   lines?: number
   suggestions?: readonly string[]
@@ -30,8 +31,7 @@ interface Kind {
   /** Of the button. */
   action: string
   /** A file makes the request a form. */
-  file?: { name: string; label: string; accept: string; example: string }
-  /** The first must be filled in, unless there is a file. */
+  file?: { name: string; label: string; accept: string }
   fields: readonly KindField[]
   /** Sent by this page only. */
   also?: JsonObject
@@ -51,16 +51,50 @@ function toNumber(text: string, name: string): number {
 const toLines = (text: string) => text.split('\n').filter((line) => line.trim() !== '')
 
 const AUDIO_FILE = {
-  ...{ name: 'file', label: 'Audio file', example: 'speech.mp3' },
+  ...{ name: 'file', label: 'Audio file' },
   accept: 'audio/*,video/mp4,video/webm,.mp3,.m4a,.wav,.ogg,.opus,.flac,.webm,.mp4',
 }
 const PROMPT = { name: 'prompt', label: 'Prompt', placeholder: 'none', hint: 'Names and words that the audio has.' }
+
+const PICTURES: Omit<Kind, 'title' | 'action'> = {
+  fields: [
+    { name: 'prompt', label: 'Prompt', isRequired: true, lines: 3 },
+    { name: 'n', label: 'Count', value: '1', read: toNumber },
+    {
+      ...{ name: 'size', label: 'Size', placeholder: MODEL_DEFAULT },
+      suggestions: ['1024x1024', '1536x1024', '1024x1536'],
+    },
+    {
+      ...{ name: 'quality', label: 'Quality', placeholder: MODEL_DEFAULT },
+      suggestions: ['low', 'medium', 'high', 'standard', 'hd'],
+    },
+  ],
+  // This page may not load images of other sites.
+  also: { response_format: 'b64_json' },
+  Shown: ({ of, typed: { prompt = '' } }) => (
+    <ul class="made-images">
+      {listOf(of.data).map(({ b64_json: data, url, revised_prompt: revised }, at) => (
+        <li key={at}>
+          {typeof data === 'string' ? (
+            <a href={toImageUrl(data)} download={`image-${at + 1}`} title="Download">
+              <img src={toImageUrl(data)} alt={String(revised ?? prompt)} />
+            </a>
+          ) : (
+            <a href={String(url)} target="_blank" rel="noreferrer">
+              Open image {at + 1} at the provider
+            </a>
+          )}
+        </li>
+      ))}
+    </ul>
+  ),
+}
 
 export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
   speech: {
     ...{ title: 'Speech', action: 'Speak' },
     fields: [
-      { name: 'input', label: 'Text', lines: 4 },
+      { name: 'input', label: 'Text', isRequired: true, lines: 4 },
       {
         ...{ name: 'voice', label: 'Voice', value: 'alloy', hint: 'A name that the provider knows.' },
         suggestions: ['alloy', 'ash', 'coral', 'echo', 'fable', 'nova', 'onyx', 'sage', 'shimmer'],
@@ -97,45 +131,17 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
     ...{ title: 'Translation into English', action: 'Translate', file: AUDIO_FILE, fields: [PROMPT] },
     Shown: Transcript,
   },
-  images: {
-    ...{ title: 'Images', action: 'Generate' },
-    fields: [
-      { name: 'prompt', label: 'Prompt', lines: 3 },
-      { name: 'n', label: 'Count', value: '1', read: toNumber },
-      {
-        ...{ name: 'size', label: 'Size', placeholder: MODEL_DEFAULT },
-        suggestions: ['1024x1024', '1536x1024', '1024x1536'],
-      },
-      {
-        ...{ name: 'quality', label: 'Quality', placeholder: MODEL_DEFAULT },
-        suggestions: ['low', 'medium', 'high', 'standard', 'hd'],
-      },
-    ],
-    // This page may not load images of other sites.
-    also: { response_format: 'b64_json' },
-    Shown: ({ of, typed: { prompt = '' } }) => (
-      <ul class="made-images">
-        {listOf(of.data).map(({ b64_json: data, url, revised_prompt: revised }, at) => (
-          <li key={at}>
-            {typeof data === 'string' ? (
-              <a href={toImageUrl(data)} download={`image-${at + 1}`} title="Download">
-                <img src={toImageUrl(data)} alt={String(revised ?? prompt)} />
-              </a>
-            ) : (
-              <a href={String(url)} target="_blank" rel="noreferrer">
-                Open image {at + 1} at the provider
-              </a>
-            )}
-          </li>
-        ))}
-      </ul>
-    ),
+  images: { ...PICTURES, title: 'Images', action: 'Generate' },
+  image_edits: {
+    ...PICTURES,
+    ...{ title: 'Image edits', action: 'Edit' },
+    file: { name: 'image', label: 'Image', accept: 'image/png,image/jpeg,image/webp' },
   },
   rerank: {
     ...{ title: 'Reranking', action: 'Rank' },
     fields: [
-      { name: 'query', label: 'Query' },
-      { name: 'documents', label: 'Documents', lines: 6, hint: 'One per line.', read: toLines },
+      { name: 'query', label: 'Query', isRequired: true },
+      { name: 'documents', label: 'Documents', isRequired: true, lines: 6, hint: 'One per line.', read: toLines },
       { name: 'top_n', label: 'Results', placeholder: 'all', read: toNumber },
     ],
     Shown: ({ of, typed: { documents = '' } }) => (
@@ -150,7 +156,7 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
   },
   moderations: {
     ...{ title: 'Moderation', action: 'Classify' },
-    fields: [{ name: 'input', label: 'Text', lines: 4 }],
+    fields: [{ name: 'input', label: 'Text', isRequired: true, lines: 4 }],
     Shown: ({ of }) => {
       const [{ flagged, categories, category_scores: scores } = {}] = listOf(of.results)
       const found = Object.entries(asObject(scores) ?? {}).sort(([, a], [, b]) => Number(b) - Number(a))
@@ -251,12 +257,12 @@ async function readSpeech(response: Response, { response_format: format }: Typed
 
 /** @throws a Refusal that names the field */
 export function toFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
-  const { fields, file } = KINDS[endpoint]
+  const { fields } = KINDS[endpoint]
   const sent: JsonObject = {}
-  for (const [at, { name, label, lines, read = String }] of fields.entries()) {
+  for (const { name, label, isRequired, read = String } of fields) {
     const text = typed[name] ?? ''
     if (text.trim() !== '') sent[name] = read(text, name)
-    else if (!file && (at === 0 || lines)) throw new Refusal(`${label}: enter something.`, 'invalid', name)
+    else if (isRequired) throw new Refusal(`${label}: enter something.`, 'invalid', name)
   }
   return sent
 }

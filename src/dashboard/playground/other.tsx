@@ -32,9 +32,9 @@ export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model:
     at.current?.addEventListener('keydown', send)
     return () => at.current?.removeEventListener('keydown', send)
   }, [])
-  const wide = kind.fields.filter(({ lines }, index) => lines !== undefined || (index === 0 && !kind.file))
+  const wide = kind.fields.filter(({ isRequired }) => isRequired)
   const narrow = kind.fields.filter((field) => !wide.includes(field))
-  const toField = ({ read: _, value: __, suggestions, ...field }: KindField) => (
+  const toField = ({ read: _, value: __, isRequired: ___, suggestions, ...field }: KindField) => (
     <TextField
       key={field.name}
       of={form}

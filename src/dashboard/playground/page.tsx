@@ -6,7 +6,7 @@ import type { OtherEndpoint } from '../../domain/task.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
-import { EXAMPLE_FILE, EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
+import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import { type Snippet, toChatSnippets } from '../snippets/snippets.ts'
 import { CodeTabs } from '../ui/code-tabs.tsx'
 import { Button } from '../ui/controls.tsx'
@@ -184,8 +184,12 @@ function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: (
 /** With what is in the form, or else an example. */
 function OtherCode({ endpoint, model, onClose }: { endpoint: OtherEndpoint; model: string; onClose: () => void }) {
   const fields = { model, ...tryFields(endpoint, typedOf(endpoint)) }
-  const name = file.value?.name ?? EXAMPLE_FILE
-  return <CodeOverlay tabs={toEndpointSnippets({ ...toAccess(), endpoint, fields, file: name })} onClose={onClose} />
+  return (
+    <CodeOverlay
+      tabs={toEndpointSnippets({ ...toAccess(), endpoint, fields, file: file.value?.name })}
+      onClose={onClose}
+    />
+  )
 }
 
 /** Without a field that is invalid or missing, an example has all. */

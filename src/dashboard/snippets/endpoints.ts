@@ -10,8 +10,8 @@ interface EndpointCall {
   secret: string
   /** With `model`. */
   fields: Readonly<JsonObject>
-  /** Name of the file, for endpoints that take one. */
-  file: string
+  /** Name of the file, for endpoints that take one; default: an example. */
+  file?: string | undefined
 }
 
 interface Spoken {
@@ -21,13 +21,34 @@ interface Spoken {
   python: readonly string[]
   /** Also with the JSON of a plain `fetch`. */
   script: readonly string[]
-  isForm?: true
+  /** Makes the request a form. */
+  file?: { field: string; example: string; isTyped?: true }
   /** The response is a file of this name. */
   saved?: (fields: Readonly<JsonObject>) => string
 }
 
-const HEARD: Pick<Spoken, 'python' | 'script' | 'isForm'> = {
-  ...{ isForm: true, python: ['print(result.text)'], script: ['console.log(result.text)'] },
+const HEARD: Pick<Spoken, 'python' | 'script' | 'file'> = {
+  ...{
+    file: { field: 'file', example: 'speech.mp3' },
+    python: ['print(result.text)'],
+    script: ['console.log(result.text)'],
+  },
+}
+
+const PICTURES: Pick<Spoken, 'python' | 'script'> = {
+  python: [
+    'for at, image in enumerate(result.data, 1):',
+    '    if image.b64_json:',
+    '        open(f"image-{at}.png", "wb").write(base64.b64decode(image.b64_json))',
+    '    else:',
+    '        print(image.url)',
+  ],
+  script: [
+    'for (const [at, image] of result.data.entries()) {',
+    "  if (image.b64_json) await writeFile('image-' + (at + 1) + '.png', Buffer.from(image.b64_json, 'base64'))",
+    '  else console.log(image.url)',
+    '}',
+  ],
 }
 
 const CALLS: Readonly<Record<OtherEndpoint, Spoken>> = {
@@ -39,21 +60,9 @@ const CALLS: Readonly<Record<OtherEndpoint, Spoken>> = {
   },
   transcriptions: { ...HEARD, method: 'audio.transcriptions.create' },
   translations: { ...HEARD, method: 'audio.translations.create' },
-  images: {
-    method: 'images.generate',
-    python: [
-      'for at, image in enumerate(result.data, 1):',
-      '    if image.b64_json:',
-      '        open(f"image-{at}.png", "wb").write(base64.b64decode(image.b64_json))',
-      '    else:',
-      '        print(image.url)',
-    ],
-    script: [
-      'for (const [at, image] of result.data.entries()) {',
-      "  if (image.b64_json) await writeFile('image-' + (at + 1) + '.png', Buffer.from(image.b64_json, 'base64'))",
-      '  else console.log(image.url)',
-      '}',
-    ],
+  images: { ...PICTURES, method: 'images.generate' },
+  image_edits: {
+    ...{ ...PICTURES, method: 'images.edit', file: { field: 'image', example: 'image.png', isTyped: true } },
   },
   rerank: {
     method: null,
@@ -78,11 +87,12 @@ export const EXAMPLES: Readonly<Record<OtherEndpoint, JsonObject>> = {
   transcriptions: {},
   translations: {},
   images: { prompt: 'A lighthouse at dawn' },
+  image_edits: { prompt: 'Make it night' },
   rerank: { query: 'What is a gateway?', documents: ['A gateway is a door.', 'Rain is water.'] },
   moderations: { input: 'Hello' },
   embeddings: { input: ['Hello', 'Good morning'] },
 }
-export const EXAMPLE_FILE = 'speech.mp3'
+export const exampleFile = (endpoint: OtherEndpoint): string => CALLS[endpoint].file?.example ?? ''
 
 const pathOf = (endpoint: OtherEndpoint) => ENDPOINT_PATHS[endpoint].replace(/^\/v1/, '')
 
@@ -93,124 +103,104 @@ export const toEndpointSnippets = (call: EndpointCall): Snippet[] => [
   { title: 'JavaScript', text: toJavaScript(call) },
 ]
 
-function toCurl({ endpoint, baseUrl, secret, fields, file }: EndpointCall): string {
-  const { isForm, saved } = CALLS[endpoint]
-  const sent = isForm
-    ? [
-        ...Object.entries(fields).map(([name, value]) => `-F ${quote(`${name}=${value}`)}`),
-        `-F ${quote(`file=@${file}`)}`,
-      ]
-    : ["-H 'Content-Type: application/json'", `-d ${quote(toLiteral(fields, JSON_TEXT))}`]
+/** With the name of the file that is sent. */
+function toSent({ endpoint, file: chosen }: EndpointCall) {
+  const { file, ...spoken } = CALLS[endpoint]
+  const name = chosen ?? exampleFile(endpoint)
+  return {
+    ...spoken,
+    file: file ? { ...file, name } : null,
+    writes: spoken.saved !== undefined || spoken.script === PICTURES.script,
+  }
+}
+
+function toCurl(call: EndpointCall): string {
+  const { endpoint, baseUrl, secret, fields } = call
+  const { file, saved } = toSent(call)
+  const form = Object.entries(fields).map(([name, value]) => `-F ${quote(`${name}=${value}`)}`)
   return [
     `curl ${baseUrl}${pathOf(endpoint)}`,
-    `  -H ${quote(`Authorization: Bearer ${secret}`)}`,
-    ...sent.map((line) => `  ${line}`),
-    ...(saved ? [`  -o ${quote(saved(fields))}`] : []),
-  ].join(' \\\n')
+    `-H ${quote(`Authorization: Bearer ${secret}`)}`,
+    ...(file
+      ? [...form, `-F ${quote(`${file.field}=@${file.name}`)}`]
+      : ["-H 'Content-Type: application/json'", `-d ${quote(toLiteral(fields, JSON_TEXT))}`]),
+    ...(saved ? [`-o ${quote(saved(fields))}`] : []),
+  ].join(' \\\n  ')
 }
 
-function toPython({ endpoint, baseUrl, secret, fields, file }: EndpointCall): string {
-  const { method, python, isForm, saved } = CALLS[endpoint]
-  const head = [
-    '# pip install openai',
-    ...(endpoint === 'images' ? ['import base64', ''] : []),
-    'from openai import OpenAI',
-  ]
-  const client = [
-    '',
-    'client = OpenAI(',
-    `    base_url=${PYTHON.text(baseUrl)},`,
-    `    api_key=${PYTHON.text(secret)},`,
-    ')',
-  ]
-  if (method === null) {
-    const body = toLiteral(fields, PYTHON, '    ')
-    return [
-      ...head,
-      ...client,
-      'result = client.post(',
-      `    ${PYTHON.text(pathOf(endpoint))},`,
-      `    body=${body},`,
-      '    cast_to=object,',
-      ')',
-      ...python,
-      '',
-    ].join('\n')
+function toPython(call: EndpointCall): string {
+  const { endpoint, baseUrl, secret, fields } = call
+  const { method, python, file, saved } = toSent(call)
+  const args = Object.entries(fields).map(([name, value]) => `${name}=${toLiteral(value, PYTHON, '    ')}`)
+  if (file) args.push(`${file.field}=open(${PYTHON.text(file.name)}, "rb")`)
+  const posted = [PYTHON.text(pathOf(endpoint)), `body=${toLiteral(fields, PYTHON, '    ')}`, 'cast_to=object']
+  const given = (method === null ? posted : args).map((arg) => `    ${arg},\n`).join('')
+  const asked = saved
+    ? `with client.${method?.replace(/\.create$/, '.with_streaming_response.create')}(
+${given}) as response:
+    response.stream_to_file(${PYTHON.text(saved(fields))})`
+    : `result = client.${method ?? 'post'}(\n${given})\n${python.join('\n')}`
+  return `# pip install openai
+${python === PICTURES.python ? 'import base64\n\n' : ''}from openai import OpenAI
+
+client = OpenAI(
+    base_url=${PYTHON.text(baseUrl)},
+    api_key=${PYTHON.text(secret)},
+)
+${asked}
+`
+}
+
+const WRITES = "import { writeFile } from 'node:fs/promises'\n"
+const toWrite = (name: string, response: string) =>
+  `await writeFile(${SCRIPT.text(name)}, Buffer.from(await ${response}.arrayBuffer()))`
+
+function toTypeScript(call: EndpointCall): string {
+  const { endpoint, baseUrl, secret, fields } = call
+  const { method, script, file, saved, writes } = toSent(call)
+  const args = Object.entries(fields).map(([name, value]) => `${SCRIPT.key(name)}${toLiteral(value, SCRIPT, '  ')}`)
+  if (file) {
+    const stream = `createReadStream(${SCRIPT.text(file.name)})`
+    args.push(`${file.field}: ${file.isTyped ? `await toFile(${stream}, null, ${toType(file.name)})` : stream}`)
   }
-  const args = [
-    ...Object.entries(fields).map(([name, value]) => `    ${name}=${toLiteral(value, PYTHON, '    ')},`),
-    ...(isForm ? [`    file=open(${PYTHON.text(file)}, "rb"),`] : []),
-  ]
-  if (!saved) return [...head, ...client, `result = client.${method}(`, ...args, ')', ...python, ''].join('\n')
-  const streamed = method.replace(/\.create$/, '.with_streaming_response.create')
-  return [
-    ...head,
-    ...client,
-    `with client.${streamed}(`,
-    ...args,
-    ') as response:',
-    `    response.stream_to_file(${PYTHON.text(saved(fields))})`,
-    '',
-  ].join('\n')
+  const posted = `post(${SCRIPT.text(pathOf(endpoint))}, {\n  body: ${toLiteral(fields, SCRIPT, '  ')},\n})`
+  const asked = method === null ? posted : `${method}({\n${args.map((arg) => `  ${arg},\n`).join('')}})`
+  return `// npm install openai
+${file ? "import { createReadStream } from 'node:fs'\n" : ''}${writes ? WRITES : ''}import OpenAI${file?.isTyped ? ', { toFile }' : ''} from 'openai'
+
+const client = new OpenAI({
+  baseURL: ${SCRIPT.text(baseUrl)},
+  apiKey: ${SCRIPT.text(secret)},
+})
+const result${method === null ? ': any' : ''} = await client.${asked}
+${saved ? toWrite(saved(fields), 'result') : script.join('\n')}
+`
 }
 
-const WRITES = "import { writeFile } from 'node:fs/promises'"
-
-function toTypeScript({ endpoint, baseUrl, secret, fields, file }: EndpointCall): string {
-  const { method, script, isForm, saved } = CALLS[endpoint]
-  const imports = [
-    ...(isForm ? ["import { createReadStream } from 'node:fs'"] : []),
-    ...(saved || endpoint === 'images' ? [WRITES] : []),
-    "import OpenAI from 'openai'",
-  ]
-  const client = [
-    '',
-    'const client = new OpenAI({',
-    `  baseURL: ${SCRIPT.text(baseUrl)},`,
-    `  apiKey: ${SCRIPT.text(secret)},`,
-    '})',
-  ]
-  const args = Object.entries(fields).map(([name, value]) => `  ${SCRIPT.key(name)}${toLiteral(value, SCRIPT, '  ')},`)
-  if (isForm) args.push(`  file: createReadStream(${SCRIPT.text(file)}),`)
-  const call =
-    method === null
-      ? [
-          `const result: any = await client.post(${SCRIPT.text(pathOf(endpoint))}, {`,
-          `  body: ${toLiteral(fields, SCRIPT, '  ')},`,
-        ]
-      : [`const result = await client.${method}({`, ...args]
-  const done = saved
-    ? [`await writeFile(${SCRIPT.text(saved(fields))}, Buffer.from(await result.arrayBuffer()))`]
-    : script
-  return ['// npm install openai', ...imports, ...client, ...call, '})', ...done, ''].join('\n')
+function toJavaScript(call: EndpointCall): string {
+  const { endpoint, baseUrl, secret, fields } = call
+  const { script, file, saved, writes } = toSent(call)
+  const append = ([name, value]: [string, unknown]) =>
+    `body.append(${SCRIPT.text(name)}, ${SCRIPT.text(String(value))})\n`
+  const blob = file && `openAsBlob(${SCRIPT.text(file.name)}${file.isTyped ? `, ${toType(file.name)}` : ''})`
+  return `// Node, Bun, or Deno; no library needed
+${file ? "import { openAsBlob } from 'node:fs'\n" : ''}${writes ? WRITES : ''}
+${
+  file
+    ? `const body = new FormData()
+${Object.entries(fields).map(append).join('')}body.append('${file.field}', await ${blob}, ${SCRIPT.text(file.name)})
+`
+    : ''
+}const response = await fetch(${SCRIPT.text(`${baseUrl}${pathOf(endpoint)}`)}, {
+  method: 'POST',
+  headers: { authorization: ${SCRIPT.text(`Bearer ${secret}`)}${file ? '' : ", 'content-type': 'application/json'"} },
+  ${file ? 'body' : `body: JSON.stringify(${toLiteral(fields, SCRIPT, '  ')})`},
+})
+if (!response.ok) throw new Error(await response.text())
+${saved ? toWrite(saved(fields), 'response') : `const result = await response.json()\n${script.join('\n')}`}
+`
 }
 
-function toJavaScript({ endpoint, baseUrl, secret, fields, file }: EndpointCall): string {
-  const { script, isForm, saved } = CALLS[endpoint]
-  const form = isForm
-    ? [
-        'const body = new FormData()',
-        ...Object.entries(fields).map(
-          ([name, value]) => `body.append(${SCRIPT.text(name)}, ${SCRIPT.text(String(value))})`,
-        ),
-        `body.append('file', await openAsBlob(${SCRIPT.text(file)}), ${SCRIPT.text(file)})`,
-      ]
-    : []
-  const type = isForm ? '' : ", 'content-type': 'application/json'"
-  return [
-    '// Node, Bun, or Deno; no library needed',
-    ...(isForm ? ["import { openAsBlob } from 'node:fs'", ''] : []),
-    ...(saved || endpoint === 'images' ? [WRITES, ''] : []),
-    ...form,
-    `const response = await fetch(${SCRIPT.text(`${baseUrl}${pathOf(endpoint)}`)}, {`,
-    "  method: 'POST',",
-    `  headers: { authorization: ${SCRIPT.text(`Bearer ${secret}`)}${type} },`,
-    isForm ? '  body,' : `  body: JSON.stringify(${toLiteral(fields, SCRIPT, '  ')}),`,
-    '})',
-    'if (!response.ok) throw new Error(await response.text())',
-    ...(saved
-      ? [`await writeFile(${SCRIPT.text(saved(fields))}, Buffer.from(await response.arrayBuffer()))`]
-      : ['const result = await response.json()', ...script]),
-    '',
-  ].join('\n')
-}
+/** Providers take images only with their type. */
+const toType = (name: string) =>
+  `{ type: 'image/${name.split('.').at(-1)?.toLowerCase().replace('jpg', 'jpeg') ?? 'png'}' }`

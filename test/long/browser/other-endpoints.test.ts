@@ -10,7 +10,7 @@ import {
   type Visit,
 } from '../../browser/browsing.ts'
 import { loadAudio } from '../../support/audio-forms.ts'
-import { type MediaUpstream, startMediaUpstream, toMediaCatalog } from '../../support/media-upstream.ts'
+import { type MediaUpstream, PICTURE, startMediaUpstream, toMediaCatalog } from '../../support/media-upstream.ts'
 
 describe.skipIf(hasNoBrowser)('in a browser', () => {
   let browsing: Browsing
@@ -36,6 +36,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
   const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
   /** The newest result. */
   const made = () => page.getByRole('article').first()
+  const ranked = async () => {
+    await made().locator('.ranked li').first().waitFor()
+    return made().locator('.ranked li').allTextContents()
+  }
   const field = (name: string) => page.getByLabel(name, { exact: true })
 
   test('a text is spoken, and the audio plays', async () => {
@@ -86,6 +90,12 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await made().getByRole('img', { name: 'A green square' }).nth(1).waitFor()
     expect(await made().locator('img').count()).toBe(2)
     await made().getByText('$0.08', { exact: true }).waitFor()
+    await field('Use for').selectOption('image_edits')
+    await field('Image').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from(PICTURE, 'base64') })
+    await field('Prompt').fill('Make it blue')
+    await press('Edit')
+    await made().getByRole('img', { name: 'Make it blue' }).waitFor()
+    expect(upstream.asked.at(-1)).toMatchObject({ prompt: 'Make it blue', image: { type: 'image/png' } })
   })
 
   test('documents are ranked, texts are classified and compared', async () => {
@@ -93,7 +103,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await field('Query').fill('fox')
     await field('Documents').fill('a fox\n\na dog')
     await press('Rank')
-    expect(await made().locator('.ranked li').allTextContents()).toEqual(['0.500 a fox', '0.333 a dog'])
+    expect(await ranked()).toEqual(['0.500 a fox', '0.333 a dog'])
     await made().getByText('$0.002', { exact: true }).waitFor()
     await open('moderation')
     await field('Text').fill('fight')
@@ -103,7 +113,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await open('embeddings')
     await field('Texts').fill('one\ntwo')
     await press('Embed')
-    expect(await made().locator('.ranked li').allTextContents()).toEqual(['1.000 one', '0.707 two'])
+    expect(await ranked()).toEqual(['1.000 one', '0.707 two'])
   })
 
   test('its request is on record, its code is that of its kind, and Clear takes all of it away', async () => {
