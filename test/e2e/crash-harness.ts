@@ -84,6 +84,8 @@ export interface CrashLoad {
   received: Received[]
   /** Number of each status, or code in an error frame; without lost connections. */
   refusals: Map<string, number>
+  /** One request; resolves to whether its answer was complete. */
+  ask(number: number): Promise<boolean>
   /** Runs until what it returns is called. */
   load(clients: number): () => Promise<void>
 }
@@ -189,8 +191,7 @@ export function createLoad(
   const refusals = new Map<string, number>()
   let last = 0
 
-  const ask = async (): Promise<boolean> => {
-    const number = ++last
+  const ask = async (number: number): Promise<boolean> => {
     const door = doorOf(number)
     const stream = door.upstream.stream !== null && random() < 0.5
     const choices = toChoices(number)
@@ -217,12 +218,12 @@ export function createLoad(
   }
 
   return {
-    ...{ received, refusals },
+    ...{ received, refusals, ask },
     load(clients) {
       let going = true
       const client = async () => {
         while (going) {
-          const done = await ask().catch(() => false)
+          const done = await ask(++last).catch(() => false)
           if (!done) await Bun.sleep(10)
         }
       }
