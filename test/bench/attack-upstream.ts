@@ -71,6 +71,13 @@ const ANSWERS: readonly [word: string, answer: (path: string) => Response][] = [
   ],
 ]
 
+/** Of the endpoints that aren't chats. */
+const MEDIA: Readonly<Record<string, () => Response>> = {
+  '/v1/audio/transcriptions': () => Response.json({ text: 'x' }),
+  '/v1/images/generations': () => Response.json({ data: Array(10).fill({ b64_json: 'A'.repeat(14_000_000) }) }),
+  '/v1/audio/speech': () => new Response(new Uint8Array(50_000_000), { headers: { 'content-type': 'audio/pcm' } }),
+}
+
 Bun.serve({
   port: Number(process.argv[2]),
   hostname: '127.0.0.1',
@@ -78,6 +85,11 @@ Bun.serve({
   maxRequestBodySize: 2 ** 28,
   async fetch(request) {
     if (request.method !== 'POST') return Response.json({ object: 'list', data: [] })
+    const media = MEDIA[new URL(request.url).pathname]
+    if (media) {
+      await request.bytes()
+      return media()
+    }
     const text = await request.text()
     const answer = ANSWERS.find(([word]) => text.includes(word))?.[1]
     return answer?.(new URL(request.url).pathname) ?? new Response(toAnswer('{"answer":"yes"}'), { headers: JSON_TYPE })

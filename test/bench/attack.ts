@@ -17,6 +17,7 @@ import {
   BUILDS,
   type Build,
   binaryOf,
+  MEDIA,
   MODEL,
   NATIVE_MODEL,
   readFirstKey,
@@ -93,7 +94,10 @@ async function measure(build: Build, name: AttackName | null, folder: string, up
   const entry = { base_url: `${upstream}/v1` }
   const catalog = toCatalog(
     { bench: entry, messages: { ...entry, dialect: 'anthropic' } },
-    { [MODEL]: [{ upstream: 'bench' }], [NATIVE_MODEL]: [{ upstream: 'messages' }] },
+    {
+      ...{ [MODEL]: [{ upstream: 'bench' }], [NATIVE_MODEL]: [{ upstream: 'messages' }] },
+      ...Object.fromEntries(Object.values(MEDIA).map((name) => [name, [{ upstream: 'bench' }]])),
+    },
   )
   const binary = binaryOf(build)
   const attack = name === null ? null : attackOf(name)

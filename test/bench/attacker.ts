@@ -31,12 +31,13 @@ const attacker: Attacker = {
     }
     for (let i = 0; i < connections; i += 1) void again()
   },
-  hold(connections, words) {
+  hold(connections, words, isReading = true) {
     const { hostname, port } = new URL(origin)
     const open = () => {
       const socket = connect(Number(port), hostname, () => socket.write(words))
       socket.on('error', () => {})
-      socket.on('data', () => {})
+      if (isReading) socket.on('data', () => {})
+      else socket.pause()
       socket.on('close', () => setTimeout(open, 1_000))
     }
     for (let i = 0; i < connections; i += 1) open()

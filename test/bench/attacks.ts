@@ -1,5 +1,5 @@
 /** The attacks of `attack.ts`. Add one to the table, and its answer to `attack-upstream.ts` if it needs one. */
-import { MODEL, NATIVE_MODEL } from './tollgate.ts'
+import { MEDIA, MODEL, NATIVE_MODEL } from './tollgate.ts'
 
 export interface Attacker {
   origin: string
@@ -7,13 +7,13 @@ export interface Attacker {
   credential: string
   /** Floods until killed; each connection waits for its answer, then pauses. */
   flood(connections: number, ask: (turn: number) => Asked): void
-  /** Keeps connections open that sent only `words`. */
-  hold(connections: number, words: string): void
+  /** Keeps connections open that sent only `words`; `isReading` false: and read nothing. */
+  hold(connections: number, words: string, isReading?: boolean): void
 }
 
 export interface Asked {
   path?: string
-  body?: string
+  body?: string | Uint8Array<ArrayBuffer>
   method?: string
   headers?: Record<string, string>
   /** Disconnects after this; omitted: waits for the end. */
@@ -86,6 +86,36 @@ const SILENCES: readonly Asked[] = [
   { path: '/v1/responses', body: JSON.stringify({ model: MODEL, stream: true, input: SILENT }) },
 ]
 
+const UPLOAD_BYTES = 25 * 1024 ** 2
+const BOUNDARY = '----attack'
+
+/** One honest WAV file, and files of other formats that claim anything, at the usual limit of providers. */
+const toAudioFiles = () =>
+  [
+    ['RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\xff\xff\xff\xff', '\0'],
+    ['fLaC\0\0\0\x22\x10\0\x10\0\0\0\0\0\0\0\x0a\xc4\x42\xff\xff\xff\xff\xff', '\xff\xf8\xc9\xa8'],
+    ['\x1a\x45\xdf\xa3\x80', '\x1f\x43\xb6\x75\x01\xff\xff\xff\xff\xff\xff\xff'],
+    ['\x1a\x45\xdf\xa3\x80', '\xa3\x80'],
+    ['\0\0\0\x08ftyp', '\x7f\xff\xff\xffmoov\0\0\0\0moov'],
+    ['OggS', 'OggS\0\x04\xff\xff\xff\xff\xff\xff\xff\x7f'],
+    ['ID3\x04\0\0\x7f\x7f\x7f\x7f', '\xff\xfb\x10'],
+  ].map(([start = '', repeated = '']) => {
+    const bytes = Buffer.alloc(UPLOAD_BYTES, repeated, 'latin1')
+    bytes.write(start, 'latin1')
+    return bytes
+  })
+
+const toUpload = (file: Uint8Array): Uint8Array<ArrayBuffer> =>
+  Buffer.concat([
+    Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="model"\r\n\r\n${MEDIA.hears}\r\n`),
+    Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`),
+    file,
+    Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
+  ])
+
+/** As long as an input may be. */
+const SPEECH = JSON.stringify({ model: MEDIA.speaks, input: 'words '.repeat(16_666), voice: 'v' })
+
 const PASSWORD = 'correct horse battery staple'
 
 /** Returns the session cookie. */
@@ -152,6 +182,32 @@ export const ATTACKS = {
     prepare: signInMember,
     start(attacker) {
       for (const name of ['a', 'b', 'c', 'd']) void changeKeys(attacker, name)
+    },
+  },
+  audio: {
+    start({ flood }) {
+      const uploads = toAudioFiles().map(toUpload)
+      flood(100, (turn) => ({
+        path: '/v1/audio/transcriptions',
+        headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+        body: uploads[turn % uploads.length] ?? new Uint8Array(),
+      }))
+    },
+  },
+  pictures: {
+    start: ({ flood }) =>
+      flood(10, () => ({
+        path: '/v1/images/generations',
+        body: JSON.stringify({ model: MEDIA.draws, prompt: 'x', n: 10 }),
+      })),
+  },
+  speech: {
+    start({ hold, credential }) {
+      hold(
+        200,
+        `POST /v1/audio/speech HTTP/1.1\r\nhost: tollgate\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${SPEECH.length}\r\n\r\n${SPEECH}`,
+        false,
+      )
     },
   },
   answers: {

@@ -48,17 +48,23 @@ export interface UpstreamEntry {
 }
 
 /** JSON is valid YAML; models have prices, so that costs are calculated. */
+/** Models of the endpoints that aren't chats. */
+export const MEDIA = { hears: 'bench/hears', draws: 'bench/draws', speaks: 'bench/speaks' } as const
+const MAKES: Readonly<Record<string, string>> = {
+  ...{ [MEDIA.hears]: 'transcription', [MEDIA.draws]: 'image', [MEDIA.speaks]: 'speech' },
+}
+
 export function toCatalog(upstreams: Record<string, UpstreamEntry>, models: Record<string, readonly Route[]>): string {
   return JSON.stringify({
     version: 1,
     upstreams: mapValues(upstreams, (entry) => ({ dialect: 'openai', ...entry })),
-    models: mapValues(models, (routes) => ({
+    models: mapValues(models, (routes, slug) => ({
       name: 'Benchmark',
       owned_by: 'bench',
       context_length: 2_000_000,
       max_output_length: 1_000_000,
       input_modalities: ['text'],
-      output_modalities: ['text'],
+      output_modalities: [MAKES[slug] ?? 'text'],
       supported_features: [],
       pricing: [{ prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075' }],
       routes: routes.map((route) => ({ model: 'upstream-model', ...route })),
@@ -66,8 +72,8 @@ export function toCatalog(upstreams: Record<string, UpstreamEntry>, models: Reco
   })
 }
 
-const mapValues = <T, R>(all: Record<string, T>, map: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, map(value)]))
+const mapValues = <T, R>(all: Record<string, T>, map: (value: T, name: string) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, map(value, name)]))
 
 /** One model with one route, which every build understands. */
 export const toPlainCatalog = (upstream: string): string =>
