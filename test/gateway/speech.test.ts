@@ -129,6 +129,19 @@ describe('speech', () => {
     expect(sent()).not.toHaveProperty('voice')
   })
 
+  test.each([
+    ['mp3', 'audio/mpeg'],
+    ['opus', 'audio/ogg'],
+    ['aac', 'audio/aac'],
+    ['flac', 'audio/flac'],
+    ['wav', 'audio/wav'],
+    ['pcm', 'audio/pcm'],
+  ])('as %s is %s', async (format, type) => {
+    gateway.near.script({ kind: 'whole', body: { audio_data: base64(AUDIO) } })
+    const response = await gateway.speak('mistral', { response_format: format })
+    expect([response.headers.get('content-type'), await response.bytes()]).toEqual([type, AUDIO])
+  })
+
   test('in a format that only the upstream knows is bytes', async () => {
     gateway.near.script(asEvents([...DELTAS, DONE]))
     const response = await gateway.speak('tokens', { response_format: 'constructor' })

@@ -1,5 +1,7 @@
 /** `POST /v1/audio/transcriptions` and `/translations` on upstreams of each kind: what is sent, answered, and charged. */
+
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { type Field, FORM_TYPE, fromForm, loadAudio, toForm, toWav } from '../support/audio-forms.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { startTranscriptions } from '../support/transcription-gateway.ts'
@@ -107,6 +109,22 @@ describe('a form', () => {
     })
     expect(await response.json()).toMatchObject({ text: 'Hello.', usage: { type: 'duration', seconds: 8.47 } })
     expect(sent().bytes.length).toBe(form.length - 'acme/whisper'.length + 'whisper-up'.length)
+  })
+
+  test('in chunks of no stated length is cut off at the limit', async () => {
+    const { hostname, port } = new URL(gateway.app.origin)
+    const socket = connect(Number(port), hostname)
+    const answer = Promise.withResolvers<string>()
+    socket.on('error', () => {})
+    socket.once('data', (bytes) => answer.resolve(bytes.toString()))
+    socket.write(
+      `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: ${FORM_TYPE}\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    const piece = toForm([FILE]).subarray(0, 1 << 16)
+    for (let sent = 0; sent < 40 * 2 ** 20; sent += piece.length)
+      socket.write(`${piece.length.toString(16)}\r\n${piece.toString('latin1')}\r\n`, 'latin1')
+    expect(await answer.promise).toStartWith('HTTP/1.1 413')
+    socket.destroy()
   })
 
   test('that is too large, incomplete, or ambiguous is rejected', async () => {
