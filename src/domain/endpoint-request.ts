@@ -47,7 +47,7 @@ export abstract class EndpointRequest {
   readonly counted: UnitCounts & { isExact?: boolean } = {}
   /**
    * An upstream charges for each attempt once it has begun. After a timeout, or a connection that breaks once the request is sent, no other
-   * upstream is tried; after a refused connection or an error status it is.
+   * upstream is tried; after a refused connection or an error status, but that of a timeout, it is.
    */
   readonly isCharged: boolean = false
   /** The same for models without a price per token, whose requests have none; missing: they always have. */

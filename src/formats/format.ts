@@ -22,6 +22,8 @@ export interface Format extends ErrorFormat {
   writer(task: Task, identity: Identity): Writer
   /** Content type of a whole response; default JSON. */
   type?(task: Task): string
+  /** Further headers of a whole response: what the client should know of it. */
+  notes?(task: Task, events: readonly AnswerEvent[]): Record<string, string>
   /** Writers for passthrough responses; missing if the format has none. */
   readonly passthrough?: PassthroughWriters
 }

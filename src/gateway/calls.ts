@@ -229,9 +229,14 @@ function isFinal(error: UpstreamError): boolean {
 const mayBeCharged = (body: AnyRequest, error: UpstreamError): boolean =>
   body instanceof EndpointRequest && body.isCharged && !error.isOwnLimit && !isUnbegun(error)
 
+/** A proxy in front of the upstream timed out, which may still be working: Gateway Timeout, and Cloudflare's. */
+const OF_A_PROXY: ReadonlySet<number> = new Set([504, 524])
+
 /** Refused, never sent, or answered by an error status. */
 const isUnbegun = ({ kind, deadline, cause, status }: UpstreamError): boolean =>
-  (kind === 'connection' && isRefused(cause)) || (kind === 'deadline' && deadline === 'token') || status !== null
+  (kind === 'connection' && isRefused(cause)) ||
+  (kind === 'deadline' && deadline === 'token') ||
+  (status !== null && !OF_A_PROXY.has(status))
 
 const isAboutTheRequest = ({ kind, status }: UpstreamError) => kind === 'status' && blamesTheRequest(status)
 

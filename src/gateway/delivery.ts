@@ -102,6 +102,7 @@ export async function deliverWhole(delivery: Delivery, opening: Promise<Begun>):
     const { format, task, identity } = delivery
     headers['content-type'] = format.type?.(task) ?? 'application/json'
     const { answer, events } = begun
+    if (format.notes) Object.assign(headers, format.notes(task, events))
     const written =
       answer.isPassthrough && format.passthrough
         ? format.passthrough.whole(identity, events)

@@ -240,8 +240,9 @@ export class HttpCall {
   }
 
   async #readWhole(response: Incoming): Promise<string> {
-    const text = await response.text(MAX_WHOLE_BYTES, this.#call.take)
-    if (text === null) throw tooLong('returned more than 64 MiB')
+    const most = this.#endpoint?.maxWholeBytes ?? MAX_WHOLE_BYTES
+    const text = await response.text(most, this.#call.take)
+    if (text === null) throw tooLong(`returned more than ${most / 1024 ** 2} MiB`)
     return text
   }
 

@@ -53,6 +53,39 @@ describe('an image', () => {
     expect(json.other).toBeUndefined()
   })
 
+  test('that is a URL although base64 was asked for is passed, and said to be one', async () => {
+    const more = { response_format: 'b64_json' }
+    const asUrl = await make('flat', { data: [{ url: 'http://127.0.0.1/1.png' }] }, more)
+    expect([asUrl.headers.get('x-tollgate-images'), asUrl.json.data[0].url]).toEqual(['url', 'http://127.0.0.1/1.png'])
+    const asData = await make('flat', { data: [{ url: 'data:image/png;base64,aGk=' }] }, more)
+    expect([asData.headers.get('x-tollgate-images'), asData.json.data]).toEqual([null, [B64]])
+    expect((await make('flat', { data: [{ url: 'https://x.example/1.png' }] })).headers.has('x-tollgate-images')).toBe(
+      false,
+    )
+  })
+
+  test('may have 14 MiB, six at once', async () => {
+    const b64_json = 'A'.repeat(14 * 1024 * 1024)
+    const { json } = await make('flat', { data: Array(6).fill({ b64_json }) }, { n: 6 })
+    expect(json.data.map((one: typeof B64) => one.b64_json === b64_json)).toEqual(Array(6).fill(true))
+  })
+
+  test.each([
+    ['auto', 'gpt', { quality: 'auto', n: 2 }, { reserved_completion_tokens: 32_000 }],
+    ['low quality', 'gpt', { quality: 'low' }, { reserved_completion_tokens: 1_000 }],
+    [
+      'three unfinished ones',
+      'gpt',
+      { quality: 'low', stream: true, partial_images: 3 },
+      { reserved_completion_tokens: 1_300 },
+    ],
+    ['auto by size', 'sizes', { size: 'auto', n: 3 }, { reserved_nano_usd: 3 * 167_000_000 }],
+  ])('reserves the dearest that it may cost, for %s', async (_, model, more, wanted) => {
+    gateway.near.script(whole({ data: [B64], usage: USAGE }))
+    await (await gateway.post('/v1/images/generations', { model: `i/${model}`, prompt: 'a cat', ...more })).text()
+    expect(gateway.row()).toMatchObject(wanted)
+  })
+
   test('is asked for in its upstream’s words: never response_format of a GPT image model, whatever clients call it', async () => {
     const more = {
       response_format: 'b64_json',
@@ -95,8 +128,11 @@ describe('an image', () => {
     gateway.near.script(errorAnswer(429))
     expect((await gateway.post('/v1/images/generations', { model: 'i/gpt', prompt: 'x' })).status).toBe(200)
     const asked = gateway.far.requests.length
-    gateway.near.script({ kind: 'reset' })
-    expect((await gateway.post('/v1/images/generations', { model: 'i/gpt', prompt: 'x' })).status).toBeGreaterThan(499)
+    for (const behaviour of [{ kind: 'reset' }, errorAnswer(504)] as const) {
+      gateway.near.script(behaviour)
+      const { status } = await gateway.post('/v1/images/generations', { model: 'i/gpt', prompt: 'x' })
+      expect(status).toBeGreaterThan(499)
+    }
     expect(gateway.far.requests.length).toBe(asked)
   })
 })

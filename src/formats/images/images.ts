@@ -1,5 +1,7 @@
 /** Image generation as a client format: OpenAI's response, whatever the upstream's. */
+import { resultOf } from '../../domain/endpoint-results.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
+import type { AnswerEvent } from '../../domain/events.ts'
 import { type EditedImages, ImagesRequest } from '../../domain/images.ts'
 import { asObject, type JsonObject } from '../../domain/json.ts'
 import type { EndpointTask } from '../../domain/task.ts'
@@ -28,10 +30,17 @@ export const checkImagesBody = createBodyCheck<ImagesBody>(imagesChecker(), (bod
 /** What both endpoints answer. */
 export const imageAnswers = {
   ...openAiErrors,
+  notes: ({ body }, events) => {
+    const isOtherwise = body instanceof ImagesRequest && body.asked.form === 'b64_json' && hasUrl(events)
+    return isOtherwise ? { 'x-tollgate-images': 'url' } : {}
+  },
   whole: (_, identity, events, receipt) => toImagesJson(identity, events, receipt),
   writer: ({ endpoint }, identity) =>
     new ImagesWriter(endpoint === 'image_edits' ? 'image_edit' : 'image_generation', identity),
 } satisfies Omit<Format, 'toTask'>
+
+/** No URL is fetched for a client, since an upstream could name an address within this network. */
+const hasUrl = (events: readonly AnswerEvent[]) => resultOf('images', events).images.some(({ b64 }) => b64 === null)
 
 export const images = {
   ...imageAnswers,

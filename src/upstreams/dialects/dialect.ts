@@ -125,6 +125,8 @@ export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest>
   stream?(mediaType: string, asked: Asked, target: Target): EndpointStream | null
   /** Largest event of a stream, bytes; default 4 MiB. */
   readonly maxEventBytes?: number
+  /** Largest whole response, bytes; default 64 MiB. */
+  readonly maxWholeBytes?: number
 }
 
 /** The decoder of `bytes` reads all of them as they arrive, and has no events. */

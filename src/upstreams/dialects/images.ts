@@ -6,6 +6,9 @@ import { asText, type JsonObject } from '../../domain/json.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../../domain/usage.ts'
 
+/** Ten large images in base64. They count against the memory of requests in flight. */
+export const MAX_WHOLE_BYTES = 256 * 1024 * 1024
+
 export const unsupported = (message: string, param: string) =>
   new UpstreamError('status', message, { status: 400, code: 'unsupported_parameter', param })
 

@@ -8,7 +8,16 @@ import type { Image, ImagesRequest } from '../../../domain/images.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import type { EndpointFormat } from '../dialect.ts'
-import { toAspectRatio, toImage, toInline, toModeEvent, toPixels, toUsage, unsupported } from '../images.ts'
+import {
+  MAX_WHOLE_BYTES,
+  toAspectRatio,
+  toImage,
+  toInline,
+  toModeEvent,
+  toPixels,
+  toUsage,
+  unsupported,
+} from '../images.ts'
 import { geminiErrors } from './errors.ts'
 import { toMethodPath, toResource } from './request.ts'
 import { toUsage as readUsage } from './usage.ts'
@@ -21,6 +30,8 @@ export const images: EndpointFormat<ImagesRequest> = {
   request: (asked, target) => (isImagen(target) ? toPrediction(asked, target) : toGeneration(asked, target)),
 
   accept: () => 'application/json',
+
+  maxWholeBytes: MAX_WHOLE_BYTES,
 
   whole(json, asked, target) {
     const answer = asObject(json) ?? {}

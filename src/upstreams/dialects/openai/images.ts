@@ -10,6 +10,7 @@ import type { EndpointFormat, EndpointWire } from '../dialect.ts'
 import {
   estimateTokens,
   isGptImage,
+  MAX_WHOLE_BYTES,
   toAspectRatio,
   toDataUrl,
   toFacts,
@@ -50,6 +51,8 @@ export const images: EndpointFormat<ImagesRequest> = {
 
   // A whole image is one event.
   maxEventBytes: 32 * 1024 * 1024,
+
+  maxWholeBytes: MAX_WHOLE_BYTES,
 }
 
 const GENERATIONS = '/images/generations'
