@@ -51,7 +51,7 @@ export interface OtherJournals {
    *
    * @param onGone is called once it has ended and all its rows are final: `reader.counted` has what each request cost.
    */
-  add(instance: string, link: Link, onGone: () => void): void
+  add(instance: string, link: Link, on: Pick<Other, 'onEnded' | 'onGone'>): void
   /** Applies what is written, for up to 2 s. */
   flush(): Promise<FlushResult>
   /** Resolves once the journals of all workers, which have ended, are applied and removed; waits for up to 2 s. */
@@ -92,6 +92,8 @@ export interface OtherJournalsDeps {
 
 interface Other {
   journal: FollowedJournal
+  /** As of `follow`, and before it. */
+  onEnded(request: EndedRequest): void
   onGone(): void
 }
 
@@ -99,7 +101,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   const { dataFolder, instance, store, leases, reader, mark, onCommit, now, log } = deps
   const others = new Set<Other>()
   for (const one of deps.living)
-    others.add({ journal: new FollowedJournal(one, null, dataFolder, log), onGone: () => {} })
+    others.add({ journal: new FollowedJournal(one, null, dataFolder, log), onEnded() {}, onGone() {} })
   const open = new Map(reader.openOf(deps.living).map((request) => [request.id, request]))
   const batches = new Batches({
     ...{ store, log, onCommit },
@@ -122,23 +124,25 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   const sumOf = (count: (journal: FollowedJournal) => number) =>
     [...others].reduce((sum, { journal }) => sum + count(journal), 0)
 
-  const end = (request: EndedRequest) => {
+  const end = (other: Other, request: EndedRequest) => {
     open.delete(request.id)
+    other.onEnded(request)
     onEnded(request)
   }
 
   /** One batch of all of them, so that many workers take no more transactions than one. False if there is nothing. */
-  const applyBatch = async (some: readonly { journal: FollowedJournal; extent: Extent }[]): Promise<boolean> => {
+  const applyBatch = async (some: readonly { other: Other; extent: Extent }[]): Promise<boolean> => {
     const share = Math.ceil(batches.limit / some.length)
-    const parts: { journal: FollowedJournal; part: Part; opened: number }[] = []
-    for (const { journal, extent } of some) {
-      const part = journal.take(share, extent)
-      if (part !== null) parts.push({ journal, part, opened: countOpened(journal, part.records, extent) })
+    const parts: { other: Other; part: Part; opened: number }[] = []
+    for (const { other, extent } of some) {
+      const part = other.journal.take(share, extent)
+      if (part !== null) parts.push({ other, part, opened: countOpened(other.journal, part.records, extent) })
     }
     if (parts.length === 0) return false
     const records = parts.flatMap(({ part }) => part.records)
     if (records.length > 0) await batches.apply(records)
-    for (const { journal, part, opened } of parts) {
+    for (const { other, part, opened } of parts) {
+      const { journal } = other
       part.done()
       if (opened > 0) mark.add(opened)
       if (!journal.isLinkLost) journal.link?.tell(APPLIED, journal.applied())
@@ -146,11 +150,12 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     const reached = waiters.filter((waiter) => waiter.isReached())
     if (reached.length > 0) waiters = waiters.filter((waiter) => !reached.includes(waiter))
     for (const { resolve } of reached) resolve()
-    for (const record of records)
-      if (record.kind === 'settle') {
-        const { id, keyId, teamId, costNanoUsd } = record.row
-        end({ id, keyId, teamId, costNanoUsd })
-      }
+    for (const { other, part } of parts)
+      for (const record of part.records)
+        if (record.kind === 'settle') {
+          const { id, keyId, teamId, costNanoUsd } = record.row
+          end(other, { id, keyId, teamId, costNanoUsd })
+        }
     await new Promise(setImmediate)
     return true
   }
@@ -168,9 +173,9 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   const follow = async () => {
     const living = [...others].flatMap((other) => {
       const extent: Extent = mayHaveEnded(other) ? 'written' : 'told'
-      return other.journal.isFinal ? [] : { journal: other.journal, extent }
+      return other.journal.isFinal ? [] : { other, extent }
     })
-    for (const { journal } of living) secure(journal)
+    for (const { other } of living) secure(other.journal)
     while (!isStopped && living.length > 0 && (await applyBatch(living)));
   }
 
@@ -185,14 +190,14 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     const { journal, onGone } = other
     if (!journal.isFinal) {
       journal.rereadSkipped()
-      while (!isStopped && (await applyBatch([{ journal, extent: 'all' }])));
+      while (!isStopped && (await applyBatch([{ other, extent: 'all' }])));
       if (isStopped) return
       leases.renew(journal.instance, now())
       const left = reader.openOf([journal.instance])
       const abandoned = await store.abandonGone(now())
       onCommit()
       journal.isFinal = true
-      for (const request of left) end({ ...request, costNanoUsd: reader.counted(request.id)?.nanoUsd ?? 0 })
+      for (const request of left) end(other, { ...request, costNanoUsd: reader.counted(request.id)?.nanoUsd ?? 0 })
       const whose = journal.link === null ? 'the previous server' : 'a worker process'
       if (abandoned > 0) log.warn('ledger_recovered', `recovered the ledger of ${whose}`, { abandoned })
       onGone()
@@ -275,9 +280,9 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       onEnded = listener
       resume()
     },
-    add(worker, link, onGone) {
+    add(worker, link, on) {
       const journal = new FollowedJournal(worker, link, dataFolder, log)
-      others.add({ journal, onGone })
+      others.add({ journal, ...on })
       link.on(WRITTEN, (places) => {
         journal.told(places, performance.now())
         schedule(journal.waiting < BATCH ? LOOK_MS : 0)
@@ -324,7 +329,8 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
           unapplied = null
         })
       }
-      const sum = (records: Iterable<LedgerRecord>) => toUnapplied(records, reader.counted, spender, span, underWay)
+      const sum = (records: Iterable<LedgerRecord>) =>
+        toUnapplied(records, reader.counted, spender, span, underWay, true)
       if (unapplied !== null) return sum(unapplied)
       return journals.reduce((all, journal) => all + sum(journal.unapplied()), 0)
     },

@@ -9,6 +9,7 @@ export const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd
  * Nano-dollars that unapplied records add to what the store counts for the span.
  *
  * @param underWay see `OwnLedger.unapplied`.
+ * @param isEndToCome whether the ends of requests that have settled are yet to be reported: then `underWay` has them, too.
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,
@@ -16,6 +17,7 @@ export function toUnapplied(
   spender: Spender,
   { fromMs, untilMs }: Span,
   underWay = new Map<string, number>(),
+  isEndToCome = false,
 ): number {
   const isOf = (row: Pick<CountedRequest, 'keyId' | 'teamId'>) =>
     row[spender.kind === 'key' ? 'keyId' : 'teamId'] === spender.id
@@ -36,12 +38,15 @@ export function toUnapplied(
     if (row && !isOf(row)) continue
     const stored = storedOf(requestId)
     const owner = row ?? stored
-    if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs || stored?.isOpen === false)
-      continue
+    if (!owner || !isOf(owner) || owner.createdMs < fromMs || owner.createdMs >= untilMs) continue
     const counted = stored?.nanoUsd ?? 0
+    if (stored?.isOpen === false) {
+      if (isEndToCome) underWay.set(requestId, counted)
+      continue
+    }
     const reserved = (stored?.nanoUsd ?? open?.reservedNanoUsd ?? 0) + reservedNanoUsd
-    if (settled) underWay.delete(requestId)
-    else underWay.set(requestId, reserved)
+    if (settled && !isEndToCome) underWay.delete(requestId)
+    else underWay.set(requestId, settled?.costNanoUsd ?? reserved)
     sum += (settled?.costNanoUsd ?? reserved) - counted
   }
   return sum

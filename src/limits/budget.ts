@@ -8,12 +8,14 @@ import type { Spender } from '../domain/snapshot.ts'
 import { endOf, startOf, toBudgetMs, toInForce } from './period.ts'
 
 /** Usage of one budget in one period. Once the next period starts, only open reservations still refer to it. */
-interface PeriodUsage {
+export interface PeriodUsage {
   readonly startMs: number
   readonly endMs: number | null
   spentNanoUsd: number
-  /** Held by running requests. */
+  /** Held by running requests, or lent. */
   reservedNanoUsd: number
+  /** Of that, lent and not needed so far. */
+  lentNanoUsd: number
   /** Reservations at the worst case, which may shrink once counted. */
   readonly uncounted: Set<BudgetReservation>
   /** The last percentage warned of. */
@@ -48,6 +50,7 @@ const openPeriod = (
   endMs: endOf(period, atMs),
   spentNanoUsd,
   reservedNanoUsd: 0,
+  lentNanoUsd: 0,
   uncounted: new Set(),
   warned: 0,
   isProvisional,
@@ -104,7 +107,7 @@ export interface Counting {
 }
 
 /** A request's claim on one budget in the period it was admitted in. */
-interface BudgetCharge {
+export interface BudgetCharge {
   readonly state: BudgetState
   readonly usage: PeriodUsage
 }
@@ -357,8 +360,10 @@ export class Budgets {
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     for (const state of this.#states[kind].values()) {
       rollOver(state, this.#latestMs)
-      const { spentNanoUsd, reservedNanoUsd } = state.usage
-      yield { id: state.spender.id, name: state.name, nanoUsd: state.budget.nanoUsd, spentNanoUsd, reservedNanoUsd }
+      const { spender, name, budget, usage } = state
+      const { spentNanoUsd, lentNanoUsd } = usage
+      const reservedNanoUsd = usage.reservedNanoUsd - lentNanoUsd
+      yield { id: spender.id, name, nanoUsd: budget.nanoUsd, spentNanoUsd, reservedNanoUsd }
     }
   }
 
@@ -399,6 +404,22 @@ export class Budgets {
   stateOf({ state: { spender }, usage }: BudgetCharge): BudgetState | undefined {
     const state = this.#states[spender.kind].get(spender.id)
     return state?.usage === usage ? state : undefined
+  }
+
+  /** Of a budget that requests have asked for; undefined for none. */
+  chargeOf({ kind, id }: Spender, wallMs: number): BudgetCharge | undefined {
+    this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
+    const state = this.#states[kind].get(id)
+    if (state) rollOver(state, this.#latestMs)
+    return state && { state, usage: state.usage }
+  }
+
+  /** Adds to what a charge has spent and reserved. */
+  add(charge: BudgetCharge, spentNanoUsd: number, reservedNanoUsd: number): void {
+    charge.usage.spentNanoUsd += spentNanoUsd
+    charge.usage.reservedNanoUsd += reservedNanoUsd
+    const state = this.stateOf(charge)
+    if (state) this.warn(state)
   }
 
   warn({ spender, name, budget, usage }: BudgetState): void {

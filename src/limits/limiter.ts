@@ -19,6 +19,7 @@ import {
   type SpentOf,
   toHeld,
 } from './budget.ts'
+import { type Borrower, Lender } from './lending.ts'
 import { addRateHeaders, type Headers, toBudgetError, toOwnLimitError, toRateError } from './messages.ts'
 import { hasLimits, type RateLimiter, RateLimiters, type RateRefusal, type Slot } from './rates.ts'
 
@@ -114,6 +115,12 @@ export interface RequestLimiter {
 export type Limited = Pick<Team, 'id' | 'name' | 'limits' | 'budget'>
 export type LimitedUpstream = Pick<Upstream, 'id' | 'limits'>
 
+/** Those with limits, by which a process lends: the names of key and team. */
+export const namesOf = (key: Limited, team: Limited | null): string[] => [
+  ...(isLimited(key, null) ? [`key:${key.id}`] : []),
+  ...(team !== null && isLimited(team, null) ? [`team:${team.id}`] : []),
+]
+
 export const isLimited = (key: Limited, team: Limited | null): boolean =>
   hasLimits(key.limits) || key.budget !== null || (team !== null && (hasLimits(team.limits) || team.budget !== null))
 
@@ -169,16 +176,20 @@ export interface NodeLimiter extends RequestLimiter {
   askSuccessor(ask: AskSuccessor): void
   /** For a request that another server finishes; undefined if that must decide itself. */
   raiseHeld?: (raise: HeldRaise) => BudgetRefusal | null
+  /** To a worker, so that it asks less. */
+  lend?(borrower: Borrower): Lender
+  /** Has workers return what they have of these limits; null if they have nothing. */
+  recall?(names: readonly string[]): Promise<unknown> | null
   budgetUses(kind: Spender['kind'], wallMs: number): Iterable<BudgetUse>
 }
 
 export type Limiter = ReturnType<typeof createLimiter>
 
 export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOptions = {}) {
-  const keys = new RateLimiters()
-  const teams = new RateLimiters()
-  const upstreams = new RateLimiters()
+  const limiters = { key: new RateLimiters(), team: new RateLimiters(), upstream: new RateLimiters() }
+  const { key: keys, team: teams, upstream: upstreams } = limiters
   const budgets = new Budgets(onWarning, latestMs)
+  const lenders = new Set<Lender>()
 
   return {
     enter(id: string, key: Limited, team: Limited | null, monotonicMs: number): Decision<LocalRequest> {
@@ -220,6 +231,15 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       budgets.successor = ask
     },
     raiseHeld: (raise: HeldRaise): BudgetRefusal | null => budgets.raiseInFlight(raise),
+
+    lend: (borrower: Borrower): Lender => new Lender({ ...borrower, limiters, budgets, lenders }),
+    recall(names: readonly string[]): Promise<unknown> | null {
+      const recalls = names.flatMap((name) => {
+        const having = [...lenders].filter((lender) => lender.has(name))
+        return having.map((lender) => lender.recall(name))
+      })
+      return recalls.length === 0 ? null : Promise.all(recalls)
+    },
 
     budgetUses: (kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> => budgets.uses(kind, wallMs),
 

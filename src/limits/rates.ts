@@ -10,7 +10,7 @@ const GRAIN_MS = 100
 
 export type Unit = 'requests' | 'tokens'
 
-interface Grain {
+export interface Grain {
   readonly firstMs: number
   lastMs: number
   requests: number
@@ -27,11 +27,12 @@ export class Window {
   readonly #grains: Grain[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
-  add(requests: number, tokens: number, nowMs: number): Grain {
+  /** @param aheadMs from now, when it counts. */
+  add(requests: number, tokens: number, nowMs: number, aheadMs = 0): Grain {
     this.#advance(nowMs)
     let grain = this.#grains.at(-1)
     // An older time counts in the newest grain: it may expire late, never early.
-    const atMs = Math.max(nowMs, grain?.lastMs ?? nowMs)
+    const atMs = Math.max(nowMs + aheadMs, grain?.lastMs ?? nowMs)
     if (grain === undefined || atMs - grain.firstMs >= GRAIN_MS) {
       grain = { firstMs: atMs, lastMs: atMs, requests: 0, tokens: 0, gone: false }
       this.#grains.push(grain)

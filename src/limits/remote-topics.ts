@@ -4,6 +4,7 @@ import { topic } from '../domain/link.ts'
 import type { Cost } from './budget.ts'
 import type { Limited, LimitedUpstream, Used } from './limiter.ts'
 import type { Headers } from './messages.ts'
+import type { Ask, ScopeFigures, ScopeName, ScopeReply, Told } from './shared/engine.ts'
 
 export interface Entering {
   /** By which the worker and the keeper name it. */
@@ -30,8 +31,13 @@ export interface Asked {
 }
 
 export interface Admitting extends Asked {
-  /** If it has not entered, since only its budgets are limited. */
+  /** If the keeper doesn't know of it. */
   entering?: Entering
+}
+
+export interface Raising extends Admitting {
+  /** What it held of a lease. */
+  heldNanoUsd?: number
 }
 
 export interface Raised {
@@ -42,6 +48,8 @@ export interface Raised {
 
 export interface Admitted extends Raised {
   headers: Headers
+  /** Of what the keeper lends: of key and team, if they have limits. */
+  figures: ScopeFigures[]
 }
 
 export interface Permitting extends LimitedUpstream {
@@ -54,21 +62,33 @@ export interface Settling extends Used {
 }
 
 export interface Permitted {
+  figures: ScopeFigures | null
   /** An UpstreamError of our own limit. */
   refused: ({ message: string } & Pick<UpstreamError, 'retryable' | 'retryAfterMs'>) | null
   /** Whether another such call would be refused. */
   isFull: boolean
 }
 
+export interface Refusing {
+  request: number
+  kind: ErrorKind
+  /** If the keeper doesn't know of it. */
+  entering?: Entering
+}
+
 export const ENTER = topic<Entering, Refused | null>('limits.enter')
 export const ADMIT = topic<Admitting, Admitted>('limits.admit')
-export const RAISE = topic<Asked, Raised>('limits.raise')
-export const REFUSE = topic<{ request: number; kind: ErrorKind }, Headers>('limits.refuse')
+export const RAISE = topic<Raising, Raised>('limits.raise')
+export const REFUSE = topic<Refusing, Headers>('limits.refuse')
 export const PERMIT = topic<Permitting, Permitted>('limits.permit')
 export const COUNT = topic<{ request: number; number: number }, Cost | null>('limits.count')
 export const RAISE_TOKENS = topic<{ request: number; tokens: number }>('limits.tokens')
 export const RELEASE = topic<number>('limits.release')
 export const SETTLE = topic<Settling>('limits.settle')
+export const LEASE = topic<Ask, { reply: ScopeReply; nowMs: number; bornMs: number } | null>('limits.lease')
+export const TOLD = topic<Told[]>('limits.told')
+/** To a worker: return what is free. */
+export const RECALL = topic<ScopeName, null>('limits.recall')
 export const LEAVE = topic<{ number: number; tokens: number | null }, boolean>('limits.leave')
 
 export const toRefused = ({ kind, message, headers }: GatewayError): Refused => ({ kind, message, headers })

@@ -1,11 +1,16 @@
-/** Limits of several processes, as a worker has them: it asks the keeper, which alone has the figures. */
+/**
+ * Limits of several processes, as a worker has them: it asks the keeper, which alone has the figures, unless what the
+ * keeper has lent it beforehand covers the request (`shared/leases.ts`, `lending.ts`).
+ */
 import { type Decision, type ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
-import type { Limits } from '../domain/limits.ts'
+import { type Limits, NO_LIMITS } from '../domain/limits.ts'
 import { type Link, LinkLost } from '../domain/link.ts'
-import type { AskSuccessor, Cost, Counting } from './budget.ts'
+import { type AskSuccessor, type Cost, type Counting, toHeld } from './budget.ts'
 import {
+  type Amount,
   type Ask,
   type EnteredRequest,
+  GIVES_BACK,
   isLimited,
   type Limited,
   type LimitedUpstream,
@@ -25,15 +30,21 @@ import {
   COUNT,
   ENTER,
   type Entering,
+  LEASE,
   LEAVE,
   PERMIT,
   RAISE,
   RAISE_TOKENS,
+  RECALL,
   REFUSE,
   RELEASE,
   SETTLE,
+  TOLD,
   toError,
 } from './remote-topics.ts'
+import { type ScopeFigures, toAmount, toScope } from './shared/engine.ts'
+import type { Claim } from './shared/lease.ts'
+import { type Grant, Leases } from './shared/leases.ts'
 
 export interface RemoteLimiter extends RequestLimiter {
   /** Before a request may cost more, asks another server than the keeper, which has ended. */
@@ -43,18 +54,91 @@ export interface RemoteLimiter extends RequestLimiter {
 export interface RemoteLimiterDeps {
   /** Monotonic clock, ms. */
   monotonicMs(): number
+  /** Wall clock, ms. */
+  now(): number
+  /** That share what the keeper lends. */
+  workers: number
   /** How long a request waits for a keeper that doesn't respond. */
   patienceMs?: number
 }
 
-interface Shared {
-  readonly link: Link
-  readonly patienceMs: number
+/** Of all requests of this worker. */
+class Shared {
   /** Requests whose prompts the keeper may want counted. */
-  readonly counted: Map<number, RemoteRequest>
-  lastRequest: number
-  successor: AskSuccessor | null
+  readonly counted = new Map<number, RemoteRequest>()
+  /** Admitted by leases. */
+  readonly leased = new Set<RemoteRequest>()
+  readonly #leases: Leases
+  lastRequest = 0
+  successor: AskSuccessor | null = null
+
+  constructor(
+    readonly link: Link,
+    readonly patienceMs: number,
+    private readonly clock: Pick<RemoteLimiterDeps, 'monotonicMs' | 'now' | 'workers'>,
+  ) {
+    this.#leases = new Leases({
+      ask: (ask) => link.ask(LEASE, ask, patienceMs).catch(() => null),
+      tell: (...told) => link.tell(TOLD, told),
+      nodes: () => clock.workers,
+      monotonicMs: clock.monotonicMs,
+      onFigures() {},
+    })
+    link.on(COUNT, ({ request, number }) => this.counted.get(request)?.count(number) ?? null)
+    link.on(RECALL, async (name) => {
+      const counted = [...this.leased].filter(({ claims }) => claims.some((claim) => claim.name === name))
+      await Promise.all(counted.map((request) => request.countLeased()))
+      this.#leases.release(name)
+      return null
+    })
+    void link.ended.then(() => this.stopLeasing())
+  }
+
+  stopLeasing(): void {
+    this.#leases.setApart(true)
+  }
+
+  covers(claims: readonly Claim[]): boolean {
+    const { monotonicMs, now } = this.clock
+    return this.#leases.covering(claims, { tokens: 0, nanoUsd: 0 }, monotonicMs(), now()) !== null
+  }
+
+  take(claims: readonly Claim[], { tokens, nanoUsd }: Amount): Grant | null {
+    const { monotonicMs, now } = this.clock
+    return this.#leases.take(claims, toAmounts(tokens, nanoUsd), monotonicMs(), now())
+  }
+
+  /** By the keeper: of each claim. */
+  decided(claims: readonly Claim[], figures: readonly ScopeFigures[], { tokens, nanoUsd }: Amount, isNew: boolean) {
+    const nowMs = this.clock.now()
+    for (const [at, claim] of claims.entries()) {
+      const reply = figures[at]
+      if (reply === undefined) continue
+      const { name, limits, budget } = claim
+      const scope = toScope(name, limits, budget, nowMs)
+      this.#leases.decided(claim, scope, reply, toAmounts(tokens, nanoUsd), isNew, nowMs)
+    }
+  }
 }
+
+const toAmounts = (tokens: number, nanoUsd: number) => ({ tokens: toAmount(tokens), nanoUsd: toAmount(nanoUsd) })
+
+const claims = new WeakMap<object, Claim>()
+
+/** Once for each version of a key, team, or upstream. */
+function claimOf(kind: string, owner: LimitedUpstream & { budget?: Limited['budget'] }): Claim {
+  const known = claims.get(owner)
+  if (known) return known
+  const claim = { name: `${kind}:${owner.id}`, limits: owner.limits, budget: owner.budget ?? null }
+  claims.set(owner, claim)
+  return claim
+}
+
+/** In the order of `namesOf`. */
+const claimsOf = (key: Limited, team: Limited | null): Claim[] => [
+  ...(isLimited(key, null) ? [claimOf('key', key)] : []),
+  ...(team !== null && isLimited(team, null) ? [claimOf('team', team)] : []),
+]
 
 /** What the keeper last said of an upstream. Other workers' calls end meanwhile: it holds for a moment. */
 interface FullUpstream {
@@ -75,24 +159,30 @@ const HEADERS_MS = 1_000
  */
 export function createRemoteLimiter(
   link: Link,
-  { monotonicMs, patienceMs = PATIENCE_MS }: RemoteLimiterDeps,
+  { patienceMs = PATIENCE_MS, ...clock }: RemoteLimiterDeps,
 ): RemoteLimiter {
-  const shared: Shared = { link, patienceMs, counted: new Map(), lastRequest: 0, successor: null }
+  const { monotonicMs } = clock
+  const shared = new Shared(link, patienceMs, clock)
   const full = new Map<string, FullUpstream>()
   let lastPermit = 0
-  link.on(COUNT, ({ request, number }) => shared.counted.get(request)?.count(number) ?? null)
 
   const note = ({ id, limits }: LimitedUpstream, tokens: number, isFull: boolean) => {
     if (isFull) full.set(id, { limits, tokens, untilMs: monotonicMs() + FULL_MS })
     else full.delete(id)
   }
-  const askPermit = async ({ id, limits }: LimitedUpstream, tokens: number) => {
+  const permit = (upstream: LimitedUpstream, tokens: number) => {
+    const grant = shared.take([claimOf('upstream', upstream)], { tokens, nanoUsd: 0 })
+    return grant ? { leave: (actual: number | null) => grant.end(false, actual, 0) } : askPermit(upstream, tokens)
+  }
+  const askPermit = async (of: LimitedUpstream, tokens: number) => {
     const number = ++lastPermit
+    const { id, limits } = of
     const upstream = { id, limits }
     const permitted = await unlessLost(link.ask(PERMIT, { number, tokens, ...upstream }, patienceMs))
     // A keeper that is late may still give it.
     if (permitted instanceof LinkLost) return toPermit(number, () => {})
     note(upstream, tokens, permitted.isFull)
+    if (permitted.figures) shared.decided([claimOf('upstream', of)], [permitted.figures], { tokens, nanoUsd: 0 }, true)
     if (permitted.refused === null) return toPermit(number, (isFull) => note(upstream, tokens, isFull))
     const { message, retryable, retryAfterMs } = permitted.refused
     const retry = retryAfterMs === null ? {} : { retryAfterMs }
@@ -113,9 +203,9 @@ export function createRemoteLimiter(
     enter(id, key, team) {
       if (!isLimited(key, team)) return UNLIMITED_REQUEST
       const request = new RemoteRequest(shared, id, key, team)
-      return hasLimits(key.limits) || (team && hasLimits(team.limits)) ? request.enter() : request
+      return request.enter()
     },
-    permit: (upstream, tokens) => (hasLimits(upstream.limits) ? askPermit(upstream, tokens) : UNLIMITED_PERMIT),
+    permit: (upstream, tokens) => (hasLimits(upstream.limits) ? permit(upstream, tokens) : UNLIMITED_PERMIT),
     isFull({ id, limits }, tokens, nowMs) {
       if (limits.tpm !== null && tokens > limits.tpm) return true
       const last = full.get(id)
@@ -123,6 +213,7 @@ export function createRemoteLimiter(
     },
     askSuccessor(ask) {
       shared.successor = ask
+      shared.stopLeasing()
     },
   }
 }
@@ -138,6 +229,7 @@ const keeperLost = () =>
   new GatewayError('overloaded', `The ${KEEPER} doesn't respond or has ended. Try again in a few seconds.`)
 
 const toSent = ({ id, name, limits, budget }: Limited): Limited => ({ id, name, limits, budget })
+const withoutRates = (owner: Limited): Limited => ({ ...toSent(owner), limits: NO_LIMITS })
 
 class RemoteRequest implements EnteredRequest, Reservation {
   headers: Headers = {}
@@ -148,8 +240,14 @@ class RemoteRequest implements EnteredRequest, Reservation {
   readonly #key: Limited
   readonly #team: Limited | null
   readonly #countings: Counting[] = []
+  readonly claims: readonly Claim[]
+  /** Of leases; once it has entered, of rates and slots alone. */
+  #grant: Grant | null = null
+  /** Of what it holds of leases. */
+  #uncounted: Counting[] = []
   /** As of the keeper's last reply. */
   #room = Number.POSITIVE_INFINITY
+  /** Whether the keeper knows of it. */
   #isEntered = false
   #isOver = false
   /** `x-ratelimit-*` once it was refused or canceled. */
@@ -161,10 +259,19 @@ class RemoteRequest implements EnteredRequest, Reservation {
     this.#id = id
     this.#key = key
     this.#team = team
+    this.claims = claimsOf(key, team)
     this.hasBudget = key.budget !== null || (team !== null && team.budget !== null)
   }
 
-  async enter(): Promise<Decision<EnteredRequest>> {
+  enter(): EnteredRequest | Promise<Decision<EnteredRequest>> {
+    return this.#hasRates && !this.#shared.covers(this.claims) ? this.#enter() : this
+  }
+
+  get #hasRates(): boolean {
+    return this.claims.some(({ limits }) => hasLimits(limits))
+  }
+
+  async #enter(): Promise<Decision<EnteredRequest>> {
     const { link, patienceMs } = this.#shared
     this.#isEntered = true
     const refused = await unlessLost(link.ask(ENTER, this.#toEntering(), patienceMs))
@@ -176,7 +283,19 @@ class RemoteRequest implements EnteredRequest, Reservation {
     return isLost ? keeperLost() : toError(refused)
   }
 
-  async admit(ask: Ask): Promise<Decision<Reservation>> {
+  admit(ask: Ask): Reservation | Promise<Decision<Reservation>> {
+    const { tokens, nanoUsd, counting } = ask
+    const amount = { tokens, nanoUsd: this.hasBudget ? nanoUsd : 0 }
+    const grant = this.#isEntered ? null : this.#shared.take(this.claims, amount)
+    if (grant === null) return this.#admit(ask)
+    this.#grant = grant
+    this.headers = grant.headers
+    this.#uncounted = counting && this.hasBudget ? [counting] : []
+    this.#shared.leased.add(this)
+    return this
+  }
+
+  async #admit(ask: Ask): Promise<Decision<Reservation>> {
     const entering = this.#isEntered ? {} : { entering: this.#toEntering() }
     this.#isEntered = true
     const { link, patienceMs } = this.#shared
@@ -187,6 +306,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
       return keeperLost()
     }
     this.#room = admitted.room ?? Number.POSITIVE_INFINITY
+    this.#shared.decided(this.claims, admitted.figures, ask, true)
     if (admitted.refused) return toError(admitted.refused)
     this.headers = admitted.headers
     return this
@@ -194,14 +314,40 @@ class RemoteRequest implements EnteredRequest, Reservation {
 
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null> {
     if (this.#isOver) return null
-    if (this.hasBudget) return this.#raise(ask)
+    if (this.hasBudget && !this.#raiseLeased(ask)) return this.#raise(ask)
     this.#raiseTokens(ask)
     return null
   }
 
+  /** By what it has of leases. */
+  #raiseLeased({ nanoUsd, counting }: Ask): boolean {
+    const grant = this.#isEntered ? null : this.#grant
+    if (grant === null) return false
+    const heldNanoUsd = grant.amounts.nanoUsd
+    if (toAmount(nanoUsd) > heldNanoUsd) {
+      if (this.#shared.successor || !grant.setDollars(toAmount(nanoUsd))) return false
+      // The earlier ones cover only a part from here on.
+      this.#uncounted = []
+    }
+    if (counting) this.#uncounted.push(counting)
+    return true
+  }
+
+  /** Lowers what it holds of leases to a count. */
+  async countLeased(): Promise<void> {
+    const countings = this.#uncounted
+    if (countings.length === 0) return
+    const costs = await Promise.all(countings.map((counting) => counting.count()))
+    const grant = this.#isEntered || this.#isOver ? null : this.#grant
+    if (grant === null || this.#uncounted !== countings || countings.length !== costs.length) return
+    this.#uncounted = []
+    const heldNanoUsd = Math.max(...costs.map((cost) => (cost === null ? Number.POSITIVE_INFINITY : toHeld(cost))))
+    if (heldNanoUsd < grant.amounts.nanoUsd) grant.setDollars(toAmount(heldNanoUsd))
+  }
+
   /** As of the last refusal: `admit` and `raise` are asked after it, and decide. */
   room(): number {
-    return this.#room
+    return this.#grant && !this.#isEntered ? this.#grant.amounts.nanoUsd + this.#grant.leftNanoUsd : this.#room
   }
 
   async refuse(error: GatewayError): Promise<void> {
@@ -212,13 +358,19 @@ class RemoteRequest implements EnteredRequest, Reservation {
   releaseSlot(): void {
     const isHeld = this.#key.limits.concurrency !== null || (this.#team?.limits.concurrency ?? null) !== null
     // Most are settled at once.
-    if (isHeld) queueMicrotask(() => !this.#isOver && this.#shared.link.tell(RELEASE, this.#number))
+    if (!isHeld) return
+    queueMicrotask(() => {
+      if (this.#isOver) return
+      if (this.#grant) this.#grant.releaseSlot()
+      else this.#shared.link.tell(RELEASE, this.#number)
+    })
   }
 
   settle({ tokens, nanoUsd }: Used): void {
     if (this.#isOver) return
     this.#end()
-    this.#shared.link.tell(SETTLE, { request: this.#number, tokens, nanoUsd })
+    this.#grant?.end(false, tokens, this.#isEntered ? 0 : nanoUsd)
+    if (this.#isEntered) this.#shared.link.tell(SETTLE, { request: this.#number, tokens, nanoUsd })
   }
 
   cancel(): void {
@@ -233,18 +385,23 @@ class RemoteRequest implements EnteredRequest, Reservation {
   #leave(kind: ErrorKind): void {
     if (this.#isOver) return
     this.#end()
-    const { link } = this.#shared
-    if (this.#isEntered)
-      this.#left = link.ask(REFUSE, { request: this.#number, kind }, HEADERS_MS).catch(() => this.headers)
+    const isUndone = GIVES_BACK.has(kind)
+    this.#grant?.end(isUndone, null, 0)
+    // A lease would have covered it.
+    const isUncounted = !this.#isEntered && this.#grant === null
+    if (isUncounted ? isUndone || !this.#hasRates : !this.#isEntered) return
+    const refusing = { request: this.#number, kind, ...(isUncounted && { entering: this.#toEntering() }) }
+    this.#left = this.#shared.link.ask(REFUSE, refusing, HEADERS_MS).catch(() => this.headers)
   }
 
   #end(): void {
     this.#isOver = true
     this.#shared.counted.delete(this.#number)
+    this.#shared.leased.delete(this)
   }
 
-  #toEntering(): Entering {
-    return { request: this.#number, id: this.#id, key: toSent(this.#key), team: this.#team && toSent(this.#team) }
+  #toEntering(toOwner = toSent): Entering {
+    return { request: this.#number, id: this.#id, key: toOwner(this.#key), team: this.#team && toOwner(this.#team) }
   }
 
   #toAsked({ tokens, nanoUsd, counting, isMore = false }: Ask): Asked {
@@ -259,7 +416,8 @@ class RemoteRequest implements EnteredRequest, Reservation {
   }
 
   #raiseTokens({ tokens }: Ask): void {
-    this.#shared.link.tell(RAISE_TOKENS, { request: this.#number, tokens })
+    if (this.#grant) this.#grant.setTokens(Math.max(toAmount(tokens), this.#grant.amounts.tokens))
+    else this.#shared.link.tell(RAISE_TOKENS, { request: this.#number, tokens })
   }
 
   async #raise(ask: Ask): Promise<GatewayError | null> {
@@ -271,10 +429,20 @@ class RemoteRequest implements EnteredRequest, Reservation {
       this.#raiseTokens(ask)
       return null
     }
-    const raised = await unlessLost(link.ask(RAISE, this.#toAsked(ask), patienceMs))
+    const raised = await unlessLost(link.ask(RAISE, { ...this.#toAsked(ask), ...this.#leaveLease() }, patienceMs))
     if (raised instanceof LinkLost) return this.#raiseAlone(ask)
     this.#room = raised.room ?? Number.POSITIVE_INFINITY
-    return raised.refused && toError(raised.refused)
+    if (raised.refused) return toError(raised.refused)
+    if (this.#grant) this.#raiseTokens(ask)
+    return null
+  }
+
+  /** From now on, the keeper has its dollars as those of others. */
+  #leaveLease(): { entering?: Entering; heldNanoUsd?: number } {
+    if (this.#isEntered || this.#grant === null) return {}
+    this.#room = this.room()
+    this.#isEntered = true
+    return { entering: this.#toEntering(withoutRates), heldNanoUsd: this.#grant.moveDollars() }
   }
 
   /** By the keeper's last figures. */

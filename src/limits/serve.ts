@@ -4,8 +4,18 @@
  */
 import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Link } from '../domain/link.ts'
-import type { Cost } from './budget.ts'
-import type { Ask, LocalRequest, LocalReservation, Moment, NodeLimiter, Permit, Used } from './limiter.ts'
+import type { Cost, Ended } from './budget.ts'
+import type { Account } from './lending.ts'
+import {
+  type Ask,
+  type LocalRequest,
+  type LocalReservation,
+  type Moment,
+  type NodeLimiter,
+  namesOf,
+  type Permit,
+  type Used,
+} from './limiter.ts'
 import {
   ADMIT,
   type Admitted,
@@ -14,6 +24,7 @@ import {
   COUNT,
   ENTER,
   type Entering,
+  LEASE,
   LEAVE,
   PERMIT,
   type Permitted,
@@ -21,15 +32,19 @@ import {
   RAISE,
   RAISE_TOKENS,
   type Raised,
+  type Raising,
+  RECALL,
   REFUSE,
   RELEASE,
   SETTLE,
   type Settling,
+  TOLD,
   toRefused,
 } from './remote-topics.ts'
+import type { ScopeName } from './shared/engine.ts'
 
 export interface ServeLimitsDeps {
-  limiter: Pick<NodeLimiter, 'enter' | 'permit' | 'isFull'>
+  limiter: Pick<NodeLimiter, 'enter' | 'permit' | 'isFull' | 'lend' | 'recall'>
   /** Monotonic clock, ms. */
   monotonicMs(): number
   /** Wall clock, ms. */
@@ -41,6 +56,8 @@ export interface ServeLimitsDeps {
 export interface ServedLimits {
   /** Requests that it has not settled. */
   requests(): string[]
+  /** By its journal. Before `NodeLimiter.ended`. */
+  ended(request: Ended): void
   /**
    * Once the worker has ended, and its journal is read: settles each request at what the ledger has for it, or cancels
    * it if that is null, as for one never recorded. Frees all slots.
@@ -50,6 +67,9 @@ export interface ServedLimits {
 
 interface Running {
   id: string
+  key: Entering['key']
+  team: Entering['team']
+  accounts: (Account | null)[]
   entered: LocalRequest
   reservation: LocalReservation | null
   admitting: Promise<unknown> | null
@@ -70,16 +90,46 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   const permits = new Map<number, Permit & { asked: Permitting }>()
   let isResolved = false
   const moment = (): Moment => ({ monotonicMs: monotonicMs(), wallMs: now() })
-
-  const enter = ({ request, id, key, team }: Entering): GatewayError | null => {
-    const entered = limiter.enter(id, key, team, monotonicMs())
-    if (entered instanceof GatewayError) return entered
-    running.set(request, { id, entered, reservation: null, admitting: null })
-    return null
+  const recalls = new Map<ScopeName, Promise<unknown>>()
+  const late = <T>(asked: Promise<T>) => Promise.race([asked.catch(() => null), sleep(COUNT_MS).then(() => null)])
+  const recall = (name: ScopeName) => {
+    const recalling = recalls.get(name) ?? late(link.ask(RECALL, name)).finally(() => recalls.delete(name))
+    recalls.set(name, recalling)
+    return recalling
   }
+  const lender = limiter.lend?.({ monotonicMs, now, recall })
+  void link.ended.then(() => lender?.mayHaveEnded())
+
+  /** Refuses only once workers have returned what they have beforehand. */
+  const decide = <T>(
+    names: readonly ScopeName[],
+    isRefused: (decided: T) => boolean,
+    attempt: () => T | Promise<T>,
+  ): T | Promise<T> => {
+    const again = (decided: T): T | Promise<T> => {
+      const recalling = isRefused(decided) ? limiter.recall?.(names) : null
+      return recalling ? recalling.then(attempt) : decided
+    }
+    const decided = attempt()
+    return decided instanceof Promise ? decided.then(again) : again(decided)
+  }
+  const gone = () => new GatewayError('overloaded', 'The request has ended.')
+  const isError = (decided: unknown) => decided instanceof Error
+  const accountsOf = (key: Entering['key'], team: Entering['team']): (Account | null)[] => [
+    (key.budget && lender?.accountOf('key', key.id)) ?? null,
+    (team?.budget && lender?.accountOf('team', team.id)) ?? null,
+  ]
+
+  const enter = ({ request, id, key, team }: Entering): GatewayError | null | Promise<GatewayError | null> =>
+    decide<GatewayError | null>(namesOf(key, team), isError, () => {
+      if (isResolved) return gone()
+      const entered = limiter.enter(id, key, team, monotonicMs())
+      if (entered instanceof GatewayError) return entered
+      running.set(request, { id, key, team, accounts: [], entered, reservation: null, admitting: null })
+      return null
+    })
   const count = async (request: number, number: number): Promise<Cost | null> => {
-    const late = sleep(COUNT_MS).then(() => null)
-    return Promise.race([link.ask(COUNT, { request, number }).catch(() => null), late])
+    return late(link.ask(COUNT, { request, number }))
   }
   const toAsk = ({ request, tokens, nanoUsd, isMore = false, counting }: Asked): Ask => {
     if (!counting) return { tokens, nanoUsd, isMore }
@@ -92,21 +142,47 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     }
   }
   const admit = (asked: Admitting): Admitted | Promise<Admitted> => {
-    if (asked.entering) enter(asked.entering)
+    const entering = asked.entering ? enter(asked.entering) : null
+    return entering instanceof Promise
+      ? entering.then((refused) => admitEntered(asked, refused))
+      : admitEntered(asked, entering)
+  }
+  const admitEntered = (asked: Asked, refused: GatewayError | null): Admitted | Promise<Admitted> => {
+    if (refused) return { refused: toRefused(refused), headers: {}, room: null, figures: [] }
     const request = running.get(asked.request)
     if (!request) throw new Error('the request has not entered')
+    const { key, team, entered } = request
+    const names = namesOf(key, team)
     const done = (decided: Decision<LocalReservation>): Admitted => {
       request.admitting = null
+      const figures = lender ? names.map((name) => lender.figures(name)) : []
       if (decided instanceof GatewayError)
-        return { refused: toRefused(decided), headers: {}, room: request.entered.room(moment()) }
+        return { refused: toRefused(decided), headers: {}, room: entered.room(moment()), figures }
       request.reservation = decided
-      return { refused: null, headers: decided.headers, room: decided.room() }
+      request.accounts = accountsOf(key, team)
+      return { refused: null, headers: decided.headers, room: decided.room(), figures }
     }
-    const deciding = request.entered.admit(toAsk(asked), moment())
+    const deciding = decide<Decision<LocalReservation>>(names, isError, () =>
+      // The worker may have given up meanwhile.
+      running.get(asked.request) === request ? entered.admit(toAsk(asked), moment()) : gone(),
+    )
     if (!(deciding instanceof Promise)) return done(deciding)
     const admitting = deciding.then(done)
     request.admitting = admitting
     return admitting
+  }
+  const pay = ({ accounts }: Running, nanoUsd: number) => {
+    for (const account of accounts) if (account) account.untoldNanoUsd -= nanoUsd
+  }
+  /** Of a request that needs more dollars than its lease has: what it holds passes always. */
+  const takeOver = ({ request, heldNanoUsd = 0 }: Raising, { id, key, team }: Entering) => {
+    const entered = limiter.enter(id, key, team, monotonicMs())
+    if (entered instanceof GatewayError) throw entered
+    const hold = (nanoUsd: number) => entered.admit({ tokens: 0, nanoUsd }, moment())
+    const held = hold(heldNanoUsd)
+    const reservation = held instanceof GatewayError ? hold(0) : held
+    if (reservation instanceof GatewayError || reservation instanceof Promise) throw new Error('a lease is not held')
+    running.set(request, { id, key, team, accounts: accountsOf(key, team), entered, reservation, admitting: null })
   }
   /** Takes it out, so that nothing is done twice. */
   const end = (number: number): Running | undefined => {
@@ -115,33 +191,43 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     return request
   }
   const settle = (settling: Settling) => {
-    const { id = '', reservation = null } = end(settling.request) ?? {}
+    const request = end(settling.request)
+    const { id = '', reservation = null } = request ?? {}
     reservation?.settle(settling)
-    if (!reservation?.hasBudget) return
+    if (request && reservation) pay(request, settling.nanoUsd)
+    if (lender || !reservation?.hasBudget) return
     const atMs = monotonicMs()
     if (atMs - sinceMs >= RECORDED_MS) [settledBefore, settled, sinceMs] = [settled, new Map(), atMs]
     settled.set(id, reservation)
   }
 
   link.on(ENTER, (asked) => {
-    const refusal = enter(asked)
-    return refusal && toRefused(refusal)
+    const done = (refusal: GatewayError | null) => refusal && toRefused(refusal)
+    const entering = enter(asked)
+    return entering instanceof Promise ? entering.then(done) : done(entering)
   })
   link.on(ADMIT, admit)
-  link.on(RAISE, (asked) => {
-    const reservation = running.get(asked.request)?.reservation
-    if (!reservation) return { refused: null, room: null }
+  link.on(LEASE, (asked) => {
+    const nowMs = monotonicMs()
+    return lender && !isResolved ? { reply: lender.lease(asked, nowMs), nowMs, bornMs: 0 } : null
+  })
+  link.on(TOLD, (told) => lender?.told(told))
+  link.on(RAISE, async (asked) => {
+    if (asked.entering) takeOver(asked, asked.entering)
+    const { reservation, key, team } = running.get(asked.request) ?? {}
+    if (!reservation || !key) return { refused: null, room: null }
     const done = (refusal: GatewayError | null): Raised => ({
       refused: refusal && toRefused(refusal),
       room: reservation.room(),
     })
-    const raising = reservation.raise(toAsk(asked))
-    return raising instanceof Promise ? raising.then(done) : done(raising)
+    const names = namesOf(key, team ?? null)
+    return done(await decide<GatewayError | null>(names, isError, () => reservation.raise(toAsk(asked))))
   })
   link.on(RAISE_TOKENS, ({ request, tokens }) => {
     void running.get(request)?.reservation?.raise({ tokens, nanoUsd: 0 })
   })
-  link.on(REFUSE, ({ request, kind }) => {
+  link.on(REFUSE, ({ request, kind, entering }) => {
+    if (entering) void enter(entering)
     const error = new GatewayError(kind, '')
     const own = Object.keys(error.headers)
     const toHeaders = () => {
@@ -154,17 +240,21 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   link.on(RELEASE, (request) => running.get(request)?.reservation?.releaseSlot())
   link.on(SETTLE, settle)
   link.on(PERMIT, (asked) => {
+    const names = [`upstream:${asked.id}`]
     const done = (permit: Permit | UpstreamError): Permitted => {
+      const figures = lender?.figures(`upstream:${asked.id}`) ?? null
       const isFull = limiter.isFull(asked, asked.tokens, monotonicMs())
       if (permit instanceof UpstreamError) {
         const { message, retryable, retryAfterMs } = permit
-        return { refused: { message, retryable, retryAfterMs }, isFull }
+        return { refused: { message, retryable, retryAfterMs }, isFull, figures }
       }
       if (isResolved) permit.leave(null)
       else permits.set(asked.number, { leave: (tokens) => permit.leave(tokens), asked })
-      return { refused: null, isFull }
+      return { refused: null, isFull, figures }
     }
-    const permitting = limiter.permit(asked, asked.tokens, monotonicMs())
+    const permitting = decide<Permit | UpstreamError>(names, isError, () =>
+      limiter.permit(asked, asked.tokens, monotonicMs()),
+    )
     return permitting instanceof Promise ? permitting.then(done) : done(permitting)
   })
   link.on(LEAVE, ({ number, tokens }) => {
@@ -176,6 +266,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
 
   return {
     requests: () => [...running.values()].map(({ id }) => id),
+    ended: (request) => lender?.ended(request),
     resolve(outcomeOf) {
       isResolved = true
       for (const permit of permits.values()) permit.leave(null)
@@ -183,8 +274,9 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       for (const request of running.values()) {
         const outcome = outcomeOf(request.id)
         const finish = () => {
-          if (outcome && request.reservation) request.reservation.settle(outcome)
-          else request.entered.cancel()
+          if (!outcome || !request.reservation) return request.entered.cancel()
+          request.reservation.settle(outcome)
+          pay(request, outcome.nanoUsd)
         }
         if (request.admitting) void request.admitting.then(finish)
         else finish()
@@ -197,6 +289,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       }
       settledBefore.clear()
       settled.clear()
+      lender?.end()
     },
   }
 }

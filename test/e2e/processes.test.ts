@@ -157,6 +157,41 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     )
   })
 
+  test('has spent of a budget what the ledger has, although workers that had leased some of it are killed', async () => {
+    const free = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    free.stop()
+    await start('--metrics', String(free.port))
+    const { stdout } = await place.run('keys', 'create', '--name', 'budgeted', '--budget', '10/month', '--json')
+    const { key } = JSON.parse(stdout)
+    let isEnding = false
+    const load = Array.from({ length: 12 }, async () => {
+      while (!isEnding)
+        await ask({ max_tokens: 100 }, key).then(
+          (response) => response.text().catch(() => ''),
+          () => '',
+        )
+    })
+    for (let kills = 0; kills < 3; kills++) {
+      await Bun.sleep(500)
+      const [killed = 0] = childrenOf(server.pid)
+      process.kill(killed, 'SIGKILL')
+      const all = () => childrenOf(server.pid)
+      await until('another worker', () => all().length === 2 && !all().includes(killed))
+    }
+    isEnding = true
+    await Promise.all(load)
+    const leftInLimits = async () => {
+      const page = await (await fetch(`http://127.0.0.1:${free.port}/metrics`)).text()
+      return Math.round(1e9 * Number(/tollgate_key_budget_left_usd\{[^}]*\} (\S+)/.exec(page)?.[1]))
+    }
+    const leftInLedger = async () => {
+      const { usage } = JSON.parse((await place.run('usage', '--key', 'budgeted', '--json')).stdout)
+      return 1e10 - Number(usage[0]?.cost_nano_usd)
+    }
+    await until('the same', async () => (await leftInLimits()) === (await leftInLedger()))
+    expect(await leftInLedger()).toBeLessThan(1e10)
+  })
+
   test('starts workers of its own version, also once an upgrade has replaced its binary', async () => {
     await start()
     const [binary, next] = [join(place.folder, 'tollgate'), join(place.folder, 'next')]

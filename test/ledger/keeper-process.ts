@@ -16,7 +16,7 @@ const { others } = openLedger({ durability: 'process', maxJournalBytes: 64 * 102
 others.follow(() => {})
 for (const worker of workers)
   listenForLinks(join(dataFolder, `${worker}.sock`), (link) => {
-    others.add(worker, link, () => console.log(`gone ${worker}`))
+    others.add(worker, link, { onEnded() {}, onGone: () => console.log(`gone ${worker}`) })
     link.tell(LOAD, join(dataFolder, `${worker}.acknowledged`))
   })
 console.log('ready')

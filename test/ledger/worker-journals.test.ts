@@ -66,7 +66,7 @@ async function startWorker(keeper: Keeper, instance: string) {
   })
   const link = await linked.promise
   const gone = Promise.withResolvers<void>()
-  keeper.others.add(instance, link, gone.resolve)
+  keeper.others.add(instance, link, { onEnded() {}, onGone: gone.resolve })
   const ask = <Body, Reply>(about: Topic<Body, Reply>, body: Body) => link.ask(about, body)
   const segments = () => listSegments(join(dataFolder, 'journal')).filter((path) => isOf(path, instance))
   return { instance, link, child, ask, gone: gone.promise, segments }

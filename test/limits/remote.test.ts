@@ -4,15 +4,29 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
+import { mintId } from '../../src/domain/id.ts'
 import type { Link } from '../../src/domain/link.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget.ts'
-import type { Amount, Ask, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
+import type { Amount, Ask, Limiter, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { createRemoteLimiter } from '../../src/limits/remote.ts'
 import { LEAVE } from '../../src/limits/remote-topics.ts'
 import { serveLimits } from '../../src/limits/serve.ts'
 import { connectLink, listenForLinks } from '../../src/server/workers/link.ts'
-import { at, budget, CENT, cents, createLimiter, limited, standing, tokens, toTeam, toUpstream } from './asking.ts'
+import { until } from '../support/until.ts'
+import {
+  at,
+  budget,
+  CENT,
+  cents,
+  createLimiter,
+  limited,
+  NOON,
+  standing,
+  tokens,
+  toTeam,
+  toUpstream,
+} from './asking.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'limits-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -29,7 +43,9 @@ async function start(workers = 1, sleep: (ms: number) => Promise<void> = () => n
   const keeper = createLimiter()
   const deps = { limiter: keeper, monotonicMs: () => 0, now: () => at(0).wallMs, sleep }
   const served = near.map((link) => serveLimits(link, deps))
-  const limiters = far.map((link) => createRemoteLimiter(link, { monotonicMs: () => 0 }))
+  const limiters = far.map((link) =>
+    createRemoteLimiter(link, { monotonicMs: () => 0, now: () => at(0).wallMs, workers }),
+  )
   const worker = (at: number) => {
     const limiter = limiters[at]
     if (!limiter) throw new Error('no such worker')
@@ -258,16 +274,18 @@ describe('a worker that ends', () => {
   test('leaves its requests as they are until its journal is read, then at what they cost', async () => {
     const { worker, links, near, served, keeper } = await start(2)
     const [dying, other] = [worker(0), worker(1)]
-    for (const id of ['abandoned', 'never recorded'])
+    const abandoned = mintId(NOON)
+    for (const id of [abandoned, 'never recorded'])
       await admitted(dying, key, { tokens: 100, nanoUsd: 30 * CENT }, null, id)
     await dying.enter('reading', key, null, 0)
     await dying.permit(upstream, 1, 0)
     links[0]?.close()
     await near[0]?.ended
-    expect(served[0]?.requests()).toEqual(['abandoned', 'never recorded', 'reading'])
+    expect(served[0]?.requests()).toEqual([abandoned, 'never recorded', 'reading'])
     expect(await ask(other, key, cents(1))).toMatchObject({ kind: 'request_limit' })
     expect(await other.permit(upstream, 1, 0)).toBeInstanceOf(UpstreamError)
-    served[0]?.resolve((id) => (id === 'abandoned' ? { nanoUsd: 45 * CENT, tokens: null } : null))
+    served[0]?.ended({ id: abandoned, keyId: key.id, teamId: null, costNanoUsd: 45 * CENT })
+    served[0]?.resolve((id) => (id === abandoned ? { nanoUsd: 45 * CENT, tokens: null } : null))
     expect(standing(keeper, key, null, at(0))).toMatchObject({ spent: 45 * CENT, reserved: 0 })
     expect(served[0]?.requests()).toEqual([])
     const next = await admitted(other, key, { tokens: 1, nanoUsd: 55 * CENT })
@@ -280,11 +298,16 @@ describe('a worker that ends', () => {
 
   test('and had settled what its journal does not have: the ledger is right', async () => {
     const { limiter, links, near, served, keeper, settled } = await start()
-    for (const id of ['recorded', 'lost']) (await admitted(limiter, keyOf(100), cents(30), null, id)).settle(cents(5))
+    const [recorded, lost] = [mintId(NOON), mintId(NOON)]
+    for (const id of [recorded, lost]) (await admitted(limiter, keyOf(100), cents(30), null, id)).settle(cents(5))
     await settled()
     links[0]?.close()
     await near[0]?.ended
-    served[0]?.resolve((id) => (id === 'lost' ? { nanoUsd: 30 * CENT, tokens: null } : null))
+    const ended = (id: string, costs: number) =>
+      served[0]?.ended({ id, keyId: keyOf(100).id, teamId: null, costNanoUsd: costs * CENT })
+    ended(recorded, 5)
+    ended(lost, 30)
+    served[0]?.resolve(() => null)
     expect(standing(keeper, keyOf(100), null, at(0))).toMatchObject({ spent: 35 * CENT, reserved: 0 })
   })
 
@@ -304,6 +327,92 @@ describe('a worker that ends', () => {
     served[0]?.resolve(() => null)
     await Bun.sleep(1)
     expect(standing(keeper, key, null, at(0))).toMatchObject({ spent: 0, reserved: 0 })
+  })
+})
+
+describe('what the keeper has lent', () => {
+  const team = toTeam(budget(1_000_000), 't1', { rpm: 3000, tpm: 1e6, concurrency: 1000 })
+  const key = limited({ rpm: 2000, tpm: 1e6, concurrency: 1000 }, { budget: budget(1_000_000) })
+  const rounds = async (limiter: RequestLimiter, count: number, asked: Ask = cents(1)) => {
+    const all: (Reservation | GatewayError)[] = []
+    for (let each = 0; each < count; each++) all.push(await ask(limiter, key, asked, team, mintId(NOON)))
+    return all
+  }
+  const spentOf = (keeper: Limiter) => [...keeper.budgetUses('key', NOON)][0]?.spentNanoUsd
+  const isAdmitted = (one: Reservation | GatewayError): one is Reservation => !(one instanceof GatewayError)
+
+  test('admits most requests without asking, and all workers together no more than the limit', async () => {
+    const { limiters, served, keeper, settled } = await start(3)
+    let count = 0
+    let isFull = false
+    while (!isFull) {
+      const decided = (await Promise.all(limiters.map((one) => rounds(one, 20)))).flat()
+      for (const one of decided.filter(isAdmitted)) one.settle(cents(1))
+      count += decided.filter(isAdmitted).length
+      isFull = !decided.every(isAdmitted)
+    }
+    expect(count).toBe(2000)
+    await settled()
+    expect(served.flatMap((one) => one.requests()).length).toBe(0)
+    await until('all to be told', () => spentOf(keeper) === 2000 * CENT)
+  })
+
+  test('is returned once another worker needs it, and prompts of its requests are counted then', async () => {
+    const { worker } = await start(2)
+    const likely = costing(10_000, 100, 100)
+    const running = (await rounds(worker(0), 10, likely)).filter(isAdmitted)
+    expect(running.length).toBe(10)
+    expect((await admitted(worker(1), key, costing(999_000, 999_000, 999_000), team)).hasBudget).toBe(true)
+    expect(await ask(worker(1), key, cents(1), team)).toMatchObject({ kind: 'insufficient_quota' })
+    for (const one of running) one.cancel()
+    await admitted(worker(1), key, cents(10 * 100), team)
+  })
+
+  test('covers a request that grows, until the keeper has it, which knows its cost either way', async () => {
+    const { limiter, served, keeper, settled } = await start()
+    const decided: Reservation[] = []
+    let asked = -1
+    while (asked !== served[0]?.requests().length) {
+      asked = served[0]?.requests().length ?? 0
+      decided.push(...(await rounds(limiter, 1)).filter(isAdmitted))
+    }
+    const last = decided.at(-1)
+    expect(await last?.raise(cents(100))).toBeNull()
+    expect(served[0]?.requests().length).toBe(asked)
+    expect(await last?.raise(cents(500_000))).toBeNull()
+    expect(await last?.raise({ ...cents(1_000_001), isMore: true })).toMatchObject({ kind: 'insufficient_quota' })
+    expect(served[0]?.requests().length).toBe(asked + 1)
+    for (const one of decided) one.settle(cents(3))
+    await settled()
+    await until('all to be told', () => spentOf(keeper) === 3 * decided.length * CENT)
+  })
+
+  test('is free once its worker has ended, and budgets have spent what the ledger has', async () => {
+    const { worker, served, keeper, near, links } = await start(2)
+    const ids: string[] = []
+    const admit = async (count: number) => {
+      const all = []
+      for (let each = 0; each < count; each++) all.push(await admitted(worker(0), key, cents(10), team, mintId(NOON)))
+      return all
+    }
+    const ended = (costs: number) => {
+      const id = mintId(NOON)
+      ids.push(id)
+      served[0]?.ended({ id, keyId: key.id, teamId: team.id, costNanoUsd: costs * CENT })
+    }
+    for (const one of await admit(40)) one.settle(cents(4))
+    for (let each = 0; each < 40; each++) ended(4)
+    await until('a part to be told', () => spentOf(keeper) === 160 * CENT)
+    const [, , ...rest] = await admit(12)
+    for (const one of rest) one.settle(cents(4))
+    links[0]?.close()
+    await near[0]?.ended
+    for (let each = 0; each < 10; each++) ended(4)
+    ended(10)
+    served[0]?.ended({ id: ids.at(-1) ?? '', keyId: key.id, teamId: team.id, costNanoUsd: 10 * CENT })
+    served[0]?.resolve(() => null)
+    expect(standing(keeper, key, team, at(0))).toMatchObject({ spent: 210 * CENT, reserved: 0 })
+    expect((await admitted(worker(1), key, cents(1_000_000 - 210), team)).hasBudget).toBe(true)
   })
 })
 
@@ -329,7 +438,12 @@ describe('without its keeper', () => {
     const listener = listenForLinks(path, (link) => near.push(link))
     const link = await connectLink(path)
     listener.stop()
-    const limiter = createRemoteLimiter(link, { monotonicMs: () => 0, patienceMs: 1 })
+    const limiter = createRemoteLimiter(link, {
+      monotonicMs: () => 0,
+      now: () => at(0).wallMs,
+      workers: 1,
+      patienceMs: 1,
+    })
     const key = limited({ rpm: 5, concurrency: 1 }, { budget: budget(10) })
     const upstream = toUpstream({ concurrency: 1 })
     expect(await ask(limiter, key, cents(3))).toMatchObject({ kind: 'overloaded' })

@@ -14,6 +14,9 @@
  *   sent it there.
  */
 
+import { BUDGET_WARNING_PERCENT, type Budget, type Limits } from '../../domain/limits.ts'
+import { endOf, startOf } from '../period.ts'
+
 /** `key:ID`, `team:ID`, or `upstream:ID`. */
 export type ScopeName = string
 
@@ -155,6 +158,29 @@ export interface LimitEngine {
   reset(): void
   close(): void | Promise<void>
 }
+
+export const toUsage = ({ period }: Budget, nowMs: number): Usage => `${period}:${startOf(period, nowMs)}`
+
+export function toScope(name: ScopeName, limits: Limits, budget: Budget | null, nowMs: number): ScopeAsk {
+  const scope: ScopeAsk = { name }
+  if (limits.rpm !== null) scope.rpm = limits.rpm
+  if (limits.tpm !== null) scope.tpm = limits.tpm
+  if (limits.concurrency !== null) scope.concurrency = limits.concurrency
+  if (budget === null) return scope
+  const { nanoUsd, period } = budget
+  const fromMs = startOf(period, nowMs)
+  scope.budget = {
+    usage: toUsage(budget, nowMs),
+    fromMs,
+    untilMs: endOf(period, nowMs) ?? Number.MAX_SAFE_INTEGER,
+    nanoUsd,
+    warnNanoUsd: Number((BigInt(nanoUsd) * BigInt(BUDGET_WARNING_PERCENT) + 99n) / 100n),
+  }
+  return scope
+}
+
+/** What a lease goes by. */
+export type ScopeFigures = Pick<ScopeReply, 'requests' | 'tokens' | 'spentNanoUsd' | 'reservedNanoUsd'>
 
 const REFUSALS = ['none', 'concurrency', 'rpm', 'tpm'] as const
 const BUDGETS = ['fits', 'full', 'unknown', 'over'] as const

@@ -3,7 +3,15 @@ import type { Limits } from '../../domain/limits.ts'
 import type { Limited } from '../limiter.ts'
 import { addRateHeaders } from '../messages.ts'
 import { type Unit, WINDOW_MS } from '../rates.ts'
-import { type Ask, isGranted, type ScopeAsk, type ScopeName, type ScopeReply, type Told } from './engine.ts'
+import {
+  type Ask,
+  isGranted,
+  type ScopeAsk,
+  type ScopeFigures,
+  type ScopeName,
+  type ScopeReply,
+  type Told,
+} from './engine.ts'
 
 export interface Claim {
   name: ScopeName
@@ -12,20 +20,19 @@ export interface Claim {
 }
 
 export interface LeasesDeps {
-  ask(ask: Ask): Promise<ScopeReply[] | null>
+  /** With the engine's clock, and its state's birth. */
+  ask(ask: Ask): Promise<{ reply: ScopeReply; nowMs: number; bornMs: number } | null>
   tell(...told: Told[]): void
   nodes(): number
   /** Monotonic clock, ms. */
   monotonicMs(): number
-  /** Of the engine: its clock at its last reply, and its state's birth. */
-  last(): { nowMs: number; bornMs: number }
   /** Of a budget, as far as known. */
   onFigures(name: ScopeName, spentNanoUsd: number, reservedNanoUsd: number): void
 }
 
 /** After which requests and tokens lapse. */
 const LIFE_MS = 500
-const PART = 8
+export const PART = 8
 /** Less than this many requests aren't leased. */
 const LEAST_REQUESTS = 4
 
@@ -64,6 +71,8 @@ export class Lease {
   #before = { requests: 0, tokens: 0 }
   #leastSlots = 0
   #isAsking = false
+  /** What is asked for must be returned at once. */
+  #isUnwanted = false
   isRetired = false
   /** Until the next tick: the engine refused. */
   #isRefused = false
@@ -174,6 +183,7 @@ export class Lease {
 
   /** Returns what is free; false if that is nothing. */
   release(): boolean {
+    this.#isUnwanted = this.#isAsking
     const had = this.slots > 0 || this.nanoUsd > 0 || this.credits.some(({ requests }) => requests > 0)
     this.#less.slots += this.slots
     this.#less.nanoUsd += this.nanoUsd
@@ -250,7 +260,7 @@ export class Lease {
     return this.used.slots === 0 && this.used.nanoUsd === 0 && this.slots === 0 && this.nanoUsd === 0
   }
 
-  note({ requests, tokens, spentNanoUsd, reservedNanoUsd }: ScopeReply, slots = this.#known.slots): void {
+  note({ requests, tokens, spentNanoUsd, reservedNanoUsd }: ScopeFigures, slots = this.#known.slots): void {
     this.#known = { requests, tokens, slots, spentNanoUsd, reservedNanoUsd }
     this.#showFigures()
   }
@@ -339,26 +349,26 @@ export class Lease {
 
   async #ask(nanoUsd: number, { requests, tokens, slots }: { requests: number; tokens: number; slots: number }) {
     this.#isAsking = true
+    this.#isUnwanted = false
     const { id, scope } = this
     const untilMs = this.deps.monotonicMs() + LIFE_MS
-    const replies = await this.deps.ask({
+    const decided = await this.deps.ask({
       ...{ id, op: 'lease', scopes: [scope], requests, tokens, slots, aheadMs: LIFE_MS },
       ...{ heldNanoUsd: nanoUsd, likelyNanoUsd: nanoUsd },
     })
     this.#isAsking = false
-    const [reply] = replies ?? []
     // After an outage, what it had is replaced.
-    if (reply === undefined || id !== this.id) return
+    if (decided === null || id !== this.id) return
+    const { reply, nowMs, bornMs } = decided
     this.note(reply, reply.used)
     if (!isGranted([reply])) {
       this.#isRefused = true
       return
     }
-    const { nowMs, bornMs } = this.deps.last()
     this.slots += slots
     this.nanoUsd += nanoUsd
     if (requests > 0) this.credits.push({ atMs: nowMs + LIFE_MS, bornMs, untilMs, requests, tokens })
-    if (this.isRetired) this.release()
+    if (this.isRetired || this.#isUnwanted) this.release()
   }
 
   /** Another one has taken its place: only running requests have it. */

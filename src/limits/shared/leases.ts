@@ -10,7 +10,7 @@
  * All nodes together lease an eighth of what is left, as of when each last looked, and nothing once little is left.
  */
 import type { Headers } from '../messages.ts'
-import { type ScopeAsk, type ScopeName, type ScopeReply, type Told, toAmount, type Usage } from './engine.ts'
+import { type ScopeAsk, type ScopeFigures, type ScopeName, type Told, toAmount, type Usage } from './engine.ts'
 import { type Amounts, type Claim, type Credit, Lease, type LeasesDeps } from './lease.ts'
 
 /** How often the engine is told. */
@@ -78,6 +78,18 @@ export class Grant {
     this.#isLeased = false
   }
 
+  /** Its dollars are to be held elsewhere. Returns how many. */
+  moveDollars(): number {
+    const { nanoUsd } = this.amounts
+    for (const { lease } of this.leases) {
+      if (lease.claim.budget === null) continue
+      lease.giveUp(0, nanoUsd)
+      lease.tell()
+    }
+    this.amounts.nanoUsd = 0
+    return nanoUsd
+  }
+
   /** @param tokens null keeps the estimate. */
   end(isCanceled: boolean, tokens: number | null, nanoUsd: number): void {
     if (this.#isOver) return
@@ -112,7 +124,7 @@ export class Leases {
   }
 
   /** Null if they don't cover all of it. */
-  take(claims: readonly Claim[], amounts: Amounts, nowMs: number, wallMs: number): Grant | null {
+  covering(claims: readonly Claim[], amounts: Amounts, nowMs: number, wallMs: number): Lease[] | null {
     if (this.#isApart) return null
     const leases: Lease[] = []
     for (const claim of claims) {
@@ -120,6 +132,13 @@ export class Leases {
       if (!lease?.covers(amounts, nowMs)) return null
       leases.push(lease)
     }
+    return leases
+  }
+
+  /** Null if they don't cover all of it. */
+  take(claims: readonly Claim[], amounts: Amounts, nowMs: number, wallMs: number): Grant | null {
+    const leases = this.covering(claims, amounts, nowMs, wallMs)
+    if (leases === null) return null
     const taken = leases.map((lease) => ({ lease, credit: lease.take(amounts, nowMs) }))
     for (const lease of leases) lease.adjust(amounts, true)
     return new Grant(taken, { ...amounts })
@@ -140,7 +159,7 @@ export class Leases {
   decided(
     claim: Claim,
     scope: ScopeAsk,
-    reply: ScopeReply,
+    reply: ScopeFigures,
     amounts: Amounts,
     isRequest: boolean,
     wallMs: number,

@@ -19,11 +19,11 @@ import {
 } from '../limiter.ts'
 import { toOwnLimitError } from '../messages.ts'
 import { hasLimits } from '../rates.ts'
-import { toAmount, type Want } from './engine.ts'
+import { toAmount, toScope, type Want } from './engine.ts'
 import type { Claim } from './lease.ts'
 import type { Grant } from './leases.ts'
 import { SharedRequest, toRateRefusal } from './request.ts'
-import { type Held, type Hold, Shared, type SharedLimiterDeps, toScope } from './state.ts'
+import { type Held, type Hold, Shared, type SharedLimiterDeps } from './state.ts'
 
 const FULL_MS = 200
 
@@ -46,7 +46,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
   ): Promise<Permit | UpstreamError> => {
     const { id: upstreamId, limits } = upstream
     const id = `call:${++calls}`
-    const scopes = [toScope('upstream', upstreamId, limits, null, 0)]
+    const scopes = [toScope(`upstream:${upstreamId}`, limits, null, 0)]
     const want: Want = { requests: 1, slots: 1, tokens: toAmount(tokens), heldNanoUsd: 0 }
     const isInDoubt = shared.outage === null
     const replies = await shared.ask(id, 'take', claims, () => scopes, want, 0)

@@ -18,10 +18,10 @@ import {
 } from '../limiter.ts'
 import { addRateHeaders, type Headers } from '../messages.ts'
 import { hasLimits, type RateRefusal, type Unit } from '../rates.ts'
-import { isGranted, type ScopeAsk, type ScopeReply, type Told, toAmount, type Want } from './engine.ts'
+import { isGranted, type ScopeAsk, type ScopeReply, type Told, toAmount, toScope, type Want } from './engine.ts'
 import type { Claim } from './lease.ts'
 import type { Grant } from './leases.ts'
-import { type Held, type Shared, toScope } from './state.ts'
+import type { Held, Shared } from './state.ts'
 
 /** Says that this node enforces its share alone. */
 export const OUTAGE_HEADER = 'x-tollgate-limits'
@@ -122,7 +122,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     this.#isKnown ||= this.shared.outage === null
     const toScopes = (nowMs: number) => {
       if (isAdmitted) return [...this.#scopes]
-      const scopes = this.#owners.map(({ kind, owner }) => toScope(kind, owner.id, owner.limits, owner.budget, nowMs))
+      const scopes = this.#owners.map(({ name, limits, budget }) => toScope(name, limits, budget, nowMs))
       this.#scopes = scopes
       return scopes
     }

@@ -1,10 +1,9 @@
 /** What all requests of a node share in a cluster: the engine, what is in flight, and what holds in an outage. */
 import { UpstreamError } from '../../domain/error.ts'
-import { BUDGET_WARNING_PERCENT, type Budget, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
+import { BUDGET_WARNING_PERCENT, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
 import type { BudgetWarning } from '../budget.ts'
 import { createLimiter, type Limited, type Limiter, type PastRequest } from '../limiter.ts'
-import { endOf, startOf } from '../period.ts'
 import {
   type Ask,
   type BudgetAsk,
@@ -13,7 +12,7 @@ import {
   type ScopeReply,
   type Told,
   toAmount,
-  type Usage,
+  toUsage,
   type Want,
 } from './engine.ts'
 import type { Claim } from './lease.ts'
@@ -80,26 +79,6 @@ const spenderOf = (name: string): Spender | null => {
   return kind === 'key' || kind === 'team' ? { kind, id } : null
 }
 
-const toUsage = ({ period }: Budget, nowMs: number): Usage => `${period}:${startOf(period, nowMs)}`
-
-export function toScope(kind: string, id: string, limits: Limits, budget: Limited['budget'], nowMs: number): ScopeAsk {
-  const scope: ScopeAsk = { name: `${kind}:${id}` }
-  if (limits.rpm !== null) scope.rpm = limits.rpm
-  if (limits.tpm !== null) scope.tpm = limits.tpm
-  if (limits.concurrency !== null) scope.concurrency = limits.concurrency
-  if (budget === null) return scope
-  const { nanoUsd, period } = budget
-  const fromMs = startOf(period, nowMs)
-  scope.budget = {
-    usage: toUsage(budget, nowMs),
-    fromMs,
-    untilMs: endOf(period, nowMs) ?? Number.MAX_SAFE_INTEGER,
-    nanoUsd,
-    warnNanoUsd: Number((BigInt(nanoUsd) * BigInt(BUDGET_WARNING_PERCENT) + 99n) / 100n),
-  }
-  return scope
-}
-
 export class Shared {
   readonly queue: EngineQueue
   readonly leases: Leases
@@ -139,10 +118,12 @@ export class Shared {
       },
     })
     this.leases = new Leases({
-      ask: (ask) => this.queue.ask(ask),
+      ask: async (ask) => {
+        const [reply] = (await this.queue.ask(ask)) ?? []
+        return reply === undefined ? null : { reply, ...this.queue.last }
+      },
       tell: (...told) => this.queue.tell(...told),
       nodes: () => this.#nodes() ?? 1,
-      last: () => this.queue.last,
       onFigures: (name, spentNanoUsd, reservedNanoUsd) =>
         void Object.assign(this.figures.get(name) ?? {}, { spentNanoUsd, reservedNanoUsd }),
       monotonicMs,

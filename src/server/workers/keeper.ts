@@ -131,12 +131,14 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     link.on(JOIN, (instance) => {
       const { limiter, monotonicMs, now, reader } = deps
       const limits = serveLimits(link, { limiter, monotonicMs, now, sleep: Bun.sleep })
-      deps.others.add(instance, link, () =>
-        limits.resolve((id) => {
-          const counted = reader.counted(id)
-          return counted && { nanoUsd: counted.nanoUsd, tokens: null }
-        }),
-      )
+      deps.others.add(instance, link, {
+        onEnded: limits.ended,
+        onGone: () =>
+          limits.resolve((id) => {
+            const counted = reader.counted(id)
+            return counted && { nanoUsd: counted.nanoUsd, tokens: null }
+          }),
+      })
       deps.workers.connect(link)
       return null
     })

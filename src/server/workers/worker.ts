@@ -87,7 +87,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   const own = createParts(config, { log, now, monotonicMs, instance, processes: 1 }, opened)
   const { capacity, concurrency, closeThreads, endUploads } = own
   const { files, load } = capacity
-  const limiter = createRemoteLimiter(link, { monotonicMs })
+  const limiter = createRemoteLimiter(link, { monotonicMs, now, workers: processes })
   const shared = await shareAsWorker(link, {
     ...{ store: store.config, vault: createVault(dataFolder, environment), environment, now, monotonicMs, log },
     ...{ speeds, capacity, concurrency, ledger, metrics },

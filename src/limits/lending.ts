@@ -1,0 +1,244 @@
+/**
+ * What a process lends to its workers of its limits, so that they admit most requests without asking; see
+ * `shared/leases.ts`, their side. All that is lent counts as used.
+ *
+ * A worker tells what it has spent ten times per second. What one that was killed had not told is known from its
+ * journal: the costs in there, less all that it told.
+ */
+import { timeOfId } from '../domain/id.ts'
+import type { Spender } from '../domain/snapshot.ts'
+import type { BudgetCharge, Budgets, Ended } from './budget.ts'
+import type { Grain, RateLimiter, RateLimiters, Window } from './rates.ts'
+import type { Ask, ScopeAsk, ScopeFigures, ScopeName, ScopeReply, Told } from './shared/engine.ts'
+import { PART } from './shared/lease.ts'
+
+export interface Limiters {
+  key: RateLimiters
+  team: RateLimiters
+  upstream: RateLimiters
+}
+
+export interface Borrower {
+  /** Monotonic clock, ms. */
+  monotonicMs(): number
+  /** Wall clock, ms. */
+  now(): number
+  /** Has the worker return what it doesn't need. */
+  recall(name: ScopeName): Promise<unknown>
+}
+
+interface Deps extends Borrower {
+  limiters: Limiters
+  budgets: Budgets
+  lenders: Set<Lender>
+}
+
+/** What a worker has spent of a budget in one period. */
+export interface Account extends BudgetCharge {
+  /** By its journal, less what it told; negative until that is read. */
+  untoldNanoUsd: number
+}
+
+interface Lease {
+  name: ScopeName
+  slots: number
+  heldNanoUsd: number
+  /** Of these, what no request has, as far as told. */
+  freeNanoUsd: number
+  account: Account | null
+}
+
+/** Of one worker. */
+export class Lender {
+  readonly #deps: Deps
+  readonly #leases = new Map<string, Lease>()
+  readonly #grains = new Map<string, { window: Window; grain: Grain }>()
+  readonly #accounts = new Map<ScopeName, Account[]>()
+  /** Once it may have ended: its journal may be read twice from then on. */
+  #seen: Set<string> | null = null
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    deps.lenders.add(this)
+  }
+
+  /** Of a key or team whose budget a request of this worker has asked for; null without one. */
+  accountOf(kind: Spender['kind'], id: string): Account | null {
+    const charge = this.#deps.budgets.chargeOf({ kind, id }, this.#deps.now())
+    if (charge === undefined) return null
+    const name = `${kind}:${id}`
+    const accounts = this.#accounts.get(name) ?? []
+    const known = accounts.find(({ usage }) => usage === charge.usage)
+    if (known) return known
+    const account = { ...charge, untoldNanoUsd: 0 }
+    this.#accounts.set(name, [...accounts, account])
+    return account
+  }
+
+  figures(name: ScopeName): ScopeFigures {
+    const { limiters, budgets, now } = this.#deps
+    const nowMs = this.#deps.monotonicMs()
+    const { kind, id } = toOwner(name)
+    const { window } = limiters[kind].of(id, nowMs)
+    const usage = kind === 'upstream' ? undefined : budgets.chargeOf({ kind, id }, now())?.usage
+    return {
+      ...{ requests: window.used('requests', nowMs), tokens: window.used('tokens', nowMs) },
+      ...{ spentNanoUsd: usage?.spentNanoUsd ?? 0, reservedNanoUsd: usage?.reservedNanoUsd ?? 0 },
+    }
+  }
+
+  /** All of it or nothing. */
+  lease({ id, scopes, ...want }: Ask, nowMs: number): ScopeReply {
+    const [scope] = scopes
+    if (scope === undefined) throw new Error('a lease is of one scope')
+    const rates = this.#ratesOf(scope.name, nowMs)
+    const lease = this.#leases.get(id) ?? this.#toLease(scope)
+    const refusal = toRefusal(rates, scope, want, nowMs)
+    const budget = this.#refuses(lease, scope, want.heldNanoUsd) ? 'full' : 'fits'
+    if (refusal === 'none' && budget === 'fits') this.#lend(id, lease, rates, want, nowMs)
+    const empty = { retryAfterMs: null, requestsEmptyMs: 0, tokensEmptyMs: 0 }
+    return { refusal, budget, used: rates.inFlight, ...empty, ...this.figures(scope.name) }
+  }
+
+  #lend(
+    id: string,
+    lease: Lease,
+    rates: RateLimiter,
+    { requests, tokens = 0, slots, heldNanoUsd, aheadMs = 0 }: Omit<Ask, 'id' | 'scopes'>,
+    nowMs: number,
+  ): void {
+    this.#leases.set(id, lease)
+    rates.inFlight += slots
+    lease.slots += slots
+    this.#hold(lease, lease.heldNanoUsd + heldNanoUsd, lease.freeNanoUsd + heldNanoUsd)
+    if (requests === 0) return
+    const { window } = rates
+    for (const [place, { grain }] of this.#grains) {
+      if (!grain.gone) break
+      this.#grains.delete(place)
+    }
+    this.#grains.set(`${lease.name} ${nowMs + aheadMs}`, {
+      window,
+      grain: window.add(requests, tokens, nowMs, aheadMs),
+    })
+  }
+
+  #toLease({ name, budget }: ScopeAsk): Lease {
+    const { kind, id } = toOwner(name)
+    const account = budget === undefined || kind === 'upstream' ? null : this.accountOf(kind, id)
+    return { name, slots: 0, heldNanoUsd: 0, freeNanoUsd: 0, account }
+  }
+
+  /** Also once another period has begun, by the clock of either process. */
+  #refuses({ account, name }: Lease, { budget }: ScopeAsk, heldNanoUsd: number): boolean {
+    if (budget === undefined || heldNanoUsd === 0) return false
+    const { kind, id } = toOwner(name)
+    const charge = kind === 'upstream' ? undefined : this.#deps.budgets.chargeOf({ kind, id }, this.#deps.now())
+    if (charge === undefined || charge.usage !== account?.usage || charge.usage.startMs !== budget.fromMs) return true
+    const { spentNanoUsd, reservedNanoUsd } = charge.usage
+    return spentNanoUsd + reservedNanoUsd + heldNanoUsd > charge.state.budget.nanoUsd
+  }
+
+  told(told: readonly Told[]): void {
+    for (const one of told) {
+      if (one.op === 'draw') this.#draw(one)
+      if (one.op !== 'return') continue
+      const { window, grain } = this.#grains.get(`${one.name} ${one.atMs}`) ?? {}
+      if (window && grain) window.correct(grain, -one.requests, -one.tokens)
+    }
+  }
+
+  #draw({ id, slots, heldNanoUsd, nanoUsd, usedNanoUsd }: Extract<Told, { op: 'draw' }>): void {
+    const lease = this.#leases.get(id)
+    if (lease === undefined) return
+    const rest = lease.heldNanoUsd - heldNanoUsd
+    this.#free(lease, slots)
+    this.#hold(lease, rest, Math.max(0, rest - usedNanoUsd))
+    if (lease.account) this.#spend(lease.account, nanoUsd)
+    if (lease.slots === 0 && lease.heldNanoUsd === 0 && usedNanoUsd === 0) this.#leases.delete(id)
+  }
+
+  #free(lease: Lease, slots: number): void {
+    if (slots !== 0) this.#ratesOf(lease.name, this.#deps.monotonicMs()).inFlight -= slots
+    lease.slots -= slots
+  }
+
+  #hold(lease: Lease, heldNanoUsd: number, freeNanoUsd: number): void {
+    if (lease.account) {
+      lease.account.usage.lentNanoUsd += freeNanoUsd - lease.freeNanoUsd
+      this.#deps.budgets.add(lease.account, 0, heldNanoUsd - lease.heldNanoUsd)
+    }
+    lease.heldNanoUsd = heldNanoUsd
+    lease.freeNanoUsd = freeNanoUsd
+  }
+
+  #spend(account: Account, nanoUsd: number): void {
+    this.#deps.budgets.add(account, nanoUsd, 0)
+    account.untoldNanoUsd -= nanoUsd
+  }
+
+  /** A request of this worker, by its journal. Before `Budgets.ended`. */
+  ended({ id, keyId, teamId, costNanoUsd }: Ended): void {
+    if (this.#seen?.has(id)) return
+    this.#seen?.add(id)
+    const createdMs = timeOfId(id)
+    for (const name of [`key:${keyId}`, `team:${teamId}`])
+      for (const account of this.#accounts.get(name) ?? []) {
+        const { startMs, endMs, inFlight } = account.usage
+        const isIn = createdMs >= startMs && (endMs === null || createdMs < endMs)
+        // Those that ran before the budget was known are counted there.
+        if (isIn && !inFlight.has(id)) account.untoldNanoUsd += costNanoUsd
+      }
+  }
+
+  /** Whether the worker has something of it. */
+  has(name: ScopeName): boolean {
+    for (const lease of this.#leases.values())
+      if (lease.name === name && (lease.slots > 0 || lease.heldNanoUsd > 0)) return true
+    for (const [place, { grain }] of this.#grains) if (place.startsWith(`${name} `) && !grain.gone) return true
+    return false
+  }
+
+  recall(name: ScopeName): Promise<unknown> {
+    return this.#deps.recall(name)
+  }
+
+  mayHaveEnded(): void {
+    this.#seen = new Set()
+  }
+
+  /** All its requests have ended. */
+  end(): void {
+    for (const lease of this.#leases.values()) {
+      this.#free(lease, lease.slots)
+      this.#hold(lease, 0, 0)
+    }
+    for (const account of [...this.#accounts.values()].flat()) this.#spend(account, account.untoldNanoUsd)
+    this.#leases.clear()
+    this.#accounts.clear()
+    this.#deps.lenders.delete(this)
+  }
+
+  #ratesOf(name: ScopeName, nowMs: number): RateLimiter {
+    const { kind, id } = toOwner(name)
+    return this.#deps.limiters[kind].of(id, nowMs)
+  }
+}
+
+function toOwner(name: ScopeName): { kind: keyof Limiters; id: string } {
+  const at = name.indexOf(':')
+  return { kind: name.slice(0, at) as keyof Limiters, id: name.slice(at + 1) }
+}
+
+function toRefusal(
+  { window, inFlight }: RateLimiter,
+  { rpm, tpm, concurrency }: ScopeAsk,
+  { requests, tokens = 0, slots }: Pick<Ask, 'requests' | 'tokens' | 'slots'>,
+  nowMs: number,
+): ScopeReply['refusal'] {
+  const isOver = (limit: number | undefined, used: number, more: number) =>
+    limit !== undefined && more > 0 && used + more > limit
+  if (isOver(concurrency && Math.floor((concurrency - inFlight) / PART), 0, slots)) return 'concurrency'
+  if (isOver(rpm, window.used('requests', nowMs), requests)) return 'rpm'
+  return isOver(tpm, window.used('tokens', nowMs), tokens) ? 'tpm' : 'none'
+}
