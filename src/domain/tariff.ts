@@ -242,12 +242,17 @@ function toDearest(tariffs: readonly Tariff[]): Tariff {
     const isTold = instead !== null && toAtto(String(item[instead])) === dearest.atto[kind]
     if (!isTold || tariffs.some((tariff) => tariff.item[own] !== undefined)) Object.assign(item, { [own]: value })
   }
-  for (const name of ['audio_min_seconds', 'audio_step_seconds'] as const) {
-    const most = Math.max(...tariffs.map((tariff) => tariff.item[name] ?? 0))
-    if (most > 0) item[name] = most
-  }
+  const least = Math.max(...tariffs.map((tariff) => tariff.item.audio_min_seconds ?? 0))
+  if (least > 0) item.audio_min_seconds = least
+  // A length in whole steps of this is one in whole steps of each.
+  const step = tariffs.reduce((all, tariff) => toMultiple(all, tariff.item.audio_step_seconds || 1), 1)
+  if (tariffs.some((tariff) => tariff.item.audio_step_seconds)) item.audio_step_seconds = step
   return toParsed(item)
 }
+
+/** The least common one. */
+const toMultiple = (one: number, other: number): number => (one / divisorOf(one, other)) * other
+const divisorOf = (one: number, other: number): number => (other === 0 ? one : divisorOf(other, one % other))
 
 function toMost({ item, moreThan, atto }: Tariff): Tariff {
   const max = (...kinds: Kind[]) => kinds.map((kind) => atto[kind]).reduce(larger)

@@ -90,11 +90,11 @@ test('no charge exceeds what the dearest prices give, whatever the size, quality
   const price = () => `0.00${String(pick(100_000)).padStart(5, '0')}`
   const oneOf = <T>(...all: T[]) => all[pick(all.length)] as T
   for (let round = 0; round < 2_000; round++) {
-    const audio = { audio_second: price(), audio_min_seconds: 1 + pick(20), audio_step_seconds: 3 }
+    const audio = () => ({ audio_second: price(), audio_min_seconds: 1 + pick(20), audio_step_seconds: 1 + pick(9) })
     const pricing = toItems(
-      { ...(pick(2) ? audio : {}), character: price() },
+      { ...(pick(2) ? audio() : {}), character: price() },
       { generated_image: price(), size: '1x1', quality: oneOf('low', 'high') },
-      { generated_image: price(), mode: 'flex', ...audio },
+      { generated_image: price(), mode: 'flex', ...audio() },
     )
     const usage = used({ images: pick(4), audioMs: pick(50_000), characters: pick(2_000), searchUnits: pick(2) })
     const variant = { size: oneOf('1x1', '2x2', null), quality: oneOf('low', 'high', null) }
