@@ -1,5 +1,7 @@
 /** A request to rank documents by their relevance to a query. */
+
 import { EndpointRequest, type TokensBeside } from './endpoint-request.ts'
+import type { RankedDocument } from './endpoint-results.ts'
 import type { JsonObject } from './json.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
 
@@ -46,7 +48,21 @@ export class RerankRequest extends EndpointRequest {
     this.counted = { searchUnits: toUnits(likely), countedBy: 'text' }
     this[MOST_UNITS] = { searchUnits: toUnits(most) }
   }
+
+  /** Requests for at most so many documents each, in their order. */
+  split(most: number): RerankRequest[] {
+    const { model, query, documents, extras } = this
+    if (documents.length <= most) return [this]
+    return Array.from({ length: Math.ceil(documents.length / most) }, (_, at) => {
+      const part = documents.slice(at * most, (at + 1) * most)
+      return new RerankRequest(model, query, part, null, null, extras)
+    })
+  }
 }
+
+/** Best first. */
+export const byScore = (documents: RankedDocument[]): RankedDocument[] =>
+  documents.sort((a, b) => b.score - a.score || a.index - b.index)
 
 const toChunks = (tokens: number) => Math.max(1, Math.ceil(tokens / TOKENS_PER_CHUNK))
 const toUnits = (chunks: number) => Math.ceil(chunks / CHUNKS_PER_UNIT)

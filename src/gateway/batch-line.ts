@@ -29,9 +29,9 @@ import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { type CallFormat, loadCallFormat } from '../upstreams/http-call.ts'
 import { toGatewayError } from './delivery.ts'
 import { type ResolveDeps, resolve, toAble, toPassthrough } from './eligibility.ts'
-import { toBatches } from './embedding-batches.ts'
 import { isSplit } from './fan-out.ts'
 import type { HandleDeps } from './handle.ts'
+import { toBatches } from './input-batches.ts'
 import { isEnforced } from './structured-plan.ts'
 
 /**

@@ -10,7 +10,6 @@ import { type Answer, type AnswerEvent, type AnswerStream, isContent } from '../
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { PassthroughRequest } from '../domain/task.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import type { RequestHealth } from '../health/health.ts'
 import type { CallReason } from '../store/ledger-rows.ts'
 import { OVERFLOW_CODE } from '../upstreams/dialects/errors.ts'
@@ -19,9 +18,9 @@ import { isRefused } from '../upstreams/shortage.ts'
 import type { TakeRoom } from '../upstreams/transport.ts'
 import type { Begun } from './delivery.ts'
 import { createDispatch, type DispatchDeps } from './dispatch.ts'
-import { inBatches } from './embedding-batches.ts'
 import type { Recorded } from './exchange.ts'
 import { fanOut } from './fan-out.ts'
+import { inBatches } from './input-batches.ts'
 import type { Checker } from './structured-checker.ts'
 import { enforce } from './structured-output.ts'
 
@@ -41,7 +40,7 @@ const WRAPPERS: readonly Wrapper[] = [
     wrap: (dispatch, { key }, { checker }) => enforce(dispatch, checker, key.quotaId),
   },
   { isFor: ({ body }) => (body.n ?? 1) > 1, wrap: (dispatch, { chars }) => fanOut(dispatch, chars) },
-  { isFor: ({ body }) => body instanceof EmbeddingsRequest, wrap: inBatches },
+  { isFor: ({ body }) => body instanceof EndpointRequest, wrap: inBatches },
   // A hook that may reject or mask a response, or a response cache: a line here.
 ]
 

@@ -7,6 +7,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import type { RefusalReason } from '../domain/fields.ts'
 import { asList } from '../domain/json.ts'
 import type { AnyRequest, CanonicalRequest } from '../domain/request.ts'
+import { RerankRequest } from '../domain/rerank.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { pricesTokens } from '../domain/tariff.ts'
 import {
@@ -39,9 +40,9 @@ import type { Counter } from '../tokens/count.ts'
 import { BYTES_PER_TOKEN } from '../tokens/estimate.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { withoutTools } from '../upstreams/dialects/passthrough.ts'
-import { toBatches } from './embedding-batches.ts'
 import type { Parsed, Resolved } from './exchange.ts'
 import { isSplit } from './fan-out.ts'
+import { toBatches } from './input-batches.ts'
 import { isEnforced } from './structured-plan.ts'
 
 export interface ResolveDeps {
@@ -145,6 +146,7 @@ function checkEndpointOf(endpoint: Endpoint, { model, upstream }: Target): Gatew
 
 /** One call per choice would exceed the upstream's requests per minute. */
 function checkCalls(body: AnyRequest, target: Target): GatewayError | null {
+  if (body instanceof RerankRequest) return checkInputCalls(body, target)
   const { id, limits } = target.upstream
   const most = limits.rpm
   if (most === null || (body.n ?? 1) <= most || !isSplit(body, target)) return null
@@ -230,15 +232,18 @@ function checkKind({ inputs }: EmbeddingsRequest, { model, upstream }: Target): 
   })
 }
 
-function checkInputCalls(body: EmbeddingsRequest, target: Target): GatewayError | null {
+function checkInputCalls(body: EmbeddingsRequest | RerankRequest, target: Target): GatewayError | null {
   const { id, limits } = target.upstream
   const calls = toBatches(body, target).length
   const most = Math.min(MAX_CALLS, limits.rpm ?? Infinity)
   if (calls <= most) return null
+  const isRanking = body instanceof RerankRequest
+  const count = isRanking ? `${body.documents.length} documents` : `${body.inputs.length} inputs`
+  const param = isRanking ? 'documents' : 'input'
   return new GatewayError(
     'invalid_request',
-    `Invalid 'input': array too long for the model \`${target.model}\`: ${body.inputs.length} inputs need ${calls} calls to upstream \`${id}\` (limit: ${most}). Send fewer.`,
-    { param: 'input', code: 'array_above_max_length' },
+    `Invalid '${param}': array too long for the model \`${target.model}\`: ${count} need ${calls} calls to upstream \`${id}\` (limit: ${most}). Send fewer.`,
+    { param, code: 'array_above_max_length' },
   )
 }
 

@@ -1,11 +1,14 @@
 /**
- * Splits embeddings of more inputs than an upstream takes per call into parallel calls, each recorded and metered by
- * `dispatch`.
+ * Splits embeddings of more inputs, and rankings of more documents, than an upstream takes per call into parallel calls,
+ * each recorded and metered by `dispatch`.
  */
 
+import type { PlannedCall } from '../accounting/call.ts'
+import { type RankedDocument, resultOf } from '../domain/endpoint-results.ts'
 import { UpstreamError } from '../domain/error.ts'
-import type { Answer } from '../domain/events.ts'
+import type { Answer, AnswerEvent } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
+import { byScore, RerankRequest } from '../domain/rerank.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { type EmbeddingInput, EmbeddingsRequest, type Vector } from '../domain/task.ts'
 import type { Dispatch } from './calls.ts'
@@ -18,6 +21,8 @@ const MAX_DIMENSIONS = 3_072
 const BYTES_PER_TOKEN = 2
 
 export function toBatches(body: AnyRequest, { upstream: { options } }: Target): readonly AnyRequest[] {
+  // Only TEI limits the documents of a ranking, to as many as of embeddings.
+  if (body instanceof RerankRequest && options.rerank === 'texts') return body.split(options.embedding_inputs)
   if (!(body instanceof EmbeddingsRequest)) return [body]
   const { inputs, encoding, dimensions } = body
   const mostRead = Math.floor(MAX_NUMBERS[encoding] / (dimensions ?? MAX_DIMENSIONS))
@@ -48,14 +53,18 @@ export const inBatches =
     if (batches.length === 1) return dispatch(planned)
     // Together they hold what the request does.
     const answers = await toFan(dispatch, planned, batches, 1).answers()
+    const joined: AnswerEvent =
+      planned.body instanceof RerankRequest
+        ? { kind: 'result', result: { of: 'rerank', documents: joinRankings(answers, planned) } }
+        : { kind: 'embeddings', vectors: joinVectors(answers) }
     return {
-      events: [{ kind: 'embeddings', vectors: join(answers) }, { kind: 'done' }],
+      events: [joined, { kind: 'done' }],
       rest: null,
       upstreamRequestId: answers[0]?.upstreamRequestId ?? null,
     }
   }
 
-function join(answers: readonly Answer[]): Vector[] {
+function joinVectors(answers: readonly Answer[]): Vector[] {
   const vectors = answers
     .flatMap(({ events }) => events)
     .flatMap((event) => (event.kind === 'embeddings' ? event.vectors : []))
@@ -63,3 +72,13 @@ function join(answers: readonly Answer[]): Vector[] {
   if (vectors.every((vector) => vector.length === length)) return vectors
   throw new UpstreamError('broken', 'returned vectors of different lengths')
 }
+
+const joinRankings = (answers: readonly Answer[], { target }: Pick<PlannedCall, 'target'>): RankedDocument[] =>
+  byScore(
+    answers.flatMap(({ events }, at) =>
+      resultOf('rerank', events).documents.map(({ index, score }) => ({
+        index: index + at * target.upstream.options.embedding_inputs,
+        score,
+      })),
+    ),
+  )

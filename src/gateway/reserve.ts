@@ -17,7 +17,6 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { Target } from '../domain/snapshot.ts'
 import type { Task } from '../domain/task.ts'
-import { EmbeddingsRequest } from '../domain/task.ts'
 import { isLimited, type Moment, type RequestLimiter } from '../limits/limiter.ts'
 import { order } from '../routing/route.ts'
 import type { Reserve } from '../store/ledger-rows.ts'
@@ -25,9 +24,9 @@ import type { Counter } from '../tokens/count.ts'
 import { bytesOfExtras, type Estimate, estimate, toCap } from '../tokens/estimate.ts'
 import { type Load, stopping } from './admission.ts'
 import { noneReady } from './calls.ts'
-import { toBatches } from './embedding-batches.ts'
 import type { Reserved, Resolved } from './exchange.ts'
 import { isSplit } from './fan-out.ts'
+import { toBatches } from './input-batches.ts'
 import { isEnforced } from './structured-plan.ts'
 
 export interface ReserveDeps {
@@ -101,7 +100,7 @@ function inOrder(
 }
 
 function toFirstReserve(target: Target, body: AnyRequest, promptTokens: number, isBudgeted: boolean): Reserve {
-  const part = body instanceof EmbeddingsRequest ? toBatches(body, target)[0] : undefined
+  const [part] = toBatches(body, target)
   if (part && part !== body) return toReserve(target, estimate(part, target.maxOutputLength), part)
   return toReserve(target, toEstimate(promptTokens, body, target, isBudgeted), body)
 }

@@ -1,7 +1,7 @@
 /** Embeddings with more inputs than an upstream takes per call: split, joined, recorded and billed. */
 import { beforeEach, expect, test } from 'bun:test'
 import { EmbeddingsRequest } from '../../src/domain/task.ts'
-import { toBatches } from '../../src/gateway/embedding-batches.ts'
+import { toBatches } from '../../src/gateway/input-batches.ts'
 import { fromBase64, openAiEmbeddings, vectorOf } from '../support/embedding-answers.ts'
 import { NANO_USD_PER_TOKEN, startEmbeddings } from '../support/embedding-gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'
-import { startUpstream } from '../support/upstream.ts'
+import { type Seen, startUpstream } from '../support/upstream.ts'
 import { errorAnswer, type Whole } from '../support/upstream-answers.ts'
 
 const FACTS = 'context_length: 4096, input_modalities: [text]'
@@ -21,6 +21,7 @@ upstreams:
   near: { dialect: openai, base_url: "${near.url}", api_key: \${UPSTREAM_KEY} }
   far: { dialect: openai, base_url: "${far.url}", api_key: \${UPSTREAM_KEY} }
   tei: { dialect: openai, base_url: "${near.url}", rerank: texts }
+  few: { dialect: openai, base_url: "${near.url}", rerank: texts, embedding_inputs: 32, rpm: 3 }
   infra: { dialect: openai, base_url: "${near.url}", rerank: queries }
   claude: { dialect: anthropic, base_url: "${near.url}", api_key: \${UPSTREAM_KEY} }
   demo: { dialect: demo, local: true }
@@ -28,6 +29,7 @@ models:
   r/units: { name: U, ${RANKS}, ${PER_UNIT}, routes: [{ upstream: near, model: rank-1 }, { upstream: far, model: rank-2, priority: 1 }] }
   r/tokens: { name: T, ${RANKS}, ${PER_TOKEN}, routes: [{ upstream: near, model: rank-1 }] }
   r/tei: { name: T, ${RANKS}, ${PER_UNIT}, routes: [{ upstream: tei, model: rank-1 }] }
+  r/few: { name: F, ${RANKS}, ${PER_UNIT}, routes: [{ upstream: few, model: rank-1 }] }
   r/infra: { name: T, ${RANKS}, ${PER_TOKEN}, routes: [{ upstream: infra, model: org/rank-1 }] }
   r/claude: { name: C, ${RANKS}, ${PER_TOKEN}, routes: [{ upstream: claude, model: none }] }
   r/omni: { name: M, ${FACTS}, output_modalities: [moderation], ${FREE}, routes: [{ upstream: near, model: omni }] }
@@ -85,6 +87,33 @@ describe('a ranking', () => {
     expect([status, json.results]).toEqual([200, RANKED])
     expect(json.usage.cost_nano_usd).toBe(nanoUsd)
     expect(lastRow()).toMatchObject({ endpoint: 'rerank', status: 'ok', cost_nano_usd: nanoUsd, counted_by: countedBy })
+  })
+
+  test('of more documents than TEI takes is of several calls, or refused if they are too many', async () => {
+    const before = gateway.near.requests.length
+    const textsOf = ({ json }: Seen) => json?.texts as string[]
+    gateway.near.script((seen) => whole(textsOf(seen).map((text, index) => ({ index, score: Number(text) % 70 }))))
+    const ask = (count: number) => {
+      const documents = Array.from({ length: count }, (_, at) => String(at + 35))
+      return gateway.post('/v1/rerank', {
+        model: 'r/few',
+        query: 'which?',
+        documents,
+        top_n: 2,
+        return_documents: true,
+      })
+    }
+    expect(await (await ask(70)).json()).toMatchObject({
+      results: [
+        { index: 34, relevance_score: 69, document: { text: '69' } },
+        { index: 33, relevance_score: 68 },
+      ],
+    })
+    const asked = gateway.near.requests.slice(before).map((seen) => textsOf(seen).length)
+    expect(asked.sort()).toEqual([32, 32, 6])
+    expect(lastRow()).toMatchObject({ attempts: 3, cost_nano_usd: 3 * UNIT_NANO_USD })
+    const refused = await ask(100)
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('100 documents need 4 calls')])
   })
 
   test('asks for all documents in the upstream’s words, and leaves out only what the client does not want', async () => {

@@ -7,7 +7,7 @@ import type { RankedDocument } from '../../../domain/endpoint-results.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, type JsonObject } from '../../../domain/json.ts'
-import type { RerankRequest } from '../../../domain/rerank.ts'
+import { byScore, type RerankRequest } from '../../../domain/rerank.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { toEndpointPath } from '../../auth.ts'
@@ -75,7 +75,7 @@ function toDocuments(items: readonly unknown[], count: number): RankedDocument[]
     seen.add(index)
     return { index, score }
   })
-  return documents.sort((a, b) => b.score - a.score || a.index - b.index)
+  return byScore(documents)
 }
 
 /** Zero is no report. */
