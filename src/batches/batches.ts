@@ -44,6 +44,8 @@ export interface NewBatch {
   metadata: StoredBatch['detail']['metadata']
   /** Seconds. */
   keepOutputS: number | null
+  /** If they are known already. */
+  lines?: number
 }
 
 export type Batches = ReturnType<typeof createBatches>
@@ -187,7 +189,10 @@ export function createBatches(deps: BatchesDeps) {
       await removeFile(file.id)
     },
 
-    async create(key: Key, { api, endpoint, inputFileId, metadata, keepOutputS }: NewBatch): Promise<StoredBatch> {
+    async create(
+      key: Key,
+      { api, endpoint, inputFileId, metadata, keepOutputS, lines = 0 }: NewBatch,
+    ): Promise<StoredBatch> {
       const { batches, kept } = store.held(key.id)
       if (kept >= MAX_KEPT_BATCHES) throw tooMany(`This API key created ${kept} batches in 30 days (limit).`)
       if (batches >= MAX_KEY_BATCHES)
@@ -203,7 +208,7 @@ export function createBatches(deps: BatchesDeps) {
         detail: {
           ...{ outputFileId: `file-${mintId(createdMs)}`, errorFileId: `file-${mintId(createdMs)}` },
           ...{ hasOutput: false, hasErrors: false, keepOutputS: keepOutputS ?? KEEP_S, metadata, model: null },
-          ...{ at: {}, counts: { total: 0, completed: 0, failed: 0 }, usage: NO_BATCH_USAGE, problems: [] },
+          ...{ at: {}, counts: { total: lines, completed: 0, failed: 0, cut: 0 }, usage: NO_BATCH_USAGE, problems: [] },
           remote: null,
         },
       }

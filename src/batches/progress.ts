@@ -12,6 +12,7 @@ import {
   type BatchDetail,
   type BatchLine,
   type BatchUsage,
+  CUT_CODES,
   type LineError,
   type LineResult,
   NO_BATCH_USAGE,
@@ -68,7 +69,7 @@ export class Progress {
     private readonly logName: string,
     total: number,
   ) {
-    this.counts = { total, completed: 0, failed: 0 }
+    this.counts = { total, completed: 0, failed: 0, cut: 0 }
     this.#done = new Uint8Array(total)
   }
 
@@ -153,9 +154,12 @@ export class Progress {
       texts[which].push(text)
       ends[which] += Buffer.byteLength(text)
       const usage = isResult(result) ? result.usage : NO_BATCH_USAGE
-      this.#count(which, usage)
+      const isCut = !isResult(result) && CUT_CODES.has(result.code)
+      this.#count(which, usage, isCut)
       this.#begun.delete(number)
-      notes += `d ${number} ${which} ${ends[which]} ${usage.input} ${usage.cached} ${usage.output} ${usage.reasoning}\n`
+      const { input, cached, output, reasoning } = usage
+      const end = isCut ? ' c' : ''
+      notes += `d ${number} ${which} ${ends[which]} ${input} ${cached} ${output} ${reasoning}${end}\n`
       return true
     })
     for (const which of ['o', 'e'] as const) {
@@ -169,9 +173,10 @@ export class Progress {
     return isFirst
   }
 
-  #count(which: Which, usage: BatchUsage): void {
+  #count(which: Which, usage: BatchUsage, isCut: boolean): void {
     if (which === 'o') this.counts.completed++
     else this.counts.failed++
+    if (isCut) this.counts.cut++
     this.usage = addBatchUsage(this.usage, usage)
   }
 
@@ -212,14 +217,13 @@ export class Progress {
     const line = Number(number)
     if (kind === 'b') this.#begun.set(line, rest[0] ?? '')
     if (kind !== 'd' || this.#done[line] !== 0) return
-    const [which, size, input, cached, output, reasoning] = rest
+    const [which, size, input, cached, output, reasoning, cut] = rest
     this.#done[line] = 1
     this.#begun.delete(line)
     if (which !== 'o' && which !== 'e') return
     this.#sizes[which] = Number(size)
-    this.#count(which, {
-      ...{ input: Number(input), cached: Number(cached), output: Number(output), reasoning: Number(reasoning) },
-    })
+    const usage = { input: Number(input), cached: Number(cached), output: Number(output), reasoning: Number(reasoning) }
+    this.#count(which, usage, cut === 'c')
   }
 
   /** Results that were written, but not noted. */
@@ -242,7 +246,7 @@ export class Progress {
       this.#done[number] = 1
       this.#begun.delete(number)
       this.#sizes[which] += Buffer.byteLength(text) + 1
-      this.#count(which, NO_BATCH_USAGE)
+      this.#count(which, NO_BATCH_USAGE, false)
       notes += `d ${number} ${which} ${this.#sizes[which]} 0 0 0 0\n`
     }
     await contents.cut(name, this.#sizes[which])

@@ -45,7 +45,12 @@ export interface BatchCounts {
   total: number
   completed: number
   failed: number
+  /** Of the failed ones: those that were not executed, since the batch was cancelled or expired. */
+  cut: number
 }
+
+/** Codes of their errors. */
+export const CUT_CODES: ReadonlySet<string> = new Set(['batch_cancelled', 'batch_expired'])
 
 /** Tokens of all lines. */
 export interface BatchUsage {

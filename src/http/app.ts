@@ -17,6 +17,7 @@ import { endpointControllers, errorFormatOf, geminiControllers, IDLE_SECONDS } f
 import { answerError } from './error-response.ts'
 import { type BatchApiDeps, filesController } from './files.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
+import { messageBatchesController } from './message-batches.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
 import { explainRealtime, realtimeController } from './realtime.ts'
@@ -112,6 +113,7 @@ export function createApp(deps: AppDeps) {
     .use(geminiControllers(deps, app, ipOf))
     .use(filesController(deps, ipOf))
     .use(batchesController(deps, ipOf))
+    .use(messageBatchesController(deps, ipOf))
     .use(healthController(deps))
     .use(openApiController(deps))
     .use(adminController(deps))

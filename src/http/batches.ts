@@ -140,7 +140,7 @@ function toBatch(batch: StoredBatch) {
     expired_at: since('expired'),
     cancelling_at: since('cancelling'),
     cancelled_at: since('cancelled'),
-    request_counts: counts,
+    request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
     usage: {
       input_tokens: usage.input,
       input_tokens_details: { cached_tokens: usage.cached },

@@ -71,6 +71,31 @@ const NewBatch = Type.Object({
   output_expires_after: Type.Optional(orNull(Expiry)),
 })
 
+const Moment = Type.String({ format: 'date-time' })
+const MomentOrNull = orNull(Moment)
+export const MessageBatch = Type.Object({
+  id: Text,
+  type: Type.Literal('message_batch'),
+  processing_status: wordOf(['in_progress', 'canceling', 'ended'] as const),
+  request_counts: Type.Object({ processing: Count, succeeded: Count, errored: Count, canceled: Count, expired: Count }),
+  ...{ created_at: Moment, expires_at: Moment, ended_at: MomentOrNull, archived_at: MomentOrNull },
+  ...{ cancel_initiated_at: MomentOrNull, results_url: TextOrNull },
+})
+const MessageBatchPage = Type.Object({
+  data: Type.Array(MessageBatch),
+  ...{ has_more: Type.Boolean(), first_id: TextOrNull, last_id: TextOrNull },
+})
+const DeletedBatch = Type.Object({ id: Text, type: Type.Literal('message_batch_deleted') })
+const NewMessageBatch = Type.Object({
+  requests: Type.Array(
+    Type.Object({
+      custom_id: Type.String({ pattern: '^[a-zA-Z0-9_-]{1,64}$' }),
+      params: Type.Object({}, { description: 'A request to `/v1/messages`, without `stream`.' }),
+    }),
+    { minItems: 1, maxItems: 50_000 },
+  ),
+})
+
 const errors = {
   ...NO_KEY,
   ...toErrors({
@@ -152,5 +177,46 @@ export const BATCH_PATHS = {
   '/v1/batches/{id}': { get: operation('batches', 'getBatch', 'Get a batch', Batch, batch) },
   '/v1/batches/{id}/cancel': {
     post: operation('batches', 'cancelBatch', 'Cancel a batch', Batch, { ...batch, failures: writing }),
+  },
+  '/v1/messages/batches': {
+    post: operation('batches', 'createMessageBatch', "Create a batch in Anthropic's format", MessageBatch, {
+      requestBody: body(NewMessageBatch),
+      failures: writing,
+    }),
+    get: operation('batches', 'listMessageBatches', "List the key's batches in Anthropic's format", MessageBatchPage, {
+      parameters: [
+        toParameter('after_id', 'query', 'Batches that are older than this one.'),
+        toParameter('before_id', 'query', 'Batches that are newer than this one.'),
+        toParameter('limit', 'query', 'Items per page.'),
+      ],
+    }),
+  },
+  '/v1/messages/batches/{id}': {
+    get: operation('batches', 'getMessageBatch', "Get a batch in Anthropic's format", MessageBatch, batch),
+    delete: operation(
+      'batches',
+      'deleteMessageBatch',
+      'Delete a batch that has ended, with its results',
+      DeletedBatch,
+      batch,
+    ),
+  },
+  '/v1/messages/batches/{id}/cancel': {
+    post: operation('batches', 'cancelMessageBatch', "Cancel a batch in Anthropic's format", MessageBatch, {
+      ...batch,
+      failures: writing,
+    }),
+  },
+  '/v1/messages/batches/{id}/results': {
+    get: {
+      ...operation('batches', 'getMessageBatchResults', 'Get the results of a batch that has ended', Text, batch),
+      responses: {
+        200: {
+          description: 'A line of JSON per request, in any order: `custom_id`, and `result` by `type`.',
+          content: { 'application/x-jsonl': { schema: { type: 'string' } } },
+        },
+        ...errors,
+      },
+    },
   },
 }

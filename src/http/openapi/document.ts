@@ -35,7 +35,7 @@ const DOCUMENT = {
     title: 'Tollgate',
     version: '1',
     description:
-      "OpenAI's Chat Completions, Responses, Embeddings, Images, Moderations, Files, and Batches APIs, Anthropic's Messages API, Gemini's API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
+      "OpenAI's Chat Completions, Responses, Embeddings, Images, Moderations, Files, and Batches APIs, Anthropic's Messages and Message Batches APIs, Gemini's API, and Cohere's Rerank API, for every model behind this gateway. Errors use the format of each API, and responses include their cost.",
   },
   servers: [{ url: '/' }],
   security: [{ key: [] }],
