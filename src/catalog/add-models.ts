@@ -3,6 +3,7 @@
  * entries, so files override them and refreshes update them; typed prices are manual.
  */
 import { quote } from '../domain/explain.ts'
+import { endpointsOf } from '../domain/models.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import type { PricingItem } from '../domain/usage.ts'
 import type { CatalogRows, ModelRow, PriceRow, RouteRow, UpstreamRow } from '../store/catalog-rows.ts'
@@ -26,6 +27,10 @@ export interface Added extends Edited {
   /** Without a known price. */
   unpriced: string[]
 }
+
+/** Models that chat come first, as examples of what was added. */
+const byChat = (a: DeclaredModel, b: DeclaredModel) => Number(canChat(b)) - Number(canChat(a))
+const canChat = ({ outputModalities: made }: DeclaredModel) => endpointsOf(made).includes('chat')
 
 export type AddDetails = Pick<Added, 'notes' | 'further' | 'fresh' | 'unpriced'>
 
@@ -82,7 +87,7 @@ export function withModels(
   return {
     layers: routes.reduce((layers, route) => withEntry(layers, 'routes', route), found.layers),
     prices,
-    more: { notes, further, fresh: slugsOf(fresh), unpriced },
+    more: { notes, further, fresh: slugsOf(fresh.toSorted(byChat)), unpriced },
   }
 }
 

@@ -17,6 +17,7 @@ import {
   findFacts,
   type KnownModel,
   type KnownProviders,
+  PRICING,
   saysEmbeddings,
   toEffortSettings,
   toFacts,
@@ -41,7 +42,7 @@ export interface DiscoverOptions {
 
 export interface Discovered {
   models: DeclaredModel[]
-  /** Models that neither chat nor make embeddings at a known price. */
+  /** Models that neither chat nor have another endpoint and a known price. */
   others: number
   /** Sentences about oddities of the list, and assumptions. */
   notes: string[]
@@ -117,7 +118,11 @@ const OTHER_NAMES =
   /embed|whisper|(^|[-/])tts([-/]|$)|dall-e|moderation|realtime|transcri|(^|[-/])(sora|imagen|veo|lyria)|rerank|gpt-image|(^|[-/])(babbage|davinci)|instruct-\d{4}$/i
 
 export const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
-  makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options)
+  makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options) || hasOwnPrice(model, options)
+
+/** Only models with an endpoint of their own have one. */
+const hasOwnPrice = ({ id }: ListedModel, { provider, known }: DiscoverOptions): boolean =>
+  provider !== null && findAt(known, provider, id)?.[PRICING] !== undefined
 
 function makesEmbeddings({ id, outputModalities }: ListedModel, { provider, known }: DiscoverOptions): boolean {
   const found = provider === null ? undefined : findAt(known, provider, id)

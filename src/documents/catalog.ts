@@ -126,7 +126,7 @@ export const AddedModels = Type.Object({
   ...EditedUpstream.properties,
   ...{ fresh: Type.Array(Text), unpriced: Type.Array(Text), further: Type.Array(Text), notes: Type.Array(Text) },
 })
-/** `left_out`: number of models without chat. */
+/** `left_out`: number of models that neither chat nor have another endpoint and a known price. */
 export const FoundModels = Type.Object({ ...AddedModels.properties, left_out: Count })
 
 /** @param names of users and tokens by ID */

@@ -15,7 +15,7 @@ const Offered = Type.Object({
 })
 export type ShownOffer = Static<typeof Offered>
 
-/** `is_usual`: it chats, or makes embeddings at a known price. */
+/** `is_usual`: it chats, or has another endpoint and a known price. */
 export const Offer = Type.Object({ models: Type.Array(Offered), notes: Type.Array(Text) })
 
 export const toOfferDocument = ({ models, notes }: { models: readonly OfferedModel[]; notes: string[] }) => ({

@@ -23,7 +23,7 @@ beforeEach(async () => {
     onlyFor(
       'authorization',
       `Bearer ${KEY}`,
-      openaiList('gpt-4o', 'gpt-9', 'whisper-1', 'a/b/c d'),
+      openaiList('gpt-4o', 'gpt-9', 'whisper-1', 'sora-2', 'a/b/c d'),
       listed({ error: { message: 'Incorrect API key provided' } }, 401),
     ),
   )
@@ -46,7 +46,8 @@ test('a provider is checked before anything is saved: its models with what is kn
       models: [
         { upstream_model: 'gpt-4o', slug: 'openai/gpt-4o', context_length: 128_000, is_usual: true },
         { upstream_model: 'gpt-9', context_length: null },
-        { upstream_model: 'whisper-1', is_usual: false },
+        { upstream_model: 'whisper-1', is_usual: true, output_modalities: ['transcription'] },
+        { upstream_model: 'sora-2', is_usual: false },
       ],
       notes: [expect.stringContaining('invalid names')],
     },
@@ -123,7 +124,7 @@ test("a preset's own variable of the server is used at the preset's own URL, and
 test('a list is not kept for a credential that has replaced the one it was read with', async () => {
   await add({})
   const list = () => owner.ask('GET', '/upstreams/openai/models')
-  expect((await list()).body.models).toHaveLength(3)
+  expect((await list()).body.models).toHaveLength(4)
   await owner.ask('PATCH', '/upstreams/openai', { body: { api_key: 'sk-wrong-0123456789' } })
   expect((await list()).body.error.kind).toBe('list_failed')
 })
@@ -132,7 +133,7 @@ test("an editor creates a model from an upstream's list, under a free name", asy
   await add({})
   const editor = await fixture.signIn('editor')
   const { body } = await editor.ask('GET', '/upstreams/openai/models')
-  expect(body.models).toHaveLength(3)
+  expect(body.models).toHaveLength(4)
   const create = (slug: string) =>
     editor.ask('POST', '/models', { body: { upstream: 'openai', upstream_model: 'gpt-4o', slug, pricing: PRICE } })
   expect((await create('lab/four')).body).toMatchObject({ is_priced: true, model: { slug: 'lab/four', enabled: true } })

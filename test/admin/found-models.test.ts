@@ -30,7 +30,7 @@ const find = (id: string, models: string[], query = '') =>
 
 test('models are planned, then added, with what is known of them; a first price enables one', async () => {
   provider.scriptProbes(
-    onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-4o', 'gpt-9', 'whisper-1', 'o3'), listed('', 401)),
+    onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-4o', 'gpt-9', 'sora-2', 'o3'), listed('', 401)),
   )
   const planned = await find('openai', ['gpt-*'], '?plan=true')
   expect(planned.body).toMatchObject({ planned: true, differs: true, unpriced: ['openai/gpt-9'], left_out: 0 })

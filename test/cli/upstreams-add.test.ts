@@ -35,20 +35,31 @@ const versions = async () => (await json('catalog', 'history')).versions.length
 
 describe('a provider that is known by name', () => {
   test('is there after one command, with the facts and prices of its models', async () => {
-    lists(openaiList('gpt-4o-mini', 'gpt-5', 'whisper-1', 'text-embedding-3-small', 'embed-9-secret', 'gpt-9-secret'))
+    lists(
+      openaiList(
+        'whisper-1',
+        'gpt-4o-mini',
+        'gpt-5',
+        'sora-2',
+        'text-embedding-3-small',
+        'embed-9-secret',
+        'gpt-9-secret',
+      ),
+    )
     const ran = await add('openai', '--yes')
     expect(ran.code).toBe(0)
     expect(ran.stdout).toBe(
       `+ upstreams.openai
++ models.openai/whisper-1, 1 route
 + models.openai/gpt-4o-mini, 1 route
 + models.openai/gpt-5, 1 route
 + models.openai/text-embedding-3-small, 1 route
 + models.openai/gpt-9-secret, 1 route
-Added openai with 3 models and 1 unpriced. Undo: tollgate upstreams remove openai
+Added openai with 4 models and 1 unpriced. Undo: tollgate upstreams remove openai
 Try it: tollgate ask --model openai/gpt-4o-mini Hello
 `,
     )
-    expect(ran.stderr).toContain('skipped 2 models without chat or embeddings at a known price')
+    expect(ran.stderr).toContain('skipped 2 models without chat or another endpoint with a known price')
     expect(ran.stderr).toContain('disabled until priced: openai/gpt-9-secret')
     expect(await modelOf('openai/gpt-4o-mini')).toMatchObject({
       name: 'GPT-4o mini',

@@ -19,6 +19,9 @@ test('what is not tokens is told by its unit, of several prices the lowest', () 
   const free = { prompt: '0', completion: '0' }
   expect(toPrices([{ ...free, audio_second: '0.0001' }])).toBe('$0.0001 per second of audio')
   expect(toPrices([{ ...free, character: '0.000015' }])).toBe('$15.00 per million characters')
+  expect(toPrices([{ prompt: '0.000005', completion: '0.00001', image_token_completion: '0.000032' }])).toBe(
+    '$5.00 in, $10.00 out, $32.00 images out per million',
+  )
   const images = [free, { ...free, generated_image: '0.167' }, { ...free, generated_image: '0.011', quality: 'low' }]
   expect(toPrices(images)).toBe('from $0.011 per generated image')
   expect(isFree(images)).toBe(false)

@@ -133,7 +133,7 @@ function tellFound({ notes, unpriced, left_out: others }: Found, io: Context): v
   for (const note of notes) io.stderr(`note: ${toPrintable(note)}\n`)
   if (others > 0)
     io.stderr(
-      `note: skipped ${count(others, 'model')} without chat or embeddings at a known price. Add one with --models NAME.\n`,
+      `note: skipped ${count(others, 'model')} without chat or another endpoint with a known price. Add one with --models NAME.\n`,
     )
   if (unpriced.length > 0)
     io.stderr(

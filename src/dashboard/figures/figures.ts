@@ -95,13 +95,16 @@ const PER_MILLION = new Intl.NumberFormat('en-US', {
 /** Dollars per token to dollars per million: `$1.25`. */
 export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
-/** `$1.25 in, $10.00 out per million`, `from $0.02 per generated image`, both, or `free`. */
+/** `$1.25 in, $10.00 out per million`, with `$32.00 images out`, `from $0.02 per generated image`, all of these, or `free`. */
 export function toPrices(pricing: Prices): string {
-  const { prompt, completion } = pricing[0] ?? {}
+  const { prompt, completion, image_token_completion: images, audio_completion: audio } = pricing[0] ?? {}
+  const tokens = [
+    `${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out`,
+    ...(isNothing(images) || images === completion ? [] : [`${toPerMillion(images ?? '0')} images out`]),
+    ...(isNothing(audio) || audio === completion ? [] : [`${toPerMillion(audio ?? '0')} audio out`]),
+  ]
   const parts = [
-    ...(isNothing(prompt) && isNothing(completion)
-      ? []
-      : [`${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out per million`]),
+    ...([prompt, completion, images, audio].every(isNothing) ? [] : [`${tokens.join(', ')} per million`]),
     ...toUnitPrices(pricing).map(([word, usd]) => `${usd} per ${word}`),
   ]
   return parts.join(', ') || 'free'

@@ -84,7 +84,7 @@ function Offers({ of: offers, names, wrong }: OffersProps) {
         {others > 0 && others < offers.length && (
           <label class="switch-line">
             <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} />
-            Show {others} without chat
+            Show {others} others
           </label>
         )}
       </search>
