@@ -21,6 +21,8 @@ const AGAIN_MS = 5_000
 const MAX_AGAIN_MS = 5 * 60_000
 /** How long an upstream may take to end what was cancelled. */
 const GIVE_UP_MS = 2 * 60 * 60_000
+/** A submission without a response may still arrive for so long. */
+const ARRIVAL_MS = 10_000
 /** How often it looks at the clock. */
 const TICK_MS = 250
 /** Settled at once. */
@@ -48,13 +50,17 @@ export class RemoteBatch {
   #lookedMs = Number.NEGATIVE_INFINITY
   readonly #stop = new AbortController()
 
-  /** @param taken IDs of batches in progress, at any upstream. */
+  /**
+   * @param taken IDs of batches in progress, at any upstream.
+   * @param isNew whether it was planned by this run, so that it can't have been sent.
+   */
   constructor(
     private readonly deps: UpstreamLinesDeps,
     private readonly taken: Set<string>,
     private readonly work: BatchWork,
     private remote: Remote,
     private readonly isOwn: (number: number) => boolean,
+    private readonly isNew: boolean,
   ) {
     if (remote.id !== null) taken.add(remote.id)
   }
@@ -109,13 +115,15 @@ export class RemoteBatch {
   /** Returns its ID; null if it was not taken, or may not be sent any more. */
   async #submit(): Promise<string | null> {
     // A server before this one may have sent it.
-    let isSent = this.remote.sinceMs < this.deps.gateway.now() - AGAIN_MS || this.work.ending.aborted
+    const { now } = this.deps.gateway
+    let isSent = !this.isNew
+    let sendAtMs = isSent ? now() + ARRIVAL_MS : Number.NEGATIVE_INFINITY
     for (let waitMs = AGAIN_MS; !this.#isStopped; waitMs = Math.min(MAX_AGAIN_MS, waitMs * 2)) {
       try {
         const at = await this.#connect()
         const found = at && isSent ? await this.#find(at) : null
         const isOver = this.work.ending.aborted
-        const id = found ?? (at && !isOver ? await this.#send(at) : null)
+        const id = found ?? (at && !isOver && now() >= sendAtMs ? await this.#send(at) : null)
         if (id !== null) return await this.#confirm(id)
         if (isOver) return null
       } catch (error) {
@@ -125,6 +133,7 @@ export class RemoteBatch {
         }
         if (!(error instanceof UpstreamError)) throw error
         isSent ||= error.status !== 429
+        if (isSent) sendAtMs = now() + ARRIVAL_MS
         this.#warn('submit', error)
       }
       await this.#wait(waitMs)

@@ -56,6 +56,7 @@ interface Planned {
   remote: Remote
   /** Null without a key; an error if the budgets are spent anyway. */
   held: Decision<Reservation> | null
+  isNew: boolean
 }
 
 /** Of one batch, in bytes of memory. */
@@ -88,7 +89,7 @@ class UpstreamLines implements LineRunner {
   async run(work: BatchWork): Promise<void> {
     const submitted = toRemote(work.batch.detail.remote)
     const planned = submitted
-      ? { remote: submitted, held: await this.#hold(work, submitted, false) }
+      ? { remote: submitted, held: await this.#hold(work, submitted, false), isNew: false }
       : await this.#plan(work)
     if (planned === null) return this.deps.gatewayLines.run(work)
     const left = new Set(planned.remote.left)
@@ -97,8 +98,12 @@ class UpstreamLines implements LineRunner {
     await Promise.all([own, this.deps.gatewayLines.run(onlyThese(work, left))])
   }
 
-  async #runRemote(work: BatchWork, { remote, held }: Planned, isOwn: (number: number) => boolean): Promise<void> {
-    const batch = new RemoteBatch(this.deps, this.taken, work, remote, isOwn)
+  async #runRemote(
+    work: BatchWork,
+    { remote, held, isNew }: Planned,
+    isOwn: (number: number) => boolean,
+  ): Promise<void> {
+    const batch = new RemoteBatch(this.deps, this.taken, work, remote, isOwn, isNew)
     this.#remote = batch
     try {
       await batch.run()
@@ -149,7 +154,7 @@ class UpstreamLines implements LineRunner {
       held?.cancel()
       throw error
     }
-    return { remote, held }
+    return { remote, held, isNew: true }
   }
 
   #credentialOf(target: Target, key: Key, batchId: string): number {

@@ -1,8 +1,8 @@
 /** Batches that upstreams take at their own price: requests, results, money, and what goes wrong on the way. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import OpenAI, { toFile } from 'openai'
 import { wholeMessage } from '../support/anthropic-answers.ts'
 import { CREDENTIAL, startApp } from '../support/app.ts'
+import { beginBatch, readLines, toChatLine, toClient } from '../support/batch-client.ts'
 import { type BatchUpstream, type RemoteBatch, startBatchUpstream } from '../support/batch-upstream.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -43,7 +43,7 @@ const message = wholeMessage({ blocks: [{ text: 'Yes' }], usage: { input_tokens:
   .body as object
 const COST = 100 * 500 + 10 * 1_000
 
-const clientOf = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.app.baseUrl, maxRetries: 0 })
+const clientOf = (apiKey = at.key) => toClient(apiKey, at.app.baseUrl)
 const client = () => clientOf()
 
 beforeEach(() => {
@@ -53,15 +53,13 @@ beforeEach(() => {
   }
 })
 
-async function begin(model: string, bodies: readonly object[], by = client()) {
-  const lines = bodies.map((body, at) => ({
-    ...{ custom_id: `my "own" ${at}`, method: 'POST', url: '/v1/chat/completions' },
-    body: { model, messages: [{ role: 'user', content: `Hello ${at}` }], ...body },
-  }))
-  const text = lines.map((line) => JSON.stringify(line)).join('\n')
-  const file = await by.files.create({ purpose: 'batch', file: await toFile(Buffer.from(text), 'input.jsonl') })
-  return by.batches.create({ input_file_id: file.id, endpoint: '/v1/chat/completions', completion_window: '24h' })
-}
+const begin = (model: string, bodies: readonly object[], by = client()) =>
+  beginBatch(
+    by,
+    bodies.map((body, at) =>
+      toChatLine(`my "own" ${at}`, { model, messages: [{ role: 'user', content: `Hello ${at}` }], ...body }),
+    ),
+  )
 
 async function ended(id: string, by = client()) {
   for (;;) {
@@ -72,15 +70,7 @@ async function ended(id: string, by = client()) {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: for a test to look into
-async function read(id: string | null | undefined, by = client()): Promise<any[]> {
-  if (!id) return []
-  const text = await (await by.files.content(id)).text()
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-}
+const read = (id: string | null | undefined, by = client()) => readLines(by, id)
 
 /** The newest batch there that has not ended. */
 async function submission({ batches }: BatchUpstream): Promise<RemoteBatch> {

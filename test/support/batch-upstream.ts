@@ -21,7 +21,9 @@ export interface BatchUpstream {
   /** Method and path of each request. */
   asked: string[]
   /** Answers requests in place of the server, once; null: as usual. */
-  fail: ((method: string, path: string) => Response | 'later' | null) | null
+  fail: ((method: string, path: string) => Response | 'later' | 'hang' | null) | null
+  /** Pause between lines of results, ms. */
+  paceMs: number
   answer(line: RemoteLine): LineAnswer
   stop(): Promise<void>
 }
@@ -45,15 +47,16 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
       const path = pathname + search
       self.asked.push(`${request.method} ${path}`)
       const failed = self.fail?.(request.method, path) ?? null
-      if (failed !== null && failed !== 'later') return failed
+      if (failed instanceof Response) return failed
       const answered = await (api === 'openai' ? answerOpenAi : answerAnthropic)(request, pathname)
+      if (failed === 'hang') await new Promise(() => {})
       // As if the connection broke once the request was taken.
       return failed === 'later' ? new Response('upstream connect error', { status: 503 }) : answered
     },
   })
   const self: BatchUpstream = {
     url: `http://127.0.0.1:${server.port}/v1`,
-    ...{ batches: [], asked: [], fail: null },
+    ...{ batches: [], asked: [], fail: null, paceMs: 0 },
     answer: () => ({ status: 200, body: {} }),
     stop: () => server.stop(true),
   }
@@ -88,7 +91,10 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
       files.set(name, await file.text())
       return Response.json({ id: name, object: 'file', purpose: 'batch', bytes: file.size })
     }
-    if (kind === 'files') return new Response(files.get(id ?? '') ?? null, { status: files.has(id ?? '') ? 200 : 404 })
+    if (kind === 'files') {
+      const text = files.get(id ?? '')
+      return text === undefined ? refuse('no such file', 404) : new Response(slowly(text, self.paceMs))
+    }
     if (request.method === 'POST' && id === undefined) {
       const { input_file_id: input, endpoint, completion_window: window, metadata, ...rest } = await toJson(request)
       if (window !== '24h' || Object.keys(rest).length > 0) return refuse('unknown parameter')
@@ -196,6 +202,14 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
     }
   }
   return self
+}
+
+async function* slowly(text: string, paceMs: number): AsyncGenerator<string> {
+  if (paceMs === 0) return yield text
+  for (const line of text.split('\n')) {
+    yield `${line}\n`
+    await Bun.sleep(paceMs)
+  }
 }
 
 const toBody = (answer: LineAnswer) => (typeof answer === 'object' ? answer.body : {})
