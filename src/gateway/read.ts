@@ -353,7 +353,7 @@ async function readBytes(
   } catch {
     throw new BodyLost()
   }
-  return kept.join()
+  return kept.joinOwn()
 }
 
 const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { text }: BodyText): Decision<Task> =>

@@ -71,11 +71,24 @@ const ANSWERS: readonly [word: string, answer: (path: string) => Response][] = [
   ],
 ]
 
+const PIECE = new Uint8Array(64 * 1024)
+/** As long as it is read. */
+const toEndless = (): Response =>
+  new Response(new ReadableStream({ type: 'bytes', pull: (controller) => controller.enqueue(PIECE.slice()) }), {
+    headers: { 'content-type': 'audio/pcm' },
+  })
+
+let pictures: Uint8Array<ArrayBuffer> | null = null
+function toPictures(): Response {
+  pictures ??= Buffer.from(JSON.stringify({ data: Array(10).fill({ b64_json: 'A'.repeat(14_000_000) }) }))
+  return new Response(pictures, { headers: JSON_TYPE })
+}
+
 /** Of the endpoints that aren't chats. */
 const MEDIA: Readonly<Record<string, () => Response>> = {
   '/v1/audio/transcriptions': () => Response.json({ text: 'x' }),
-  '/v1/images/generations': () => Response.json({ data: Array(10).fill({ b64_json: 'A'.repeat(14_000_000) }) }),
-  '/v1/audio/speech': () => new Response(new Uint8Array(50_000_000), { headers: { 'content-type': 'audio/pcm' } }),
+  '/v1/images/generations': toPictures,
+  '/v1/audio/speech': toEndless,
 }
 
 Bun.serve({

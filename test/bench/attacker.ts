@@ -41,6 +41,8 @@ const attacker: Attacker = {
       socket.on('close', () => setTimeout(open, 1_000))
     }
     for (let i = 0; i < connections; i += 1) open()
+    // Paused sockets don't keep a process running.
+    setInterval(() => {}, 60_000)
   },
 }
 
