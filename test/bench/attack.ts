@@ -88,15 +88,23 @@ function toFared(times: readonly number[]): Omit<Fared, 'logKilobytesPerSecond' 
   }
 }
 
-async function measure(build: Build, name: AttackName | null, folder: string, upstream: string): Promise<Fared> {
+async function measure(
+  build: Build,
+  name: AttackName | null,
+  folder: string,
+  [upstream, mediaUpstream]: readonly string[],
+): Promise<Fared> {
   mkdirSync(folder, { recursive: true })
   const port = await findFreePort()
   const entry = { base_url: `${upstream}/v1` }
   const catalog = toCatalog(
-    { bench: entry, messages: { ...entry, dialect: 'anthropic' } },
+    {
+      ...{ bench: entry, messages: { ...entry, dialect: 'anthropic' } },
+      media: { base_url: `${mediaUpstream}/v1` },
+    },
     {
       ...{ [MODEL]: [{ upstream: 'bench' }], [NATIVE_MODEL]: [{ upstream: 'messages' }] },
-      ...Object.fromEntries(Object.values(MEDIA).map((name) => [name, [{ upstream: 'bench' }]])),
+      ...Object.fromEntries(Object.values(MEDIA).map((name) => [name, [{ upstream: 'media' }]])),
     },
   )
   const binary = binaryOf(build)
@@ -138,18 +146,29 @@ if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; 
 guardChildren(30 * 60_000)
 const root = mkdtempSync(join(tmpdir(), 'tollgate-attack-'))
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
-const upstreamPort = await findFreePort()
-const upstream = `http://127.0.0.1:${upstreamPort}`
-const upstreamProcess = startProcess(
-  [process.execPath, resolve(import.meta.dir, 'attack-upstream.ts'), String(upstreamPort)],
-  join(root, 'upstream.log'),
+/** The second for other endpoints than chats, so that what it sends doesn't slow the bystander's upstream. */
+const upstreams = await Promise.all(
+  ['upstream', 'media'].map(async (name) => {
+    const port = await findFreePort()
+    const url = `http://127.0.0.1:${port}`
+    const child = startProcess(
+      [process.execPath, resolve(import.meta.dir, 'attack-upstream.ts'), String(port)],
+      join(root, `${name}.log`),
+    )
+    await waitUntilUp(`${url}/models`)
+    return { url, child }
+  }),
 )
-await waitUntilUp(`${upstream}/models`)
 const rows: string[][] = []
 for (const attack of [null, ...NAMES.filter((known) => asked.includes(known))])
   for (const build of BUILDS.filter((name) => name !== 'before' || BEFORE)) {
     console.error(`${attack ?? 'nobody attacks'}: ${build}`)
-    const fared = await measure(build, attack, join(root, `${attack}-${build}`), upstream)
+    const fared = await measure(
+      build,
+      attack,
+      join(root, `${attack}-${build}`),
+      upstreams.map(({ url }) => url),
+    )
     rows.push([
       `${attack ?? 'none'}, ${build}`,
       String(fared.asked),
@@ -158,7 +177,7 @@ for (const attack of [null, ...NAMES.filter((known) => asked.includes(known))])
       ...[fared.peakMegabytes, fared.afterMegabytes].map((megabytes) => toFigure(megabytes, 0)),
     ])
   }
-await upstreamProcess.stop()
+await Promise.all(upstreams.map(({ child }) => child.stop()))
 console.log(
   toTable(
     ['a bystander while', 'asked', 'failed', 'p50 ms', 'p99 ms', 'slowest ms', 'log kB/s', 'peak MB', 'after MB'],
