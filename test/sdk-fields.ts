@@ -1,5 +1,5 @@
 /**
- * Writes the lists of docs/reference/passthrough.md: what happens to every field and tool of Messages and Responses that the official
+ * Writes the lists of docs/reference/passthrough.md: what happens to every field and tool of Messages, Responses, and Gemini that the official
  * client libraries' types have. `bun test/sdk-fields.ts` writes them and names what is new; a test compares them.
  */
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ const HEADERS: ReadonlySet<string> = new Set(['betas', 'user_profile_id', 'works
 /** No number, and no word either: a value that goes on by its name alone. */
 const VALUE = 'Msg_1'
 
-const doubtsOf = (endpoint: Format, json: Record<string, unknown>) =>
+const doubtsOf = (endpoint: Format | 'gemini', json: Record<string, unknown>) =>
   findPassthroughRestricted({ endpoint, text: '', headers: {}, json })
 
 /** In an item of the conversation. */
@@ -97,7 +97,28 @@ export async function toAllLists(types: SdkTypes): Promise<string> {
       ),
     )
   }
-  return all.join('\n\n')
+  return [...all, ...(await toGeminiLists(types))].join('\n\n')
+}
+
+/** Its objects have no `type`, and its tools are fields of a tool. */
+async function toGeminiLists(types: SdkTypes): Promise<string[]> {
+  const { fields, within } = await types.reach('gemini')
+  const wayOf = (json: Record<string, unknown>, otherwise: Way = 'passes'): Way => {
+    const [doubt] = doubtsOf('gemini', json)
+    return doubt?.price ? 'searches' : (doubt?.reason ?? otherwise)
+  }
+  const wayOfField = (name: string) => wayOf({ [name]: VALUE }, isRouting(name) ? 'left out' : 'passes')
+  const wayOfTool = (name: string) => wayOf({ tools: [{ [name]: {} }] })
+  const wayWithin = (name: string) => wayOf({ generationConfig: { [name]: VALUE } })
+  const tools = [...within].flatMap(([name, path]) => (/^tools\[\]\.\w+$/.test(path) ? name : []))
+  // Of schemas, which may have any names, and of tools that don't pass.
+  const isElsewhere = (path: string) => /parameters|Schema|^tools\[\]\.(?!functionDeclarations)/.test(path)
+  const nested = [...within].flatMap(([name, path]) => (isElsewhere(path) || wayWithin(name) === 'passes' ? [] : name))
+  return [
+    toLists('Fields of Gemini', fields, wayOfField),
+    toLists('Tools of Gemini', tools, wayOfTool),
+    toLists('Nested fields of Gemini', nested, wayWithin),
+  ]
 }
 
 function toLists(title: string, names: string[], wayOf: (name: string) => Way): string {

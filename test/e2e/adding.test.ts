@@ -129,7 +129,7 @@ test('at a terminal the key is asked for and not shown, and nothing is made befo
     ['Add this? [Y/n] ', '\r'],
   ])
   expect(made.code).toBe(0)
-  expect(made.seen).toContain('Added openai with 1 model.')
+  expect(made.seen).toContain('Added openai with 2 models.')
   for (const { seen } of [left, refused, made]) {
     expect(seen).not.toContain('sk-')
     expect(seen).toContain(question)

@@ -1,10 +1,18 @@
 /** Types of the official client libraries that `sdk-types.ts` inspects. */
 import type Anthropic from '@anthropic-ai/sdk'
+import type { Content, GenerateContentConfig, GenerationConfig, Tool } from '@google/genai'
 import type OpenAI from 'openai'
+
+/** As sent: the library's own type has all but the contents in one object. */
+type Gemini = Pick<
+  GenerateContentConfig,
+  'cachedContent' | 'labels' | 'modelArmorConfig' | 'safetySettings' | 'serviceTier' | 'store' | 'toolConfig'
+> & { contents: Content[]; systemInstruction: Content; generationConfig: GenerationConfig; tools: Tool[] }
 
 export interface Requests {
   messages: Anthropic.Beta.Messages.MessageCreateParamsNonStreaming
   responses: OpenAI.Responses.ResponseCreateParamsNonStreaming
+  gemini: Gemini
   messagesTools: { tool: Anthropic.Beta.BetaToolUnion }
   responsesTools: { tool: OpenAI.Responses.Tool }
 }
