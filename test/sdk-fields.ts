@@ -13,7 +13,7 @@ import { openSdkTypes, type SdkTypes } from './support/sdk-types.ts'
 const PAGE = join(import.meta.dir, '../docs/reference/passthrough.md')
 
 type Format = keyof typeof PASSED_LISTS
-type Way = 'passes' | 'kept' | 'searches' | 'tool' | 'left out' | 'never' | 'header' | RefusalReason
+type Way = 'passes' | 'kept' | 'searches' | 'tool' | 'left out' | 'never' | 'header' | 'only' | RefusalReason
 
 /** What each way is called, in the order of the lists. */
 const WAYS: Readonly<Record<Way, string>> = {
@@ -25,6 +25,7 @@ const WAYS: Readonly<Record<Way, string>> = {
   fee: 'The request is translated without it',
   tool: 'Dropped',
   'left out': 'Dropped',
+  only: 'Rejected (400), because no other format has it',
   header: 'Headers, of which only `betas` is passed through',
   stored: 'Rejected (400), because it refers to data stored at the provider',
   later: 'Rejected (400), because the response would have to be stored',
@@ -103,12 +104,14 @@ export async function toAllLists(types: SdkTypes): Promise<string> {
 /** Its objects have no `type`, and its tools are fields of a tool. */
 async function toGeminiLists(types: SdkTypes): Promise<string[]> {
   const { fields, within } = await types.reach('gemini')
-  const wayOf = (json: Record<string, unknown>, otherwise: Way = 'passes'): Way => {
-    const [doubt] = doubtsOf('gemini', json)
-    return doubt?.price ? 'searches' : (doubt?.reason ?? otherwise)
-  }
+  const wayOf = (json: Record<string, unknown>, otherwise: Way = 'passes'): Way =>
+    doubtsOf('gemini', json)[0]?.reason ?? otherwise
   const wayOfField = (name: string) => wayOf({ [name]: VALUE }, isRouting(name) ? 'left out' : 'passes')
-  const wayOfTool = (name: string) => wayOf({ tools: [{ [name]: {} }] })
+  const wayOfTool = (name: string): Way => {
+    const [doubt] = doubtsOf('gemini', { tools: [{ [name]: {} }] })
+    if (doubt?.price) return 'kept'
+    return doubt ? 'only' : 'passes'
+  }
   const wayWithin = (name: string) => wayOf({ generationConfig: { [name]: VALUE } })
   const tools = [...within].flatMap(([name, path]) => (/^tools\[\]\.\w+$/.test(path) ? name : []))
   // Of schemas, which may have any names, and of tools that don't pass.
