@@ -1,12 +1,15 @@
 /**
  * The commands of the documentation, run as they are written: each page in a folder of its own, in order, with a server on the default
- * port of that page and `tollgate` on the PATH. Blocks that need more than that say `sh skip`, and are only read (`test/docs`).
+ * port of that page and `tollgate` on the PATH. `sh provider` needs the catalogs of its page, whose public providers are stood in for.
+ * Blocks that need more than that say `sh skip`, and are only read (`test/docs`).
  */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, onTestFinished, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { loadAudio } from '../support/audio-forms.ts'
 import { BINARY, createWorkplace } from '../support/binary.ts'
 import { forEachTest } from '../support/lifetime.ts'
+import { PICTURE, startMediaUpstream } from '../support/media-upstream.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
 const PAGES = [
@@ -17,16 +20,25 @@ const PAGES = [
   .toSorted()
 
 const blocksOf = (page: string) =>
-  [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```(sh|ts)\n(.*?)^```/gms)].map(([, language, text]) => ({
-    language: String(language),
-    text: String(text),
-  }))
+  [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```(sh|ts)( provider)?\n(.*?)^```/gms)].map(
+    ([, language, provider, text]) => ({
+      language: String(language),
+      text: String(text),
+      hasProvider: provider !== undefined,
+    }),
+  )
+const catalogsOf = (page: string) =>
+  [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text]) => String(text))
+
+/** Of the stand-in. */
+const PROVIDER_KEYS = { OPENAI_API_KEY: 'none', COHERE_API_KEY: 'none' }
 
 const place = forEachTest(createWorkplace)
 
 describe.each(PAGES.filter((page) => blocksOf(page).length > 0))('%s', (page) => {
   test('has commands that work', async () => {
-    const server = await place.serve(['--first-key'])
+    const server = await place.serve(['--first-key'], { environment: PROVIDER_KEYS })
+    if (blocksOf(page).some(({ hasProvider }) => hasProvider)) await standIn(page)
     const bin = join(place.folder, 'bin')
     mkdirSync(bin)
     symlinkSync(BINARY, join(bin, 'tollgate'))
@@ -56,3 +68,20 @@ describe.each(PAGES.filter((page) => blocksOf(page).length > 0))('%s', (page) =>
     }
   })
 })
+
+/** Applies the catalogs of a page, and has the files that its commands send. */
+async function standIn(page: string): Promise<void> {
+  const { url, stop } = startMediaUpstream()
+  onTestFinished(stop)
+  // A response with an error fails its command.
+  await Bun.write(join(place.folder, '.curlrc'), 'fail-with-body\n')
+  await Bun.write(join(place.folder, 'speech.mp3'), loadAudio('lame.mp3'))
+  await Bun.write(join(place.folder, 'cat.png'), Buffer.from(PICTURE, 'base64'))
+  for (const catalog of catalogsOf(page)) {
+    const file = await place.write(
+      'catalog.yaml',
+      catalog.replaceAll(/preset: [\w-]+, api_key/g, (preset) => preset.replace(', ', `, base_url: "${url}", `)),
+    )
+    expect(await place.run('catalog', 'apply', file)).toMatchObject({ code: 0 })
+  }
+}

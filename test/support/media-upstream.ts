@@ -24,7 +24,7 @@ export function startMediaUpstream(): MediaUpstream {
     ...{ port: 0, hostname: '127.0.0.1' },
     async fetch(request) {
       if (request.method === 'GET') return Response.json({ object: 'list', data: [] })
-      const path = new URL(request.url).pathname.replace('/v1', '')
+      const path = new URL(request.url).pathname.replace(/^\/v\d/, '')
       const isForm = request.headers.get('content-type')?.startsWith('multipart/')
       const body: Record<string, unknown> = isForm
         ? Object.fromEntries(await request.formData())
