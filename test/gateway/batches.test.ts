@@ -167,14 +167,16 @@ describe('a batch', () => {
     const gate = Promise.withResolvers<void>()
     gateway.upstream.script(() => ({ kind: 'stream', steps: stepsAfter(gate.promise), end: 'eof' }))
     const seen = gateway.upstream.requests.length
-    await begin(
+    const { id } = await begin(
       client,
       Array.from({ length: 30 }, (_, at) => toLine(`${at}`)),
     )
     await gateway.upstream.waitFor((requests) => requests.length > seen)
     gateway.app.revoke(secret)
     gate.resolve()
-    await until('its end', async () => (await gateway.app.logText()).includes('"state":"cancelled"'))
+    const isEnd = (line: Record<string, unknown>) => line.event === 'batch_ended' && line.batch === id
+    await until('its end', async () => (await gateway.app.logLines()).some(isEnd))
+    expect((await gateway.app.logLines()).find(isEnd)?.state).toBe('cancelled')
     expect(gateway.upstream.requests.length - seen).toBeLessThan(30)
   })
 
