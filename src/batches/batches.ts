@@ -14,15 +14,17 @@ import type { Key } from '../domain/snapshot.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { BatchQuery, FileQuery } from '../store/batch-store.ts'
 import { BatchRun, type RunDeps } from './batch-run.ts'
-import { isNoSpace, storageFull } from './contents.ts'
+import { type Content, isNoSpace, type Part, storageFull } from './contents.ts'
 import { toLogName } from './progress.ts'
 
 const MIB = 1024 ** 2
-export const MAX_FILE_BYTES = 64 * MIB
 /** Of a key. */
 const MAX_KEY_BYTES = 1024 * MIB
 const MAX_KEY_FILES = 1_000
 const MAX_KEY_BATCHES = 20
+const MAX_KEY_UPLOADS = 4
+/** Of all keys. */
+const MAX_UPLOADS = 16
 const MAX_KEPT_BATCHES = 10_000
 /** Of all keys. */
 const MAX_BYTES = 16 * 1024 * MIB
@@ -56,6 +58,8 @@ export function createBatches(deps: BatchesDeps) {
   const running = new Set<Promise<void>>()
   /** Files whose row isn't there yet. */
   const storing = new Set<string>()
+  /** In progress, by quota ID. */
+  const uploads = new Map<string, number>()
   let sweptMs = Number.NEGATIVE_INFINITY
   let state: 'waiting' | 'running' | 'paused' | 'stopped' = 'waiting'
 
@@ -146,21 +150,46 @@ export function createBatches(deps: BatchesDeps) {
         )
       if (!contents.hasSpace(bytes) || store.totalBytes() + bytes > MAX_BYTES) throw storageFull()
     },
-    async addFile(
-      key: Key,
-      bytes: Uint8Array,
-      about: { filename: string; purpose: FilePurpose; keepS: number | null },
-    ) {
-      this.requireRoom(key, bytes.length)
+    /** Room for an upload, until it is disposed of. Throws if there are too many. */
+    async beginUpload(key: Key, bytes: number): Promise<Part> {
+      this.requireRoom(key, bytes)
+      const own = uploads.get(key.quotaId) ?? 0
+      const all = [...uploads.values()].reduce((sum, count) => sum + count, 0)
+      if (own >= MAX_KEY_UPLOADS || all >= MAX_UPLOADS) throw tooManyUploads()
+      const id = mintId(now())
+      uploads.set(key.quotaId, own + 1)
+      storing.add(id)
+      const leave = () => {
+        storing.delete(id)
+        const left = (uploads.get(key.quotaId) ?? 1) - 1
+        if (left > 0) uploads.set(key.quotaId, left)
+        else uploads.delete(key.quotaId)
+      }
+      try {
+        const part = await contents.openPart(id)
+        return {
+          ...part,
+          async [Symbol.asyncDispose]() {
+            leave()
+            await part[Symbol.asyncDispose]()
+          },
+        }
+      } catch (error) {
+        leave()
+        throw isNoSpace(error) ? storageFull(error) : error
+      }
+    },
+    async addFile(key: Key, content: Content, about: { filename: string; purpose: FilePurpose; keepS: number | null }) {
+      this.requireRoom(key, content.length)
       const createdMs = now()
       const { filename, purpose, keepS } = about
       const file: StoredFile = {
-        ...{ id: `file-${mintId(createdMs)}`, keyId: key.id, purpose, filename, bytes: bytes.length, createdMs },
+        ...{ id: `file-${mintId(createdMs)}`, keyId: key.id, purpose, filename, bytes: content.length, createdMs },
         expiresMs: createdMs + (keepS ?? KEEP_S) * 1_000,
       }
       storing.add(file.id)
       try {
-        await contents.put(file.id, bytes)
+        await contents.put(file.id, content)
         await store.addFile(file)
       } catch (error) {
         contents.remove(file.id)
@@ -253,6 +282,8 @@ export function createBatches(deps: BatchesDeps) {
 
 const tooMany = (message: string) =>
   new GatewayError('request_limit', message, { headers: { 'x-should-retry': 'false' } })
+
+const tooManyUploads = () => new GatewayError('over_share', 'Too many files are being uploaded. Try again in a second.')
 
 const notFound = (message: string) => new GatewayError('invalid_request', message, { status: 404, param: 'id' })
 

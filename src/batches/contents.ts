@@ -1,5 +1,5 @@
 /** The contents of files and the progress of batches, in `batches/` of the data folder, for its owner only. */
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { createReadStream, mkdirSync, rmSync, statSync } from 'node:fs'
 import { appendFile, open, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, GatewayError } from '../domain/error.ts'
@@ -18,6 +18,20 @@ export const storageFull = (cause?: unknown) =>
     "The server's disk is full, so nothing was stored. Ask your administrator to free disk space, and try again.",
     { cause },
   )
+
+const PART = '.part'
+
+/** Bytes, or a part of a file. */
+export type Content = Uint8Array | { path: string; start: number; length: number }
+
+/** Both ends are included. */
+const toRange = ({ start, length }: { start: number; length: number }) => ({ start, end: start + length - 1 })
+
+export interface Part extends AsyncDisposable {
+  write(piece: Uint8Array): Promise<void>
+  /** Returns its path. */
+  finish(): Promise<string>
+}
 
 export class Contents {
   readonly #folder: string
@@ -48,12 +62,41 @@ export class Contents {
     return statSync(this.path(name), { throwIfNoEntry: false }) !== undefined
   }
 
+  /** A file that is removed at the end. Its writes throw `storage_full`. */
+  async openPart(name: string): Promise<Part> {
+    const path = `${this.path(name)}${PART}`
+    const file = await open(path, 'wx', 0o600)
+    let isOpen = true
+    const close = async () => {
+      if (isOpen) await file.close()
+      isOpen = false
+    }
+    return {
+      async write(piece) {
+        try {
+          for (let at = 0; at < piece.length; ) at += (await file.write(piece, at)).bytesWritten
+        } catch (error) {
+          throw isNoSpace(error) ? storageFull(error) : error
+        }
+      },
+      async finish() {
+        await close()
+        return path
+      },
+      async [Symbol.asyncDispose]() {
+        await close()
+        await rm(path, { force: true })
+      },
+    }
+  }
+
   /** Whole or not at all. Throws `storage_full`. */
-  async put(name: string, bytes: Uint8Array): Promise<void> {
-    if (!this.hasSpace(bytes.length)) throw storageFull()
-    const part = `${this.path(name)}.part`
+  async put(name: string, content: Content): Promise<void> {
+    if (!this.hasSpace(content.length)) throw storageFull()
+    const part = `${this.path(name)}${PART}`
     try {
-      await writeFile(part, bytes, { mode: 0o600, flush: true })
+      const written = content instanceof Uint8Array ? content : createReadStream(content.path, toRange(content))
+      await writeFile(part, written, { mode: 0o600, flush: true })
       await rename(part, this.path(name))
     } catch (error) {
       await rm(part, { force: true }).catch(() => {})

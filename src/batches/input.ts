@@ -9,7 +9,7 @@ export const MAX_LINES = 50_000
 export const MAX_LINE_BYTES = 8 * 1024 * 1024
 const MAX_ID_CHARS = 256
 const MAX_PROBLEMS = 100
-const CHUNK_BYTES = 256 * 1024
+const CHUNK_BYTES = 64 * 1024
 const NEWLINE = 10
 
 export interface Input {

@@ -138,6 +138,7 @@ export interface LineError {
   message: string
 }
 
+export const MAX_FILE_BYTES = 64 * 1024 * 1024
 export const COMPLETION_WINDOW = '24h'
 export const WINDOW_MS = DAY_MS
 export const KEEP_S = (30 * DAY_MS) / 1_000

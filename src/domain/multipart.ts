@@ -78,7 +78,7 @@ function startOf(all: Buffer, delimiter: Buffer): number {
 
 export const isForm = (contentType: string) => /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
 
-function boundaryOf(contentType: string): Decision<string> {
+export function boundaryOf(contentType: string): Decision<string> {
   const parameters = isForm(contentType) ? toParameters(contentType.slice('multipart/form-data'.length)) : null
   const boundary = parameters?.get('boundary')?.text
   return boundary !== undefined && BOUNDARY.test(boundary)

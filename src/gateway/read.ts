@@ -20,6 +20,7 @@ const QUICK_BYTES = 256 * 1024
  */
 const FREE_PIECES = 4_096
 const PIECE_BYTES = 512
+const WRITTEN_BYTES = 256 * 1024
 
 /** Shorter texts can only be slow to parse through nesting. */
 const SHORT_CHARS = 16 * 1024
@@ -328,6 +329,48 @@ export async function receive(
     throw error
   } finally {
     upload.leave()
+  }
+}
+
+/** A body of any type, given piece by piece to `write`, which only then reads on. Returns its length. */
+export async function receivePieces(
+  request: Request,
+  uploads: Uploads,
+  maxBytes: number,
+  write: (piece: Uint8Array) => Promise<void>,
+): Promise<Decision<number>> {
+  const upload = uploads.begin()
+  const read = async (): Promise<Decision<number>> => {
+    const kept = new Pieces()
+    let bytes = 0
+    let pieces = 0
+    for await (const piece of bodyOf(request)) {
+      bytes += piece.length
+      if (upload.isEnded) return clientGone()
+      if (++pieces > FREE_PIECES + bytes / PIECE_BYTES) return tooManyPieces(pieces)
+      if (bytes > maxBytes) return tooLarge(`more than ${maxBytes} bytes`, maxBytes)
+      kept.push(piece)
+      if (kept.bytes >= WRITTEN_BYTES) await write(kept.join())
+    }
+    if (kept.bytes > 0) await write(kept.join())
+    return bytes
+  }
+  try {
+    return await upload.race(read())
+  } catch (error) {
+    if (error instanceof BodyLost) return clientGone()
+    throw error
+  } finally {
+    upload.leave()
+  }
+}
+
+/** Throws BodyLost. */
+async function* bodyOf(request: Request): AsyncIterable<Uint8Array> {
+  try {
+    for await (const piece of request.body ?? []) yield piece
+  } catch {
+    throw new BodyLost()
   }
 }
 

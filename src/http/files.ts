@@ -1,15 +1,15 @@
 /** `/v1/files`: the inputs and outputs of a key's batches, in OpenAI's format. */
 import { Elysia } from 'elysia'
 import type { Batches } from '../batches/batches.ts'
-import { MAX_FILE_BYTES } from '../batches/batches.ts'
-import type { FilePurpose, StoredFile } from '../domain/batches.ts'
+import { type FilePurpose, MAX_FILE_BYTES, type StoredFile } from '../domain/batches.ts'
 import { type Decision, GatewayError, orThrow } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
-import { type Form, isForm, onlyPart, readForm, textOf } from '../domain/multipart.ts'
+import { type Form, isForm, onlyPart, textOf } from '../domain/multipart.ts'
 import type { Once } from '../domain/once.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
+import { receivePieces } from '../gateway/read.ts'
 import type { IpOf } from '../keys/token.ts'
-import { type Asking, callerOf, withBody } from './caller.ts'
+import { type Asking, callerOf } from './caller.ts'
 import { errorFormatOf } from './endpoints.ts'
 import { bearerToken } from './instance.ts'
 
@@ -83,17 +83,28 @@ async function upload(deps: BatchApiDeps, ipOf: IpOf, asking: Asking): Promise<S
   const type = asking.headers['content-type'] ?? ''
   if (!isForm(type))
     throw new GatewayError('unsupported_content_type', `Send the file as 'multipart/form-data', with its 'purpose'.`)
-  batches.requireRoom(key, 0)
-  const store = (bytes: Uint8Array) => {
-    const { content, ...about } = orThrow(readUpload(bytes, type))
-    return batches.addFile(key, content, about)
+  try {
+    using _slot = orThrow(deps.load.enter(key))
+    await using part = await batches.beginUpload(key, statedBytes(asking))
+    const most = MAX_FILE_BYTES + FORM_BYTES
+    orThrow(await receivePieces(asking.request, deps.uploads, most, (piece) => part.write(piece)))
+    const { content, ...about } = orThrow(await readUpload(await part.finish(), type))
+    return await batches.addFile(key, content, about)
+  } catch (error) {
+    // The rest of the body isn't read.
+    if (error instanceof GatewayError) error.headers.connection = 'close'
+    throw error
   }
-  return withBody(deps, key, asking.request, store, MAX_FILE_BYTES + FORM_BYTES)
 }
 
-function readUpload(bytes: Uint8Array, type: string) {
-  const form = readForm(bytes, type)
-  if (form instanceof GatewayError) return form
+/** Without waiting for a body that is refused anyway. */
+const statedBytes = ({ headers }: Asking) => Math.min(Number(headers['content-length'] ?? 0) || 0, MAX_FILE_BYTES)
+
+async function readUpload(path: string, type: string) {
+  const { readStoredForm } = await import('../batches/upload.ts')
+  const stored = await readStoredForm(path, type)
+  if (stored instanceof GatewayError) return stored
+  const { form, toOffset } = stored
   const file = onlyPart(form, 'file')
   if (file instanceof GatewayError) return file
   if (file === null || file.filename === null) return invalid(`'file' is missing: a part with a file name.`, 'file')
@@ -102,7 +113,8 @@ function readUpload(bytes: Uint8Array, type: string) {
   if (purpose !== 'batch') return invalid(`'purpose' must be 'batch': other files are not supported.`, 'purpose')
   const keepS = toKeepS(fieldOf(form, 'expires_after[anchor]'), fieldOf(form, 'expires_after[seconds]'))
   if (keepS instanceof GatewayError) return keepS
-  const content = form.bytes.subarray(file.start, file.end)
+  const start = toOffset(file.start)
+  const content = { path, start, length: toOffset(file.end) - start }
   if (content.length === 0) return invalid('The file is empty.', 'file')
   if (content.length > MAX_FILE_BYTES)
     return new GatewayError('request_too_large', `The file is larger than ${MAX_FILE_BYTES} bytes.`, { param: 'file' })
