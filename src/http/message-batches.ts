@@ -1,7 +1,7 @@
 /** `/v1/messages/batches`: a key's batches, in Anthropic's format (platform.claude.com/docs/en/api/creating-message-batches). */
 import { Elysia } from 'elysia'
-import { type Batches, MAX_FILE_BYTES } from '../batches/batches.ts'
-import { isFinal, type StoredBatch } from '../domain/batches.ts'
+import type { Batches } from '../batches/batches.ts'
+import { isFinal, MAX_FILE_BYTES, type StoredBatch } from '../domain/batches.ts'
 import { GatewayError, orThrow } from '../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
 import type { Key } from '../domain/snapshot.ts'
