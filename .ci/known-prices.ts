@@ -1,5 +1,5 @@
 /**
- * Writes `src/catalog/known-prices.jsonl`: prices of audio, images, reranking, and moderation, which models.dev lacks.
+ * Writes `src/catalog/known-prices.jsonl`: prices of audio, images, reranking, moderation, and batches, which models.dev lacks.
  * They come from LiteLLM's price map (MIT), which is in its package on PyPI, corrected by the providers' own rules.
  *
  *     pip download --no-deps litellm==1.109.1
@@ -92,6 +92,31 @@ function toItem(provider: string, kind: Kind, of: Entry): PricingItem | null {
   return isPaid || kind === 'moderation' ? item : null
 }
 
+/** Whose batches Tollgate can use. */
+const WITH_BATCHES = ['openai', 'anthropic'] as const
+const BATCHED: ReadonlySet<unknown> = new Set(['chat', 'responses', 'embedding'])
+
+/** Empty if the map has none. @param above such as `_above_272k_tokens`. */
+function toBatchItems(of: Entry, above = '', tokens = 0): PricingItem[] {
+  const price = (name: string) => toExact(of[`${name}${above}_batches`])
+  const [prompt, completion] = [price('input_cost_per_token'), price('output_cost_per_token')]
+  if (prompt === undefined) return []
+  const hour = of[`cache_creation_input_token_cost_above_1hr${above}`]
+  const [read, written] = [price('cache_read_input_token_cost'), price('cache_creation_input_token_cost')]
+  const item: PricingItem = {
+    ...{ mode: 'batch', ...(tokens > 0 && { min_prompt_tokens: tokens }), prompt, completion: completion ?? '0' },
+    ...(read && { input_cache_read: read }),
+    ...(written && { input_cache_write: written }),
+    // Anthropic halves all of its prices.
+    ...(written && typeof hour === 'number' && { input_cache_write_1h: toExact(hour / 2) }),
+  }
+  if (above !== '') return [item]
+  const sizes = Object.keys(of).flatMap(
+    (key) => /^input_cost_per_token_above_(\d+)k_tokens_batches$/.exec(key)?.[1] ?? [],
+  )
+  return [item, ...sizes.flatMap((size) => toBatchItems(of, `_above_${size}k_tokens`, Number(size) * 1_000))]
+}
+
 const [path = '', version, date = ''] = process.argv.slice(2)
 const map: Record<string, Entry> = await Bun.file(path).json()
 const lines = [{ from: `LiteLLM ${version}, model_prices_and_context_window_backup.json, read ${date}` }] as object[]
@@ -116,6 +141,15 @@ for (const [provider, { is, prefix }] of Object.entries(PROVIDERS)) {
       ...(source ? { source } : {}),
     })
   }
+  lines.push(...models.toSorted((a, b) => (a.model < b.model ? -1 : 1)))
+}
+for (const provider of WITH_BATCHES) {
+  const models = Object.entries(map).flatMap(([model, entry]) => {
+    const isOld = typeof entry.deprecation_date === 'string' && entry.deprecation_date <= date
+    const isOther = entry.litellm_provider !== provider || !BATCHED.has(entry.mode) || model.startsWith('ft:')
+    const batch = isOld || isOther ? [] : toBatchItems(entry)
+    return batch.length > 0 ? [{ provider, model, batch }] : []
+  })
   lines.push(...models.toSorted((a, b) => (a.model < b.model ? -1 : 1)))
 }
 const target = join(import.meta.dir, '../src/catalog/known-prices.jsonl')

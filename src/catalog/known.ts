@@ -13,6 +13,8 @@ import pricesPath from './known-prices.jsonl' with { type: 'file' }
 
 /** A symbol, so that no list of models has it. */
 export const PRICING: unique symbol = Symbol('pricing')
+/** In batches of its provider. */
+export const BATCH_PRICING: unique symbol = Symbol('batch pricing')
 
 interface Cost {
   input?: number
@@ -43,6 +45,7 @@ export interface KnownModel {
   modalities: { input: string[]; output: string[] }
   cost?: Cost
   [PRICING]?: PricingItem[]
+  [BATCH_PRICING]?: PricingItem[]
   /** Service tiers with other prices, and the fields that select them. */
   experimental?: { modes?: Record<string, { cost?: Partial<Cost>; provider?: { body?: Record<string, unknown> } }> }
 }
@@ -74,6 +77,9 @@ interface Priced extends Pick<KnownModel, 'limit'> {
   pricing: PricingItem[]
 }
 
+/** Another kind of line. */
+type BatchPriced = Pick<Priced, 'provider' | 'model'> & { batch: PricingItem[] }
+
 /** Of models with this output. */
 const PATHS: Readonly<Record<string, string>> = {
   ...{ transcription: '/v1/audio/transcriptions', speech: '/v1/audio/speech', image: '/v1/images/generations' },
@@ -86,7 +92,13 @@ const isServed = (output: string): boolean => Object.values<string>(ENDPOINT_PAT
 export async function withPrices(known: KnownProviders): Promise<KnownProviders> {
   const [, ...lines] = (await Bun.file(pricesPath).text()).trimEnd().split('\n')
   for (const line of lines) {
-    const { provider, model: id, limit, input, output, pricing }: Priced = JSON.parse(line)
+    const read: Priced | BatchPriced = JSON.parse(line)
+    if ('batch' in read) {
+      const model = findAt(known, read.provider, read.model)
+      if (model) model[BATCH_PRICING] = read.batch
+      continue
+    }
+    const { provider, model: id, limit, input, output, pricing } = read
     if (!output.some(isServed)) continue
     known[provider] ??= { models: {} }
     const found = findAt(known, provider, id)
@@ -177,7 +189,8 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   if (model.tool_call) features.add('tools')
   if (model.structured_output) features.add('json_mode').add('structured_outputs')
   if (model.reasoning) features.add('reasoning')
-  const pricing = model[PRICING] ?? (model.cost && toPricing(model.cost, model))
+  const usual = model[PRICING] ?? (model.cost && toPricing(model.cost, model))
+  const pricing = usual && withBatches(usual, model[BATCH_PRICING])
   return {
     name: model.name,
     ...(context > 0 ? { contextLength: context } : {}),
@@ -188,6 +201,13 @@ export function toFacts(model: KnownModel): Partial<Facts> {
     ...(pricing ? { pricing } : {}),
     ...(isForEmbeddings(model) ? OF_EMBEDDINGS : {}),
   }
+}
+
+/** Batches of OpenAI and Anthropic cost half. Other figures are older, or newer, than the price list, which may have been refreshed. */
+function withBatches(usual: PricingItem[], batch: readonly PricingItem[] = []): PricingItem[] {
+  const [first, half] = [usual[0], batch[0]]
+  const isHalf = (name: 'prompt' | 'completion') => Number(half?.[name]) * 2 === Number(first?.[name])
+  return isHalf('prompt') && isHalf('completion') ? [...usual, ...batch].sort(byCondition) : usual
 }
 
 /** models.dev lists embedding models as text models, so their names decide. */

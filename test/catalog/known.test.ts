@@ -13,7 +13,8 @@ import {
   toPerToken,
 } from '../../src/catalog/known.ts'
 import type { Effort } from '../../src/domain/models.ts'
-import { PRICE_NAMES } from '../../src/domain/usage.ts'
+import { costNanoUsd } from '../../src/domain/price.ts'
+import { NO_USAGE, PRICE_NAMES } from '../../src/domain/usage.ts'
 
 describe('toPerToken', () => {
   const scenarios: [number, string][] = [
@@ -56,7 +57,7 @@ describe('the shipped facts', () => {
     const path = join(import.meta.dir, '../../src/catalog/known-prices.jsonl')
     const [from, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
     expect(from).toMatch(/LiteLLM [\d.]+, .*, read \d{4}-\d\d-\d\d/)
-    const priced = lines.map((line) => JSON.parse(line))
+    const priced = lines.map((line) => JSON.parse(line)).filter(({ batch }) => !batch)
     const priceOf = (name: string) => priced.find(({ model }) => model === name)?.pricing[0]
     const free = { prompt: '0', completion: '0' }
     expect(priceOf('whisper-1')).toEqual({ ...free, audio_second: '0.0001', audio_step_seconds: 1 })
@@ -76,6 +77,25 @@ describe('the shipped facts', () => {
       const isCalled = found?.modalities.output.join() === output.join() && output[0] !== 'image'
       if (found && isCalled) expect(toFacts(found)).toMatchObject({ pricing, outputModalities: output })
     }
+  })
+
+  test('have prices of batches, never above the usual ones', async () => {
+    const known = await loadKnown()
+    const of = (provider: string, model: string) => findFacts(known, `${provider}/${model}`, [])?.pricing ?? []
+    expect(of('openai', 'gpt-5').find(({ mode }) => mode === 'batch')).toEqual({
+      ...{ mode: 'batch', prompt: '0.000000625', completion: '0.000005', input_cache_read: '0.0000000625' },
+    })
+    expect(of('anthropic', 'claude-haiku-4-5').find(({ mode }) => mode === 'batch')).toMatchObject({
+      ...{ prompt: '0.0000005', completion: '0.0000025', input_cache_write_1h: '0.000001' },
+    })
+    const usage = { ...NO_USAGE, prompt: 1_000, cacheRead: 200, completion: 500 }
+    for (const provider of ['openai', 'anthropic'])
+      for (const model of Object.keys(known[provider]?.models ?? {})) {
+        const pricing = of(provider, model)
+        if (!pricing.some(({ mode }) => mode === 'batch')) continue
+        expect([...checkPricing(pricing, [])]).toEqual([])
+        expect(costNanoUsd(pricing, usage, 'batch')).toBeLessThanOrEqual(costNanoUsd(pricing, usage))
+      }
   })
 
   test('speak of files, features and tiers as the catalogue does', async () => {

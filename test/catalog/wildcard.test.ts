@@ -131,7 +131,10 @@ describe('a catalogue with a wildcard', () => {
     expect(catalog.models.filter(({ slug }) => /image/.test(slug))).toEqual([])
     expect(catalog.models.find(({ slug }) => slug === 'openai/text-embedding-3-small')).toMatchObject({
       ...{ contextLength: 8_191, maxOutputLength: 1, outputModalities: ['embeddings'], supportedFeatures: [] },
-      pricing: [{ prompt: '0.00000002', completion: '0' }],
+      pricing: [
+        { prompt: '0.00000002', completion: '0' },
+        { mode: 'batch', prompt: '0.00000001', completion: '0' },
+      ],
     })
     expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })

@@ -66,14 +66,20 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
       context_length: 128_000,
       max_output_length: 16_384,
       input_modalities: ['text', 'image', 'file'],
-      pricing: [{ prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075' }],
+      pricing: [
+        { prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075' },
+        { mode: 'batch', prompt: '0.000000075', completion: '0.0000003' },
+      ],
       origin: 'discovered',
       enabled: true,
       routes: [{ upstream: 'openai', upstream_model: 'gpt-4o-mini', origin: 'discovered' }],
     })
     expect(await modelOf('openai/text-embedding-3-small')).toMatchObject({
       ...{ context_length: 8_191, output_modalities: ['embeddings'], enabled: true },
-      pricing: [{ prompt: '0.00000002', completion: '0' }],
+      pricing: [
+        { prompt: '0.00000002', completion: '0' },
+        { mode: 'batch', prompt: '0.00000001', completion: '0' },
+      ],
     })
     const { upstreams } = await json('upstreams', 'list')
     expect(upstreams).toMatchObject([
@@ -240,6 +246,7 @@ describe('what a provider itself says of a model', () => {
           input_cache_write: '0.00000625',
           input_cache_write_1h: '0.00001',
         },
+        { mode: 'batch', prompt: '0.0000025', input_cache_write_1h: '0.000005' },
         { mode: 'fast', prompt: '0.00003' },
       ],
     })

@@ -132,7 +132,7 @@ models:
     .from(prices)
     .all()
     .find(({ id }) => id === target?.priceId)
-  expect(price).toMatchObject({ model: 'openai/gpt-4o-mini', pricing: [{ prompt: '0.00000015' }] })
+  expect(price).toMatchObject({ model: 'openai/gpt-4o-mini', pricing: [{ prompt: '0.00000015' }, { mode: 'batch' }] })
 })
 
 test('keys and teams arrive with their limits and budgets', async () => {
