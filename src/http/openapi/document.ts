@@ -9,17 +9,8 @@ import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { SpeechSchema } from '../../formats/speech/schema.ts'
 import { BATCH_PATHS, Batch, BatchFile } from './batches.ts'
-import {
-  COUNT_OPERATIONS,
-  EmbeddingList,
-  ImageList,
-  json,
-  ModerationList,
-  NO_KEY,
-  OPERATIONS,
-  RankedList,
-  toErrors,
-} from './operations.ts'
+import { EmbeddingList, ImageList, ModerationList, RankedList } from './bodies.ts'
+import { COUNT_OPERATIONS, json, NO_KEY, OPERATIONS, toErrors } from './operations.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
 const ok = (description: string, schema: object) => ({ 200: { description, content: json(schema) } })
