@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '..')
 const SRC = join(ROOT, 'src')
 
 /** At the bottom: anyone may import these. */
-const SHARED = new Set(['log', 'config'])
+const SHARED = new Set(['log', 'config', 'settings'])
 
 interface Import {
   from: string

@@ -1,7 +1,8 @@
 /** What the server is set to, in words. */
 import { expect, test } from 'bun:test'
-import { SETTING_GROUPS, toSettingTexts } from '../../src/config.ts'
+import { toSettingTexts } from '../../src/config.ts'
 import { toBytes, toCurl, toGroups, toPlace } from '../../src/dashboard/settings/words.ts'
+import { SETTING_GROUPS } from '../../src/settings.ts'
 
 const settings = toSettingTexts({ flags: {}, environment: {}, settings: {} })
 

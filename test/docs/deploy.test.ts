@@ -3,8 +3,9 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
-import { SETTINGS, toServeConfig, toVariableName } from '../../src/config.ts'
+import { toServeConfig, toVariableName } from '../../src/config.ts'
 import { isObject } from '../../src/domain/json.ts'
+import { SETTINGS } from '../../src/settings.ts'
 
 const ROOT = join(import.meta.dir, '../../deploy')
 const FILES = readdirSync(ROOT, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'))

@@ -1,9 +1,10 @@
 /** `tollgate serve`: one option per setting in `config.ts`. */
 
 import { type Command, Option } from 'commander'
-import { SETTINGS, type SettingDefinition, toVariableName } from '../../config.ts'
+import { toVariableName } from '../../config.ts'
 import { uncapitalize } from '../../domain/text.ts'
 import { WORKER } from '../../server/workers/topics.ts'
+import { SETTINGS, type SettingDefinition } from '../../settings.ts'
 import { type Context, toExamples } from '../io.ts'
 import { addOldName, toRenamedNote } from '../values.ts'
 
