@@ -39,8 +39,11 @@ export class Batches {
     return this.#refusedMs !== null
   }
 
-  /** Throws a StoreRefusal, or the system's error if rejected records can't be saved. May then be called again. */
-  async apply(records: readonly LedgerRecord[]): Promise<void> {
+  /**
+   * False if the store rejected some, which are saved. Throws a StoreRefusal, or the system's error if they can't be.
+   * May then be called again.
+   */
+  async apply(records: readonly LedgerRecord[]): Promise<boolean> {
     const { store, setAside, onCommit, onApplied } = this.#deps
     const startMs = performance.now()
     const rejected = await store.apply(records)
@@ -51,6 +54,7 @@ export class Batches {
     if (count >= this.limit || tookMs > SLICE_MS)
       this.limit = Math.round(Math.min(BATCH, Math.max(MIN_BATCH, (count * SLICE_MS) / tookMs)))
     onCommit()
+    return rejected.length === 0
   }
 
   /** All that waited is applied. */

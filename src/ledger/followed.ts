@@ -19,6 +19,10 @@ export type Extent = 'told' | 'written' | 'all'
 /** What is read and not applied yet. */
 export interface Part {
   records: LedgerRecord[]
+  /** Requests that opened and settled, of which the records have only the outcome. */
+  opened: number
+  /** These too, and others that opened. */
+  opens(): LedgerRecord[]
   /** Once they are applied. */
   done(): void
 }
@@ -53,13 +57,13 @@ class FollowedSegment {
   }
 
   /** Up to a position, or up to the zeros at the end of the file. */
-  read(limit: number, untilBytes?: number) {
+  read(limit: number, untilBytes?: number, leavesOut = false) {
     if (this.at >= (untilBytes ?? Number.POSITIVE_INFINITY)) return null
     const { fd } = this
     const first = new Uint8Array(1)
     if (readSync(fd, first, 0, 1, this.at) === 0 || first[0] === 0) return null
     const end = untilBytes ?? fstatSync(fd).size
-    return { ...readRecords(fd, this.at, end, limit), end }
+    return { ...readRecords(fd, this.at, end, limit, leavesOut), end }
   }
 
   close(): void {
@@ -182,13 +186,14 @@ export class FollowedJournal {
   #takeFrom(segment: FollowedSegment, limit: number, extent: Extent): Part | null {
     let read: ReturnType<FollowedSegment['read']>
     try {
-      read = segment.read(limit, extent === 'told' ? segment.told.bytes : undefined)
+      read = segment.read(limit, extent === 'told' ? segment.told.bytes : undefined, extent === 'told')
     } catch (error) {
       this.#onTrouble(segment, error)
       return null
     }
     if (read === null || read.next === segment.at) return null
-    const { records, skipped, next, end } = read
+    const { records, opened, skipped, next, end } = read
+    const from = segment.at
     if (extent === 'written' && records.length === 0 && next === end) return null
     // The first line is the head.
     if (extent === 'written' && skipped > (segment.at === 0 ? 1 : 0)) segment.skippedAt ??= segment.at
@@ -196,9 +201,11 @@ export class FollowedJournal {
     for (const record of records) segment.oldestMs = Math.min(segment.oldestMs, timeOfRecord(record))
     return {
       records,
+      opened,
+      opens: () => readRecords(segment.fd, from, next, MANY).records.filter(({ kind }) => kind === 'open'),
       done() {
         segment.at = next
-        segment.taken += records.length
+        segment.taken += records.length + opened
         if (segment.at >= segment.told.bytes) segment.sinceMs = null
       },
     }

@@ -136,11 +136,14 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     const parts: { other: Other; part: Part; opened: number }[] = []
     for (const { other, extent } of some) {
       const part = other.journal.take(share, extent)
-      if (part !== null) parts.push({ other, part, opened: countOpened(other.journal, part.records, extent) })
+      if (part !== null)
+        parts.push({ other, part, opened: part.opened + countOpened(other.journal, part.records, extent) })
     }
     if (parts.length === 0) return false
     const records = parts.flatMap(({ part }) => part.records)
-    if (records.length > 0) await batches.apply(records)
+    // Of an outcome that is rejected, the opening stays.
+    if (records.length > 0 && !(await batches.apply(records)))
+      await batches.apply(parts.flatMap(({ part }) => part.opens()))
     for (const { other, part, opened } of parts) {
       const { journal } = other
       part.done()

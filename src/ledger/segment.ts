@@ -25,25 +25,55 @@ export const timeOfRecord = (record: LedgerRecord): number =>
   record.kind === 'call' ? timeOfId(record.call.requestId) : record.row.createdMs
 
 const CHUNK_BYTES = 256 * 1024
+/** Of all reads: what is read is copied. */
+const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
 
-/** Reads up to `limit` records. Returns where the next one starts, and how many lines before it are no records, such as the first one. */
-export function readRecords(fd: number, from: number, end: number, limit: number) {
+/**
+ * Reads up to `limit` records. Returns where the next one starts, and how many lines before it are no records, such as
+ * the first one.
+ *
+ * @param leavesOut requests that were opened and settle among these: `opened` counts what is left out, as the outcome has it all.
+ */
+export function readRecords(fd: number, from: number, end: number, limit: number, leavesOut = false) {
   const records: LedgerRecord[] = []
+  const opens: { id: string; line: [at: number, stop: number] }[] = []
   for (let size = CHUNK_BYTES; ; size *= 2) {
-    const bytes = Buffer.alloc(Math.min(size, end - from))
-    const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from))
+    const bytes = size > CHUNK_BYTES ? Buffer.allocUnsafeSlow(size) : chunk
+    const read = bytes.subarray(0, readSync(fd, bytes, 0, Math.min(size, end - from), from))
     let at = 0
     let skipped = 0
-    for (let stop = read.indexOf(10); stop !== -1 && records.length < limit; stop = read.indexOf(10, at)) {
-      const record = fromLine(read.toString('utf8', at, stop))
+    const take = (start: number, stop: number) => {
+      const record = fromLine(read.toString('utf8', start, stop))
       if (record) records.push(record)
       else skipped++
+    }
+    let stop = read.indexOf(10)
+    for (; stop !== -1 && records.length + opens.length < limit; stop = read.indexOf(10, at)) {
+      const id = leavesOut ? idOfOpened(read, at, stop) : null
+      if (id === null) take(at, stop)
+      else opens.push({ id, line: [at, stop] })
       at = stop + 1
     }
-    if (at > 0) return { records, skipped, next: from + at }
+    const settled = new Set(records.map((record) => (record.kind === 'settle' ? record.row.id : '')))
+    const left = opens.filter(({ id }) => !settled.has(id))
+    for (const { line } of left) take(...line)
+    if (at > 0) return { records, skipped, opened: opens.length - left.length, next: from + at }
     // Lines may be longer than a chunk; an unterminated line is no record.
-    if (read.length < size) return { records, skipped, next: end }
+    if (read.length < size) return { records, skipped, opened: 0, next: end }
   }
+}
+
+const OPENED = Buffer.from('{"kind":"open","row":{"id":"')
+const ID_LENGTH = 32
+
+/** Of a line that opens a request; null for any other, such as its growth. */
+function idOfOpened(bytes: Buffer, at: number, stop: number): string | null {
+  const json = bytes.indexOf(OPENED[0] ?? 0, at)
+  const id = json + OPENED.length
+  const isOpened = id < stop && bytes.compare(OPENED, 0, OPENED.length, json, id) === 0
+  // A growth ends with a number.
+  if (!isOpened || bytes[stop - 2] !== 125 || bytes[id + ID_LENGTH] !== 34) return null
+  return bytes.toString('latin1', id, id + ID_LENGTH)
 }
 
 /** Fully allocated on disk before its first record, so that a full disk still accepts what fits. */
