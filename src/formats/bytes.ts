@@ -2,12 +2,9 @@
 import type { AnswerEvent } from '../domain/events.ts'
 import type { Writer } from './format.ts'
 
-/** The last byte waits for the ledger: without it the response is incomplete. */
-const HELD_BYTES = 1
-
 export class BytesWriter implements Writer {
   readonly keepAlive = null
-  #held: Uint8Array = new Uint8Array(0)
+  #held: number | null = null
 
   /** @param usual content type, if the upstream says none. */
   constructor(private readonly usual: string) {}
@@ -16,17 +13,24 @@ export class BytesWriter implements Writer {
     return { 'content-type': contentType ?? this.usual, 'cache-control': 'no-cache, no-transform' }
   }
 
+  /** The last byte waits for the ledger: without it the response is incomplete. */
   take(events: readonly AnswerEvent[]): Uint8Array {
-    const pieces = [this.#held]
-    for (const event of events) if (event.kind === 'bytes') pieces.push(event.bytes)
-    if (pieces.length === 1) return new Uint8Array(0)
-    const all = Buffer.concat(pieces)
-    this.#held = all.subarray(Math.max(0, all.length - HELD_BYTES))
-    return all.subarray(0, all.length - this.#held.length)
+    const pieces = events.flatMap((event) => (event.kind === 'bytes' ? [event.bytes] : []))
+    const [only] = pieces
+    const all = pieces.length === 1 && only ? only : Buffer.concat(pieces)
+    const last = all.at(-1)
+    if (last === undefined) return all
+    const held = this.#held
+    this.#held = last
+    if (held === null) return all.subarray(0, -1)
+    // In place: events are this writer's, and a copy of each piece would be most of the work.
+    all.copyWithin(1, 0, all.length - 1)
+    all[0] = held
+    return all
   }
 
   tail(): Uint8Array {
-    return this.#held
+    return this.#held === null ? new Uint8Array(0) : Uint8Array.of(this.#held)
   }
 
   failure(): null {

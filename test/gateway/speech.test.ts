@@ -96,6 +96,14 @@ describe('speech', () => {
     })
   })
 
+  test('is the same in pieces of any size, to the last byte', async () => {
+    const sizes = [1, 1, 2, 0, 3, 1, 100]
+    const starts = sizes.map((_, at) => sizes.slice(0, at).reduce((sum, size) => sum + size, 0))
+    const pieces = sizes.map((size, at) => AUDIO.slice(starts[at], (starts[at] ?? 0) + size))
+    gateway.near.script(spoken(pieces.flatMap((piece) => (piece.length > 0 ? [piece, { waitMs: 5 }] : []))))
+    expect(await (await gateway.speak('chars')).bytes()).toEqual(AUDIO.slice(0, 108))
+  })
+
   test('charged by token is asked for in events, is the same audio, and costs what they say', async () => {
     gateway.near.script(asEvents([...DELTAS, DONE]))
     const response = await gateway.speak('tokens', { response_format: 'wav' })

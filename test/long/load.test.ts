@@ -1,7 +1,8 @@
-/** Many streams at once, and one that nobody reads: through the binary, so that memory is only the gateway's. */
+/** Many streams and uploads at once, and responses that nobody reads: through the binary, so that memory is only the gateway's. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { FORM_TYPE, toForm, toWav } from '../support/audio-forms.ts'
 import { createWorkplace, type Workplace } from '../support/binary.ts'
 import { HELLO, toCatalogue } from '../support/gateway.ts'
 import { startUpstream } from '../support/upstream.ts'
@@ -83,3 +84,89 @@ test('a client that stops reading costs no memory, and the upstream is held back
   await upstream.waitFor((seen) => seen.every((each) => each.abortedAtMs !== null), 'the aborts')
   await upstream.stop()
 }, 30_000)
+
+/** 25 MiB, the limit of most providers. */
+const upload = () =>
+  toForm([
+    ['model', 'acme/hears'],
+    ['file', toWav(819_000)],
+  ])
+
+async function serveMedia(url: string) {
+  const model = (makes: string, price: string) =>
+    `{ name: M, context_length: 100000, input_modalities: [text], output_modalities: [${makes}], pricing: [{ prompt: "0", completion: "0", ${price} }], routes: [{ upstream: near, model: m }] }`
+  const catalog = await place.write(
+    'catalog.yaml',
+    `version: 1
+upstreams: { near: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY} } }
+models:
+  acme/hears: ${model('transcription', 'audio_second: "0.0001"')}
+  acme/speaks: ${model('speech', 'character: "0.00001"')}
+`,
+  )
+  const flags = ['--first-key', '--probe', 'off', '--disconnect-grace', '1s', '--max-buffered', '128M']
+  return place.serve([...flags, '--catalog', catalog], { environment: { UPSTREAM_KEY: 'x' } })
+}
+
+test('a hundred uploads of 25 MiB from one key are answered or refused within the memory for requests', async () => {
+  const upstream = await startUpstream({ kind: 'whole', body: { text: 'Hello.' }, delayMs: 200 })
+  const server = await serveMedia(upstream.url)
+  const body = upload()
+  const asked = { method: 'POST', headers: { authorization: `Bearer ${server.key}`, 'content-type': FORM_TYPE }, body }
+  const idle = await server.rss()
+  let peak = 0
+  let isOver = false
+  const watching = (async () => {
+    while (!isOver) {
+      peak = Math.max(peak, await server.rss())
+      await Bun.sleep(20)
+    }
+  })()
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      const response = await fetch(`${server.baseUrl}/audio/transcriptions`, asked).catch(() => null)
+      await response?.text()
+      return response?.status ?? 0
+    }),
+  )
+  isOver = true
+  await watching
+  // A refused upload may lose its connection before it has read why.
+  expect(outcomes.filter((status) => ![200, 429, 503, 0].includes(status))).toEqual([])
+  // All of them are 2.6 GB, and the limit is 128 MiB; what is freed isn't collected at once.
+  expect(peak - idle).toBeLessThan(500e6)
+  const status = await fetch(`${server.baseUrl}/audio/transcriptions`, asked).then((response) => response.status)
+  expect(status).toBe(200)
+  await upstream.stop()
+}, 120_000)
+
+test('clients that stop reading speech cost no memory, and the upstream is held back', async () => {
+  const piece = new Uint8Array(64 * 1024)
+  function* endless() {
+    for (;;) yield piece
+  }
+  const headers = { 'content-type': 'audio/pcm' }
+  const upstream = await startUpstream(() => ({ kind: 'stream', headers, steps: endless(), end: 'hang' }))
+  const server = await serveMedia(upstream.url)
+  const idle = await server.rss()
+  const { hostname, port } = new URL(server.baseUrl)
+  const json = JSON.stringify({ model: 'acme/speaks', input: 'words '.repeat(16_666), voice: 'v' })
+  const readers = Array.from({ length: 16 }, () => {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.once('data', () => socket.pause())
+    socket.write(
+      `POST /v1/audio/speech HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\ncontent-type: application/json\r\ncontent-length: ${json.length}\r\n\r\n${json}`,
+    )
+    return socket
+  })
+  await upstream.waitFor((seen) => seen.length === 16 && seen.every((each) => each.bytesSent > 100_000), 'the flood')
+  await Bun.sleep(1_000)
+  const sent = () => upstream.requests.reduce((sum, seen) => sum + seen.bytesSent, 0)
+  const before = sent()
+  await Bun.sleep(3_000)
+  expect(sent() - before).toBeLessThan(60e6)
+  expect((await server.rss()) - idle).toBeLessThan(150e6)
+  for (const socket of readers) socket.destroy()
+  await upstream.stop()
+}, 60_000)
