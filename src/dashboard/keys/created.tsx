@@ -1,11 +1,10 @@
 /** A new secret, shown once, with snippets that use it and the first request, live. */
 import { useEffect, useState } from 'preact/hooks'
-import { CodeTabs } from '../ui/code-tabs.tsx'
 import { Secret, ShownOnce } from '../ui/controls.tsx'
 import { When } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
+import { CodeTabs } from '../ui/tabs.tsx'
 import { findModel, type UsableModel, useKey } from './data.ts'
-import { toSnippets } from './snippets.ts'
 
 interface CreatedKeyProps {
   id: string
@@ -26,7 +25,7 @@ export function CreatedKey({ id, secret, lastUsedMs }: CreatedKeyProps) {
       <ShownOnce />
       <FirstRequest id={id} lastUsedMs={lastUsedMs} />
       <h2>Connect a client</h2>
-      <CodeTabs label="Clients" of={toSnippets(access, model?.output_modalities)} />
+      <CodeTabs label="Clients" of={({ toSnippets }) => toSnippets(access, model?.output_modalities)} />
       {model === null && <p class="hint">Replace MODEL with a model ID.</p>}
     </div>
   )

@@ -7,12 +7,11 @@ import { isByUnit, type PricingItem } from '../../domain/usage.ts'
 import { named, setQuery, toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toExactCount, toPerMillion, toPrices, toUnitPrices } from '../figures/figures.ts'
-import { toSnippets } from '../keys/snippets.ts'
-import { CodeTabs } from '../ui/code-tabs.tsx'
 import { Button } from '../ui/controls.tsx'
 import { Count, Fact, PerMillion, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
 import { Headline } from '../ui/resource.tsx'
+import { CodeTabs } from '../ui/tabs.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 import { TestButton } from '../upstreams/test.tsx'
 import { toOriginWord } from '../upstreams/words.ts'
@@ -189,7 +188,7 @@ const Code = ({ of: { slug, output_modalities: made } }: { of: Model }) => (
     <summary>Code</summary>
     <CodeTabs
       label="Clients"
-      of={toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: slug }, made)}
+      of={({ toSnippets }) => toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: slug }, made)}
     />
     <p class="hint">
       Replace <code>YOUR_KEY</code> with an API key.

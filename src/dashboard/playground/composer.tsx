@@ -14,7 +14,6 @@ import {
   blocked,
   draft,
   dropSide,
-  endpointTitle,
   findModel,
   findWrong,
   isAnswering,
@@ -26,6 +25,7 @@ import {
   toEndpoints,
 } from './state.ts'
 import { chooseSecond, isDue, PICTURE_TYPES, type Picture, toOfferText } from './thread.ts'
+import { TITLES } from './titles.ts'
 
 interface ComposerProps {
   models: readonly OfferedModel[]
@@ -207,7 +207,7 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
           >
             {able.map((one) => (
               <option key={one} value={one} selected={one === endpoint}>
-                {endpointTitle(one)}
+                {TITLES[one]}
               </option>
             ))}
           </select>
@@ -232,7 +232,7 @@ interface FieldProps {
 function ModelField({ name, label, models, slug, drop }: FieldProps) {
   const id = useId()
   const model = findModel(models, slug)
-  const groups = Object.entries(Object.groupBy(models, (one) => endpointTitle(toEndpoints(one)[0] ?? 'chat')))
+  const groups = Object.entries(Object.groupBy(models, (one) => TITLES[toEndpoints(one)[0] ?? 'chat']))
   return (
     <div class="field">
       <label for={id}>{label}</label>

@@ -5,9 +5,8 @@ import type { OtherEndpoint } from '../../domain/task.ts'
 import { Refusal } from '../api/refusal.ts'
 import { toCount } from '../figures/figures.ts'
 import { ButtonLink, CopyButton } from '../ui/controls.tsx'
+import { type Typed, typed } from './made.ts'
 import { createEventReader } from './stream.ts'
-
-export type Typed = Readonly<Record<string, string>>
 
 export interface KindField {
   /** The API's name. */
@@ -27,7 +26,6 @@ export interface KindField {
 }
 
 interface Kind {
-  title: string
   /** Of the button. */
   action: string
   /** A file makes the request a form. */
@@ -56,7 +54,7 @@ const AUDIO_FILE = {
 }
 const PROMPT = { name: 'prompt', label: 'Prompt', placeholder: 'none', hint: 'Names and words that the audio has.' }
 
-const PICTURES: Omit<Kind, 'title' | 'action'> = {
+const PICTURES: Omit<Kind, 'action'> = {
   fields: [
     { name: 'prompt', label: 'Prompt', isRequired: true, lines: 3 },
     { name: 'n', label: 'Count', value: '1', read: toNumber },
@@ -92,7 +90,7 @@ const PICTURES: Omit<Kind, 'title' | 'action'> = {
 
 export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
   speech: {
-    ...{ title: 'Speech', action: 'Speak' },
+    ...{ action: 'Speak' },
     fields: [
       { name: 'input', label: 'Text', isRequired: true, lines: 4 },
       {
@@ -123,22 +121,22 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
     },
   },
   transcriptions: {
-    ...{ title: 'Transcription', action: 'Transcribe', file: AUDIO_FILE },
+    ...{ action: 'Transcribe', file: AUDIO_FILE },
     fields: [{ name: 'language', label: 'Language', placeholder: 'detected', hint: 'Such as en.' }, PROMPT],
     Shown: Transcript,
   },
   translations: {
-    ...{ title: 'Translation into English', action: 'Translate', file: AUDIO_FILE, fields: [PROMPT] },
+    ...{ action: 'Translate', file: AUDIO_FILE, fields: [PROMPT] },
     Shown: Transcript,
   },
-  images: { ...PICTURES, title: 'Images', action: 'Generate' },
+  images: { ...PICTURES, action: 'Generate' },
   image_edits: {
     ...PICTURES,
-    ...{ title: 'Image edits', action: 'Edit' },
+    ...{ action: 'Edit' },
     file: { name: 'image', label: 'Image', accept: 'image/png,image/jpeg,image/webp' },
   },
   rerank: {
-    ...{ title: 'Reranking', action: 'Rank' },
+    ...{ action: 'Rank' },
     fields: [
       { name: 'query', label: 'Query', isRequired: true },
       { name: 'documents', label: 'Documents', isRequired: true, lines: 6, hint: 'One per line.', read: toLines },
@@ -155,7 +153,7 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
     ),
   },
   moderations: {
-    ...{ title: 'Moderation', action: 'Classify' },
+    ...{ action: 'Classify' },
     fields: [{ name: 'input', label: 'Text', isRequired: true, lines: 4 }],
     Shown: ({ of }) => {
       const [{ flagged, categories, category_scores: scores } = {}] = listOf(of.results)
@@ -178,7 +176,7 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
     },
   },
   embeddings: {
-    ...{ title: 'Embeddings', action: 'Embed' },
+    ...{ action: 'Embed' },
     fields: [
       {
         name: 'input',
@@ -267,5 +265,5 @@ export function toFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
   return sent
 }
 
-export const toFirst = (endpoint: OtherEndpoint): Typed =>
-  Object.fromEntries(KINDS[endpoint].fields.map(({ name, value = '' }) => [name, value]))
+export const typedOf = (endpoint: OtherEndpoint): Typed =>
+  typed.value[endpoint] ?? Object.fromEntries(KINDS[endpoint].fields.map(({ name, value = '' }) => [name, value]))

@@ -1,12 +1,9 @@
 /** Requests other than chats, and what they made, in memory for as long as the tab is open. */
 import { computed, signal } from '@preact/signals'
-import { asObject, type JsonObject } from '../../domain/json.ts'
+import type { JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
-import { Refusal, readRefusal, UNREACHABLE } from '../api/refusal.ts'
-import { endSession } from '../api/session.ts'
-import { KINDS, type Typed, toFields, toFirst } from './kinds.tsx'
-import { ADDRESS, begin, finish } from './run.ts'
-import { toTooLong } from './thread.ts'
+
+export type Typed = Readonly<Record<string, string>>
 
 export interface Made {
   id: number
@@ -30,76 +27,7 @@ export const isWorking = computed(() => working.value !== null)
 export const typed = signal<Partial<Record<OtherEndpoint, Typed>>>({})
 export const file = signal<File | null>(null)
 
-export const typedOf = (endpoint: OtherEndpoint): Typed => typed.value[endpoint] ?? toFirst(endpoint)
-
 export function forgetMade(): void {
   for (const { json } of made.value) if (String(json.url).startsWith('blob:')) URL.revokeObjectURL(String(json.url))
   made.value = []
-}
-
-let count = 0
-
-/** @throws Refusal */
-export async function make(endpoint: OtherEndpoint, model: string, typed: Typed): Promise<void> {
-  const kind = KINDS[endpoint]
-  const body = toBody(endpoint, model, typed)
-  const controller = new AbortController()
-  // Answers of chats have positive ones.
-  const id = -++count
-  working.value = id
-  const startedMs = performance.now()
-  begin(id, controller)
-  try {
-    const response = await fetch(`${ADDRESS}/${endpoint}`, { method: 'POST', body, signal: controller.signal })
-    if (!response.ok) throw toProblem(await response.json().catch(() => null), response.status)
-    const json = await (kind.read?.(response, typed) ?? readJson(response))
-    const nanoUsd = asObject(json.usage)?.cost_nano_usd
-    const result: Made = {
-      ...{ id, endpoint, model, typed, json, tookMs: performance.now() - startedMs },
-      file: kind.file ? (file.value?.name ?? null) : null,
-      nanoUsd: typeof nanoUsd === 'number' ? nanoUsd : null,
-      requestId: response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null,
-    }
-    made.value = [result, ...made.value]
-  } catch (error) {
-    if (error instanceof Refusal) throw error
-    if (controller.signal.aborted) throw new Refusal('Stopped. What the provider had made may be charged.', 'stopped')
-    // Not of the kind `unreachable`: sent again, it is charged again.
-    throw new Refusal(UNREACHABLE().message, 'failed')
-  } finally {
-    working.value = null
-    finish(id)
-  }
-}
-
-const readJson = async (response: Response): Promise<JsonObject> => asObject(await response.json()) ?? {}
-
-function toBody(endpoint: OtherEndpoint, model: string, typed: Typed): FormData | Blob {
-  const { file: taken, also } = KINDS[endpoint]
-  const fields: JsonObject = { model, ...toFields(endpoint, typed), ...also }
-  if (!taken) {
-    const json = JSON.stringify(fields)
-    const tooLong = toTooLong(json)
-    if (tooLong !== null) throw new Refusal(tooLong, 'invalid')
-    return new Blob([json], { type: 'application/json' })
-  }
-  const { value } = file
-  if (value === null) throw new Refusal(`${taken.label}: choose one.`, 'invalid', taken.name)
-  if (value.size > MAX_FILE_BYTES) throw new Refusal(`${value.name} is larger than 31 MB.`, 'invalid', taken.name)
-  const form = new FormData()
-  for (const [name, field] of Object.entries(fields)) form.append(name, String(field))
-  form.append(taken.name, value, value.name)
-  return form
-}
-
-/** The form around it has some bytes, too. */
-const MAX_FILE_BYTES = 31 * 1024 ** 2
-
-/** `param` names the field. */
-function toProblem(answer: unknown, status: number): Refusal {
-  const refusal = readRefusal(answer, status)
-  if (refusal.kind === 'signed_out') endSession()
-  const { param } = asObject(asObject(answer)?.error) ?? {}
-  const kind = refusal.kind === 'unreachable' ? 'failed' : refusal.kind
-  return new Refusal(refusal.message, kind, typeof param === 'string' ? param : null)
 }

@@ -1,16 +1,21 @@
 /** A form for requests other than chats, and what they made. */
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
+import type { JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
 import { toHref } from '../address/address.ts'
 import { toLatency, toMoney } from '../figures/figures.ts'
+import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import { Button } from '../ui/controls.tsx'
 import { Figure, Latency, Money, None } from '../ui/figure.tsx'
 import { FileField, Form, TextField, useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
-import { KINDS, type KindField } from './kinds.tsx'
-import { file, isWorking, type Made, made, make, typed, typedOf } from './made.ts'
+import { CodeOverlay, toAccess } from './code.tsx'
+import { KINDS, type KindField, toFields, typedOf } from './kinds.tsx'
+import { file, isWorking, type Made, made, type Typed, typed } from './made.ts'
+import { make } from './make.ts'
 import { clock, stopAll } from './run.ts'
+import { TITLES } from './titles.ts'
 
 export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model: string }) {
   const kind = KINDS[endpoint]
@@ -44,7 +49,7 @@ export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model:
   )
   return (
     <>
-      <section class="panel" aria-label={kind.title} ref={at}>
+      <section class="panel" aria-label={TITLES[endpoint]} ref={at}>
         <Form of={form} submit={kind.action} isUnsaved={false} otherActions={isWorking.value && <Working />}>
           {kind.file && <FileField file={file} {...kind.file} />}
           {wide.map(toField)}
@@ -71,14 +76,14 @@ function Working() {
 }
 
 function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, requestId } }: { of: Made }) {
-  const { title, fields, Shown } = KINDS[endpoint]
+  const { fields, Shown } = KINDS[endpoint]
   const id = useId()
   const asked = file ?? typed[fields[0]?.name ?? '']
   return (
     <article class="turn answer" aria-labelledby={id}>
       <header class="turn-head">
         <h2 id={id}>
-          {title} by <code>{model}</code>
+          {TITLES[endpoint]} by <code>{model}</code>
         </h2>
       </header>
       <p class="dim">{asked}</p>
@@ -99,4 +104,32 @@ function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, r
 }
 
 const toSpoken = ({ endpoint, tookMs, nanoUsd }: Made) =>
-  `${KINDS[endpoint].title} finished in ${toLatency(tookMs)}${nanoUsd === null ? '' : `, ${toMoney(nanoUsd)}`}.`
+  `${TITLES[endpoint]} finished in ${toLatency(tookMs)}${nanoUsd === null ? '' : `, ${toMoney(nanoUsd)}`}.`
+
+/** With what is in the form, or else an example. */
+export function OtherCode({
+  endpoint,
+  model,
+  onClose,
+}: {
+  endpoint: OtherEndpoint
+  model: string
+  onClose: () => void
+}) {
+  const fields = { model, ...tryFields(endpoint, typedOf(endpoint)) }
+  return (
+    <CodeOverlay
+      of={() => toEndpointSnippets({ ...toAccess(), endpoint, fields, file: file.value?.name })}
+      onClose={onClose}
+    />
+  )
+}
+
+/** Without a field that is invalid or missing, an example has all. */
+function tryFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
+  try {
+    return toFields(endpoint, typed)
+  } catch {
+    return EXAMPLES[endpoint]
+  }
+}

@@ -1,20 +1,13 @@
 /** Playground: chat with one model, or two side by side, and requests of every other kind. */
-import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { JsonObject } from '../../domain/json.ts'
-import type { OtherEndpoint } from '../../domain/task.ts'
 import { query, setQuery, toHref } from '../address/address.ts'
 import { may } from '../api/session.ts'
 import { Page } from '../shell/page.tsx'
-import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
-import { type Snippet, toChatSnippets } from '../snippets/snippets.ts'
-import { CodeTabs } from '../ui/code-tabs.tsx'
 import { Button } from '../ui/controls.tsx'
-import { announce, Empty, Overlay, Problem } from '../ui/notice.tsx'
+import { announce, Empty, Problem } from '../ui/notice.tsx'
+import { CodeOverlay, toAccess } from './code.tsx'
 import { Composer, ModelsPicker, toComposer } from './composer.tsx'
-import { type Typed, toFields } from './kinds.tsx'
-import { file, forgetMade, isWorking, made, typedOf } from './made.ts'
-import { OtherView } from './other.tsx'
+import { forgetMade, isWorking, made } from './made.ts'
 import { stopAll } from './run.ts'
 import { SettingsFields } from './settings-fields.tsx'
 import {
@@ -44,6 +37,7 @@ export function PlaygroundPage() {
   }, [])
   const chosen = toChosen(models ?? [])
   const endpoint = toEndpoint(findModel(models, chosen[0] ?? null))
+  const other = useOther(endpoint !== 'chat')
   const isEmpty = endpoint === 'chat' ? thread.value.length === 0 : made.value.length === 0
   useEffect(() => keepNamed(chosen), [`${chosen}`, query.value, thread.value.length > 0])
   const actions = (
@@ -76,16 +70,27 @@ export function PlaygroundPage() {
               <Composer models={models} chosen={chosen} />
             </>
           ) : (
-            <OtherView key={endpoint} endpoint={endpoint} model={chosen[0] ?? ''} />
+            other && <other.OtherView key={endpoint} endpoint={endpoint} model={chosen[0] ?? ''} />
           )}
         </div>
       )}
       {isCode && endpoint === 'chat' && <CodeDialog chosen={chosen} onClose={() => setCode(false)} />}
-      {isCode && endpoint !== 'chat' && (
-        <OtherCode endpoint={endpoint} model={chosen[0] ?? ''} onClose={() => setCode(false)} />
+      {isCode && endpoint !== 'chat' && other && (
+        <other.OtherCode endpoint={endpoint} model={chosen[0] ?? ''} onClose={() => setCode(false)} />
       )}
     </Page>
   )
+}
+
+type Other = typeof import('./other.tsx')
+
+/** Loaded for the first model that doesn't chat. */
+function useOther(isWanted: boolean): Other | null {
+  const [other, setOther] = useState<Other | null>(null)
+  useEffect(() => {
+    if (isWanted) void import('./other.tsx').then(setOther, () => {})
+  }, [isWanted])
+  return other
 }
 
 /** Keeps the models of the current conversation if the URL names none. */
@@ -137,34 +142,13 @@ const NoModels = () => (
   </Empty>
 )
 
-const SECRET = 'YOUR_KEY'
-const toAccess = () => ({ baseUrl: `${location.origin}/v1`, secret: SECRET })
-
-interface CodeProps {
-  tabs: readonly Snippet[]
-  onClose(): void
-  children?: ComponentChildren
-}
-
-const CodeOverlay = ({ tabs, onClose, children }: CodeProps) => (
-  <Overlay title="Code" onClose={onClose}>
-    <div class="form play-code">
-      {children}
-      <CodeTabs of={tabs} label="Language" />
-      <p class="hint">
-        Replace <code>{SECRET}</code> with an API key. <a href={toHref('/keys/new')}>Create key</a>
-      </p>
-    </div>
-  </Overlay>
-)
-
 function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: () => void }) {
   const [side, setSide] = useState<0 | 1>(0)
   const { fields, problems } = read.value
   const said = { system: settings.value.system, thread: thread.value, side }
   const body = toCodeBody(chosen[side] ?? '', said, draft.value, fields)
   return (
-    <CodeOverlay tabs={toChatSnippets({ ...toAccess(), body })} onClose={onClose}>
+    <CodeOverlay of={({ toChatSnippets }) => toChatSnippets({ ...toAccess(), body })} onClose={onClose}>
       {chosen.length > 1 && (
         <div class="field">
           <select aria-label="Model" onChange={({ currentTarget: { value } }) => setSide(value === '0' ? 0 : 1)}>
@@ -179,24 +163,4 @@ function CodeDialog({ chosen, onClose }: { chosen: readonly string[]; onClose: (
       {Object.keys(problems).length > 0 && <p class="hint wrong">Invalid settings are left out.</p>}
     </CodeOverlay>
   )
-}
-
-/** With what is in the form, or else an example. */
-function OtherCode({ endpoint, model, onClose }: { endpoint: OtherEndpoint; model: string; onClose: () => void }) {
-  const fields = { model, ...tryFields(endpoint, typedOf(endpoint)) }
-  return (
-    <CodeOverlay
-      tabs={toEndpointSnippets({ ...toAccess(), endpoint, fields, file: file.value?.name })}
-      onClose={onClose}
-    />
-  )
-}
-
-/** Without a field that is invalid or missing, an example has all. */
-function tryFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
-  try {
-    return toFields(endpoint, typed)
-  } catch {
-    return EXAMPLES[endpoint]
-  }
 }

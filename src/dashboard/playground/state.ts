@@ -3,21 +3,19 @@
  * continues where they were.
  */
 import { computed, effect, signal } from '@preact/signals'
-import { keysOf } from '../../domain/json.ts'
 import { endpointsOf } from '../../domain/models.ts'
-import type { OtherEndpoint } from '../../domain/task.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { query } from '../address/address.ts'
 import { api, ask as askApi } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { isMember, session } from '../api/session.ts'
-import { KINDS } from './kinds.tsx'
 import { file, forgetMade, typed } from './made.ts'
 import { end, run, stopAll } from './run.ts'
 import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings.ts'
 import { estimatePrompt, stop } from './stream.ts'
 import * as edits from './thread.ts'
 import { checkPicture, chooseModels, type Picture, type Side, type Thread, toBody, toMessages } from './thread.ts'
+import { PLAYED, type PlayedEndpoint } from './titles.ts'
 
 interface Draft {
   text: string
@@ -200,18 +198,14 @@ async function readModels(): Promise<OfferedModel[]> {
   return [...offered, ...others]
 }
 
-type Endpoint = 'chat' | OtherEndpoint
-const ENDPOINTS: readonly Endpoint[] = ['chat', ...keysOf(KINDS)]
-export const endpointTitle = (endpoint: Endpoint): string => (endpoint === 'chat' ? 'Chat' : KINDS[endpoint].title)
-
 /** What the model can be tried with; a model that isn't known may chat. */
-export const toEndpoints = (model: OfferedModel | null): Endpoint[] =>
+export const toEndpoints = (model: OfferedModel | null): PlayedEndpoint[] =>
   model === null ? ['chat'] : endpointsOf(model.output_modalities)
 
-const rankOf = (model: OfferedModel) => ENDPOINTS.indexOf(toEndpoints(model)[0] ?? 'chat')
+const rankOf = (model: OfferedModel) => PLAYED.indexOf(toEndpoints(model)[0] ?? 'chat')
 
 /** The one in the URL if the model has it. */
-export function toEndpoint(model: OfferedModel | null): Endpoint {
+export function toEndpoint(model: OfferedModel | null): PlayedEndpoint {
   const able = toEndpoints(model)
   return able.find((endpoint) => endpoint === query.value.get('as')) ?? able[0] ?? 'chat'
 }

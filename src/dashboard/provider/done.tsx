@@ -2,10 +2,10 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { count } from '../../domain/text.ts'
 import { toHref } from '../address/address.ts'
-import { toSnippets } from '../keys/snippets.ts'
 import { useModels } from '../models/data.ts'
 import { TestModel } from '../models/test.tsx'
-import { ButtonLink, Code } from '../ui/controls.tsx'
+import { ButtonLink } from '../ui/controls.tsx'
+import { CodeTabs } from '../ui/tabs.tsx'
 import { draft } from './draft.ts'
 
 export function Done() {
@@ -18,7 +18,6 @@ export function Done() {
   const ready = models.filter((slug) => !unpriced.includes(slug))
   const [first] = ready
   const made = data?.find((one) => one.slug === first)?.output_modalities
-  const [curl] = toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: first ?? 'MODEL' }, made)
   return (
     <div class="added">
       <h2 ref={at} tabIndex={-1}>
@@ -76,10 +75,15 @@ export function Done() {
           </ul>
         </section>
       )}
-      {first !== undefined && curl && (
+      {first !== undefined && (
         <section class="part">
           <h3>Call it</h3>
-          <Code label="curl" text={curl.text} />
+          <CodeTabs
+            label="Clients"
+            of={({ toSnippets }) =>
+              toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: first }, made)
+            }
+          />
         </section>
       )}
     </div>

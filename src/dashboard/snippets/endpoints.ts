@@ -1,6 +1,6 @@
 /** Code that sends a request other than a chat. All were run as they are. */
 import type { JsonObject } from '../../domain/json.ts'
-import { ENDPOINT_PATHS, type OtherEndpoint } from '../../domain/task.ts'
+import type { OtherEndpoint } from '../../domain/task.ts'
 import { JSON_TEXT, PYTHON, quote, SCRIPT, type Snippet, toLiteral } from './snippets.ts'
 
 interface EndpointCall {
@@ -15,6 +15,8 @@ interface EndpointCall {
 }
 
 interface Spoken {
+  /** Below `/v1`. */
+  path: string
   /** The libraries' method; null: they have none. */
   method: string | null
   /** What is done with `result`. */
@@ -53,28 +55,33 @@ const PICTURES: Pick<Spoken, 'python' | 'script'> = {
 
 const CALLS: Readonly<Record<OtherEndpoint, Spoken>> = {
   speech: {
+    path: '/audio/speech',
     method: 'audio.speech.create',
     saved: ({ response_format: format }) => `speech.${typeof format === 'string' ? format : 'mp3'}`,
     python: [],
     script: [],
   },
-  transcriptions: { ...HEARD, method: 'audio.transcriptions.create' },
-  translations: { ...HEARD, method: 'audio.translations.create' },
-  images: { ...PICTURES, method: 'images.generate' },
+  transcriptions: { path: '/audio/transcriptions', ...HEARD, method: 'audio.transcriptions.create' },
+  translations: { path: '/audio/translations', ...HEARD, method: 'audio.translations.create' },
+  images: { path: '/images/generations', ...PICTURES, method: 'images.generate' },
   image_edits: {
+    path: '/images/edits',
     ...{ ...PICTURES, method: 'images.edit', file: { field: 'image', example: 'image.png', isTyped: true } },
   },
   rerank: {
+    path: '/rerank',
     method: null,
     python: ['for found in result["results"]:', '    print(found["relevance_score"], found["index"])'],
     script: ['for (const { index, relevance_score } of result.results) console.log(relevance_score, index)'],
   },
   moderations: {
+    path: '/moderations',
     method: 'moderations.create',
     python: ['print(result.results[0].flagged)'],
     script: ['console.log(result.results[0].flagged)'],
   },
   embeddings: {
+    path: '/embeddings',
     method: 'embeddings.create',
     python: ['print(result.data[0].embedding[:3])'],
     script: ['console.log(result.data[0].embedding.slice(0, 3))'],
@@ -93,8 +100,6 @@ export const EXAMPLES: Readonly<Record<OtherEndpoint, JsonObject>> = {
   embeddings: { input: ['Hello', 'Good morning'] },
 }
 export const exampleFile = (endpoint: OtherEndpoint): string => CALLS[endpoint].file?.example ?? ''
-
-const pathOf = (endpoint: OtherEndpoint) => ENDPOINT_PATHS[endpoint].replace(/^\/v1/, '')
 
 export const toEndpointSnippets = (call: EndpointCall): Snippet[] => [
   { title: 'curl', text: toCurl(call) },
@@ -119,7 +124,7 @@ function toCurl(call: EndpointCall): string {
   const { file, saved } = toSent(call)
   const form = Object.entries(fields).map(([name, value]) => `-F ${quote(`${name}=${value}`)}`)
   return [
-    `curl ${baseUrl}${pathOf(endpoint)}`,
+    `curl ${baseUrl}${CALLS[endpoint].path}`,
     `-H ${quote(`Authorization: Bearer ${secret}`)}`,
     ...(file
       ? [...form, `-F ${quote(`${file.field}=@${file.name}`)}`]
@@ -133,7 +138,7 @@ function toPython(call: EndpointCall): string {
   const { method, python, file, saved } = toSent(call)
   const args = Object.entries(fields).map(([name, value]) => `${name}=${toLiteral(value, PYTHON, '    ')}`)
   if (file) args.push(`${file.field}=open(${PYTHON.text(file.name)}, "rb")`)
-  const posted = [PYTHON.text(pathOf(endpoint)), `body=${toLiteral(fields, PYTHON, '    ')}`, 'cast_to=object']
+  const posted = [PYTHON.text(CALLS[endpoint].path), `body=${toLiteral(fields, PYTHON, '    ')}`, 'cast_to=object']
   const given = (method === null ? posted : args).map((arg) => `    ${arg},\n`).join('')
   const asked = saved
     ? `with client.${method?.replace(/\.create$/, '.with_streaming_response.create')}(
@@ -163,7 +168,7 @@ function toTypeScript(call: EndpointCall): string {
     const stream = `createReadStream(${SCRIPT.text(file.name)})`
     args.push(`${file.field}: ${file.isTyped ? `await toFile(${stream}, null, ${toType(file.name)})` : stream}`)
   }
-  const posted = `post(${SCRIPT.text(pathOf(endpoint))}, {\n  body: ${toLiteral(fields, SCRIPT, '  ')},\n})`
+  const posted = `post(${SCRIPT.text(CALLS[endpoint].path)}, {\n  body: ${toLiteral(fields, SCRIPT, '  ')},\n})`
   const asked = method === null ? posted : `${method}({\n${args.map((arg) => `  ${arg},\n`).join('')}})`
   return `// npm install openai
 ${file ? "import { createReadStream } from 'node:fs'\n" : ''}${writes ? WRITES : ''}import OpenAI${file?.isTyped ? ', { toFile }' : ''} from 'openai'
@@ -191,7 +196,7 @@ ${
 ${Object.entries(fields).map(append).join('')}body.append('${file.field}', await ${blob}, ${SCRIPT.text(file.name)})
 `
     : ''
-}const response = await fetch(${SCRIPT.text(`${baseUrl}${pathOf(endpoint)}`)}, {
+}const response = await fetch(${SCRIPT.text(`${baseUrl}${CALLS[endpoint].path}`)}, {
   method: 'POST',
   headers: { authorization: ${SCRIPT.text(`Bearer ${secret}`)}${file ? '' : ", 'content-type': 'application/json'"} },
   ${file ? 'body' : `body: JSON.stringify(${toLiteral(fields, SCRIPT, '  ')})`},

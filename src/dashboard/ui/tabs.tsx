@@ -1,7 +1,8 @@
-/** Tabs with arrow-key navigation, and links between subpages. */
+/** Tabs with arrow-key navigation, those of code, and links between subpages. */
 import type { ComponentChildren } from 'preact'
-import { useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { address, toHref } from '../address/address.ts'
+import { Code } from './controls.tsx'
 
 interface Tab {
   title: string
@@ -44,6 +45,21 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
         {tabs[chosen]?.content}
       </div>
     </div>
+  )
+}
+
+type Snippets = typeof import('../snippets/all.ts')
+
+/** Once what writes them has loaded. */
+export function CodeTabs({ of, label }: { of(write: Snippets): { title: string; text: string }[]; label: string }) {
+  const [write, setWrite] = useState<Snippets | null>(null)
+  useEffect(() => void import('../snippets/all.ts').then(setWrite, () => {}), [])
+  if (write === null) return null
+  return (
+    <Tabs
+      label={label}
+      tabs={of(write).map(({ title, text }) => ({ title, content: <Code text={text} label={title} /> }))}
+    />
   )
 }
 

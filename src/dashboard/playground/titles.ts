@@ -1,0 +1,19 @@
+/** What a model can be tried with. Light: the forms load later. */
+import { keysOf } from '../../domain/json.ts'
+import type { OtherEndpoint } from '../../domain/task.ts'
+
+export type PlayedEndpoint = 'chat' | OtherEndpoint
+
+/** In the order of the list of models. */
+export const TITLES: Readonly<Record<PlayedEndpoint, string>> = {
+  chat: 'Chat',
+  speech: 'Speech',
+  transcriptions: 'Transcription',
+  translations: 'Translation into English',
+  images: 'Images',
+  image_edits: 'Image edits',
+  rerank: 'Reranking',
+  moderations: 'Moderation',
+  embeddings: 'Embeddings',
+}
+export const PLAYED = keysOf(TITLES)
