@@ -63,7 +63,7 @@ test('nothing that is configured is in it', async () => {
 describe('answers of each endpoint are what it says, whoever wrote them', () => {
   const doors = forAllTests(startDoors)
 
-  test.each(DOORS)('$name', async (door) => {
+  test.each(DOORS.filter(({ client }) => !client.isBytes))('$name', async (door) => {
     await doors.calm(door)
     const answer = await (await doors.ask(door)).json()
     const { paths, components } = await read()
