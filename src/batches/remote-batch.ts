@@ -6,7 +6,7 @@ import { NO_LIMITS } from '../domain/limits.ts'
 import type { Target } from '../domain/snapshot.ts'
 import { readLine, settleBatchLine, type UpstreamLine } from '../gateway/batch-line.ts'
 import { toGatewayError } from '../gateway/delivery.ts'
-import { BatchApi } from '../upstreams/batches/api.ts'
+import { BatchApi, broken } from '../upstreams/batches/api.ts'
 import { type BatchProtocol, type BatchState, batchesOf, type LineResult } from '../upstreams/batches/protocol.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { BatchWork, EndingReason } from './runner.ts'
@@ -38,6 +38,8 @@ const LOST = {
 const isFinal = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError && error.kind === 'status' && !error.retryable && (error.status ?? 500) < 500
 
+type EndedState = Extract<BatchState, { phase: 'ended' }>
+
 interface Connected {
   protocol: BatchProtocol
   api: BatchApi
@@ -47,6 +49,7 @@ interface Connected {
 export class RemoteBatch {
   spentNanoUsd = 0
   #isAsked = false
+  #isWarned = false
   #lookedMs = Number.NEGATIVE_INFINITY
   readonly #stop = new AbortController()
 
@@ -189,9 +192,10 @@ export class RemoteBatch {
           if (this.work.ending.aborted && !isCancelled) isCancelled = await this.#cancel(at, id)
           this.#lookedMs = now()
           const state = await at.protocol.look(at.api, id)
-          if (state.phase === 'ended') return await this.#collect(at, state)
+          if (state.phase === 'ended') return await this.#collect(at, state, failures < MAX_MISSING)
         }
         failures = 0
+        this.#isWarned = false
       } catch (error) {
         if (this.#isStopped) return
         if (!(error instanceof UpstreamError)) throw error
@@ -215,13 +219,16 @@ export class RemoteBatch {
     }
   }
 
-  async #collect({ protocol, api, target }: Connected, state: Extract<BatchState, { phase: 'ended' }>): Promise<void> {
+  /** @param mayWait whether results that are counted, but missing, may still come. */
+  async #collect({ protocol, api, target }: Connected, state: EndedState, mayWait: boolean): Promise<void> {
     const { tag, lines } = this.remote
     const before = this.#pending()
     const open = new Set(before)
+    let results = 0
     for (const source of state.sources) {
       let group: LineResult[] = []
       for await (const result of protocol.results(api, source, tag)) {
+        results++
         if (!open.delete(result.number)) continue
         if (group.push(result) < GROUP) continue
         await this.#takeAll(group, target)
@@ -232,6 +239,7 @@ export class RemoteBatch {
     }
     // None of ours is in it: another batch was found in place of it.
     if (state.sources.length > 0 && open.size === before.length && before.length === lines) return this.#lose()
+    if (results < state.results && mayWait) throw broken('returned fewer results than it counted')
     for (const number of open) await this.work.done(await this.work.read(number), state.missing)
   }
 
@@ -311,6 +319,8 @@ export class RemoteBatch {
   }
 
   #warn(what: 'submit' | 'read', error: UpstreamError): void {
+    if (this.#isWarned) return
+    this.#isWarned = true
     const { batch } = this.work
     this.deps.log.warn('batch_waiting', `can't ${what} a batch at its upstream; trying again`, {
       ...{ batch: batch.id, upstream: this.remote.upstream, reason: error.status ?? error.kind },

@@ -262,4 +262,19 @@ describe('a batch at its upstream', () => {
     end(remote, 'completed')
     await ended(id)
   })
+
+  test('that its upstream has lost costs what it reserved', async () => {
+    const { openai } = at
+    const before = at.app.rows().length
+    const { id } = await begin('o/chat', [{ max_tokens: 40 }])
+    const remote = await submission(openai)
+    openai.batches.shift()
+    const batch = await ended(id)
+    const [line] = await read(batch.error_file_id)
+    expect(line).toMatchObject({ response: null, error: { code: 'lost' } })
+    const [row] = await rowsOf(before, 1)
+    expect(row).toMatchObject({ status: 'cut', estimated: 1, error_code: 'lost', completion_tokens: 40 })
+    expect(row?.cost_nano_usd).toBe((row?.prompt_tokens ?? 0) * 500 + 40 * 1_000)
+    expect(remote.status).toBe('in_progress')
+  })
 })

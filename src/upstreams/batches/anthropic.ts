@@ -44,10 +44,13 @@ export const anthropicBatches: BatchProtocol = {
   },
 
   async look(api, id) {
-    const { processing_status: status, results_url: results } = await api.get(pathOf(api, `/${id}`))
-    if (status !== 'ended' || asText(results) === '') return { phase: 'running' }
+    const batch = await api.get(pathOf(api, `/${id}`))
+    const { processing_status: status, results_url: url } = batch
+    if (status !== 'ended' || asText(url) === '') return { phase: 'running' }
     // Not the URL itself, which may name another host.
-    return { phase: 'ended', sources: [pathOf(api, `/${id}/results`)], missing: MISSING }
+    const { succeeded } = asObject(batch.request_counts) ?? {}
+    const results = typeof succeeded === 'number' ? succeeded : 0
+    return { phase: 'ended', sources: [pathOf(api, `/${id}/results`)], results, missing: MISSING }
   },
 
   async *results(api, source, tag) {

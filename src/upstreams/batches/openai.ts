@@ -96,7 +96,7 @@ function toState(batch: JsonObject, { target: { upstream } }: BatchApi): BatchSt
       code: toPublicCode(asText(code), upstream) ?? 'batch_failed',
       message: `The provider rejected the batch: ${why}`,
     }
-    return { phase: 'ended', sources: [], missing }
+    return { phase: 'ended', sources: [], results: 0, missing }
   }
   const missing = Object.hasOwn(MISSING, status) ? MISSING[status] : undefined
   if (missing === undefined) return { phase: 'running' }
@@ -105,7 +105,8 @@ function toState(batch: JsonObject, { target: { upstream } }: BatchApi): BatchSt
   // The state may come before the files.
   const isEarly = lacks(completed, output) || lacks(failed, errors)
   if (isEarly || (status === 'completed' && output === null && errors === null)) return { phase: 'running' }
-  return { phase: 'ended', sources: [output, errors].flatMap((id) => (id ? [`/files/${id}/content`] : [])), missing }
+  const sources = [output, errors].flatMap((id) => (id ? [`/files/${id}/content`] : []))
+  return { phase: 'ended', sources, results: typeof completed === 'number' ? completed : 0, missing }
 }
 
 const lacks = (count: unknown, file: string | null) => typeof count === 'number' && count > 0 && file === null

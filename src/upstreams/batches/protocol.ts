@@ -33,9 +33,12 @@ export interface LostSubmission {
 
 /**
  * - `running`: also if it has ended, but its results can't be read yet.
- * - `ended`: `sources` are paths of its results; `missing` tells why other lines have none, which cost nothing.
+ * - `ended`: `sources` are paths of its results, `results` how many it counts at least; `missing` tells why other lines have none, which
+ *   cost nothing.
  */
-export type BatchState = { phase: 'running' } | { phase: 'ended'; sources: readonly string[]; missing: Unanswered }
+export type BatchState =
+  | { phase: 'running' }
+  | { phase: 'ended'; sources: readonly string[]; results: number; missing: Unanswered }
 
 export interface Unanswered {
   code: string
