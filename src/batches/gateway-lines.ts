@@ -10,7 +10,8 @@ import type { BatchWork, LineRunner } from './runner.ts'
 
 export interface LineRequest {
   endpoint: BatchEndpoint
-  body: unknown
+  /** JSON. */
+  body: string
   key: Key
   /** Of its row. */
   requestId: string

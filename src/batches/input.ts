@@ -1,8 +1,8 @@
 /** The input of a batch: a line of JSON per request. Read in slices, so that nothing else waits for it. */
 import { createReadStream } from 'node:fs'
 import type { BatchLine, BatchProblem, LineError, StoredBatch } from '../domain/batches.ts'
-import { asObject, type JsonObject, tryJson } from '../domain/json.ts'
-import { BODY_LIMITS, JsonScan } from '../domain/json-text.ts'
+import { asObject, type JsonObject } from '../domain/json.ts'
+import { BODY_LIMITS, JsonScan, sourceOf } from '../domain/json-text.ts'
 import { ENDPOINT_PATHS } from '../domain/task.ts'
 
 export const MAX_LINES = 50_000
@@ -43,9 +43,22 @@ export async function readInput(
 }
 
 export function toLine(number: number, text: string): BatchLine {
-  const { custom_id: customId, method, url, body } = asObject(tryJson(toText(text))) ?? {}
-  return { number, customId: String(customId), method: String(method), url: String(url), body }
+  const line = toText(text)
+  const customId = String(toObject(line)?.custom_id)
+  return { number, customId, body: toOneLine(sourceOf(line, 'body') ?? '') }
 }
+
+/** Null for other values and invalid JSON, also if a lenient parser reads it: bodies are sent as they are. */
+export function toObject(text: string): JsonObject | null {
+  try {
+    return asObject(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
+
+/** JSON has line breaks only between its values. */
+export const toOneLine = (json: string) => json.trim().replace(/[\r\n]+/g, ' ')
 
 /** Without a byte order mark. */
 const toText = (text: string) => (text.startsWith('\uFEFF') ? text.slice(1) : text)
@@ -116,7 +129,7 @@ class InputReader {
 
   #checkLine(number: number, text: string): void {
     const excess = new JsonScan(BODY_LIMITS).take(text)
-    const json = excess === null ? asObject(tryJson(text)) : null
+    const json = excess === null ? toObject(text) : null
     const customId = json?.custom_id
     if (json === null) this.#fail('invalid_json_line', toInvalid(excess), null)
     else if (typeof customId !== 'string' || customId === '' || customId.length > MAX_ID_CHARS) {

@@ -1,9 +1,9 @@
 /** The requests of a batch in Anthropic's format as lines of a file. Read item by item, since the whole would block the event loop. */
 import { type Decision, GatewayError } from '../domain/error.ts'
-import { asObject, tryJson } from '../domain/json.ts'
-import { BACKSLASH, BODY_LIMITS, COMMA, JsonScan, QUOTE } from '../domain/json-text.ts'
+import { asObject } from '../domain/json.ts'
+import { BACKSLASH, BODY_LIMITS, COMMA, JsonScan, QUOTE, sourceOf } from '../domain/json-text.ts'
 import { ENDPOINT_PATHS } from '../domain/task.ts'
-import { MAX_LINE_BYTES, MAX_LINES } from './input.ts'
+import { MAX_LINE_BYTES, MAX_LINES, toObject, toOneLine } from './input.ts'
 
 export interface RequestLines {
   bytes: Uint8Array
@@ -70,7 +70,7 @@ class RequestReader {
     if (number === MAX_LINES) return refuse(`requests: List should have at most ${MAX_LINES} items`)
     if (to - from > MAX_LINE_BYTES) return this.#wrong('', `larger than ${MAX_LINE_BYTES} bytes`)
     const text = textOf(this.#bytes, from, to)
-    const json = new JsonScan(BODY_LIMITS).take(text) === null ? asObject(tryJson(text)) : null
+    const json = new JsonScan(BODY_LIMITS).take(text) === null ? toObject(text) : null
     if (json === null) return notJson()
     const { custom_id: customId, params, ...rest } = json
     const [extra] = Object.keys(rest)
@@ -80,8 +80,9 @@ class RequestReader {
     if (this.#ids.has(customId)) return this.#wrong('.custom_id', `Duplicate custom_id \`${customId}\``)
     if (asObject(params) === null) return this.#wrong('.params', 'Input should be an object')
     this.#ids.add(customId)
-    const line = { custom_id: customId, method: 'POST', url: ENDPOINT_PATHS.messages, body: params }
-    this.#lines.push(Buffer.from(`${JSON.stringify(line)}\n`))
+    const head = JSON.stringify({ custom_id: customId, method: 'POST', url: ENDPOINT_PATHS.messages })
+    const body = toOneLine(sourceOf(text, 'params') ?? '')
+    this.#lines.push(Buffer.from(`${head.slice(0, -1)},"body":${body}}\n`))
     return null
   }
 

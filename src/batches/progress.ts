@@ -22,6 +22,7 @@ import { mintId, toRequestId } from '../domain/id.ts'
 import { asObject, tryJson } from '../domain/json.ts'
 import type { Log } from '../log.ts'
 import type { Contents } from './contents.ts'
+import { toOneLine } from './input.ts'
 import type { BegunLine } from './runner.ts'
 
 type Which = 'o' | 'e'
@@ -253,9 +254,6 @@ export class Progress {
     await this.#note(notes)
   }
 }
-
-/** JSON has line breaks only between its values. */
-const toOneLine = (json: string) => json.trim().replace(/[\r\n]+/g, ' ')
 
 function toOutputLine(customId: string, result: LineResult | LineError, id: string): string {
   const names = `"id":"batch_req_${id}","custom_id":${JSON.stringify(customId)}`

@@ -118,9 +118,8 @@ export interface BatchLine {
   /** From 0. */
   number: number
   customId: string
-  method: string
-  url: string
-  body: unknown
+  /** JSON on one line, as the client wrote it: parsed and written again, large numbers would change. */
+  body: string
 }
 
 export interface LineResult {

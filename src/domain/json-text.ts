@@ -207,6 +207,17 @@ export function findMembers(text: string, at = 0): Member[] | null {
   }
 }
 
+/** Source of a field in nested objects, as receivers read repeated names: the last one. Null if it isn't there. */
+export function sourceOf(text: string, ...path: readonly string[]): string | null {
+  let [from, to] = [0, text.length]
+  for (const name of path) {
+    const member = findMembers(text, from)?.findLast((one) => one.name === name)
+    if (member === undefined) return null
+    ;({ from, to } = member)
+  }
+  return text.slice(from, to)
+}
+
 export type Item = Omit<Member, 'name'>
 
 /** null if no list begins there. */

@@ -64,8 +64,8 @@ export interface UpstreamLine {
 
 export interface AskedLine {
   format: Format
-  /** JSON, parsed. */
-  body: unknown
+  /** JSON. */
+  body: string
   facts: Capabilities
   target: Target
 }
@@ -86,11 +86,11 @@ export async function prepareLine(
 /** The same each time. */
 export async function readLine({
   format,
-  body: json,
+  body: text,
   facts,
   target,
 }: AskedLine): Promise<Decision<UpstreamLine | null>> {
-  const asked = format.toTask(json, { text: JSON.stringify(json), headers: {} })
+  const asked = format.toTask(JSON.parse(text), { text, headers: {} })
   if (asked instanceof GatewayError) return asked
   const task = toAble(asked, facts, [target])
   const body: AnyRequest = task.body

@@ -22,7 +22,7 @@ const AGAIN: ReadonlySet<ErrorKind> = new Set([
 
 /** Never throws. */
 export async function answerLine(deps: HandleDeps, line: LineRequest): Promise<LineAnswer> {
-  const { endpoint, key, requestId } = line
+  const { endpoint, key, requestId, body } = line
   let usage: BatchUsage = NO_BATCH_USAGE
   const noting: HandleDeps = {
     ...deps,
@@ -36,7 +36,6 @@ export async function answerLine(deps: HandleDeps, line: LineRequest): Promise<L
       deps.onFinished(finished)
     },
   }
-  const body = JSON.stringify(line.body)
   const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
   const request = new Request(`http://localhost${ENDPOINT_PATHS[endpoint]}`, { method: 'POST', headers, body })
   const incoming = {

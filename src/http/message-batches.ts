@@ -4,6 +4,7 @@ import type { Batches } from '../batches/batches.ts'
 import { isFinal, MAX_FILE_BYTES, type StoredBatch } from '../domain/batches.ts'
 import { GatewayError, orThrow } from '../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
+import { sourceOf } from '../domain/json-text.ts'
 import type { Key } from '../domain/snapshot.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import type { IpOf } from '../keys/token.ts'
@@ -141,12 +142,13 @@ async function* toResults(paths: readonly string[]): AsyncGenerator<Uint8Array> 
 function toResult(line: string): string {
   const { custom_id, response, error } = asObject(tryJson(line)) ?? {}
   const answered = asObject(response)
-  const result = answered ? toAnswered(answered) : toUnanswered(asObject(error) ?? {})
-  return `${JSON.stringify({ custom_id, result })}\n`
+  const body = sourceOf(line, 'response', 'body') ?? 'null'
+  const result = answered ? toAnswered(answered, body) : JSON.stringify(toUnanswered(asObject(error) ?? {}))
+  return `{"custom_id":${JSON.stringify(custom_id)},"result":${result}}\n`
 }
 
-const toAnswered = ({ status_code: status, body }: JsonObject) =>
-  status === 200 ? { type: 'succeeded', message: body } : { type: 'errored', error: body }
+const toAnswered = ({ status_code: status }: JsonObject, body: string) =>
+  status === 200 ? `{"type":"succeeded","message":${body}}` : `{"type":"errored","error":${body}}`
 
 function toUnanswered({ code, message }: JsonObject): object {
   if (code === 'batch_expired') return { type: 'expired' }

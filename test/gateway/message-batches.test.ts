@@ -8,7 +8,7 @@ import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 
 const FACTS =
-  'context_length: 8192, max_output_length: 100, input_modalities: [text], output_modalities: [text], supported_features: []'
+  'context_length: 8192, max_output_length: 100, input_modalities: [text], output_modalities: [text], supported_features: [tools]'
 const PRICING =
   'pricing: [{ prompt: "0.000001", completion: "0.000002" }, { mode: batch, prompt: "0.0000005", completion: "0.000001" }]'
 
@@ -159,5 +159,30 @@ describe('a batch of messages', () => {
     const [first = '', , last = ''] = ids
     expect(await batches.list({ limit: 1, before_id: last })).toMatchObject({ data: [{ id: ids[1] }], has_more: true })
     expect(await batches.list({ limit: 5, before_id: first })).toMatchObject({ data: [], has_more: false })
+  })
+
+  test('takes and returns large numbers as they were written', async () => {
+    const schema = '{"type":"object","properties":{"b":{"type":"integer","maximum":18446744073709551615},"1":{}}}'
+    const input = '{"id":12345678901234567891,"1":1.0}'
+    const message = JSON.stringify(wholeMessage({ blocks: [{ text: 'Yes' }] }).body)
+    const block = `{"type":"tool_use","id":"toolu_1","name":"f","input":${input}}`
+    const answer = message.replace(/"content":\[.*?\]/, `"content":[${block}]`)
+    const response = await post(`{"requests":[{"custom_id":"a","params":{"model":"c/claude","max_tokens":5,
+      "tools":[{"name":"f","input_schema":${schema}}],"messages":[{"role":"user","content":"Hi"}]}}]}`)
+    const { id } = (await response.json()) as { id: string }
+
+    await until('the submission', () => at.anthropic.received.at(-1)?.includes(schema) === true)
+    const [remote] = at.anthropic.batches
+    const name = remote?.lines[0]?.custom_id
+    const line = `{"custom_id":"${name}","result":{"type":"succeeded","message":${answer}}}`
+    at.anthropic.fail = (_, path) => (path.endsWith('/results') ? new Response(line) : null)
+    Object.assign(remote ?? {}, { status: 'completed', hasFiles: true })
+    await ended(id)
+    const results = await fetch(`${at.app.baseUrl}/messages/batches/${id}/results`, {
+      headers: { 'x-api-key': at.key },
+    })
+    expect(await results.text()).toContain(input)
+    at.anthropic.fail = null
+    await clientOf().messages.batches.delete(id)
   })
 })

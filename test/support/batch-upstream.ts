@@ -20,6 +20,8 @@ export interface BatchUpstream {
   batches: RemoteBatch[]
   /** Method and path of each request. */
   asked: string[]
+  /** Bodies of JSON, as they came. */
+  received: string[]
   /** Answers requests in place of the server, once; null: as usual. */
   fail: ((method: string, path: string) => Response | 'later' | 'hang' | null) | null
   /** Pause between lines of results, ms. */
@@ -46,6 +48,7 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
       const { pathname, search } = new URL(request.url)
       const path = pathname + search
       self.asked.push(`${request.method} ${path}`)
+      if (request.headers.get('content-type') === 'application/json') self.received.push(await request.clone().text())
       const failed = self.fail?.(request.method, path) ?? null
       if (failed instanceof Response) return failed
       const answered = await (api === 'openai' ? answerOpenAi : answerAnthropic)(request, pathname)
@@ -56,7 +59,7 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
   })
   const self: BatchUpstream = {
     url: `http://127.0.0.1:${server.port}/v1`,
-    ...{ batches: [], asked: [], fail: null, paceMs: 0 },
+    ...{ batches: [], asked: [], received: [], fail: null, paceMs: 0 },
     answer: () => ({ status: 200, body: {} }),
     stop: () => server.stop(true),
   }

@@ -3,6 +3,7 @@
  * can be read once all have ended.
  */
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
+import { sourceOf } from '../../domain/json-text.ts'
 import { toPublicRequestId } from '../credential-scrubbing.ts'
 import { toPath } from '../dialects/anthropic/anthropic.ts'
 import { toBareError } from '../dialects/errors.ts'
@@ -58,7 +59,7 @@ export const anthropicBatches: BatchProtocol = {
       const line = asObject(tryJson(text))
       const number = toNumber(line?.custom_id, tag)
       const result = asObject(line?.result)
-      if (number !== null && result !== null) yield { number, outcome: toOutcome(result, api) }
+      if (number !== null && result !== null) yield { number, outcome: toOutcome(result, text, api) }
     }
   },
 
@@ -76,11 +77,12 @@ function toBatchId({ id }: JsonObject): string {
 const sum = (counts: JsonObject): number =>
   Object.values(counts).reduce<number>((total, count) => total + (typeof count === 'number' ? count : 0), 0)
 
-function toOutcome(result: JsonObject, { format, target }: BatchApi): LineOutcome {
+function toOutcome(result: JsonObject, source: string, { format, target }: BatchApi): LineOutcome {
   switch (result.type) {
     case 'succeeded': {
       const json = asObject(result.message)
-      if (json !== null) return { kind: 'answer', json, text: JSON.stringify(json), requestId: null }
+      const text = sourceOf(source, 'result', 'message')
+      if (json !== null && text !== null) return { kind: 'answer', json, text, requestId: null }
       return { kind: 'failed', error: broken('returned a result without a message'), requestId: null }
     }
     case 'errored': {

@@ -3,6 +3,7 @@
  * answers and errors end up in two other files.
  */
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
+import { sourceOf } from '../../domain/json-text.ts'
 import { toPublic, toPublicCode, toPublicRequestId } from '../credential-scrubbing.ts'
 import { readErrorBody } from '../dialects/errors.ts'
 import { type BatchApi, broken } from './api.ts'
@@ -61,7 +62,7 @@ export const openAiBatches: BatchProtocol = {
 
   async *results(api, source, tag) {
     for await (const line of api.lines(source)) {
-      const read = toResult(asObject(tryJson(line)), api, tag)
+      const read = toResult(line, api, tag)
       if (read) yield read
     }
   },
@@ -111,7 +112,8 @@ function toState(batch: JsonObject, { target: { upstream } }: BatchApi): BatchSt
 
 const lacks = (count: unknown, file: string | null) => typeof count === 'number' && count > 0 && file === null
 
-function toResult(line: JsonObject | null, { format, target }: BatchApi, tag: string): LineResult | null {
+function toResult(source: string, { format, target }: BatchApi, tag: string): LineResult | null {
+  const line = asObject(tryJson(source))
   const number = toNumber(line?.custom_id, tag)
   if (line === null || number === null) return null
   const { upstream } = target
@@ -127,7 +129,7 @@ function toResult(line: JsonObject | null, { format, target }: BatchApi, tag: st
   const { status_code: status, body } = response
   const requestId = toPublicRequestId(asText(response.request_id) || null, upstream)
   const json = asObject(body)
-  const text = JSON.stringify(body ?? null)
+  const text = sourceOf(source, 'response', 'body') ?? 'null'
   if (status === 200 && json !== null) return { number, outcome: { kind: 'answer', json, text, requestId } }
   const stated = typeof status === 'number' && status >= 400 ? status : 502
   return { number, outcome: { kind: 'failed', error: readErrorBody(format.errors, stated, text, target), requestId } }
