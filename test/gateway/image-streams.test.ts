@@ -170,6 +170,12 @@ describe('a GPT image model that reports no usage', () => {
     expect(gateway.row()).toMatchObject({ completion_tokens: tokens, estimated: 1, unpriced: 0 })
   })
 
+  test('and breaks off in the second of four images is charged for two', async () => {
+    stream([completed({}), partial(0)], 'cut')
+    await (await ask('gpt', { n: 4 })).text()
+    expect(gateway.row()).toMatchObject({ status: 'cut', images: 2, completion_tokens: 2 * 1_056 + 100, estimated: 1 })
+  })
+
   test('and breaks off after two unfinished images is charged for them', async () => {
     stream([partial(0), partial(1)], 'cut')
     await (await ask('gpt', { quality: 'low', size: '1024x1024' })).text()

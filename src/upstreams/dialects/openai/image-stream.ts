@@ -66,10 +66,11 @@ export class ImageDecoder implements Decoder {
   #pass(name: string, data: string, out: AnswerEvent[]): void {
     this.#partials += 1
     out.push({ kind: 'raw', name, data, origin: null, isContent: true, isTail: false })
+    if (this.#usage !== null) return
     // In case nothing more comes: an image that has begun is charged.
-    const { count } = this.#asked.asked
-    const estimated = estimateTokens(this.#asked, this.#target, {}, count, this.#partials)
-    out.push({ kind: 'usage', usage: toUsage(null, estimated, count) }, toModeEvent(this.#asked))
+    const begun = this.#completed + 1
+    const estimated = estimateTokens(this.#asked, this.#target, this.#facts, begun, this.#partials)
+    out.push({ kind: 'usage', usage: toUsage(null, estimated, begun) }, toModeEvent(this.#asked, this.#facts))
   }
 
   /** Each image of several has its own usage. */
