@@ -166,7 +166,8 @@ export class Turn {
 
   /** The client sends what may be charged. */
   says(isAsked: boolean): void {
-    this.lastMs = this.parts.monotonicMs()
+    // After its response, only a transcription is waited for, which may never come.
+    if (!this.hasResponded) this.lastMs = this.parts.monotonicMs()
     if (isAsked) this.asked++
   }
 

@@ -120,7 +120,7 @@ export class RealtimeSession implements RealtimeData {
   }
 
   async #ended(): Promise<void> {
-    while (this.#turn !== null && !this.#isClosed) await Bun.sleep(20)
+    while (this.#turn?.isBusy && !this.#isClosed) await Bun.sleep(20)
   }
 
   /** A revoked key, a removed model, and a drain end a session that no one speaks in. */

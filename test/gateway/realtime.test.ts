@@ -157,8 +157,10 @@ function connect({
 
 const latest = async (count: number) => (await app.settled(count)).at(-1)
 let before = 0
+let lastId = ''
 beforeEach(async () => {
   before = await app.count()
+  lastId = app.rows().at(-1)?.id ?? ''
 })
 
 describe('a session', () => {
@@ -283,6 +285,27 @@ describe('a session', () => {
     await until('both arrived', () => upstream.events.length === 2)
     app.pass(10_001)
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
+  })
+
+  test('settles a response whose transcription never comes, although its microphone is on', async () => {
+    upstream.answer = (event, send) => {
+      const input = { transcription: { model: 'hear-1' } }
+      if (event.type === 'input_audio_buffer.commit') {
+        send({ type: 'session.updated', session: { audio: { input } } })
+        send({ type: 'input_audio_buffer.committed', item_id: 'i' })
+      }
+      respond(event, send)
+    }
+    const client = connect({ key: app.key() })
+    for (const type of ['input_audio_buffer.commit', 'response.create']) client.send({ type })
+    await client.got('response.done')
+    app.pass(10_001)
+    client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+    await until('the response is settled', async () => {
+      await app.flushed()
+      return app.rows().some(({ id, status }) => status === 'ok' && id > lastId)
+    })
+    expect(app.rows().find(({ id }) => id > lastId)).toMatchObject({ cost_nano_usd: COST })
   })
 
   test('takes a slot of the server for a turn, and none while it is idle', async () => {
