@@ -186,13 +186,15 @@ function toFactText(value: Model[ModelFieldName], no = ''): string {
 const Code = ({ of: { slug, output_modalities: made } }: { of: Model }) => (
   <details>
     <summary>Code</summary>
-    <CodeTabs
-      label="Clients"
-      of={({ toSnippets }) => toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: slug }, made)}
-    />
-    <p class="hint">
-      Replace <code>YOUR_KEY</code> with an API key.
-    </p>
+    <div class="form">
+      <CodeTabs
+        label="Clients"
+        of={({ toSnippets }) => toSnippets({ baseUrl: `${location.origin}/v1`, secret: 'YOUR_KEY', model: slug }, made)}
+      />
+      <p class="hint">
+        Replace <code>YOUR_KEY</code> with an API key.
+      </p>
+    </div>
   </details>
 )
 

@@ -181,7 +181,7 @@ export const TYPED_PRICES = [
 export const UNIT_PRICES = UNIT_NAMES.filter((unit) => unit !== 'webSearches' && unit !== 'computeMs').map(
   (unit) => UNITS[unit].price,
 )
-export const AUDIO_TERMS = { audio_min_seconds: 'Minimum seconds', audio_step_seconds: 'Charged in steps of' } as const
+export const AUDIO_TERMS = { audio_min_seconds: 'Minimum seconds', audio_step_seconds: 'Step in seconds' } as const
 const AUDIO_TERM_NAMES = keysOf(AUDIO_TERMS)
 
 type TypedPrice = (typeof TYPED_PRICES)[number]
