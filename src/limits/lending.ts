@@ -53,6 +53,8 @@ export class Lender {
   readonly #deps: Deps
   readonly #leases = new Map<string, Lease>()
   readonly #grains = new Map<string, { window: Window; grain: Grain }>()
+  /** When the last requests and tokens lapse that were lent. */
+  readonly #lapses = new Map<ScopeName, number>()
   readonly #accounts = new Map<ScopeName, Account[]>()
   /** Once it may have ended: its journal may be read twice from then on. */
   #seen: Set<string> | null = null
@@ -112,6 +114,7 @@ export class Lender {
     lease.slots += slots
     this.#hold(lease, lease.heldNanoUsd + heldNanoUsd, lease.freeNanoUsd + heldNanoUsd)
     if (requests === 0) return
+    this.#lapses.set(lease.name, nowMs + aheadMs)
     const { window } = rates
     for (const [place, { grain }] of this.#grains) {
       if (!grain.gone) break
@@ -195,8 +198,7 @@ export class Lender {
   has(name: ScopeName): boolean {
     for (const lease of this.#leases.values())
       if (lease.name === name && (lease.slots > 0 || lease.heldNanoUsd > 0)) return true
-    for (const [place, { grain }] of this.#grains) if (place.startsWith(`${name} `) && !grain.gone) return true
-    return false
+    return (this.#lapses.get(name) ?? 0) > this.#deps.monotonicMs()
   }
 
   recall(name: ScopeName): Promise<unknown> {
