@@ -1,11 +1,16 @@
 /** Batches on the built binary: kills, stops, and restarts lose no response, and no line is sent twice. */
 import { afterEach, expect, test } from 'bun:test'
-import { beginBatch, endedBatch, readLines, toChatLine, toClient } from '../support/batch-client.ts'
+import { join } from 'node:path'
+import type { APIError } from 'openai'
+import { beginBatch, CHAT, endedBatch, readLines, toChatLine, toClient, uploadLines } from '../support/batch-client.ts'
 import { applyJournal, createWorkplace, type RunningBinary } from '../support/binary.ts'
 import { toCatalogue } from '../support/gateway.ts'
 import { type Seen, startUpstream } from '../support/upstream.ts'
 import { wholeAnswer } from '../support/upstream-answers.ts'
+import { mountSmallDisk, whyNoSmallDisk } from './crash-trouble.ts'
 
+const noDisk = whyNoSmallDisk()
+if (noDisk) console.warn(`Not tested with a full disk: ${noDisk}`)
 const LIMIT_MS = 60_000
 const LINES = 120
 
@@ -16,12 +21,16 @@ afterEach(async () => {
 })
 
 /** A server, a key, and an upstream that answers after some ms. */
-async function open(args: string[] = []) {
+async function open(args: string[] = [], diskMiB: number | null = null) {
   opened = new AsyncDisposableStack()
   const upstream = await startUpstream(() => ({ ...wholeAnswer(), delayMs: 10 + Math.random() * 30 }))
   opened.defer(() => upstream.stop())
   const place = createWorkplace()
   opened.defer(() => place.close())
+  const mounted = diskMiB === null ? null : mountSmallDisk(join(place.folder, 'data'), diskMiB)
+  if (typeof mounted === 'string') throw new Error(mounted)
+  const disk = mounted
+  opened.defer(() => disk?.unmount())
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: upstream.url }))
   const serve = () =>
     place.serve(['--catalog', catalog, '--probe', 'off', ...args], { environment: { UPSTREAM_KEY: 'its credential' } })
@@ -29,12 +38,12 @@ async function open(args: string[] = []) {
   const json = async (...argv: string[]) => JSON.parse((await place.run(...argv, '--json')).stdout)
   const { key } = await json('keys', 'create', '--name', 'ann')
   const clientAt = ({ baseUrl }: Pick<RunningBinary, 'baseUrl'>) => toClient(key, baseUrl)
-  return { upstream, place, server, serve, json, clientAt }
+  return { upstream, place, disk, server, serve, json, clientAt }
 }
 
-const toLines = (count: number) =>
+const toLines = (count: number, model = 'acme/large') =>
   Array.from({ length: count }, (_, at) =>
-    toChatLine(`line ${at}`, { model: 'acme/large', messages: [{ role: 'user', content: `line ${at}` }] }),
+    toChatLine(`line ${at}`, { model, messages: [{ role: 'user', content: `line ${at}` }] }),
   )
 
 const timesSent = (requests: readonly Seen[]) => {
@@ -78,6 +87,42 @@ test(
     expect(byStatus('ok')).toBeGreaterThanOrEqual(output.length)
     expect(byStatus('ok') + byStatus('abandoned')).toBe(LINES)
     expect((await place.run('ledger', 'verify')).code).toBe(0)
+  },
+  LIMIT_MS,
+)
+
+test(
+  'a line of a free model that was cut by a kill is sent again',
+  async () => {
+    const { upstream, server, serve, clientAt } = await open()
+    const { id } = await beginBatch(clientAt(server), toLines(40, 'local/tiny'))
+    await upstream.waitFor((requests) => requests.length >= 12, 'lines', 20_000)
+    server.signal('SIGKILL')
+    await server.exited
+    const batch = await endedBatch(clientAt(await serve()), id)
+    expect(batch.request_counts).toEqual({ total: 40, completed: 40, failed: 0 })
+    expect(Math.max(...timesSent(upstream.requests))).toBeLessThanOrEqual(2)
+  },
+  LIMIT_MS,
+)
+
+test.skipIf(noDisk !== null)(
+  'a full disk refuses files, and a batch waits for space without losing a response',
+  async () => {
+    const { upstream, disk, server, clientAt } = await open([], 400)
+    const client = clientAt(server)
+    const input_file_id = await uploadLines(client, toLines(LINES))
+    await client.batches.create({ input_file_id, endpoint: CHAT, completion_window: '24h' })
+    await upstream.waitFor((requests) => requests.length >= 20, 'lines', 20_000)
+    await disk?.fill()
+    const refused = await uploadLines(client, ['{}']).catch((error: APIError) => [error.status, error.code])
+    expect(refused).toEqual([507, 'storage_full'])
+    disk?.free()
+    const [{ id = '' } = {}] = (await client.batches.list()).data
+    const batch = await endedBatch(client, id)
+    expect(batch.request_counts).toEqual({ total: LINES, completed: LINES, failed: 0 })
+    expect((await readLines(client, batch.output_file_id)).length).toBe(LINES)
+    expect(Math.max(...timesSent(upstream.requests))).toBe(1)
   },
   LIMIT_MS,
 )
