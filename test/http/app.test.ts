@@ -36,9 +36,17 @@ interface Fakes {
   settle?: () => Promise<void>
 }
 
+const authorization = `Bearer ${token}`
+const toChat = (asStream: boolean) =>
+  new Request('http://localhost/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...HELLO, stream: asStream }),
+  })
+
 const words = [saying('Hi')]
 
-async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream = false) {
+async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream = false, asked = toChat(asStream)) {
   const settled: SettledRow[] = []
   const lines: string[] = []
   const now = () => Date.UTC(2026, 10, 21)
@@ -90,12 +98,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
     backends: onEvery({ call }),
     readiness: () => 'ok',
   })
-  const request = new Request('http://localhost/v1/chat/completions', {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...HELLO, stream: asStream }),
-  })
-  const response = await app.handle(request)
+  const response = await app.handle(asked)
   const text = await response.text()
   await log.flush()
   expect([load.admitted, load.inFlight, load.bufferedBytes]).toEqual([0, 0, 0])
@@ -156,3 +159,16 @@ describe('a ledger without a place', () => {
     expect(text).not.toContain('Hi')
   })
 })
+
+test.each(['files', 'batches', 'messages/batches'])(
+  'a node of a cluster refuses /v1/%s, and says why',
+  async (path) => {
+    const { response, text } = await ask(
+      {},
+      false,
+      new Request(`http://localhost/v1/${path}`, { headers: { authorization } }),
+    )
+    expect(response.status).toBe(501)
+    expect(text).toContain("whose nodes don't share them")
+  },
+)
