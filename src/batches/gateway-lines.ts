@@ -31,6 +31,8 @@ export interface GatewayLinesDeps {
   answer(request: LineRequest): Promise<LineAnswer>
   /** What the ledger knows of a request; null if it has no row. */
   counted(requestId: string): { isOpen: boolean; nanoUsd: number } | null
+  /** Resolves once `counted` knows all requests so far. */
+  flushLedger(): Promise<void>
   hasSpace(): boolean
   failed(error: unknown): void
   /** Wall clock, ms. */
@@ -65,7 +67,9 @@ export const createGatewayLines = (deps: GatewayLinesDeps): LineRunner => ({
 
 /** Lines that an earlier server had begun. */
 async function settleBegun(deps: GatewayLinesDeps, work: BatchWork, queue: number[]): Promise<void> {
-  for (const number of queue) {
+  const begun = queue.filter((number) => work.requestIdOf(number) !== null)
+  if (begun.length > 0) await deps.flushLedger()
+  for (const number of begun) {
     const requestId = work.requestIdOf(number)
     if (requestId === null) continue
     let row = deps.counted(requestId)
@@ -155,6 +159,7 @@ class LineQueue {
 
   async #runLine(number: number, key: Key): Promise<void> {
     const { deps, work } = this
+    const isAlone = this.#isTight && this.#inFlight.size === 0
     const line = await work.read(number)
     const requestId = mintId(deps.now())
     await work.begin([{ number, requestId }])
@@ -162,7 +167,7 @@ class LineQueue {
       ...{ endpoint: work.batch.endpoint, body: line.body, key, requestId },
     })
     if (outcome === 'stopped') return
-    if (outcome === 'spent' && !this.#isTight) {
+    if (outcome === 'spent' && !isAlone) {
       // Others in flight may hold what it needs.
       this.#isTight = true
       this.#queue.push(number)

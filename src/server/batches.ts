@@ -78,6 +78,9 @@ export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): Ser
     const gatewayLines = createGatewayLines({
       ...{ places, counted: reader.counted, failed, now, monotonicMs, sleep: Bun.sleep },
       answer: (line) => http.answerLine(app, line),
+      async flushLedger() {
+        while ((await app.ledger.flush()).waiting > 0) await Bun.sleep(LOOK_MS)
+      },
       hasSpace: () => contents.hasSpace(0),
     })
     return batches.createBatches({

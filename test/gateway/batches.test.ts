@@ -139,6 +139,13 @@ describe('a batch', () => {
     for (const { response } of errors) expect(response.body.error.code).toBe('insufficient_quota')
   })
 
+  test('runs fewer lines at once if its budget does not cover more, and completes', async () => {
+    const client = clientOf(gateway.app.key({ name: 'tight', budget: { nanoUsd: 5_000_000, period: 'total' } }))
+    const lines = Array.from({ length: 20 }, (_, at) => toLine(`${at}`))
+    const batch = await ended(client, (await begin(client, lines)).id)
+    expect(batch.request_counts).toEqual({ total: 20, completed: 20, failed: 0 })
+  })
+
   test('is cancelled with what is done, and the rest has an error', async () => {
     const client = clientOf()
     const gate = Promise.withResolvers<void>()
