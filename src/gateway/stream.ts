@@ -8,6 +8,7 @@ import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
 import { isChat } from '../domain/task.ts'
 import type { Frames, PassthroughStreamWriter, Writer } from '../formats/format.ts'
+import { Turns } from '../threads/turns.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
@@ -175,15 +176,42 @@ class ResponseStream implements PassthroughSink {
 
 /** True if more may be written, or a promise if the client must read first. */
 function put(sink: Sink, text: Frames): boolean | Promise<boolean> {
+  if (text.length > LARGE) return putLarge(sink, text).then(goOn)
   const waiting = text.length === 0 ? undefined : sink.write(text)
   return waiting ? waiting.then(goOn) : true
 }
 const goOn = () => true
 
+/** An image is one event of up to 32 MiB, and written at once it would keep everyone else waiting. */
+const LARGE = 1024 * 1024
+const PIECE = 256 * 1024
+const TURN_MS = 8
+
+/** Broken off within an event, the connection breaks: no error frame could follow. */
+async function putLarge(sink: Sink, text: Frames): Promise<void> {
+  const turns = new Turns(TURN_MS)
+  try {
+    for (let at = 0; at < text.length; ) {
+      const to = Math.min(text.length, at + PIECE)
+      // A character of two units stays whole.
+      const end = typeof text === 'string' && isHigh(text.charCodeAt(to - 1)) ? to + 1 : to
+      const waiting = sink.write(typeof text === 'string' ? text.slice(at, end) : text.subarray(at, end))
+      if (waiting) await waiting
+      if (turns.isOver) await turns.next()
+      at = end
+    }
+  } catch (error) {
+    sink.break()
+    throw error
+  }
+}
+
+const isHigh = (unit: number) => unit >= 0xd800 && unit < 0xdc00
+
 async function send(sink: Sink, text: Frames): Promise<void> {
   if (text.length === 0) return
   try {
-    await sink.write(text)
+    await (text.length > LARGE ? putLarge(sink, text) : sink.write(text))
   } catch {
     // The next write will notice.
   }
@@ -303,7 +331,7 @@ export class Sink extends Heartbeat {
   /** Doesn't wait for the client. Never throws. */
   end(text: string): void {
     this.stopBeating()
-    if (this.#hasLeft) return
+    if (this.#hasLeft || this.#isBroken) return
     try {
       this.#controller?.write(text)
       this.#controller?.flush()
