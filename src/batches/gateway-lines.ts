@@ -115,6 +115,14 @@ class LineQueue {
   }
 
   async run(): Promise<void> {
+    try {
+      await this.#runAll()
+    } finally {
+      await Promise.all(this.#inFlight)
+    }
+  }
+
+  async #runAll(): Promise<void> {
     const { work } = this
     while (!work.ending.aborted) {
       const number = this.#queue.pop()
@@ -128,7 +136,6 @@ class LineQueue {
       if (this.#rest !== null) await endLines(work, [number, ...this.#queue.splice(0)], this.#rest)
       else if (!(await this.#begin(number))) this.#queue.push(number)
     }
-    await Promise.all(this.#inFlight)
   }
 
   /** False if it could not, for now. */

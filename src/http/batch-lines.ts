@@ -24,15 +24,18 @@ const AGAIN: ReadonlySet<ErrorKind> = new Set([
 export async function answerLine(deps: HandleDeps, line: LineRequest): Promise<LineAnswer> {
   const { endpoint, key, requestId, body } = line
   let usage: BatchUsage = NO_BATCH_USAGE
+  let isCharged = false
   const noting: HandleDeps = {
     ...deps,
     onFinished(finished) {
       const { row } = finished
-      if (row.id === requestId)
+      if (row.id === requestId) {
+        isCharged = row.costNanoUsd > 0
         usage = {
           ...{ input: row.promptTokens, cached: row.cachedTokens },
           ...{ output: row.completionTokens, reasoning: row.reasoningTokens },
         }
+      }
       deps.onFinished(finished)
     },
   }
@@ -58,7 +61,9 @@ export async function answerLine(deps: HandleDeps, line: LineRequest): Promise<L
     const response = answerError(deps, request, error, errorsOf(endpoint))
     const retryAfterS = Number(error.headers['retry-after'])
     return {
-      ...{ status: response.status, body: await response.text(), requestId, usage, outcome: outcomeOf(error) },
+      ...{ status: response.status, body: await response.text(), requestId, usage },
+      // Of several calls, one may be charged and another refused: a line is charged once.
+      outcome: isCharged ? 'done' : outcomeOf(error),
       retryAfterMs: Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : null,
     }
   }

@@ -278,3 +278,17 @@ describe('a batch at its upstream', () => {
     expect(remote.status).toBe('in_progress')
   })
 })
+
+test('a line of several calls, of which one was charged and another refused for now, is not sent again', async () => {
+  const before = at.app.rows().length
+  let calls = 0
+  at.openai.fail = (_, path) => {
+    if (!path.endsWith('/chat/completions') || ++calls === 1) return null
+    return Response.json({ error: { message: 'Slow down.' } }, { status: 429 })
+  }
+  const { id } = await begin('o/chat', [{ n: 2 }])
+  const batch = await ended(id)
+  expect(await read(batch.error_file_id)).toMatchObject([{ response: { status_code: 429 } }])
+  const rows = await rowsOf(before, 1)
+  expect(rows.filter((row) => row.cost_nano_usd > 0).length).toBe(1)
+})
