@@ -228,7 +228,8 @@ export function createBatches(deps: BatchesDeps) {
         throw tooMany(
           `This API key has ${batches} batches in progress (limit). Wait until one has ended, and try again.`,
         )
-      if (!contents.hasSpace(0)) throw storageFull()
+      // Its results need some, too.
+      this.requireRoom(key, 0)
       const createdMs = now()
       const id = mintId(createdMs)
       const batch: StoredBatch = {

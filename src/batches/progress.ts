@@ -219,9 +219,11 @@ export class Progress {
     if (kind === 'b') this.#begun.set(line, rest[0] ?? '')
     if (kind !== 'd' || this.#done[line] !== 0) return
     const [which, size, input, cached, output, reasoning, cut] = rest
+    if (which !== 'o' && which !== 'e') return
+    // A power cut may keep the note, and lose the result.
+    if (Number(size) > this.deps.contents.size(this.names[which])) return
     this.#done[line] = 1
     this.#begun.delete(line)
-    if (which !== 'o' && which !== 'e') return
     this.#sizes[which] = Number(size)
     const usage = { input: Number(input), cached: Number(cached), output: Number(output), reasoning: Number(reasoning) }
     this.#count(which, usage, cut === 'c')
