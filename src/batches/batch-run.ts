@@ -35,6 +35,7 @@ export class BatchRun {
   runner: LineRunner | null = null
   #progress: Progress | null = null
   readonly #ending = new AbortController()
+  readonly #stopping = new AbortController()
   #changing: Promise<void> = Promise.resolve()
 
   constructor(
@@ -52,8 +53,9 @@ export class BatchRun {
     return { ...batch, detail: { ...batch.detail, counts: { ...progress.counts }, usage: progress.usage } }
   }
 
-  /** The first reason counts. */
+  /** The first reason counts, but for the server's stop. */
   end(reason: EndingReason): void {
+    if (reason === 'stopped') this.#stopping.abort()
     if (!this.#ending.signal.aborted) this.#ending.abort(reason)
   }
 
@@ -90,10 +92,11 @@ export class BatchRun {
   }
 
   #isStopped(): boolean {
-    return this.#reason === 'stopped'
+    return this.#stopping.signal.aborted
   }
 
   get #reason(): EndingReason | null {
+    if (this.#isStopped()) return 'stopped'
     return this.#ending.signal.aborted ? this.#ending.signal.reason : null
   }
 
@@ -156,6 +159,7 @@ export class BatchRun {
       done: (line, result) => progress.done(line, result),
       setRemote: (remote) => this.#change((batch) => ({ ...batch, detail: { ...batch.detail, remote } })),
       ending: this.#ending.signal,
+      stopping: this.#stopping.signal,
     }
   }
 
@@ -196,7 +200,9 @@ export class BatchRun {
   async #enter(state: BatchState, more: Partial<StoredBatch['detail']> = {}): Promise<void> {
     await this.#change((batch) => {
       const { detail, ...stamped } = this.#stamped(batch, state)
-      return { ...stamped, state, detail: { ...detail, ...more } }
+      // What it keeps of an upstream may be long.
+      const over = isFinal(state) ? { remote: null } : {}
+      return { ...stamped, state, detail: { ...detail, ...over, ...more } }
     })
     if (!isFinal(state)) return
     const { id, keyId, endpoint } = this.batch
@@ -214,7 +220,9 @@ export class BatchRun {
   /** One after the other. */
   #change(toNext: (batch: StoredBatch) => StoredBatch): Promise<void> {
     const changed = this.#changing.then(async () => {
-      const next = toNext(this.current)
+      const before = this.current
+      const next = toNext(before)
+      if (next === before) return
       await this.deps.store.putBatch(next)
       this.batch = next
     })

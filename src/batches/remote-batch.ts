@@ -9,7 +9,7 @@ import { toGatewayError } from '../gateway/delivery.ts'
 import { BatchApi, broken } from '../upstreams/batches/api.ts'
 import { type BatchProtocol, type BatchState, batchesOf, type LineResult } from '../upstreams/batches/protocol.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import type { BatchWork, EndingReason } from './runner.ts'
+import type { BatchWork } from './runner.ts'
 import { type Remote, targetOf, type UpstreamLinesDeps } from './upstream-lines.ts'
 
 /** At most so often, whoever asks. */
@@ -51,7 +51,6 @@ export class RemoteBatch {
   #isAsked = false
   #isWarned = false
   #lookedMs = Number.NEGATIVE_INFINITY
-  readonly #stop = new AbortController()
 
   /**
    * @param taken IDs of batches in progress, at any upstream.
@@ -73,26 +72,15 @@ export class RemoteBatch {
     this.#isAsked = true
   }
 
-  get #reason(): EndingReason | null {
-    const { ending } = this.work
-    return ending.aborted ? ending.reason : null
-  }
-
   get #isStopped(): boolean {
-    return this.#reason === 'stopped'
+    return this.work.stopping.aborted
   }
 
   async run(): Promise<void> {
-    const stop = () => {
-      if (this.#isStopped) this.#stop.abort()
-    }
-    this.work.ending.addEventListener('abort', stop)
-    stop()
     try {
       const id = this.remote.id ?? (await this.#submit())
       if (id !== null && !this.#isStopped) await this.#follow(id)
     } finally {
-      this.work.ending.removeEventListener('abort', stop)
       if (this.remote.id !== null) this.taken.delete(this.remote.id)
     }
   }
@@ -111,7 +99,7 @@ export class RemoteBatch {
     if (!protocol || !format) return null
     const used = target.upstream.each?.find(({ credentialNumber }) => credentialNumber === this.remote.credential)
     const own = used ? { ...target, upstream: used } : target
-    const api = new BatchApi({ format, target: own, hops: gateway.instance, signal: this.#stop.signal })
+    const api = new BatchApi({ format, target: own, hops: gateway.instance, signal: this.work.stopping })
     return { protocol, api, target: own }
   }
 
@@ -122,6 +110,7 @@ export class RemoteBatch {
     let isSent = !this.isNew
     let sendAtMs = isSent ? now() + ARRIVAL_MS : Number.NEGATIVE_INFINITY
     for (let waitMs = AGAIN_MS; !this.#isStopped; waitMs = Math.min(MAX_AGAIN_MS, waitMs * 2)) {
+      const isEnding = this.work.ending.aborted
       try {
         const at = await this.#connect()
         const found = at && isSent ? await this.#find(at) : null
@@ -139,7 +128,7 @@ export class RemoteBatch {
         if (isSent) sendAtMs = now() + ARRIVAL_MS
         this.#warn('submit', error)
       }
-      await this.#wait(waitMs)
+      await this.#wait(waitMs, isEnding)
     }
     return null
   }
@@ -185,11 +174,12 @@ export class RemoteBatch {
     let isCancelled = false
     let endMs = Number.POSITIVE_INFINITY
     for (let failures = 0; !this.#isStopped; ) {
-      if (this.work.ending.aborted) endMs = Math.min(endMs, now() + GIVE_UP_MS)
+      const isEnding = this.work.ending.aborted
+      if (isEnding) endMs = Math.min(endMs, now() + GIVE_UP_MS)
       try {
         const at = await this.#connect()
         if (at) {
-          if (this.work.ending.aborted && !isCancelled) isCancelled = await this.#cancel(at, id)
+          if (isEnding && !isCancelled) isCancelled = await this.#cancel(at, id)
           this.#lookedMs = now()
           const state = await at.protocol.look(at.api, id)
           if (state.phase === 'ended') return await this.#collect(at, state, failures < MAX_MISSING)
@@ -205,7 +195,7 @@ export class RemoteBatch {
         if (isFinal(error) && error.status === 404 && failures >= MAX_MISSING) return this.#lose()
       }
       if (now() >= endMs) return this.#lose()
-      await this.#wait(now() - this.remote.sinceMs < OFTEN_FOR_MS ? LOOK_MS : RARELY_MS)
+      await this.#wait(now() - this.remote.sinceMs < OFTEN_FOR_MS ? LOOK_MS : RARELY_MS, isEnding)
     }
   }
 
@@ -306,11 +296,10 @@ export class RemoteBatch {
     return line instanceof GatewayError ? null : line
   }
 
-  /** Until then by the clock, or sooner if a client asks; but not before the upstream may be asked again. */
-  async #wait(ms: number): Promise<void> {
+  /** Until then by the clock, or sooner if a client asks; but not before the upstream may be asked again, nor after the batch begins to end. */
+  async #wait(ms: number, wasEnding = this.work.ending.aborted): Promise<void> {
     const { now } = this.deps.gateway
     const untilMs = now() + ms
-    const wasEnding = this.work.ending.aborted
     this.#isAsked = false
     while (!this.#isStopped && this.work.ending.aborted === wasEnding) {
       if (now() >= untilMs || (this.#isAsked && now() >= this.#lookedMs + LOOK_MS)) return

@@ -9,7 +9,7 @@ export interface BegunLine {
   requestId: string
 }
 
-/** Why no more lines may begin. `stopped`: the server ends, and the next one goes on. */
+/** Why no more lines may begin. `stopped`: the server ends, and the next one goes on; may come after another reason. */
 export type EndingReason = 'cancelled' | 'expired' | 'stopped'
 
 /** Of one batch, while it is in progress. */
@@ -30,8 +30,10 @@ export interface BatchWork {
   /** Survives a kill once it resolves. Only the first result of a line counts; false for later ones. */
   done(line: Pick<BatchLine, 'number' | 'customId'>, result: LineResult | LineError): Promise<boolean>
   setRemote(remote: JsonObject): Promise<void>
-  /** Aborts with an EndingReason. Lines without a result then get an error, unless the server stops. */
+  /** Aborts for any EndingReason. Lines without a result then get an error, unless the server stops. */
   readonly ending: AbortSignal
+  /** Aborts when the server stops, also while the batch is cancelled or expires: what is at an upstream stays for the next one. */
+  readonly stopping: AbortSignal
 }
 
 export interface LineRunner {

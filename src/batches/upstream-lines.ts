@@ -95,7 +95,9 @@ class UpstreamLines implements LineRunner {
     const left = new Set(planned.remote.left)
     const own = this.#runRemote(work, planned, (number) => !left.has(number))
     if (left.size === 0) return own
-    await Promise.all([own, this.deps.gatewayLines.run(onlyThese(work, left))])
+    // Neither goes on without the other: the next try begins with what both noted.
+    const both = await Promise.allSettled([own, this.deps.gatewayLines.run(onlyThese(work, left))])
+    for (const one of both) if (one.status === 'rejected') throw one.reason
   }
 
   async #runRemote(
@@ -126,6 +128,12 @@ class UpstreamLines implements LineRunner {
     const format = await formatOf(batch.endpoint)
     const plan = new Plan(protocol)
     for (const number of work.pending()) {
+      const begun = work.requestIdOf(number)
+      // The gateway may have sent it before a restart, while the model had no price for batches.
+      if (begun !== null && this.deps.isSettled(begun)) {
+        plan.add(number, null)
+        continue
+      }
       const line = await work.read(number)
       const asked = { format, body: line.body, facts: model.facts, target, snapshot, key }
       const prepared = await prepareLine(gateway, asked)
@@ -218,6 +226,7 @@ const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => 
     return work.batch
   },
   ending: work.ending,
+  stopping: work.stopping,
   key: () => work.key(),
   pending: () => work.pending().filter((number) => numbers.has(number)),
   read: (number) => work.read(number),

@@ -11,7 +11,9 @@ const LINES = 300
 /** Nano-dollars: 100 read, 10 written. */
 const COST = 100 * 500 + 10 * 1_000
 
-const toCatalog = (url: string) => `
+const BATCH_PRICE = ', { mode: batch, prompt: "0.0000005", completion: "0.000001" }'
+
+const toCatalog = (url: string, batchPrice = BATCH_PRICE) => `
 version: 1
 upstreams: { ours: { dialect: openai, base_url: "${url}", api_key: \${UPSTREAM_KEY}, batches: [chat] } }
 models:
@@ -22,7 +24,7 @@ models:
     input_modalities: [text]
     output_modalities: [text]
     supported_features: []
-    pricing: [{ prompt: "0.000001", completion: "0.000002" }, { mode: batch, prompt: "0.0000005", completion: "0.000001" }]
+    pricing: [{ prompt: "0.000001", completion: "0.000002" }${batchPrice}]
     routes: [{ upstream: ours, model: chat-1 }]
 `
 
@@ -81,4 +83,53 @@ test('killed while it submits, waits, and reads results, a batch is sent once, a
     await place.close()
     await upstream.stop()
   }
+}, 60_000)
+
+/** A server with one line of a batch at its upstream. */
+async function open(batchPrice?: string) {
+  await using opened = new AsyncDisposableStack()
+  const upstream = startBatchUpstream('openai')
+  opened.defer(() => upstream.stop())
+  const place = createWorkplace()
+  opened.defer(() => place.close())
+  const catalog = await place.write('catalog.yaml', toCatalog(upstream.url, batchPrice))
+  const serve = () =>
+    place.serve(['--catalog', catalog, '--probe', 'off'], { environment: { UPSTREAM_KEY: CREDENTIAL } })
+  const server = await serve()
+  const { key } = JSON.parse((await place.run('keys', 'create', '--name', 'ann', '--json')).stdout)
+  const begin = () =>
+    beginBatch(toClient(key, server.baseUrl), [
+      toChatLine('a', { model: 'o/chat', messages: [{ role: 'user', content: 'Hi' }] }),
+    ])
+  return { ...{ upstream, place, serve, server, key, begin }, opened: opened.move() }
+}
+
+test('a server stops while a batch is canceled at its upstream, and the next one ends the batch', async () => {
+  const { upstream, serve, server, key, begin, opened } = await open()
+  await using _ = opened
+  const { id } = await begin()
+  await until('the submission', () => upstream.batches.length === 1)
+  await toClient(key, server.baseUrl).batches.cancel(id)
+  await until('the cancellation', () => upstream.asked.some((one) => one.endsWith('/cancel')))
+  server.signal('SIGTERM')
+  await server.exited
+  Object.assign(upstream.batches[0] ?? {}, { status: 'cancelled', hasFiles: true })
+  upstream.fail = (_, path) => (path.endsWith('/cancel') ? Response.json({ error: {} }, { status: 409 }) : null)
+  const next = await serve()
+  expect(await endedBatch(toClient(key, next.baseUrl), id)).toMatchObject({ status: 'cancelled' })
+}, 60_000)
+
+test('a line that may have been charged is not sent again if its model has a price for batches after a kill', async () => {
+  const { upstream, place, serve, server, key, begin, opened } = await open('')
+  await using _ = opened
+  upstream.fail = (_, path) => (path.endsWith('/chat/completions') ? 'hang' : null)
+  const { id } = await begin()
+  await until('the call', () => upstream.asked.some((one) => one.endsWith('/chat/completions')))
+  server.signal('SIGKILL')
+  await server.exited
+  await place.write('catalog.yaml', toCatalog(upstream.url))
+  const client = toClient(key, (await serve()).baseUrl)
+  const batch = await endedBatch(client, id)
+  expect(await readLines(client, batch.error_file_id)).toMatchObject([{ error: { code: 'interrupted' } }])
+  expect(upstream.batches).toEqual([])
 }, 60_000)
