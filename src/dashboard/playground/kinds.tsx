@@ -5,7 +5,7 @@ import type { OtherEndpoint } from '../../domain/task.ts'
 import { Refusal } from '../api/refusal.ts'
 import { toCount } from '../figures/figures.ts'
 import { ButtonLink, CopyButton } from '../ui/controls.tsx'
-import { type Typed, typed } from './made.ts'
+import { type files, type Typed, typed } from './made.ts'
 import { createEventReader } from './stream.ts'
 
 export interface KindField {
@@ -29,7 +29,7 @@ interface Kind {
   /** Of the button. */
   action: string
   /** A file makes the request a form. */
-  file?: { name: string; label: string; accept: string }
+  file?: { name: keyof typeof files; label: string; accept: string }
   fields: readonly KindField[]
   /** Sent by this page only. */
   also?: JsonObject
@@ -48,7 +48,7 @@ function toNumber(text: string, name: string): number {
 
 const toLines = (text: string) => text.split('\n').filter((line) => line.trim() !== '')
 
-const AUDIO_FILE = {
+const AUDIO_FILE: Kind['file'] = {
   ...{ name: 'file', label: 'Audio file' },
   accept: 'audio/*,video/mp4,video/webm,.mp3,.m4a,.wav,.ogg,.opus,.flac,.webm,.mp4',
 }
@@ -181,6 +181,7 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
       {
         name: 'input',
         label: 'Texts',
+        isRequired: true,
         lines: 4,
         hint: 'One per line. All are compared with the first.',
         read: toLines,

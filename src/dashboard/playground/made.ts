@@ -25,7 +25,8 @@ export const isWorking = computed(() => working.value !== null)
 
 /** What is in the forms. */
 export const typed = signal<Partial<Record<OtherEndpoint, Typed>>>({})
-export const file = signal<File | null>(null)
+/** What is chosen, by the field's name: audio stays where an image is chosen. */
+export const files = { file: signal<File | null>(null), image: signal<File | null>(null) }
 
 export function forgetMade(): void {
   for (const { json } of made.value) if (String(json.url).startsWith('blob:')) URL.revokeObjectURL(String(json.url))

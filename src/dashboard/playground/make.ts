@@ -4,7 +4,7 @@ import type { OtherEndpoint } from '../../domain/task.ts'
 import { Refusal, readRefusal, UNREACHABLE } from '../api/refusal.ts'
 import { endSession } from '../api/session.ts'
 import { KINDS, toFields } from './kinds.tsx'
-import { file, type Made, made, type Typed, working } from './made.ts'
+import { files, type Made, made, type Typed, working } from './made.ts'
 import { ADDRESS, begin, finish } from './run.ts'
 import { toTooLong } from './thread.ts'
 
@@ -13,7 +13,8 @@ let count = 0
 /** @throws Refusal */
 export async function make(endpoint: OtherEndpoint, model: string, typed: Typed): Promise<void> {
   const kind = KINDS[endpoint]
-  const body = toBody(endpoint, model, typed)
+  const file = kind.file ? files[kind.file.name].value : null
+  const body = toBody(endpoint, model, typed, file)
   const controller = new AbortController()
   // Answers of chats have positive ones.
   const id = -++count
@@ -27,7 +28,7 @@ export async function make(endpoint: OtherEndpoint, model: string, typed: Typed)
     const nanoUsd = asObject(json.usage)?.cost_nano_usd
     const result: Made = {
       ...{ id, endpoint, model, typed, json, tookMs: performance.now() - startedMs },
-      file: kind.file ? (file.value?.name ?? null) : null,
+      file: file?.name ?? null,
       nanoUsd: typeof nanoUsd === 'number' ? nanoUsd : null,
       requestId: response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null,
     }
@@ -45,7 +46,7 @@ export async function make(endpoint: OtherEndpoint, model: string, typed: Typed)
 
 const readJson = async (response: Response): Promise<JsonObject> => asObject(await response.json()) ?? {}
 
-function toBody(endpoint: OtherEndpoint, model: string, typed: Typed): FormData | Blob {
+function toBody(endpoint: OtherEndpoint, model: string, typed: Typed, file: File | null): FormData | Blob {
   const { file: taken, also } = KINDS[endpoint]
   const fields: JsonObject = { model, ...toFields(endpoint, typed), ...also }
   if (!taken) {
@@ -54,12 +55,11 @@ function toBody(endpoint: OtherEndpoint, model: string, typed: Typed): FormData 
     if (tooLong !== null) throw new Refusal(tooLong, 'invalid')
     return new Blob([json], { type: 'application/json' })
   }
-  const { value } = file
-  if (value === null) throw new Refusal(`${taken.label}: choose one.`, 'invalid', taken.name)
-  if (value.size > MAX_FILE_BYTES) throw new Refusal(`${value.name} is larger than 31 MB.`, 'invalid', taken.name)
+  if (file === null) throw new Refusal(`${taken.label}: choose one.`, 'invalid', taken.name)
+  if (file.size > MAX_FILE_BYTES) throw new Refusal(`${file.name} is larger than 31 MB.`, 'invalid', taken.name)
   const form = new FormData()
   for (const [name, field] of Object.entries(fields)) form.append(name, String(field))
-  form.append(taken.name, value, value.name)
+  form.append(taken.name, file, file.name)
   return form
 }
 

@@ -12,7 +12,7 @@ import { FileField, Form, TextField, useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
 import { CodeOverlay, toAccess } from './code.tsx'
 import { KINDS, type KindField, toFields, typedOf } from './kinds.tsx'
-import { file, isWorking, type Made, made, type Typed, typed } from './made.ts'
+import { files, isWorking, type Made, made, type Typed, typed } from './made.ts'
 import { make } from './make.ts'
 import { clock, stopAll } from './run.ts'
 import { TITLES } from './titles.ts'
@@ -51,7 +51,7 @@ export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model:
     <>
       <section class="panel" aria-label={TITLES[endpoint]} ref={at}>
         <Form of={form} submit={kind.action} isUnsaved={false} otherActions={isWorking.value && <Working />}>
-          {kind.file && <FileField file={file} {...kind.file} />}
+          {kind.file && <FileField file={files[kind.file.name]} {...kind.file} />}
           {wide.map(toField)}
           {narrow.length > 0 && <div class="fields">{narrow.map(toField)}</div>}
         </Form>
@@ -78,7 +78,8 @@ function Working() {
 function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, requestId } }: { of: Made }) {
   const { fields, Shown } = KINDS[endpoint]
   const id = useId()
-  const asked = file ?? typed[fields[0]?.name ?? '']
+  const main = fields.find(({ isRequired }) => isRequired)
+  const asked = [file, main && typed[main.name]].filter(Boolean).join(': ')
   return (
     <article class="turn answer" aria-labelledby={id}>
       <header class="turn-head">
@@ -117,9 +118,10 @@ export function OtherCode({
   onClose: () => void
 }) {
   const fields = { model, ...tryFields(endpoint, typedOf(endpoint)) }
+  const { file } = KINDS[endpoint]
   return (
     <CodeOverlay
-      of={() => toEndpointSnippets({ ...toAccess(), endpoint, fields, file: file.value?.name })}
+      of={() => toEndpointSnippets({ ...toAccess(), endpoint, fields, file: file && files[file.name].value?.name })}
       onClose={onClose}
     />
   )

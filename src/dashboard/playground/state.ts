@@ -9,7 +9,7 @@ import { query } from '../address/address.ts'
 import { api, ask as askApi } from '../api/client.ts'
 import { useLoaded } from '../api/loaded.ts'
 import { isMember, session } from '../api/session.ts'
-import { file, forgetMade, typed } from './made.ts'
+import { files, forgetMade, typed } from './made.ts'
 import { end, run, stopAll } from './run.ts'
 import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings.ts'
 import { estimatePrompt, stop } from './stream.ts'
@@ -50,7 +50,7 @@ function forget(): void {
   stopAll()
   forgetMade()
   typed.value = {}
-  file.value = null
+  for (const file of Object.values(files)) file.value = null
   thread.value = []
   settings.value = NO_SETTINGS
   draft.value = NO_DRAFT
