@@ -5,7 +5,7 @@ import { GatewayError, internalError } from '../domain/error.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { IpRange } from '../domain/ip.ts'
 import { COUNT_PATHS, ENDPOINT_PATHS } from '../domain/task.ts'
-import { toAllowed } from '../formats/gemini/path.ts'
+import { explainMethod, toAllowed } from '../formats/gemini/path.ts'
 import { STORES_NOTHING } from '../formats/responses/request.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES } from '../gateway/read.ts'
@@ -182,7 +182,7 @@ function toGatewayError(routes: readonly Route[], error: unknown, request: Reque
   if (!(error instanceof NoRoute)) return internalError(error)
   if (!hasHost(request)) return new GatewayError('invalid_request', 'The Host header is missing or malformed.')
   const { path, allow, message } = narrowed(error, request)
-  const unsupported = explainResponses(request, path) ?? explainRealtime(path)
+  const unsupported = explainResponses(request, path) ?? explainRealtime(path) ?? explainMethod(request, path)
   if (unsupported) return unsupported
   if (allow !== null) return new GatewayError('method_not_supported', message, { headers: { allow } })
   const suggestion = suggestUrl(path, [...new Set(routes.map((route) => route.path))])

@@ -38,6 +38,11 @@ test.each([undefined, 'v1beta'])(
     expect((await models.get({ model: MODEL })).name).toBe(`models/${MODEL}`)
     const listed = await Array.fromAsync(await models.list())
     expect(listed.map(({ name }) => name)).toContain(`models/${MODEL}`)
+    const methodsOf = (id: string) => listed.find(({ name }) => name === `models/${id}`)?.supportedActions
+    expect(['speech-speech/one', 'embeddings-embeddings/one', MODEL].map(methodsOf)).toEqual([
+      ...[[], ['embedContent']],
+      ['generateContent', 'countTokens'],
+    ])
     const embeddings = doorOf('embeddings-embeddings')
     await gateway.calm(embeddings)
     const embedded = await models.embedContent({ model: `${embeddings.id}/one`, contents: 'Hello' })
@@ -141,6 +146,15 @@ test('a blocked prompt, and an answer without candidates', async () => {
   expect([blocked.status, await blocked.json()]).toMatchObject([200, { promptFeedback }])
   gateway.near.script({ kind: 'whole', body: { usageMetadata: { promptTokenCount: 4 } } })
   expect((await post(path, { contents }, keyed())).status).toBe(502)
+})
+
+test('a method that is not supported is named, with those that are', async () => {
+  const response = await post(`/v1beta/models/${MODEL}:predict`, {}, keyed())
+  const { error } = (await response.json()) as { error: { message: string } }
+  expect([response.status, error.message]).toEqual([
+    404,
+    expect.stringMatching(/^The method `predict` is not supported\. Use generateContent, .*embedContent/),
+  ])
 })
 
 test.each([

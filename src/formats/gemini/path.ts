@@ -1,5 +1,6 @@
 /** Paths of Gemini's API: the version, the model, and the method after the last colon. Also its model list. */
-import type { Model } from '../../domain/models.ts'
+import { GatewayError } from '../../domain/error.ts'
+import { endpointsOf, type Model } from '../../domain/models.ts'
 
 export const GEMINI_METHODS = [
   'generateContent',
@@ -33,6 +34,14 @@ export function toGeminiCall(path: string): GeminiCall | null {
   return method && model ? { model, method } : null
 }
 
+/** Explains a call of a method that isn't supported, such as Imagen's `predict`; null for any other path. */
+export function explainMethod({ method }: Request, path: string): GatewayError | null {
+  const [, , word] = (method === 'POST' && PATH.exec(path)) || []
+  if (!path.startsWith('/v1beta/') || word === undefined || GEMINI_METHODS.some((known) => known === word)) return null
+  const why = `The method \`${word.slice(0, 40)}\` is not supported. Use ${GEMINI_METHODS.join(', ')}.`
+  return new GatewayError('unknown_url', why)
+}
+
 /** The model ID of a name, which may be escaped and begin with `models/`; null if it is malformed. */
 export function toModelId(name: string): string | null {
   try {
@@ -56,14 +65,17 @@ type ListedFacts = 'name' | 'context_length' | 'max_output_length' | 'output_mod
 
 /** A model as Google lists it (ai.google.dev/api/models). @param id the name to list it by: its model ID or an alias */
 export function toGeminiModel(facts: Pick<Model, ListedFacts>, id: string): object {
-  const isEmbedding = facts.output_modalities.length === 1 && facts.output_modalities[0] === 'embeddings'
+  const able = endpointsOf(facts.output_modalities)
   return {
     name: `models/${id}`,
     version: '',
     displayName: facts.name,
     inputTokenLimit: facts.context_length,
     outputTokenLimit: facts.max_output_length,
-    supportedGenerationMethods: isEmbedding ? ['embedContent'] : ['generateContent', 'countTokens'],
+    supportedGenerationMethods: [
+      ...(able.includes('chat') ? ['generateContent', 'countTokens'] : []),
+      ...(able.includes('embeddings') ? ['embedContent'] : []),
+    ],
     thinking: facts.supported_features.includes('reasoning'),
   }
 }
