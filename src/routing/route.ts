@@ -64,7 +64,7 @@ export function checkEndpoint(
   const paths = able.map((other) => ENDPOINT_PATHS[other]).join(' or ')
   const why =
     needed === null
-      ? `supports only ${others.map((other) => MODALITY_WORDS[MAKES[other]]).join(' and ')}. Use ${paths}, or another model.`
+      ? `supports only ${[...new Set(others.map((other) => MODALITY_WORDS[MAKES[other]]))].join(' and ')}. Use ${paths}, or another model.`
       : `doesn't support ${MODALITY_WORDS[needed]}. Use ${paths}, or a model whose output_modalities include \`${needed}\`.`
   return new GatewayError('invalid_request', `The model \`${id}\` ${why}`, {
     code: 'unsupported_endpoint',

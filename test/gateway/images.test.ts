@@ -116,6 +116,19 @@ describe('an image', () => {
     gateway.near.script(whole({ data: [B64] }))
   })
 
+  test('is what its model is for: a chat is told where', async () => {
+    const response = await gateway.post('/v1/chat/completions', {
+      ...{ model: 'i/flat', messages: [{ role: 'user', content: 'Hi' }] },
+    })
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect([response.status, error.message]).toEqual([
+      400,
+      expect.stringContaining(
+        'supports only images. Use /v1/images/generations or /v1/images/edits, or another model.',
+      ),
+    ])
+  })
+
   test('without data, or of none, is an error and costs nothing', async () => {
     for (const answer of [{ data: [] }, { data: [{}] }, {}]) {
       expect((await make('flat', answer)).status).toBe(502)
