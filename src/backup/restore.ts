@@ -79,6 +79,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     const kept = before && !reinstateRevoked ? copy.keepRevocations(before, nowMs) : null
     // Cookies of sessions that ended since must not work again.
     copy.forgetSessions()
+    copy.failBatches(nowMs)
     await note(copy.store.config, options, before?.held ?? null, examined, kept)
     copy[Symbol.dispose]()
     syncPath(path)

@@ -197,6 +197,7 @@ async function completeOlder(place: StorePlace, found: Found, main: string, nowM
   using copy = await openWhole(place, path, main)
   const kept = copy.keepRevocations(await place.readRevocations(BUSY_MS), nowMs)
   copy.forgetSessions()
+  copy.failBatches(nowMs)
   const after = { undone: found.undone, kept_revoked: kept.revoked }
   const detail = { name: basename(path), before: {}, after }
   const change = { action: 'database.restore', subject: 'database', detail, write: {} } as const

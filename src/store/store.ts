@@ -149,6 +149,8 @@ export interface StoreCopy extends Disposable {
   keepRevocations(other: Revocations, nowMs: number): KeptRevocations
   /** Of any version. */
   forgetSessions(): void
+  /** Those in progress. Of any version. */
+  failBatches(nowMs: number): void
   /** Closed requests that an earlier copy of this store, of any version, lacks or has open, with their calls. Some at a time. */
   closedSince(copy: string): Iterable<ClosedRequest[]>
 }

@@ -15,11 +15,13 @@ import {
 import { join } from 'node:path'
 import { backUp } from '../../src/backup/create.ts'
 import { type RestoreOptions, restore } from '../../src/backup/restore.ts'
+import { type BatchState, NO_BATCH_USAGE, type StoredBatch } from '../../src/domain/batches.ts'
 import { createKey, listKeys, revokeKey } from '../../src/keys/service.ts'
 import { toRecordLine } from '../../src/ledger/journal-file.ts'
 import { openMark, readMark } from '../../src/ledger/mark.ts'
 import { takeDrainingLock, takeLock } from '../../src/store/data-folder.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
+import { createBatchStore } from '../../src/store/sqlite/batch-store.ts'
 import { createConfigStore } from '../../src/store/sqlite/config-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
@@ -59,6 +61,32 @@ const root = forEachTest(createTestFolder)
 beforeEach(() => {
   Bun.spawnSync(['mkdir', '-p', data('journal')])
   use((database) => migrate(database, data(), HOUR))
+})
+
+test('a batch that was in progress fails, since it may have ended since', async () => {
+  const batch = (id: string, state: BatchState): StoredBatch => ({
+    ...{ id, keyId: 'k', api: 'openai', endpoint: 'chat', inputFileId: 'file-1', state, createdMs: 1, expiresMs: 2 },
+    detail: {
+      ...{ outputFileId: 'o', errorFileId: 'e', hasOutput: false, hasErrors: false, keepOutputS: 1, metadata: null },
+      ...{ model: null, at: { in_progress: 1 }, counts: { total: 1, completed: 0, failed: 0, cut: 0 } },
+      ...{ usage: NO_BATCH_USAGE, problems: [], remote: { tag: 't' } },
+    },
+  })
+  const [running, ended] = [batch('batch_1', 'in_progress'), batch('batch_2', 'completed')]
+  for (const each of [running, ended]) await use((database) => createBatchStore(database).putBatch(each))
+  await make()
+  await run()
+  use((database) => {
+    const { activeBatches, batch: read } = createBatchStore(database)
+    expect(activeBatches()).toEqual([])
+    const { at, remote, problems } = read('batch_1')?.detail ?? {}
+    expect([at, remote, problems?.map(({ code }) => code)]).toEqual([
+      { in_progress: 1, failed: HOUR },
+      null,
+      ['restored'],
+    ])
+    expect(read('batch_2')).toEqual(ended)
+  })
 })
 
 test('the backup takes the place of database, journal and mark, which are kept', async () => {

@@ -8,7 +8,7 @@ import { readContent } from './content.ts'
 import { createLedgerWriter } from './ledger-apply.ts'
 import { CLOSED, CLOSED_CALL, selection } from './ledger-schema.ts'
 import { migrate, newerSchema, readSchemaState } from './migrate.ts'
-import { forgetSessions, keepRevocations } from './revocations.ts'
+import { failBatches, forgetSessions, keepRevocations } from './revocations.ts'
 import { toStore } from './store.ts'
 
 const { SQLITE_OPEN_URI: URI, SQLITE_OPEN_READONLY: READ, SQLITE_OPEN_READWRITE: WRITE } = constants
@@ -46,6 +46,7 @@ export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
     content: () => readContent(sqlite),
     keepRevocations: (other, nowMs) => keepRevocations(sqlite, other, nowMs),
     forgetSessions: () => forgetSessions(sqlite),
+    failBatches: (nowMs) => failBatches(sqlite, nowMs),
     closedSince: (copy) => closedSince(sqlite, copy),
     [Symbol.dispose]: () => sqlite.close(),
   }

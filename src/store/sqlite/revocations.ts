@@ -3,6 +3,7 @@
  * tables and columns of every version.
  */
 import { Database } from 'bun:sqlite'
+import { FINAL_STATES } from '../../domain/batches.ts'
 import type { KeptRevocations, KnownAdmin, KnownKeys, KnownPeople, LedgerContent, Revocations } from '../store.ts'
 import { countRequests, readNewestMs } from './ledger-reader.ts'
 
@@ -93,6 +94,19 @@ const has = (sqlite: Database, table: string): boolean =>
 
 export function forgetSessions(copy: Database): void {
   if (has(copy, 'admin_sessions')) copy.run('DELETE FROM admin_sessions')
+}
+
+/** They may have ended since, or be at an upstream: as of the copy, their requests would be sent and charged again. */
+export function failBatches(copy: Database, nowMs: number): void {
+  if (!has(copy, 'batches')) return
+  const message = 'The batch was in progress when the backup was made, which has been restored since.'
+  const problems = JSON.stringify([{ code: 'restored', message, param: null, line: null }])
+  copy.run(
+    `UPDATE batches SET state = 'failed',
+       detail = json_set(detail, '$.at.failed', ?, '$.remote', NULL, '$.problems', json(?))
+     WHERE state NOT IN (${FINAL_STATES.map(() => '?').join(', ')})`,
+    [nowMs, problems, ...FINAL_STATES],
+  )
 }
 
 function readPeople(sqlite: Database): KnownPeople {
