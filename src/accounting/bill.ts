@@ -8,7 +8,7 @@ import { asObject, keysOf } from '../domain/json.ts'
 import { costNanoUsd, findUnpriced } from '../domain/price.ts'
 import type { AnyRequest } from '../domain/request.ts'
 import type { ModelPrice, Target, Upstream } from '../domain/snapshot.ts'
-import { isChargedInstead, toPricedMode } from '../domain/tariff.ts'
+import { isChargedInstead, pricesAny, toPricedMode } from '../domain/tariff.ts'
 import { UNIT_NAMES, UNITS, type UnitCounts, withUnits } from '../domain/units.ts'
 import { addUsage, type ModelUsage, NO_USAGE, type Usage } from '../domain/usage.ts'
 import type { Outcome } from '../store/ledger-rows.ts'
@@ -176,7 +176,10 @@ export function charge(
   }
 }
 
-/** With our own count of units that have a price, and that the upstream reported neither as such nor as what it charges instead. */
+/**
+ * With our own count of units that have a price, and that the upstream reported neither as such nor as what it charges
+ * instead. If nothing has a price, a count shows that it lacks one.
+ */
 function withCounted(
   { counted: { isExact = false, countedBy = null, ...units } }: EndpointRequest,
   { pricing }: Pick<Target, 'pricing'>,
@@ -190,6 +193,9 @@ function withCounted(
       pricing.some((item) => item[UNITS[name].price] !== undefined && !isChargedInstead(item, usage, name))
     )
       lacking[name] = units[name]
+  const own = UNIT_NAMES.findLast((name) => units[name])
+  const isUnknown = keysOf(lacking).length === 0 && pricing.length > 0 && !pricesAny(pricing)
+  if (own && isUnknown && !usage[own]) lacking[own] = units[own] ?? 0
   if (keysOf(lacking).length === 0) return { usage, isEstimated: false }
   return { usage: withUnits({ ...usage }, { ...lacking, countedBy }), isEstimated: !isExact }
 }

@@ -72,6 +72,9 @@ function lacksPrice(item: PricingItem, usage: Usage, unit: Unit): boolean {
   return !isChargedInstead(item, usage, unit)
 }
 
+export const pricesAny = (pricing: readonly PricingItem[]): boolean =>
+  pricing.some((item) => KINDS.some((kind) => isPriced(item, kind)))
+
 export const pricesTokens = (pricing: readonly PricingItem[]): boolean =>
   pricing.some((item) => keysOf(TOKENS_CHARGED_BY).some((kind) => isPriced(item, kind)))
 

@@ -9,6 +9,7 @@ import { type Behaviour, errorAnswer, type StreamStep } from '../support/upstrea
 const FACTS = 'context_length: 4096, input_modalities: [text], output_modalities: [speech]'
 const PER_CHARACTER = 'pricing: [{ prompt: "0", completion: "0", character: "0.000015" }]'
 const PER_TOKEN = 'pricing: [{ prompt: "0.0000006", completion: "0", audio_completion: "0.000012" }]'
+const NO_PRICE = 'pricing: [{ prompt: "0", completion: "0" }]'
 const CHARACTER_NANO_USD = 15_000
 
 const gateway = forAllTests(async () => {
@@ -23,6 +24,7 @@ upstreams:
 models:
   s/chars: { name: C, ${FACTS}, ${PER_CHARACTER}, routes: [{ upstream: near, model: tts-1 }, { upstream: far, model: tts-1, priority: 1 }] }
   s/tokens: { name: T, ${FACTS}, ${PER_TOKEN}, routes: [{ upstream: near, model: gpt-4o-mini-tts }] }
+  s/forgotten: { name: F, ${FACTS}, ${NO_PRICE}, routes: [{ upstream: near, model: tts-1 }] }
   s/mistral: { name: M, ${FACTS}, ${PER_CHARACTER}, routes: [{ upstream: mistral, model: voxtral-tts }] }
 `,
   })
@@ -65,6 +67,14 @@ async function lastRow() {
 }
 
 describe('speech', () => {
+  test('is unpriced, not free, if its model has prices, but none for it', async () => {
+    gateway.near.script(spoken([AUDIO]))
+    await (await gateway.speak('forgotten')).arrayBuffer()
+    expect(await lastRow()).toMatchObject({ characters: INPUT.length, cost_nano_usd: 0, unpriced: 1 })
+    await (await gateway.speak('chars')).arrayBuffer()
+    expect(await lastRow()).toMatchObject({ cost_nano_usd: INPUT.length * CHARACTER_NANO_USD, unpriced: 0 })
+  })
+
   test('begins before its upstream ends, and costs its characters', async () => {
     const rest = Promise.withResolvers<void>()
     gateway.near.script(spoken([PARTS[0] as Uint8Array, { until: rest.promise }, PARTS[1] as Uint8Array]))
