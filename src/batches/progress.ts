@@ -209,24 +209,32 @@ export class Progress {
       const text = await readFile(contents.path(this.logName), 'latin1')
       this.#logSize = text.lastIndexOf('\n') + 1
       await contents.cut(this.logName, this.#logSize)
-      for (const note of text.slice(0, this.#logSize).split('\n')) this.#apply(note.split(' '))
+      const found = { o: contents.size(this.names.o), e: contents.size(this.names.e) }
+      const notes = text.slice(0, this.#logSize).split(/(?<=\n)/)
+      const kept = notes.filter((note) => this.#apply(note.trim().split(' '), found))
+      if (kept.length < notes.length) {
+        const rest = Buffer.from(kept.join(''))
+        await contents.put(this.logName, rest)
+        this.#logSize = rest.length
+      }
     }
     for (const which of ['o', 'e'] as const) await this.#recoverTail(which)
   }
 
-  #apply([kind, number, ...rest]: string[]): void {
+  /** False if a power cut kept the note, and lost the result. */
+  #apply([kind, number, ...rest]: string[], found: Record<Which, number>): boolean {
     const line = Number(number)
     if (kind === 'b') this.#begun.set(line, rest[0] ?? '')
-    if (kind !== 'd' || this.#done[line] !== 0) return
+    if (kind !== 'd' || this.#done[line] !== 0) return true
     const [which, size, input, cached, output, reasoning, cut] = rest
-    if (which !== 'o' && which !== 'e') return
-    // A power cut may keep the note, and lose the result.
-    if (Number(size) > this.deps.contents.size(this.names[which])) return
+    if (which !== 'o' && which !== 'e') return true
+    if (Number(size) > found[which]) return false
     this.#done[line] = 1
     this.#begun.delete(line)
     this.#sizes[which] = Number(size)
     const usage = { input: Number(input), cached: Number(cached), output: Number(output), reasoning: Number(reasoning) }
     this.#count(which, usage, cut === 'c')
+    return true
   }
 
   /** Results that were written, but not noted. */
