@@ -15,9 +15,9 @@ import { createIpOf } from './client-ip.ts'
 import { createCors } from './cors.ts'
 import { endpointControllers, errorFormatOf, geminiControllers, IDLE_SECONDS } from './endpoints.ts'
 import { answerError } from './error-response.ts'
-import { type BatchApiDeps, filesController } from './files.ts'
+import { filesController } from './files.ts'
 import { createInstance, hasHost, methodsOf, NoRoute, pathOf, type Route, toPattern } from './instance.ts'
-import { messageBatchesController } from './message-batches.ts'
+import { type MessageBatchDeps, messageBatchesController } from './message-batches.ts'
 import { type ModelsDeps, modelsController } from './models.ts'
 import { openApiController } from './openapi.ts'
 import { explainRealtime, realtimeController } from './realtime.ts'
@@ -101,7 +101,7 @@ interface BaseDeps extends Pick<HandleDeps, 'now' | 'log'> {
   trustedProxies: readonly IpRange[]
 }
 
-export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface, BatchApiDeps {}
+export interface AppDeps extends BaseDeps, HandleDeps, ModelsDeps, ReadinessDeps, AdminSurface, MessageBatchDeps {}
 
 export function createApp(deps: AppDeps) {
   const { app, ipOf, openResponses } = createBase(deps)

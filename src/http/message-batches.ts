@@ -20,6 +20,8 @@ const USUAL_PAGE = 20
 export interface MessageBatchDeps extends BatchApiDeps, Pick<HandleDeps, 'pace'> {
   /** Whether this server itself has TLS. */
   isSecure?: boolean
+  /** Origins by which clients reach this server. */
+  publicUrls?: readonly string[]
 }
 
 export const messageBatchesController = (deps: MessageBatchDeps, ipOf: IpOf) => {
@@ -75,10 +77,13 @@ const isoOf = (ms: number) => new Date(ms).toISOString()
 const notEnded = (id: string, what: string) =>
   new GatewayError('invalid_request', `Batch ${id} ${what}: it is in progress.`, { param: 'id' })
 
-/** As its client reached it: through a proxy, maybe. */
-function originOf({ isSecure = false }: MessageBatchDeps, { request, headers }: Asking): string {
+/** As its client reached it: through a proxy, maybe, which may name another host. */
+function originOf({ isSecure = false, publicUrls = [] }: MessageBatchDeps, { request, headers }: Asking): string {
+  const host = URL.parse(request.url)?.host
+  const known = publicUrls.find((origin) => URL.parse(origin)?.host === host) ?? publicUrls[0]
+  if (known !== undefined) return known
   const isOverTls = isSecure || headers['x-forwarded-proto'] === 'https'
-  return `${isOverTls ? 'https' : 'http'}://${URL.parse(request.url)?.host ?? 'localhost'}`
+  return `${isOverTls ? 'https' : 'http'}://${host ?? 'localhost'}`
 }
 
 async function create(deps: MessageBatchDeps, ipOf: IpOf, asking: Asking): Promise<StoredBatch> {

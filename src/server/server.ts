@@ -294,7 +294,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       ],
       log,
     ),
-    isSecure: tls !== null,
+    ...{ isSecure: tls !== null, publicUrls },
     backends,
     readiness: toReadiness.bind(null, watched),
     admin,

@@ -186,3 +186,24 @@ describe('a batch of messages', () => {
     await clientOf().messages.batches.delete(id)
   })
 })
+
+test('results are at the public URL, whatever host a proxy names', async () => {
+  const catalog = `version: 1\nupstreams: { demo: { dialect: demo, local: true } }\nmodels: { d/demo: { name: D, ${FACTS}, routes: [{ upstream: demo, model: d }] } }`
+  const app = await startApp({
+    catalog,
+    config: { publicUrls: ['https://llm.example.org', 'https://other.example.org'] },
+  })
+  try {
+    const key = app.key()
+    const { batches } = new Anthropic({ apiKey: key, baseURL: app.origin, maxRetries: 0 }).messages
+    const { id } = await batches.create({ requests: [toRequest('a', 'd/demo')] })
+    await until('its end', async () => (await batches.retrieve(id)).processing_status === 'ended')
+    const path = `/v1/messages/batches/${id}/results`
+    expect((await batches.retrieve(id)).results_url).toBe(`https://llm.example.org${path}`)
+    const headers = { 'x-api-key': key, host: 'other.example.org' }
+    const named = await fetch(`${app.baseUrl}/messages/batches/${id}`, { headers })
+    expect(((await named.json()) as { results_url: string }).results_url).toBe(`https://other.example.org${path}`)
+  } finally {
+    await app.stop()
+  }
+})
