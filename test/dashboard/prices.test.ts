@@ -8,6 +8,9 @@ test('a price is told for a million tokens, all of it', () => {
   expect(toPerMillion('0.0000000375')).toBe('$0.0375')
   expect(toPerMillion('1')).toBe('$1000000.00')
   expect(toPrices([{ prompt: '0', completion: '0.000' }])).toBe('free')
+  expect(toPrices([{ prompt: '0', completion: '0' }], ['speech'])).toBe('no price set')
+  expect(toPrices([{ prompt: '0', completion: '0', character: '0' }], ['speech'])).toBe('free')
+  expect(toPrices([], ['speech'])).toBe('free')
   expect(toPrices([{ prompt: '0.00000125', completion: '0.00001' }])).toBe('$1.25 in, $10.00 out per million')
   expect(toPrices([{ prompt: '0', completion: '0', second: '0.0005' }])).toBe('$0.0005 per second of compute')
   expect(toPrices([{ prompt: '0.000001', completion: '0', second: '0.0005' }])).toBe(
@@ -32,6 +35,7 @@ test('what has no price is free', () => {
   expect(isFree([{ prompt: '0', completion: '0.00' }])).toBe(true)
   expect(isFree([{ prompt: '0', completion: '0.0000001' }])).toBe(false)
   expect(isFree([{ prompt: '0', completion: '0', second: '0.0001' }])).toBe(false)
+  expect(isFree([{ prompt: '0', completion: '0', audio_completion: '0.000012' }])).toBe(false)
 })
 
 test.each([

@@ -1,4 +1,5 @@
 /** Formats counts, percentages, durations, money, and times for every page. */
+import { UNITS } from '../../domain/units.ts'
 import { isNothing, type PricingItem, toLeastPrices } from '../../domain/usage.ts'
 
 const EXACT_COUNT = new Intl.NumberFormat('en-US')
@@ -95,8 +96,16 @@ const PER_MILLION = new Intl.NumberFormat('en-US', {
 /** Dollars per token to dollars per million: `$1.25`. */
 export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
-/** `$1.25 in, $10.00 out per million`, with `$32.00 images out`, `from $0.02 per generated image`, all of these, or `free`. */
-export function toPrices(pricing: Prices): string {
+/** Outputs that are charged by unit, unless their tokens have a price. */
+const BY_UNIT: ReadonlySet<string> = new Set(['image', 'rerank', 'speech', 'transcription'])
+const UNIT_PRICES = Object.values(UNITS).map(({ price }) => price)
+
+/**
+ * `$1.25 in, $10.00 out per million`, with `$32.00 images out`, `from $0.02 per generated image`, all of these, `free`, or
+ * `no price set`.
+ * @param made what the model makes
+ */
+export function toPrices(pricing: Prices, made: readonly string[] = []): string {
   const { prompt, completion, image_token_completion: images, audio_completion: audio } = pricing[0] ?? {}
   const tokens = [
     `${toPerMillion(prompt ?? '0')} in, ${toPerMillion(completion ?? '0')} out`,
@@ -107,7 +116,14 @@ export function toPrices(pricing: Prices): string {
     ...([prompt, completion, images, audio].every(isNothing) ? [] : [`${tokens.join(', ')} per million`]),
     ...toUnitPrices(pricing).map(([word, usd]) => `${usd} per ${word}`),
   ]
-  return parts.join(', ') || 'free'
+  return parts.join(', ') || (lacksPrice(pricing, made) ? 'no price set' : 'free')
+}
+
+/** Whether all prices are zero, and none is of what the model is charged by: its requests are unpriced, not free. */
+export function lacksPrice(pricing: Prices, made: readonly string[]): boolean {
+  const isByUnit = made.length > 0 && made.every((output) => BY_UNIT.has(output))
+  const isStated = pricing.some((item) => UNIT_PRICES.some((name) => item[name] !== undefined))
+  return isByUnit && pricing.length > 0 && !isStated && isFree(pricing)
 }
 
 /** Of what isn't tokens, by unit; the cheapest of several. Characters by the million. */
@@ -122,7 +138,8 @@ export const toUnitPrices = (pricing: Prices): [word: string, usd: string][] =>
 
 /** True if input, output, and all else that is counted cost nothing. */
 export function isFree(pricing: Prices): boolean {
-  return [pricing[0]?.prompt, pricing[0]?.completion].every(isNothing) && toUnitPrices(pricing).length === 0
+  const { prompt, completion, image_token_completion: images, audio_completion: audio } = pricing[0] ?? {}
+  return [prompt, completion, images, audio].every(isNothing) && toUnitPrices(pricing).length === 0
 }
 
 /** Parses a price per million, such as `1.25` or `$1,000`, into dollars per token. Null if invalid. */

@@ -154,14 +154,14 @@ const COLUMNS: readonly Column<ShownModel>[] = [
     title: 'Input',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} side="prompt" />,
+    cell: ({ pricing, output_modalities: made }) => <Price of={pricing} made={made} side="prompt" />,
   },
   {
     name: 'out',
     title: 'Output',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} side="completion" />,
+    cell: ({ pricing, output_modalities: made }) => <Price of={pricing} made={made} side="completion" />,
   },
   {
     name: 'context',

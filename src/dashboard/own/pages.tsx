@@ -71,14 +71,14 @@ const COLUMNS: readonly Column<Model>[] = [
     title: 'Input per million',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.prompt ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} side="prompt" />,
+    cell: ({ pricing, output_modalities: made }) => <Price of={pricing} made={made} side="prompt" />,
   },
   {
     name: 'output',
     title: 'Output per million',
     isFigure: true,
     sortBy: ({ pricing }) => Number(pricing[0]?.completion ?? 0),
-    cell: ({ pricing }) => <Price of={pricing} side="completion" />,
+    cell: ({ pricing, output_modalities: made }) => <Price of={pricing} made={made} side="completion" />,
   },
   {
     name: 'context',

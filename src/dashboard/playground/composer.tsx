@@ -269,7 +269,7 @@ function ModelField({ name, label, models, slug, drop }: FieldProps) {
             <State kind={model.is_ready === false ? 'bad' : 'good'}>
               {model.is_ready === false ? 'not ready' : 'ready'}
             </State>
-            <span>{toPrices(model.pricing)}</span>
+            <span>{toPrices(model.pricing, model.output_modalities)}</span>
             {toEndpoints(model).includes('chat') && (
               <span>
                 context window: <Count count={model.context_length} /> tokens

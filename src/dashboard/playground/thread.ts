@@ -250,5 +250,10 @@ export const chooseSecond = (models: readonly Offer[], first: string): string =>
   models.find(({ slug, is_ready }) => slug !== first && is_ready !== false)?.slug ?? first
 
 /** Model ID with its price per million tokens and state. */
-export const toOfferText = ({ slug, pricing, is_ready }: Offer): string =>
-  `${slug} · ${toPrices(pricing).replace('out per million', 'out')}${is_ready === false ? ' · not ready' : ''}`
+export const toOfferText = ({
+  slug,
+  pricing,
+  output_modalities: made,
+  is_ready,
+}: Offer & { output_modalities?: readonly string[] }): string =>
+  `${slug} · ${toPrices(pricing, made).replace('out per million', 'out')}${is_ready === false ? ' · not ready' : ''}`

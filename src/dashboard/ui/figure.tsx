@@ -6,6 +6,7 @@ import { nowMs } from '../api/clock.ts'
 import {
   type FieldChange,
   isFree,
+  lacksPrice,
   type Prices,
   toCount,
   toExactCount,
@@ -57,9 +58,16 @@ export const PerMillion = ({ usd }: { usd: string | undefined }) =>
 /** What is made is priced with the output, all else with the input. */
 const MADE = UNITS.images.title.toLowerCase()
 
+interface PriceProps {
+  of: Prices
+  /** What the model makes. */
+  made: readonly string[]
+  side: 'prompt' | 'completion'
+}
+
 /** A price in a list: an amount, `free`, `unknown`, or one per unit, in words. */
-export function Price({ of: pricing, side }: { of: Prices; side: 'prompt' | 'completion' }) {
-  if (pricing.length === 0) return <span class="dim">unknown</span>
+export function Price({ of: pricing, made, side }: PriceProps) {
+  if (pricing.length === 0 || lacksPrice(pricing, made)) return <span class="dim">unknown</span>
   if (isFree(pricing)) return <span class="dim">free</span>
   if (!isByUnit(pricing)) return <PerMillion usd={pricing[0]?.[side]} />
   const own = toUnitPrices(pricing).filter(([word]) => (word === MADE) === (side === 'completion'))
