@@ -93,7 +93,7 @@ async function makeCall(
       hops,
       traceHeaders: trace && begun.spanId ? toTraceHeaders(trace, begun.spanId) : null,
       take: slot.take,
-      inTurn: (work) => pace.run(quotaId, work),
+      inTurn: (work, elsewhereMs) => pace.run(quotaId, work, elsewhereMs),
       queue: { owner: quotaId, onWaiting: waiting.set },
     }
     const backend = deps.backends[upstream.dialect]

@@ -19,7 +19,7 @@ export interface PaceOptions {
 export class Pace {
   readonly #nowMs: () => number
   readonly #after: (ms: number, then: () => void) => void
-  readonly #turns = new Turns<() => void>()
+  readonly #turns = new Turns<{ run(): void; elsewhereMs: number }>()
   /** When all pauses are over. */
   #freeMs = Number.NEGATIVE_INFINITY
   #isPausing = false
@@ -29,15 +29,17 @@ export class Pace {
     this.#after = after
   }
 
-  run<T>(owner: string, work: () => T): Promise<T> {
+  /** @param elsewhereMs what it costs the event loop besides, such as the reading that follows. */
+  run<T>(owner: string, work: () => T, elsewhereMs = 0): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    this.#turns.add(owner, () => {
+    const run = () => {
       try {
         resolve(work())
       } catch (error) {
         reject(error)
       }
-    })
+    }
+    this.#turns.add(owner, { run, elsewhereMs })
     if (!this.#isPausing) this.#next()
     return promise
   }
@@ -53,9 +55,9 @@ export class Pace {
     }
     const work = this.#turns.next()
     if (work === undefined) return
-    work()
+    work.run()
     const endMs = this.#nowMs()
-    this.#freeMs = Math.max(this.#freeMs, endMs) + PAUSE * (endMs - beginMs)
+    this.#freeMs = Math.max(this.#freeMs, endMs) + PAUSE * (endMs - beginMs + work.elsewhereMs)
     this.#next()
   }
 }

@@ -208,6 +208,11 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   }
 }
 
+/** After larger pieces, streams take turns to read on: hundreds of them at full speed would keep everyone else waiting. */
+const MAX_SMALL_BYTES = 16 * 1024
+/** How many are received and copied per ms of the event loop. */
+const BYTES_PER_MS = 1024 * 1024
+
 /** A response of bytes, such as speech: each piece is an event, and the first one begins the response. */
 export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
   readonly #call: HttpCall
@@ -260,11 +265,18 @@ export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
         this.#call.deadline.enter('idle', this.#idleMs)
         this.#call.deadline.askOf(this)
       }
-      return this.#goOn(this.#take(events))
+      const length = to - from
+      if (length <= MAX_SMALL_BYTES) return this.#goOn(this.#take(events))
+      return this.#goOn(this.#inTurn(this.#take(events), length))
     } catch (error) {
       this.#thrown.push(error)
       return false
     }
+  }
+
+  /** Reads on when it is the key's turn. */
+  async #inTurn(went: boolean | Promise<boolean>, bytes: number): Promise<boolean> {
+    return (await went) && this.#call.inTurn(() => true, bytes / BYTES_PER_MS)
   }
 
   #goOn(went: boolean | Promise<boolean>): boolean | Promise<boolean> {

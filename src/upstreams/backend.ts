@@ -32,8 +32,8 @@ export interface BackendCall {
   traceHeaders?: Readonly<Record<string, string>> | null
   /** Reserves memory for bytes that are held for the request. */
   take: TakeRoom
-  /** Runs work that blocks the event loop for some ms when it is the key's turn. */
-  inTurn<T>(work: () => T): Promise<T>
+  /** Runs work that blocks the event loop for some ms, there or elsewhere, when it is the key's turn. */
+  inTurn<T>(work: () => T, elsewhereMs?: number): Promise<T>
   queue?: CallQueue
 }
 

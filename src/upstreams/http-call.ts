@@ -162,6 +162,10 @@ export class HttpCall {
     return this.#dialect.framing === 'lines' ? LINES : EVENT_STREAM
   }
 
+  get inTurn(): BackendCall['inTurn'] {
+    return this.#call.inTurn
+  }
+
   get wantsLogprobs(): boolean {
     const { body, passthrough } = this.#call
     return body.logprobs === true || Boolean(passthrough?.json.logprobs)

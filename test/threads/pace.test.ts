@@ -11,11 +11,15 @@ function createPaced() {
   return {
     done,
     pace,
-    run: (owner: string, ms: number) =>
-      void pace.run(owner, () => {
-        done.push(`${owner} at ${nowMs}`)
-        nowMs += ms
-      }),
+    run: (owner: string, ms: number, elsewhereMs?: number) =>
+      void pace.run(
+        owner,
+        () => {
+          done.push(`${owner} at ${nowMs}`)
+          nowMs += ms
+        },
+        elsewhereMs,
+      ),
     pass(ms: number) {
       nowMs += ms
       for (const one of pending.splice(0)) {
@@ -67,4 +71,11 @@ test('what work throws is thrown to whom it is for, and the next goes on', async
     .catch(String)
   expect(await pace.run('a', () => 'done')).toBe('done')
   expect(await failed).toBe('Error: broken')
+})
+
+test('what work costs elsewhere counts like the work itself', () => {
+  const paced = createPaced()
+  for (let i = 0; i < 3; i++) paced.run('a', 0, 20)
+  paced.settle()
+  expect(paced.done).toEqual(['a at 0', 'a at 50', 'a at 110'])
 })

@@ -5,13 +5,15 @@
 import { Pieces } from '../pieces.ts'
 import type { BodyTaker } from '../transport.ts'
 
-const MAX_KEPT = 256 * 1024
+/** With the piece that its reader is busy with. */
+const MAX_KEPT = 32 * 1024
 
 const WHOLE = { error: null }
 
 /** Extended by the sender of the pieces, since each object that a chunk touches costs some 0.2 us. */
 export abstract class BodyQueue {
   #kept: Pieces | null = null
+  #held = 0
   /** How the body ended, with `error` null for success. */
   #end: { error: unknown } | null = null
   #isDropped = false
@@ -26,7 +28,7 @@ export abstract class BodyQueue {
   }
 
   get isFull(): boolean {
-    return this.#kept !== null && this.#kept.bytes > MAX_KEPT
+    return this.#held + this.bytes > MAX_KEPT
   }
 
   /** True if the rest is not wanted. */
@@ -65,6 +67,7 @@ export abstract class BodyQueue {
 
   drop(): void {
     this.#isDropped = true
+    this.#held = 0
     this.#kept = null
   }
 
@@ -112,14 +115,16 @@ export abstract class BodyQueue {
     }
     if (went === true) return
     if (went === false) this.stop()
-    else this.#wait(taker, went)
+    else this.#wait(taker, went, to - from)
   }
 
-  #wait(taker: BodyTaker, went: Promise<boolean>): void {
+  #wait(taker: BodyTaker, went: Promise<boolean>, bytes: number): void {
     const pumped = this.#pumped
     this.#taker = null
+    this.#held = bytes
     went.then(
       (isWanted) => {
+        this.#held = 0
         // The reader may have learned of the end in the meantime.
         if (this.#pumped !== pumped) return
         if (!isWanted) {
