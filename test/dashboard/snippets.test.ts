@@ -150,4 +150,19 @@ describe('requests other than chats', () => {
       if (saved && title !== 'curl') expect(Bun.file(join(folder, saved)).size).toBeGreaterThan(100)
     }
   })
+
+  test.skipIf(Bun.which('curl') === null).each(['@a.txt', '<a.txt', 'Night; type=text/html', '"Night" it is'])(
+    'curl sends %s as it is typed',
+    async (prompt) => {
+      const file = 'a, "b"; c.jpg'
+      await Promise.all([Bun.write(join(folder, file), 'ID3'), Bun.write(join(folder, 'a.txt'), 'secret')])
+      const fields = { model: 'a/b', prompt }
+      const call = { endpoint: 'image_edits' as const, baseUrl: upstream.url, secret: 'sk', fields, file }
+      const text = toEndpointSnippets(call).find(({ title }) => title === 'curl')?.text ?? ''
+      const child = Bun.spawn(['sh', '-c', text], { cwd: folder, stdout: 'ignore', stderr: 'pipe' })
+      expect([await child.exited, await child.stderr.text()]).toEqual([0, expect.any(String)])
+      const { image, ...asked } = upstream.asked.pop() ?? {}
+      expect(asked).toEqual(fields)
+    },
+  )
 })

@@ -119,15 +119,22 @@ function toSent({ endpoint, file: chosen }: EndpointCall) {
   }
 }
 
+/** In `-F`, `@` and `<` read a file, `;` begins options, and quotes may surround a value. */
+const MEANS_MORE = /^[@<"]|;/
+
+const toCurlName = (name: string) => (/[,;"]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name)
+
 function toCurl(call: EndpointCall): string {
   const { endpoint, baseUrl, secret, fields } = call
   const { file, saved } = toSent(call)
-  const form = Object.entries(fields).map(([name, value]) => `-F ${quote(`${name}=${value}`)}`)
+  const form = Object.entries(fields).map(
+    ([name, value]) => `${MEANS_MORE.test(String(value)) ? '--form-string' : '-F'} ${quote(`${name}=${value}`)}`,
+  )
   return [
     `curl ${baseUrl}${CALLS[endpoint].path}`,
     `-H ${quote(`Authorization: Bearer ${secret}`)}`,
     ...(file
-      ? [...form, `-F ${quote(`${file.field}=@${file.name}`)}`]
+      ? [...form, `-F ${quote(`${file.field}=@${toCurlName(file.name)}`)}`]
       : ["-H 'Content-Type: application/json'", `-d ${quote(toLiteral(fields, JSON_TEXT))}`]),
     ...(saved ? [`-o ${quote(saved(fields))}`] : []),
   ].join(' \\\n  ')
