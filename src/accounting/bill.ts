@@ -74,12 +74,14 @@ export function toReportedBill(call: BilledCall, status: Outcome['status']): Bil
 
 /**
  * True if a report has output but no input, as when Anthropic's first event was lost; or only units, although tokens
- * have a price.
+ * have a price. Seconds of audio with a price are charged in place of tokens.
  */
 function lacksPrompt({ target, body, meter: { usage, chargedNanoUsd } }: Pick<Call, 'target' | 'body' | 'meter'>) {
   if (chargedNanoUsd !== null || usage === null || usage.prompt > 0) return false
   if (!(body instanceof EndpointRequest)) return usage.completion > 0
-  return usage.completion > 0 || (body.inputs.length > 0 && target.pricing.some(({ prompt }) => /[1-9]/.test(prompt)))
+  if (usage.completion > 0) return true
+  const isBySecond = usage.audioMs && target.pricing.some(({ audio_second: price }) => price !== undefined)
+  return !isBySecond && body.inputs.length > 0 && target.pricing.some(({ prompt }) => /[1-9]/.test(prompt))
 }
 
 /** True in `estimated` if we guessed the lifetime of cache writes, or a web search. */

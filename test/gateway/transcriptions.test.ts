@@ -274,6 +274,19 @@ describe('a charge is', () => {
     ['nothing for a local server', 'local/whisper', null, says({ text: 'Hi' }), [0, 8_470, 'file']],
     ['for silence, too', 'acme/whisper', null, says({ text: '', usage: DURATION }), [900_000, 9_000, 'upstream']],
   ]
+  test('tokens by our count, if seconds are reported that have no price', async () => {
+    gateway.near.script(says({ text: 'Hi', usage: DURATION }))
+    await (await post([['model', 'acme/tokens-only'], FILE])).text()
+    // Nine seconds of ten tokens, and a word.
+    expect(await row()).toMatchObject({ unpriced: 0, estimated: 1, cost_nano_usd: 90 * 6_000 + 10_000 })
+  })
+
+  test('seconds alone, if those are reported and have a price, whatever the prompt', async () => {
+    gateway.near.script(says({ text: 'Hi', usage: DURATION }))
+    await (await post([['model', 'acme/tokens'], FILE, ['prompt', 'Names: Ann.']])).text()
+    expect(await row()).toMatchObject({ unpriced: 0, estimated: 0, audio_ms: 9_000, cost_nano_usd: 900_000 })
+  })
+
   test.each(CASES)('%s (%s, %s)', async (_, model, format, answer, [cost, ms, countedBy, estimated = 0]) => {
     gateway.near.script(answer)
     const response = await post([['model', model], FILE, ...(format ? [['response_format', format] as const] : [])])

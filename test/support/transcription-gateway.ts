@@ -28,6 +28,7 @@ models:
   acme/whisper: { name: Whisper, ${FACTS}, pricing: [{ prompt: "0", completion: "0", audio_second: "0.0001", audio_step_seconds: 1 }], routes: [{ upstream: near, model: whisper-up }] }
   acme/both: { name: Both, ${FACTS}, pricing: [{ prompt: "0", completion: "0", audio_second: "0.0001" }], routes: [{ upstream: near, model: one }, { upstream: far, model: two, priority: 1 }] }
   acme/tokens: { name: Tokens, ${FACTS}, pricing: [{ prompt: "0.0000025", audio: "0.000006", completion: "0.00001", audio_second: "0.0001" }], routes: [{ upstream: near, model: gpt-4o-transcribe }] }
+  acme/tokens-only: { name: Tokens, ${FACTS}, pricing: [{ prompt: "0.0000025", audio: "0.000006", completion: "0.00001" }], routes: [{ upstream: near, model: gpt-4o-transcribe }] }
   acme/groq: { name: Groq, ${FACTS}, pricing: [{ prompt: "0", completion: "0", audio_second: "0.00001111", audio_min_seconds: 10 }], routes: [{ upstream: near, model: whisper-large-v3-turbo }] }
   mistral/voxtral: { name: Voxtral, ${FACTS}, pricing: [{ prompt: "0", completion: "0", audio_second: "0.00005" }], routes: [{ upstream: mistral, model: voxtral-mini }] }
   azure/whisper: { name: Azure, ${FACTS}, pricing: [{ prompt: "0", completion: "0", audio_second: "0.0001" }], routes: [{ upstream: azure, model: my-whisper }] }

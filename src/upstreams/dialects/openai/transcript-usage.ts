@@ -2,6 +2,7 @@
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
+import { pricesTokens } from '../../../domain/tariff.ts'
 import type { TranscriptionRequest } from '../../../domain/transcriptions.ts'
 import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { findCharge, findUsage } from './usage.ts'
@@ -13,7 +14,8 @@ export function readTranscriptUsage(answer: JsonObject, asked: TranscriptionRequ
   const tokens = usage && findTokens(answer, usage)
   // Of both, the one that has a price.
   if (tokens && (usage.type === 'tokens' || seconds === null || !pricesSeconds(target))) return tokens
-  if (seconds !== null) return { ...NO_USAGE, audioMs: seconds, countedBy: 'upstream' }
+  const isBySecond = pricesSeconds(target) || !pricesTokens(target.pricing)
+  if (seconds !== null && isBySecond) return { ...NO_USAGE, audioMs: seconds, countedBy: 'upstream' }
   const stated = toMs(answer.duration, asked)
   return stated === null || !(pricesSeconds(target) || isFree(target))
     ? null
