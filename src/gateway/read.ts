@@ -3,7 +3,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { BODY_LIMITS, type JsonLimits, JsonScan, type Layout, noteText } from '../domain/json-text.ts'
 import type { Task } from '../domain/task.ts'
-import type { FormBody } from '../formats/format.ts'
+import type { FormBody, InTurn } from '../formats/format.ts'
 import type { Pace } from '../threads/pace.ts'
 import { Pieces } from '../upstreams/pieces.ts'
 import type { AdmissionSlot } from './admission.ts'
@@ -305,11 +305,12 @@ export async function read(deps: ReadDeps, entered: Entered): Promise<Decision<P
 /** Its bytes stay as they are, in one buffer. */
 async function readForm(deps: ReadDeps, entered: Entered, form: FormBody): Promise<Decision<Parsed>> {
   const { request, headers, liftIdleLimit } = entered.incoming
-  const bytes = await receive(request, entered.slot, deps.uploads, toMostBytes(form))
+  const inTurn: InTurn = (work) => deps.pace.run(entered.key.quotaId, work)
+  const bytes = await receive(request, entered.slot, deps.uploads, toMostBytes(form), inTurn)
   if (bytes instanceof GatewayError) return bytes
   liftIdleLimit()
   const readAtMs = deps.monotonicMs()
-  const task = await form.toTask(bytes, headers, (work) => deps.pace.run(entered.key.quotaId, work))
+  const task = await form.toTask(bytes, headers, inTurn)
   if (task instanceof GatewayError) return task
   return Object.assign(entered, { readAtMs, task, chars: bytes.length, isLong: false })
 }
@@ -320,10 +321,11 @@ export async function receive(
   slot: Pick<AdmissionSlot, 'take'>,
   uploads: Uploads,
   maxBytes: number,
+  inTurn: InTurn,
 ): Promise<Decision<Uint8Array>> {
   const upload = uploads.begin()
   try {
-    return await upload.race(readBytes(request, slot, upload, maxBytes))
+    return await upload.race(readBytes(request, slot, upload, maxBytes, inTurn))
   } catch (error) {
     if (error instanceof BodyLost) return clientGone()
     throw error
@@ -381,8 +383,10 @@ async function readBytes(
   slot: Pick<AdmissionSlot, 'take'>,
   upload: Upload,
   most: number,
+  inTurn: InTurn,
 ): Promise<Decision<Uint8Array>> {
   const kept = new Pieces()
+  let isWhole = false
   let pieces = 0
   try {
     for await (const piece of request.body ?? []) {
@@ -393,10 +397,13 @@ async function readBytes(
       if (full) return full
       kept.push(piece)
     }
+    isWhole = true
   } catch {
     throw new BodyLost()
+  } finally {
+    if (!isWhole) kept.free()
   }
-  return kept.joinOwn()
+  return kept.joinOwn(inTurn)
 }
 
 const toTask = ({ format, incoming: { headers } }: Entered, json: unknown, { text }: BodyText): Decision<Task> =>

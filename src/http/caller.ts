@@ -1,6 +1,7 @@
 /** The key of a request that is no model call: it has no row, and no rate. */
 import { GatewayError, orThrow } from '../domain/error.ts'
 import type { Key } from '../domain/snapshot.ts'
+import type { InTurn } from '../formats/format.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import { MAX_BODY_BYTES, type RequestHeaders, receive } from '../gateway/read.ts'
 import { authenticate, type IpOf, toToken } from '../keys/token.ts'
@@ -23,16 +24,17 @@ export function callerOf(deps: CallerDeps, ipOf: IpOf, asking: Asking, inUrl: st
   throw key
 }
 
-type ReceiveDeps = Pick<HandleDeps, 'load' | 'uploads'>
+type ReceiveDeps = Pick<HandleDeps, 'load' | 'uploads' | 'pace'>
 
 /** The body counts in the memory of requests until `use` is done. */
 export async function withBody<T>(
-  { load, uploads }: ReceiveDeps,
+  { load, uploads, pace }: ReceiveDeps,
   key: Key,
   request: Request,
   use: (bytes: Uint8Array) => Promise<T>,
   maxBytes = MAX_BODY_BYTES,
 ): Promise<T> {
   using slot = orThrow(load.enter(key))
-  return await use(orThrow(await receive(request, slot, uploads, maxBytes)))
+  const inTurn: InTurn = (work) => pace.run(key.quotaId, work)
+  return await use(orThrow(await receive(request, slot, uploads, maxBytes, inTurn)))
 }

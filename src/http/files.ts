@@ -14,7 +14,7 @@ import { errorFormatOf } from './endpoints.ts'
 import { bearerToken } from './instance.ts'
 
 export interface BatchApiDeps
-  extends Pick<HandleDeps, 'live' | 'refusals' | 'load' | 'uploads' | 'limiter' | 'monotonicMs' | 'now'> {
+  extends Pick<HandleDeps, 'live' | 'refusals' | 'load' | 'pace' | 'uploads' | 'limiter' | 'monotonicMs' | 'now'> {
   /** Loaded at first use; missing in a cluster. */
   batches?: Once<Batches>
 }

@@ -2,9 +2,12 @@
  * Queues bytes of a body. Small pieces are copied together, since each keeps the whole socket read in memory and a response may arrive byte
  * by byte.
  */
+import type { BackendCall } from './backend.ts'
 import type { Incoming, TakeRoom } from './transport.ts'
 
 const MAX_BLOCK_BYTES = 64 * 1024
+/** Per turn, in about a ms. */
+const COPIED_BYTES = 2 * 1024 * 1024
 
 export class Pieces {
   readonly #all: Uint8Array[] = []
@@ -50,19 +53,34 @@ export class Pieces {
     return all
   }
 
-  /** The same for pieces that nobody else reads: each is freed once it is copied, so that few bytes are held twice. */
-  joinOwn(): Uint8Array {
+  /**
+   * The same for pieces that nobody else reads, some MiB per turn: each is freed once it is copied, so that few bytes
+   * are held twice.
+   */
+  async joinOwn(inTurn: BackendCall['inTurn']): Promise<Uint8Array> {
     if (this.#all.length <= 1) return this.join()
     const all = new Uint8Array(this.#bytes)
+    const pieces = this.#all.values()
     let at = 0
-    for (const piece of this.#all) {
-      all.set(piece, at)
-      at += piece.length
-      const { buffer } = piece
-      if (buffer instanceof ArrayBuffer && buffer.byteLength === piece.length) buffer.transfer(0)
+    const copy = () => {
+      const end = Math.min(at + COPIED_BYTES, all.length)
+      while (at < end) {
+        const { value: piece } = pieces.next()
+        if (piece === undefined) break
+        all.set(piece, at)
+        at += piece.length
+        release(piece)
+      }
     }
+    while (at < all.length) await inTurn(copy)
     this.clear()
     return all
+  }
+
+  /** Sooner than the collector would. Nobody may read them again. */
+  free(): void {
+    for (const piece of this.#all) release(piece)
+    this.clear()
   }
 
   clear(): void {
@@ -70,6 +88,10 @@ export class Pieces {
     this.#block = null
     this.#bytes = 0
   }
+}
+
+function release({ buffer, length }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
 }
 
 export const DECODED_BYTES = 64 * 1024

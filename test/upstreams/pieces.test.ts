@@ -3,10 +3,10 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Pieces } from '../../src/upstreams/pieces.ts'
 
-test('come out as they went in, however they are taken', () => {
+test('come out as they went in, however they are taken', async () => {
   const piece = fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 50 }), fc.nat(200), fc.boolean())
-  fc.assert(
-    fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async (pieces) => {
       const waiting = new Pieces()
       const out: number[] = []
       for (const [bytes, around, isTaken] of pieces) {
@@ -15,7 +15,7 @@ test('come out as they went in, however they are taken', () => {
         waiting.push(whole.subarray(around))
         if (isTaken) out.push(...(waiting.shift() ?? []))
       }
-      out.push(...(pieces.length % 2 === 0 ? waiting.join() : waiting.joinOwn()))
+      out.push(...(pieces.length % 2 === 0 ? waiting.join() : await waiting.joinOwn(async (work) => work())))
       expect(out).toEqual(pieces.flatMap(([bytes]) => [...bytes]))
       expect(waiting.bytes).toBe(0)
     }),

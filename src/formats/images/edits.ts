@@ -29,7 +29,7 @@ export const edits = {
   form: {
     accepts: isForm,
     maxBytes: MAX_FORM_BYTES,
-    toTask: (bytes, headers) => fromForm(bytes, headers['content-type'] ?? ''),
+    toTask: (bytes, headers, inTurn) => inTurn(() => fromForm(bytes, headers['content-type'] ?? '')),
   },
 } satisfies Format
 

@@ -57,7 +57,7 @@ async function toTask(
   contentType: string,
   inTurn: InTurn,
 ): Promise<Decision<EndpointTask>> {
-  const form = readForm(bytes, contentType)
+  const form = await inTurn(() => readForm(bytes, contentType))
   if (form instanceof GatewayError) return form
   const file = audioOf(form)
   if (file instanceof GatewayError) return file
