@@ -78,7 +78,7 @@ class Shared {
     private readonly clock: Pick<RemoteLimiterDeps, 'monotonicMs' | 'now' | 'workers'>,
   ) {
     this.#leases = new Leases({
-      ask: (ask) => link.ask(LEASE, ask, patienceMs).catch(() => null),
+      ask: (ask, decided) => void link.ask(LEASE, ask, patienceMs).then(decided, () => decided(null)),
       tell: (...told) => link.tell(TOLD, told),
       nodes: () => clock.workers,
       monotonicMs: clock.monotonicMs,

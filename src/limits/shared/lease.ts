@@ -19,9 +19,16 @@ export interface Claim {
   budget: Limited['budget']
 }
 
+/** With the engine's clock, and its state's birth. */
+export interface LeaseDecision {
+  reply: ScopeReply
+  nowMs: number
+  bornMs: number
+}
+
 export interface LeasesDeps {
-  /** With the engine's clock, and its state's birth. */
-  ask(ask: Ask): Promise<{ reply: ScopeReply; nowMs: number; bornMs: number } | null>
+  /** @param decided null if the engine couldn't; called in the order of the engine's decisions, as `note` is. */
+  ask(ask: Ask, decided: (decision: LeaseDecision | null) => void): void
   tell(...told: Told[]): void
   nodes(): number
   /** Monotonic clock, ms. */
@@ -76,6 +83,8 @@ export class Lease {
   isRetired = false
   /** Until the next tick: the engine refused. */
   #isRefused = false
+  /** By the last request. */
+  #askedNanoUsd = 0
   usedMs = 0
   /** At the engine's last reply. */
   #known = { requests: 0, tokens: 0, slots: 0, spentNanoUsd: 0, reservedNanoUsd: 0 }
@@ -214,6 +223,8 @@ export class Lease {
     }
     this.#leastSlots = this.slots
     this.#lapse(nowMs)
+    // What it asked for may have come once less was left.
+    if (!this.#isAsking) this.#moreDollars(PART * this.deps.nodes(), this.#askedNanoUsd)
     this.tell()
   }
 
@@ -300,11 +311,13 @@ export class Lease {
     const more = this.#moreDollars(nodes, nanoUsd)
     const counted = this.#moreRates(nodes)
     if (more === 0 && counted.requests === 0 && counted.slots === 0) return
-    void this.#ask(more, counted)
+    this.#ask(more, counted)
   }
 
+  /** Returns what is too much. */
   #moreDollars(nodes: number, askedNanoUsd: number): number {
     if (this.claim.budget === null || askedNanoUsd === 0) return 0
+    this.#askedNanoUsd = askedNanoUsd
     const part = Math.floor((this.#restNanoUsd + this.nanoUsd) / nodes)
     const wanted = part < LEAST_REQUESTS * askedNanoUsd ? 0 : part
     if (wanted > 2 * this.nanoUsd) return wanted - this.nanoUsd
@@ -347,19 +360,28 @@ export class Lease {
     return more
   }
 
-  async #ask(nanoUsd: number, { requests, tokens, slots }: { requests: number; tokens: number; slots: number }) {
+  #ask(nanoUsd: number, more: { requests: number; tokens: number; slots: number }): void {
     this.#isAsking = true
     this.#isUnwanted = false
     const { id, scope } = this
     const untilMs = this.deps.monotonicMs() + LIFE_MS
-    const decided = await this.deps.ask({
-      ...{ id, op: 'lease', scopes: [scope], requests, tokens, slots, aheadMs: LIFE_MS },
+    const ask: Ask = {
+      ...{ id, op: 'lease', scopes: [scope], ...more, aheadMs: LIFE_MS },
       ...{ heldNanoUsd: nanoUsd, likelyNanoUsd: nanoUsd },
+    }
+    this.deps.ask(ask, (decision) => {
+      this.#isAsking = false
+      // After an outage, what it had is replaced.
+      if (decision !== null && id === this.id) this.#decided(decision, nanoUsd, more, untilMs)
     })
-    this.#isAsking = false
-    // After an outage, what it had is replaced.
-    if (decided === null || id !== this.id) return
-    const { reply, nowMs, bornMs } = decided
+  }
+
+  #decided(
+    { reply, nowMs, bornMs }: LeaseDecision,
+    nanoUsd: number,
+    { requests, tokens, slots }: { requests: number; tokens: number; slots: number },
+    untilMs: number,
+  ): void {
     this.note(reply, reply.used)
     if (!isGranted([reply])) {
       this.#isRefused = true

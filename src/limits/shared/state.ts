@@ -118,10 +118,11 @@ export class Shared {
       },
     })
     this.leases = new Leases({
-      ask: async (ask) => {
-        const [reply] = (await this.queue.ask(ask)) ?? []
-        return reply === undefined ? null : { reply, ...this.queue.last }
-      },
+      ask: (ask, decided) =>
+        void this.queue.ask(ask).then((replies) => {
+          const [reply] = replies ?? []
+          decided(reply === undefined ? null : { reply, ...this.queue.last })
+        }),
       tell: (...told) => this.queue.tell(...told),
       nodes: () => this.#nodes() ?? 1,
       onFigures: (name, spentNanoUsd, reservedNanoUsd) =>
