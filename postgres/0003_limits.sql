@@ -472,9 +472,10 @@ begin
     for place in 0 .. cardinality(hold.names) - 1 loop
       figures[10 * place + 4] := figures[10 * place + 4] + hold.requests - before.requests;
       figures[10 * place + 6] := figures[10 * place + 6] + hold.tokens - before.tokens;
-      if hold.requests > before.requests then
-        figures[10 * place + 5] := 60000;
-        if hold.tokens > before.tokens then figures[10 * place + 7] := 60000; end if;
+      if hold.requests > before.requests then figures[10 * place + 5] := 60000; end if;
+      -- Counted with its request, which may have been before.
+      if hold.tokens > before.tokens then
+        figures[10 * place + 7] := greatest(figures[10 * place + 5], figures[10 * place + 7]);
       end if;
       if hold.usages[place + 1] <> '' then
         figures[10 * place + 10] := figures[10 * place + 10] + hold.held - before.held;
