@@ -9,7 +9,7 @@ import type { Budget } from '../../src/domain/limits.ts'
 import { createTeam } from '../../src/keys/service.ts'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS } from '../support/door-upstreams.ts'
-import { costOf, DOORS, type Door, type DoorGateway, STREAMING, startDoors, writes } from '../support/doors.ts'
+import { costOf, DOORS, type Door, type DoorGateway, startDoors, WRITING, writes } from '../support/doors.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
 import { type Behaviour, errorAnswer, type StreamStep, toDelta } from '../support/upstream-answers.ts'
@@ -21,7 +21,7 @@ const inTotal = (nanoUsd: number): Budget => ({ nanoUsd, period: 'total' })
 
 const gateway = forAllTests(() => startDoors({ most: MAX, features: '[tools]', config: { heartbeatMs: 0 } }))
 
-type Streaming = (typeof STREAMING)[number]
+type Streaming = (typeof WRITING)[number]
 
 /** Endless by default, and nearly as fast as tokens can be told apart. */
 function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Behaviour {
@@ -78,7 +78,7 @@ test('a request under a budget that can bear it reaches its upstream byte for by
 })
 
 // A Messages request always has a cap, reserved at the start.
-const GROWING = STREAMING.filter(({ client }) => client.endpoint !== 'messages')
+const GROWING = WRITING.filter(({ client }) => client.endpoint !== 'messages')
 
 describe.each(GROWING)('$name, a stream without a cap', (door) => {
   beforeEach(() => gateway.calm(door))
@@ -134,7 +134,7 @@ test.each(GROWING)(
   },
 )
 
-const [CHAT] = STREAMING as [Streaming]
+const [CHAT] = WRITING as [Streaming]
 
 test('each of several choices that are calls of their own ends with the first that has no room', async () => {
   await gateway.calm(CHAT)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { connect, type Socket } from 'node:net'
 import { hear } from '../support/door-clients.ts'
 import { COUNTS, WORDS } from '../support/door-upstreams.ts'
-import { type DoorGateway, STREAMING, startDoors } from '../support/doors.ts'
+import { type DoorGateway, startDoors, WRITING } from '../support/doors.ts'
 import { HELLO } from '../support/gateway.ts'
 import { endWell, type Several, startSeveral } from '../support/several-upstreams.ts'
 import { endlessAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
@@ -55,7 +55,7 @@ describe('what is too much', () => {
     })
     afterAll(() => doors.stop())
 
-    test.each(STREAMING)('is a stream of $name, which fails after 16 MiB', async (door) => {
+    test.each(WRITING)('is a stream of $name, which fails after 16 MiB', async (door) => {
       await doors.calm(door)
       const { head, idle } = door.stream
       const padding = 'x'.repeat(8_000)

@@ -154,7 +154,7 @@ describe('a refusal', () => {
         output_config: { format: { type: 'json_schema', schema: { type: 'objekt' } } },
       },
     ],
-    ['of a way that there is not', 404, 'not_found_error', /Invalid URL/, {}, { path: '/messages/batches' }],
+    ['of a way that there is not', 404, 'not_found_error', /Invalid URL/, {}, { path: '/messages/parts' }],
     ['of a method', 405, 'invalid_request_error', /use POST/, {}, { method: 'GET' }],
   ]
 

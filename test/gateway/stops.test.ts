@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { CLIENT_FORMATS, type ClientFormat, hear } from '../support/door-clients.ts'
 import { COUNTS, type StreamFormat, UPSTREAM_FORMATS, WORDS } from '../support/door-upstreams.ts'
-import { DOORS, type Door, type DoorGateway, type DoorOptions, STREAMING, startDoors } from '../support/doors.ts'
+import { DOORS, type Door, type DoorGateway, type DoorOptions, startDoors, WRITING } from '../support/doors.ts'
 import { until } from '../support/until.ts'
 import type { Script, Seen } from '../support/upstream.ts'
 import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
@@ -82,8 +82,8 @@ function listen(asked: Promise<Response>) {
 }
 
 test('a stream under way ends in its failure, and is cut by the server and billed for what came', async () => {
-  const told = await stopAmid(STREAMING, { stream: true, read: FIRST, script: beginning(() => [], 'hang') })
-  for (const [at, door] of STREAMING.entries()) {
+  const told = await stopAmid(WRITING, { stream: true, read: FIRST, script: beginning(() => [], 'hang') })
+  for (const [at, door] of WRITING.entries()) {
     const { text, row } = told[at] as Told
     const heard = hear(door.client, text)
     expect({ door: door.name, ...heard }).toMatchObject({
@@ -102,7 +102,7 @@ test('a stream under way ends in its failure, and is cut by the server and bille
 
 test('what its upstream says of its use within two seconds more is what it costs', async () => {
   const gate = Promise.withResolvers<void>()
-  const told = await stopAmid(STREAMING, {
+  const told = await stopAmid(WRITING, {
     ...{ stream: true, read: FIRST, config: { disconnectGraceMs: 60_000 } },
     script: beginning((format) => [{ until: gate.promise }, ...format.tail([FIRST], COUNTS)]),
     async during() {
@@ -110,7 +110,7 @@ test('what its upstream says of its use within two seconds more is what it costs
       gate.resolve()
     },
   })
-  for (const [at, { client, name }] of STREAMING.entries()) {
+  for (const [at, { client, name }] of WRITING.entries()) {
     const { text, row } = told[at] as Told
     expect({ name, ...hear(client, text) }).toMatchObject({ name, text: FIRST, end: 'failure', looksWhole: false })
     expect({ name, ...row }).toMatchObject({
@@ -122,8 +122,8 @@ test('what its upstream says of its use within two seconds more is what it costs
 
 test('a stream that was kept alive and has no word yet ends in its failure', async () => {
   const config = { heartbeatMs: 20 }
-  const told = await stopAmid(STREAMING, { stream: true, read: ': keep-alive', config, script: { kind: 'silent' } })
-  for (const [at, { client, name, lane }] of STREAMING.entries()) {
+  const told = await stopAmid(WRITING, { stream: true, read: ': keep-alive', config, script: { kind: 'silent' } })
+  for (const [at, { client, name, lane }] of WRITING.entries()) {
     const { status, text, row } = told[at] as Told
     expect({ name, status, ...hear(client, text) }).toMatchObject({ name, status: 200, text: '', end: 'failure' })
     if (lane === 'translated') client.check.stream(text)
@@ -133,7 +133,7 @@ test('a stream that was kept alive and has no word yet ends in its failure', asy
 
 test.each([
   ['a whole answer', false, DOORS],
-  ['a stream', true, STREAMING],
+  ['a stream', true, WRITING],
 ] as const)(
   '%s that has not begun is a 503 that says when to try again',
   async (_, stream, doors) => {

@@ -68,6 +68,9 @@ export const STREAMING = DOORS.flatMap((door) => {
   return stream ? [{ ...door, stream }] : []
 })
 
+/** Of text: they may grow, and be asked for elsewhere until their first word. */
+export const WRITING = STREAMING.filter(({ client }) => client.makes === 'text')
+
 const doorOf = (id: string): Door => {
   const found = DOORS.find((door) => door.id === id)
   if (!found) throw new Error(`there is no door ${id}`)
