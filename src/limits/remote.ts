@@ -78,7 +78,8 @@ class Shared {
     private readonly clock: Pick<RemoteLimiterDeps, 'monotonicMs' | 'now' | 'workers'>,
   ) {
     this.#leases = new Leases({
-      ask: (ask, decided) => void link.ask(LEASE, ask, patienceMs).then(decided, () => decided(null)),
+      // However late: what the keeper has lent must be returned.
+      ask: (ask, decided) => void link.ask(LEASE, ask).then(decided, () => decided(null)),
       tell: (...told) => link.tell(TOLD, told),
       nodes: () => clock.workers,
       monotonicMs: clock.monotonicMs,
@@ -91,11 +92,7 @@ class Shared {
       this.#leases.release(name)
       return null
     })
-    void link.ended.then(() => this.stopLeasing())
-  }
-
-  stopLeasing(): void {
-    this.#leases.setApart(true)
+    void link.ended.then(() => this.#leases.setApart(true))
   }
 
   covers(claims: readonly Claim[]): boolean {
@@ -108,7 +105,7 @@ class Shared {
     return this.#leases.take(claims, toAmounts(tokens, nanoUsd), monotonicMs(), now())
   }
 
-  /** By the keeper: of each claim. */
+  /** By the keeper: of each claim. Called with the reply, before replies after it: leases need that order. */
   decided(claims: readonly Claim[], figures: readonly ScopeFigures[], { tokens, nanoUsd }: Amount, isNew: boolean) {
     const nowMs = this.clock.now()
     for (const [at, claim] of claims.entries()) {
@@ -178,11 +175,15 @@ export function createRemoteLimiter(
     const number = ++lastPermit
     const { id, limits } = of
     const upstream = { id, limits }
-    const permitted = await unlessLost(link.ask(PERMIT, { number, tokens, ...upstream }, patienceMs))
+    const claims = [claimOf('upstream', of)]
+    const asking = link.ask(PERMIT, { number, tokens, ...upstream }, patienceMs).then((reply) => {
+      if (reply.figures) shared.decided(claims, [reply.figures], { tokens, nanoUsd: 0 }, true)
+      return reply
+    })
+    const permitted = await unlessLost(asking)
     // A keeper that is late may still give it.
     if (permitted instanceof LinkLost) return toPermit(number, () => {})
     note(upstream, tokens, permitted.isFull)
-    if (permitted.figures) shared.decided([claimOf('upstream', of)], [permitted.figures], { tokens, nanoUsd: 0 }, true)
     if (permitted.refused === null) return toPermit(number, (isFull) => note(upstream, tokens, isFull))
     const { message, retryable, retryAfterMs } = permitted.refused
     const retry = retryAfterMs === null ? {} : { retryAfterMs }
@@ -213,7 +214,6 @@ export function createRemoteLimiter(
     },
     askSuccessor(ask) {
       shared.successor = ask
-      shared.stopLeasing()
     },
   }
 }
@@ -299,14 +299,16 @@ class RemoteRequest implements EnteredRequest, Reservation {
     const entering = this.#isEntered ? {} : { entering: this.#toEntering() }
     this.#isEntered = true
     const { link, patienceMs } = this.#shared
-    const asking = link.ask(ADMIT, { ...this.#toAsked(ask), ...entering }, patienceMs)
+    const asking = link.ask(ADMIT, { ...this.#toAsked(ask), ...entering }, patienceMs).then((reply) => {
+      this.#shared.decided(this.claims, reply.figures, ask, true)
+      return reply
+    })
     const admitted = await unlessLost(asking)
     if (admitted instanceof LinkLost) {
       this.cancel()
       return keeperLost()
     }
     this.#room = admitted.room ?? Number.POSITIVE_INFINITY
-    this.#shared.decided(this.claims, admitted.figures, ask, true)
     if (admitted.refused) return toError(admitted.refused)
     this.headers = admitted.headers
     return this

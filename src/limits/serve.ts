@@ -83,11 +83,15 @@ const RECORDED_MS = 1_000
 
 export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: ServeLimitsDeps): ServedLimits {
   const running = new Map<number, Running>()
+  /** Those that enter once workers have returned what they have, unless they end before. */
+  const waiting = new Set<number>()
   /** By ID: those settled since `sinceMs`, and in the period before. */
   let settled = new Map<string, LocalReservation>()
   let settledBefore = new Map<string, LocalReservation>()
   let sinceMs = monotonicMs()
   const permits = new Map<number, Permit & { asked: Permitting }>()
+  /** Not decided yet, nor left. */
+  const asking = new Set<number>()
   let isResolved = false
   const moment = (): Moment => ({ monotonicMs: monotonicMs(), wallMs: now() })
   const recalls = new Map<ScopeName, Promise<unknown>>()
@@ -120,14 +124,19 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     (team?.budget && lender?.accountOf('team', team.id)) ?? null,
   ]
 
-  const enter = ({ request, id, key, team }: Entering): GatewayError | null | Promise<GatewayError | null> =>
-    decide<GatewayError | null>(namesOf(key, team), isError, () => {
-      if (isResolved) return gone()
+  const enter = ({ request, id, key, team }: Entering): GatewayError | null | Promise<GatewayError | null> => {
+    waiting.add(request)
+    const entering = decide<GatewayError | null>(namesOf(key, team), isError, () => {
+      if (isResolved || !waiting.has(request)) return gone()
       const entered = limiter.enter(id, key, team, monotonicMs())
       if (entered instanceof GatewayError) return entered
       running.set(request, { id, key, team, accounts: [], entered, reservation: null, admitting: null })
       return null
     })
+    if (entering instanceof Promise) return entering.finally(() => waiting.delete(request))
+    waiting.delete(request)
+    return entering
+  }
   const count = async (request: number, number: number): Promise<Cost | null> => {
     return late(link.ask(COUNT, { request, number }))
   }
@@ -188,6 +197,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   const end = (number: number): Running | undefined => {
     const request = running.get(number)
     running.delete(number)
+    waiting.delete(number)
     return request
   }
   const settle = (settling: Settling) => {
@@ -227,28 +237,33 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     void running.get(request)?.reservation?.raise({ tokens, nanoUsd: 0 })
   })
   link.on(REFUSE, ({ request, kind, entering }) => {
-    if (entering) void enter(entering)
     const error = new GatewayError(kind, '')
     const own = Object.keys(error.headers)
     const toHeaders = () => {
       for (const name of own) delete error.headers[name]
       return error.headers
     }
-    const refusing = end(request)?.entered.refuse(error, monotonicMs())
-    return refusing instanceof Promise ? refusing.then(toHeaders) : toHeaders()
+    const refuse = () => {
+      const refusing = end(request)?.entered.refuse(error, monotonicMs())
+      return refusing instanceof Promise ? refusing.then(toHeaders) : toHeaders()
+    }
+    const counting = entering && enter(entering)
+    return counting instanceof Promise ? counting.then(refuse) : refuse()
   })
   link.on(RELEASE, (request) => running.get(request)?.reservation?.releaseSlot())
   link.on(SETTLE, settle)
   link.on(PERMIT, (asked) => {
     const names = [`upstream:${asked.id}`]
+    asking.add(asked.number)
     const done = (permit: Permit | UpstreamError): Permitted => {
       const figures = lender?.figures(`upstream:${asked.id}`) ?? null
       const isFull = limiter.isFull(asked, asked.tokens, monotonicMs())
       if (permit instanceof UpstreamError) {
+        asking.delete(asked.number)
         const { message, retryable, retryAfterMs } = permit
         return { refused: { message, retryable, retryAfterMs }, isFull, figures }
       }
-      if (isResolved) permit.leave(null)
+      if (isResolved || !asking.delete(asked.number)) permit.leave(null)
       else permits.set(asked.number, { leave: (tokens) => permit.leave(tokens), asked })
       return { refused: null, isFull, figures }
     }
@@ -260,6 +275,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   link.on(LEAVE, ({ number, tokens }) => {
     const permit = permits.get(number)
     permits.delete(number)
+    asking.delete(number)
     permit?.leave(tokens)
     return permit !== undefined && limiter.isFull(permit.asked, permit.asked.tokens, monotonicMs())
   })

@@ -10,7 +10,7 @@ import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget.ts'
 import type { Amount, Ask, Limiter, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
 import { createRemoteLimiter } from '../../src/limits/remote.ts'
-import { LEAVE } from '../../src/limits/remote-topics.ts'
+import { LEAVE, PERMIT } from '../../src/limits/remote-topics.ts'
 import { serveLimits } from '../../src/limits/serve.ts'
 import { connectLink, listenForLinks } from '../../src/server/workers/link.ts'
 import { until } from '../support/until.ts'
@@ -34,7 +34,11 @@ let sockets = 0
 let requests = 0
 
 /** A keeper, whose clock stands still, and its workers. */
-async function start(workers = 1, sleep: (ms: number) => Promise<void> = () => new Promise(() => {})) {
+async function start(
+  workers = 1,
+  sleep: (ms: number) => Promise<void> = () => new Promise(() => {}),
+  patienceMs = 10_000,
+) {
   const path = join(folder, `${++sockets}.sock`)
   const near: Link[] = []
   const listener = listenForLinks(path, (link) => near.push(link))
@@ -44,7 +48,7 @@ async function start(workers = 1, sleep: (ms: number) => Promise<void> = () => n
   const deps = { limiter: keeper, monotonicMs: () => 0, now: () => at(0).wallMs, sleep }
   const served = near.map((link) => serveLimits(link, deps))
   const limiters = far.map((link) =>
-    createRemoteLimiter(link, { monotonicMs: () => 0, now: () => at(0).wallMs, workers }),
+    createRemoteLimiter(link, { monotonicMs: () => 0, now: () => at(0).wallMs, workers, patienceMs }),
   )
   const worker = (at: number) => {
     const limiter = limiters[at]
@@ -413,6 +417,71 @@ describe('what the keeper has lent', () => {
     served[0]?.resolve(() => null)
     expect(standing(keeper, key, team, at(0))).toMatchObject({ spent: 210 * CENT, reserved: 0 })
     expect((await admitted(worker(1), key, cents(1_000_000 - 210), team)).hasBudget).toBe(true)
+  })
+
+  test('is returned also if the keeper lent it later than any request waits', async () => {
+    const { limiter } = await start(1, undefined, 100)
+    const first = await admitted(limiter, key, cents(1), team)
+    // It has asked for a lease meanwhile.
+    Bun.sleepSync(150)
+    await Bun.sleep(20)
+    first.cancel()
+    expect((await admitted(limiter, key, cents(1_000_000), team)).hasBudget).toBe(true)
+  })
+
+  test('goes on after another server should have taken over, and did not', async () => {
+    const { limiter, served, keeper } = await start()
+    const before = (await rounds(limiter, 40)).filter(isAdmitted)
+    limiter.askSuccessor(async () => undefined)
+    const after = (await rounds(limiter, 40)).filter(isAdmitted)
+    expect(served[0]?.requests().length).toBeLessThan(40)
+    for (const one of [...before, ...after]) one.settle(cents(1))
+    await until('all to be told', () => spentOf(keeper) === 80 * CENT)
+  })
+
+  test('and has to be returned for a request that ends meanwhile, leaves nothing of that request', async () => {
+    const { limiter, served, keeper } = await start()
+    const slots = limited({ concurrency: 200 })
+    for (let each = 0; each < 10; each++) await admitted(limiter, slots, tokens(1))
+    const unread = limiter.enter('unread', slots, null, 0)
+    while (!(keeper.enter('local', slots, null, 0) instanceof GatewayError));
+    if (unread instanceof Promise || unread instanceof GatewayError) throw new Error('is not covered')
+    const bad = new GatewayError('invalid_request', 'no JSON')
+    await unread.refuse(bad, 0)
+    expect(served[0]?.requests()).not.toContain('unread')
+  })
+
+  test('and has to be returned for a call that its worker gives up, leaves nothing of that call', async () => {
+    const { limiter, keeper, links } = await start(2)
+    const upstream = toUpstream({ concurrency: 200 })
+    for (let each = 0; each < 10; each++) await limiter.permit(upstream, 1, 0)
+    const fill = () => {
+      let count = 0
+      while (!(keeper.permit(upstream, 1, 0) instanceof UpstreamError)) count++
+      return count
+    }
+    const before = fill()
+    const asking = links[1]?.ask(PERMIT, { ...upstream, number: 1, tokens: 1 })
+    await Promise.all([asking, links[1]?.ask(LEAVE, { number: 1, tokens: null })])
+    expect(before + fill()).toBe(190)
+  })
+
+  test('does not raise what the headers of its requests say is left', async () => {
+    const { limiter, links, settled } = await start()
+    const rate = limited({ rpm: 1000 })
+    const enter = async () => {
+      const entered = await limiter.enter('r', rate, null, 0)
+      if (entered instanceof GatewayError) throw entered
+      return entered
+    }
+    const [last, next, ...first] = [await enter(), await enter(), await enter(), await enter(), await enter()]
+    for (const one of first) await one.admit(tokens(1), at(0))
+    // Asked for before the lease is, and decided before.
+    const before = links[0]?.ask(LEAVE, { number: 0, tokens: null }).then(() => next?.admit(tokens(1), at(0)))
+    await Promise.all([last?.admit(tokens(1), at(0)), before])
+    await settled()
+    const { headers } = await admitted(limiter, rate, tokens(1))
+    expect(headers['x-ratelimit-remaining-requests']).toBe('994')
   })
 })
 
