@@ -2,7 +2,7 @@
  * The playground's state, in memory for as long as the tab is open. Signing out clears it; after an expired session, the same user
  * continues where they were.
  */
-import { computed, effect, signal } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { endpointsOf } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { query } from '../address/address.ts'
@@ -62,7 +62,7 @@ let owner: string | null = null
 effect(() => {
   const { value } = session
   const isAnother = value.state === 'in' && owner !== null && owner !== value.name
-  if (isAnother || value.state === 'out') forget()
+  if (isAnother || value.state === 'out') untracked(forget)
   if (value.state === 'in') owner = value.name
 })
 

@@ -307,10 +307,10 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await phone.close()
   })
 
-  test('a viewer is not offered it', async () => {
+  test('it asks to sign in first, and a viewer is not offered it', async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
     const viewer = await browsing.visit()
-    await viewer.open('/', 'Sign in')
+    await viewer.open('/playground', 'Sign in')
     await viewer.page.getByRole('link', { name: 'Use a code' }).click()
     await viewer.page.getByLabel('Name').fill('vic')
     await viewer.page.getByLabel('Code').fill(stdout.trim())
