@@ -153,7 +153,7 @@ export const SETTINGS = {
   }),
   /** Valkey's URL, or the path of a file that has one; null = the cluster's PostgreSQL. */
   limits: setting<string | null>('limits', 'Server', '<url>', null, {
-    description: 'Valkey or Redis that has the limits of all nodes of a cluster, or a file with its URL',
+    description: 'Share the limits of a cluster through this Valkey or Redis, or a file with its URL',
     defaultText: "the cluster's PostgreSQL",
     none: null,
     withoutRow: true,
@@ -162,7 +162,7 @@ export const SETTINGS = {
   }),
   limitsOutage: setting('limits-outage', 'Server', '<mode>', 'share', {
     description:
-      "Without the limits of all nodes, enforce this node's share (share) or reject keys with limits (refuse)",
+      "If shared limits can't be reached, enforce this node's share (share) or reject keys with limits (refuse)",
     read: oneOf(['share', 'refuse'] as const),
     expected: 'share or refuse',
   }),
