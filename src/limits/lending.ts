@@ -9,7 +9,15 @@ import { timeOfId } from '../domain/id.ts'
 import type { Spender } from '../domain/snapshot.ts'
 import type { BudgetCharge, Budgets, Ended } from './budget.ts'
 import type { Grain, RateLimiter, RateLimiters, Window } from './rates.ts'
-import type { Ask, ScopeAsk, ScopeFigures, ScopeName, ScopeReply, Told } from './shared/engine.ts'
+import {
+  type Ask,
+  type ScopeAsk,
+  type ScopeFigures,
+  type ScopeName,
+  type ScopeReply,
+  type Told,
+  toUsage,
+} from './shared/engine.ts'
 import { PART } from './shared/lease.ts'
 
 export interface Limiters {
@@ -53,7 +61,7 @@ export class Lender {
   readonly #deps: Deps
   readonly #leases = new Map<string, Lease>()
   readonly #grains = new Map<string, { window: Window; grain: Grain }>()
-  /** When the last requests and tokens lapse that were lent. */
+  /** When the last requests and tokens lapse that were lent, in that order. */
   readonly #lapses = new Map<ScopeName, number>()
   readonly #accounts = new Map<ScopeName, Account[]>()
   /** Once it may have ended: its journal may be read twice from then on. */
@@ -73,7 +81,8 @@ export class Lender {
     const known = accounts.find(({ usage }) => usage === charge.usage)
     if (known) return known
     const account = { ...charge, untoldNanoUsd: 0 }
-    this.#accounts.set(name, [...accounts, account])
+    // A worker's requests may still be of the period before.
+    this.#accounts.set(name, [...accounts.slice(-1), account])
     return account
   }
 
@@ -109,11 +118,16 @@ export class Lender {
     { requests, tokens = 0, slots, heldNanoUsd, aheadMs = 0 }: Omit<Ask, 'id' | 'scopes'>,
     nowMs: number,
   ): void {
-    this.#leases.set(id, lease)
+    if (slots > 0 || heldNanoUsd > 0) this.#leases.set(id, lease)
     rates.inFlight += slots
     lease.slots += slots
     this.#hold(lease, lease.heldNanoUsd + heldNanoUsd, lease.freeNanoUsd + heldNanoUsd)
     if (requests === 0) return
+    for (const [name, atMs] of this.#lapses) {
+      if (atMs > nowMs) break
+      this.#lapses.delete(name)
+    }
+    this.#lapses.delete(lease.name)
     this.#lapses.set(lease.name, nowMs + aheadMs)
     const { window } = rates
     for (const [place, { grain }] of this.#grains) {
@@ -145,6 +159,7 @@ export class Lender {
   told(told: readonly Told[]): void {
     for (const one of told) {
       if (one.op === 'draw') this.#draw(one)
+      if (one.op === 'spend') this.#spendUnheld(one)
       if (one.op !== 'return') continue
       const { window, grain } = this.#grains.get(`${one.name} ${one.atMs}`) ?? {}
       if (window && grain) window.correct(grain, -one.requests, -one.tokens)
@@ -173,6 +188,14 @@ export class Lender {
     }
     lease.heldNanoUsd = heldNanoUsd
     lease.freeNanoUsd = freeNanoUsd
+  }
+
+  #spendUnheld({ name, usage, nanoUsd }: Extract<Told, { op: 'spend' }>): void {
+    const { kind, id } = toOwner(name)
+    if (kind !== 'upstream') this.accountOf(kind, id)
+    const of = (account: Account) => toUsage(account.state.budget, account.usage.startMs) === usage
+    const account = this.#accounts.get(name)?.findLast(of)
+    if (account) this.#spend(account, nanoUsd)
   }
 
   #spend(account: Account, nanoUsd: number): void {

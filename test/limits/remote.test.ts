@@ -419,6 +419,15 @@ describe('what the keeper has lent', () => {
     expect((await admitted(worker(1), key, cents(1_000_000 - 210), team)).hasBudget).toBe(true)
   })
 
+  test('is not needed by what should cost nothing, and its cost counts nevertheless', async () => {
+    const { limiter, keeper, served } = await start()
+    const [free, decided]: [Key, Reservation[]] = [keyOf(100), []]
+    for (let each = 0; each < 10; each++) decided.push(await admitted(limiter, free, tokens(1)))
+    expect(served[0]?.requests().length).toBeLessThan(10)
+    for (const one of decided) one.settle(cents(5))
+    await until('all to be told', () => spentOf(keeper) === 50 * CENT)
+  })
+
   test('is returned also if the keeper lent it later than any request waits', async () => {
     const { limiter } = await start(1, undefined, 100)
     const first = await admitted(limiter, key, cents(1), team)

@@ -170,14 +170,20 @@ export class Lease {
   }
 
   spend(heldNanoUsd: number, spentNanoUsd: number): void {
-    this.use(-heldNanoUsd)
-    // It may have cost more than all that is held.
-    const less = Math.min(spentNanoUsd, this.nanoUsd + this.used.nanoUsd)
-    this.nanoUsd -= less
-    this.#less.nanoUsd += less
-    this.#less.spentNanoUsd += spentNanoUsd
+    const { name, budget } = this.scope
+    if (heldNanoUsd > 0) {
+      this.use(-heldNanoUsd)
+      // It may have cost more than all that is held.
+      const less = Math.min(spentNanoUsd, this.nanoUsd + this.used.nanoUsd)
+      this.nanoUsd -= less
+      this.#less.nanoUsd += less
+      this.#less.spentNanoUsd += spentNanoUsd
+      this.#known.reservedNanoUsd -= less
+    } else if (spentNanoUsd > 0 && budget) {
+      // The engine may have nothing of the lease.
+      this.deps.tell({ op: 'spend', name, usage: budget.usage, nanoUsd: spentNanoUsd })
+    }
     this.#known.spentNanoUsd += spentNanoUsd
-    this.#known.reservedNanoUsd -= less
     this.#showFigures()
   }
 
