@@ -51,7 +51,7 @@ export const REPORT_PARAMETERS = {
     argument: '<id>',
     description: 'Upstream ID; requests count for the upstream called last',
   },
-  endpoint: { title: 'Endpoint', argument: '<name>', description: 'Endpoint, such as chat' },
+  endpoint: { title: 'Endpoint', argument: '<name>', description: 'Endpoint, such as chat, images, or realtime' },
   user: { title: 'User', argument: '<user>', description: 'User, as reported by the client' },
   owner: { title: 'Owner', argument: '<user>', description: 'Owner of the key: name or ID of a user' },
   error_code: { title: 'Error', argument: '<code>', description: 'Error code, such as upstream_timeout' },
