@@ -16,6 +16,7 @@ import {
   type Permit,
   type Used,
 } from './limiter.ts'
+import { decide, gone } from './recall.ts'
 import {
   ADMIT,
   type Admitted,
@@ -104,21 +105,6 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   const lender = limiter.lend?.({ monotonicMs, now, recall })
   void link.ended.then(() => lender?.mayHaveEnded())
 
-  /** Refuses only once workers have returned what they have beforehand. */
-  const decide = <T>(
-    names: readonly ScopeName[],
-    isRefused: (decided: T) => boolean,
-    attempt: () => T | Promise<T>,
-  ): T | Promise<T> => {
-    const again = (decided: T): T | Promise<T> => {
-      const recalling = isRefused(decided) ? limiter.recall?.(names) : null
-      return recalling ? recalling.then(attempt) : decided
-    }
-    const decided = attempt()
-    return decided instanceof Promise ? decided.then(again) : again(decided)
-  }
-  const gone = () => new GatewayError('overloaded', 'The request has ended.')
-  const isError = (decided: unknown) => decided instanceof Error
   const accountsOf = (key: Entering['key'], team: Entering['team']): (Account | null)[] => [
     (key.budget && lender?.accountOf('key', key.id)) ?? null,
     (team?.budget && lender?.accountOf('team', team.id)) ?? null,
@@ -126,7 +112,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
 
   const enter = ({ request, id, key, team }: Entering): GatewayError | null | Promise<GatewayError | null> => {
     waiting.add(request)
-    const entering = decide<GatewayError | null>(namesOf(key, team), isError, () => {
+    const entering = decide<GatewayError | null>(limiter, namesOf(key, team), () => {
       if (isResolved || !waiting.has(request)) return gone()
       const entered = limiter.enter(id, key, team, monotonicMs())
       if (entered instanceof GatewayError) return entered
@@ -171,7 +157,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       request.accounts = accountsOf(key, team)
       return { refused: null, headers: decided.headers, room: decided.room(), figures }
     }
-    const deciding = decide<Decision<LocalReservation>>(names, isError, () =>
+    const deciding = decide<Decision<LocalReservation>>(limiter, names, () =>
       // The worker may have given up meanwhile.
       running.get(asked.request) === request ? entered.admit(toAsk(asked), moment()) : gone(),
     )
@@ -231,7 +217,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       room: reservation.room(),
     })
     const names = namesOf(key, team ?? null)
-    return done(await decide<GatewayError | null>(names, isError, () => reservation.raise(toAsk(asked))))
+    return done(await decide<GatewayError | null>(limiter, names, () => reservation.raise(toAsk(asked))))
   })
   link.on(RAISE_TOKENS, ({ request, tokens }) => {
     void running.get(request)?.reservation?.raise({ tokens, nanoUsd: 0 })
@@ -267,7 +253,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       else permits.set(asked.number, { leave: (tokens) => permit.leave(tokens), asked })
       return { refused: null, isFull, figures }
     }
-    const permitting = decide<Permit | UpstreamError>(names, isError, () =>
+    const permitting = decide<Permit | UpstreamError>(limiter, names, () =>
       limiter.permit(asked, asked.tokens, monotonicMs()),
     )
     return permitting instanceof Promise ? permitting.then(done) : done(permitting)

@@ -279,7 +279,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         metrics.rejected(kind)
       },
     },
-    limiter,
+    limiter: workers ? (await import('../limits/recall.ts')).createRecallingLimiter(limiter) : limiter,
     health,
     serverStateOf: fleet.stateOf,
     speedOf: speeds.of,

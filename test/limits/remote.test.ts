@@ -9,6 +9,7 @@ import type { Link } from '../../src/domain/link.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { Cost } from '../../src/limits/budget.ts'
 import type { Amount, Ask, Limiter, Permit, RequestLimiter, Reservation } from '../../src/limits/limiter.ts'
+import { createRecallingLimiter } from '../../src/limits/recall.ts'
 import { createRemoteLimiter } from '../../src/limits/remote.ts'
 import { LEAVE, PERMIT } from '../../src/limits/remote-topics.ts'
 import { serveLimits } from '../../src/limits/serve.ts'
@@ -370,6 +371,27 @@ describe('what the keeper has lent', () => {
     expect(await ask(worker(1), key, cents(1), team)).toMatchObject({ kind: 'insufficient_quota' })
     for (const one of running) one.cancel()
     await admitted(worker(1), key, cents(10 * 100), team)
+  })
+
+  test('is returned once a request of the keeper itself needs it', async () => {
+    const { limiter, keeper, settled } = await start()
+    const own = createRecallingLimiter(keeper)
+    const upstream = toUpstream({ concurrency: 100 })
+    for (const one of await rounds(limiter, 10)) if (isAdmitted(one)) one.settle(cents(1))
+    for (let each = 0; each < 10; each++) await limiter.permit(upstream, 1, 0)
+    const first = await admitted(own, key, cents(990_000), team)
+    for (const one of await rounds(limiter, 1)) if (isAdmitted(one)) one.cancel()
+    await settled()
+    const canceled = await own.enter('canceled', key, team, 0)
+    if (canceled instanceof GatewayError) throw canceled
+    const admitting = canceled.admit(cents(9_500), at(0))
+    canceled.cancel()
+    expect(await admitting).toMatchObject({ kind: 'overloaded' })
+    expect(await first.raise(cents(999_990))).toBeNull()
+    expect(await ask(own, key, cents(1), team)).toMatchObject({ kind: 'insufficient_quota' })
+    for (let each = 0; each < 90; each++) expect(await own.permit(upstream, 1, 0)).not.toBeInstanceOf(UpstreamError)
+    expect(await own.permit(upstream, 1, 0)).toBeInstanceOf(UpstreamError)
+    first.settle(cents(1))
   })
 
   test('covers a request that grows, until the keeper has it, which knows its cost either way', async () => {
