@@ -51,6 +51,14 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   return { ...config, oidcClientSecret }
 }
 
+/** The disk budget alone: other settings may be wrong, or depend on flags of the server. Null = the whole disk. */
+export function toDiskBytes(sources: ConfigSources): number | null {
+  const problem = findProblem(SETTINGS.diskBytes, sources)
+  if (problem !== null) throw toBadConfig([problem])
+  const text = findText(SETTINGS.diskBytes, sources)?.text
+  return text === undefined ? null : SETTINGS.diskBytes.read(text)
+}
+
 const hasPassword = (url = '') => (toPostgresUrl(url)?.password ?? URL.parse(url)?.password ?? '') !== ''
 const toNoPassword = (name: string) =>
   `--${name} must not have a password, since other users can read arguments. Set ${toVariableName(name)} instead, or put the URL in a file and name that.`

@@ -1,6 +1,7 @@
 /** The ledger of a cluster, as clients and PostgreSQL see it: two nodes, one of them with workers. */
 import { expect, test } from 'bun:test'
-import { createWorkplace, type RunningBinary, type Workplace } from '../support/binary.ts'
+import { join } from 'node:path'
+import { createWorkplace, type RunningBinary, runBinary, type Workplace } from '../support/binary.ts'
 import { describeWith, startPostgres } from '../support/engines.ts'
 import { forEachTest } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -40,11 +41,14 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
   }
 
   test('with --durability shared has an outcome before its response ends, also of workers', async () => {
-    const nodes = [
-      await start(first, '--durability', 'shared', '--first-key'),
-      await start(second, '--durability', 'shared', '--processes', '2'),
-    ]
-    key = nodes[0]?.key ?? null
+    const one = await start(first, '--durability', 'shared', '--first-key')
+    const { TOLLGATE_SECRET } = environment()
+    const joined = { environment: { TOLLGATE_SECRET, TOLLGATE_DURABILITY: 'shared' } }
+    const data = ['--data', join(second.folder, 'data')]
+    expect((await runBinary(['cluster', 'join', server.url, ...data], joined)).stdout).toContain('Joined')
+    expect((await runBinary(['doctor', ...data], joined)).stdout).toMatch(/^ok +disk /m)
+    const nodes = [one, await second.serve(['--processes', '2'], joined)]
+    key = one.key
     for (const node of nodes)
       for (const stream of [true, false, true, false, true, false]) {
         const { isWhole, id } = await ask(node, stream)

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { listScheduled } from '../../backup/backup-list.ts'
 import { findJoined } from '../../cluster/url.ts'
-import { toServeConfig } from '../../config.ts'
+import { toDiskBytes } from '../../config.ts'
 import { type Check, checkKeys } from '../../documents/checks.ts'
 import { toDeclared, toRow } from '../../documents/upstream.ts'
 import { once } from '../../domain/once.ts'
@@ -85,7 +85,7 @@ async function inspectRoom(store: Store | null, found: ServerLookup, io: Context
   const budget =
     found.kind === 'server' && found.status.disk !== null
       ? found.status.disk.budget_bytes
-      : toServeConfig({ flags: {}, environment, settings }).diskBytes
+      : toDiskBytes({ flags: {}, environment, settings })
   return [checkDisk(toDiskState(measured, budget)), ...(space ? checkSpace(space, dataFolder) : [])]
 }
 

@@ -19,8 +19,10 @@ import { createServedCatalog, type ServedCatalog } from './catalog.ts'
 import { createRestarter, findEarlierServer, type Restarter } from './successor.ts'
 import { type Started, toSelf, toThisVersion, toWelcome } from './welcome.ts'
 
+export type Flags = Readonly<Record<string, string | undefined>>
+
 interface RunOptions {
-  flags: Readonly<Record<string, string | undefined>>
+  flags: Flags
   catalogFile: string | undefined
   wantsFirstKey: boolean
   /** The model to try first; null = any. */
@@ -29,12 +31,16 @@ interface RunOptions {
 
 const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\n'
 
+/** With the cluster that `tollgate cluster join` left in the data folder, unless another is named. */
+export function withJoined(flags: Flags, { dataFolder, environment }: Context): Flags {
+  const joined = flags.cluster || environment.TOLLGATE_CLUSTER ? null : findJoined(dataFolder)
+  return joined === null ? flags : { ...flags, cluster: joined }
+}
+
 /** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
 export async function runServer(io: Context, given: RunOptions): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
-  // As `tollgate cluster join` left it.
-  const joined = given.flags.cluster || environment.TOLLGATE_CLUSTER ? null : findJoined(dataFolder)
-  const options = joined === null ? given : { ...given, flags: { ...given.flags, cluster: joined } }
+  const options = { ...given, flags: withJoined(given.flags, io) }
   const isWatched = io.isTerminal(2)
   const log = createLog({ now })
   let isQuiet = isWatched

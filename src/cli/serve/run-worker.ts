@@ -3,15 +3,12 @@ import { toServeConfig } from '../../config.ts'
 import { createLog } from '../../log.ts'
 import { runWorker } from '../../server/workers/worker.ts'
 import { type Context, version } from '../io.ts'
-import { installCrashHandlers, toLogLevel } from './run-server.ts'
+import { type Flags, installCrashHandlers, toLogLevel, withJoined } from './run-server.ts'
 
 /** Resolves after a graceful stop. Throws a ServiceError on a failed start. */
-export async function runWorkerProcess(
-  io: Context,
-  flags: Readonly<Record<string, string | undefined>>,
-  keeper: string,
-): Promise<void> {
+export async function runWorkerProcess(io: Context, given: Flags, keeper: string): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
+  const flags = withJoined(given, io)
   // Its keeper tells it to stop, also on a terminal, where Ctrl-C reaches all processes.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.umask(0o077)
