@@ -234,12 +234,12 @@ interface Offer {
   is_ready: boolean | null
 }
 
-const DEMO = 'tollgate/demo'
+const isDemo = ({ slug }: Offer) => slug.startsWith('tollgate/demo')
 
-/** The models named in the URL, even if missing; else a ready one, with the demo model last. */
+/** The models named in the URL, even if missing; else a ready one, with the demo models last. */
 export function chooseModels(models: readonly Offer[], model: string | null, beside: string | null): string[] {
   const ready = models.filter(({ is_ready }) => is_ready !== false)
-  const usual = ready.find(({ slug }) => slug !== DEMO) ?? ready[0] ?? models[0]
+  const usual = ready.find((model) => !isDemo(model)) ?? ready[0] ?? models[0]
   const first = model ?? usual?.slug
   if (first === undefined) return []
   return beside === null ? [first] : [first, beside]
