@@ -27,7 +27,8 @@ export function decide<T>(
   return after(attempt(), again)
 }
 
-const after = <T, U>(decided: T | Promise<T>, then: (decided: T) => U | Promise<U>): U | Promise<U> =>
+/** At once, unless `decided` is pending. */
+export const after = <T, U>(decided: T | Promise<T>, then: (decided: T) => U | Promise<U>): U | Promise<U> =>
   decided instanceof Promise ? decided.then(then) : then(decided)
 
 const ifTaken = <T, U>(decided: Decision<T>, then: (taken: T) => U): Decision<U> =>

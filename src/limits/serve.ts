@@ -16,7 +16,7 @@ import {
   type Permit,
   type Used,
 } from './limiter.ts'
-import { decide, gone } from './recall.ts'
+import { after, decide, gone } from './recall.ts'
 import {
   ADMIT,
   type Admitted,
@@ -138,9 +138,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   }
   const admit = (asked: Admitting): Admitted | Promise<Admitted> => {
     const entering = asked.entering ? enter(asked.entering) : null
-    return entering instanceof Promise
-      ? entering.then((refused) => admitEntered(asked, refused))
-      : admitEntered(asked, entering)
+    return after(entering, (refused) => admitEntered(asked, refused))
   }
   const admitEntered = (asked: Asked, refused: GatewayError | null): Admitted | Promise<Admitted> => {
     if (refused) return { refused: toRefused(refused), headers: {}, room: null, figures: [] }
@@ -200,7 +198,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   link.on(ENTER, (asked) => {
     const done = (refusal: GatewayError | null) => refusal && toRefused(refusal)
     const entering = enter(asked)
-    return entering instanceof Promise ? entering.then(done) : done(entering)
+    return after(entering, done)
   })
   link.on(ADMIT, admit)
   link.on(LEASE, (asked) => {
@@ -231,10 +229,10 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     }
     const refuse = () => {
       const refusing = end(request)?.entered.refuse(error, monotonicMs())
-      return refusing instanceof Promise ? refusing.then(toHeaders) : toHeaders()
+      return after(refusing, toHeaders)
     }
     const counting = entering && enter(entering)
-    return counting instanceof Promise ? counting.then(refuse) : refuse()
+    return after(counting, refuse)
   })
   link.on(RELEASE, (request) => running.get(request)?.reservation?.releaseSlot())
   link.on(SETTLE, settle)
@@ -256,7 +254,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     const permitting = decide<Permit | UpstreamError>(limiter, names, () =>
       limiter.permit(asked, asked.tokens, monotonicMs()),
     )
-    return permitting instanceof Promise ? permitting.then(done) : done(permitting)
+    return after(permitting, done)
   })
   link.on(LEAVE, ({ number, tokens }) => {
     const permit = permits.get(number)
