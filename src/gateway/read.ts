@@ -323,15 +323,7 @@ export async function receive(
   maxBytes: number,
   inTurn: InTurn,
 ): Promise<Decision<Uint8Array>> {
-  const upload = uploads.begin()
-  try {
-    return await upload.race(readBytes(request, slot, upload, maxBytes, inTurn))
-  } catch (error) {
-    if (error instanceof BodyLost) return clientGone()
-    throw error
-  } finally {
-    upload.leave()
-  }
+  return receiveBy(uploads, (upload) => readBytes(request, slot, upload, maxBytes, inTurn))
 }
 
 /** A body of any type, given piece by piece to `write`, which only then reads on. Returns its length. */
@@ -341,8 +333,7 @@ export async function receivePieces(
   maxBytes: number,
   write: (piece: Uint8Array) => Promise<void>,
 ): Promise<Decision<number>> {
-  const upload = uploads.begin()
-  const read = async (): Promise<Decision<number>> => {
+  return receiveBy(uploads, async (upload) => {
     const kept = new Pieces()
     let bytes = 0
     let pieces = 0
@@ -356,9 +347,13 @@ export async function receivePieces(
     }
     if (kept.bytes > 0) await write(kept.join())
     return bytes
-  }
+  })
+}
+
+async function receiveBy<T>(uploads: Uploads, read: (upload: Upload) => Promise<Decision<T>>): Promise<Decision<T>> {
+  const upload = uploads.begin()
   try {
-    return await upload.race(read())
+    return await upload.race(read(upload))
   } catch (error) {
     if (error instanceof BodyLost) return clientGone()
     throw error
