@@ -45,7 +45,7 @@ export class BatchRun {
     if (batch.state === 'cancelling') this.end('cancelled')
   }
 
-  /** With the counts of now. */
+  /** With up-to-date counts. */
   get current(): StoredBatch {
     const { batch } = this
     const progress = this.#progress
@@ -113,7 +113,7 @@ export class BatchRun {
     if (this.batch.state === 'validating') await this.#begin(input.model)
     const work = this.#toWork(input, progress)
     const key = work.key()
-    // What an upstream has must be cancelled and settled there, whoever may still use it here.
+    // A batch at an upstream must be cancelled and settled, even if its key is gone.
     const isOpen = (key !== null && this.#reason === null) || this.batch.detail.remote !== null
     if (isOpen && progress.pending().length > 0) {
       this.runner = this.deps.choose(this.current, key) ?? this.deps.gatewayLines

@@ -13,8 +13,9 @@ import { mintId } from '../domain/id.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { DAY_MS } from '../domain/time.ts'
 import type { BatchQuery, FileQuery } from '../store/batch-store.ts'
+import { isDiskFull } from '../store/refusal.ts'
 import { BatchRun, type RunDeps } from './batch-run.ts'
-import { type Content, isNoSpace, type Part, storageFull } from './contents.ts'
+import { type Content, type Part, storageFull } from './contents.ts'
 import { toLogName } from './progress.ts'
 
 const MIB = 1024 ** 2
@@ -176,7 +177,7 @@ export function createBatches(deps: BatchesDeps) {
         }
       } catch (error) {
         leave()
-        throw isNoSpace(error) ? storageFull(error) : error
+        throw isDiskFull(error) ? storageFull(error) : error
       }
     },
     async addFile(key: Key, content: Content, about: { filename: string; purpose: FilePurpose; keepS: number | null }) {
@@ -193,7 +194,7 @@ export function createBatches(deps: BatchesDeps) {
         await store.addFile(file)
       } catch (error) {
         contents.remove(file.id)
-        throw isNoSpace(error) ? storageFull(error) : error
+        throw isDiskFull(error) ? storageFull(error) : error
       } finally {
         storing.delete(file.id)
       }
@@ -245,7 +246,7 @@ export function createBatches(deps: BatchesDeps) {
       try {
         await store.putBatch(batch)
       } catch (error) {
-        throw isNoSpace(error) ? storageFull(error) : error
+        throw isDiskFull(error) ? storageFull(error) : error
       }
       log.info('batch_created', 'batch created', { batch: batch.id, key: key.id, endpoint })
       start(batch)

@@ -2,15 +2,12 @@
 import { createReadStream, mkdirSync, rmSync, statSync } from 'node:fs'
 import { appendFile, open, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, GatewayError } from '../domain/error.ts'
+import { GatewayError } from '../domain/error.ts'
 import { filesIn, freeBytesOf, SPARED_BYTES } from '../store/files.ts'
+import { isDiskFull } from '../store/refusal.ts'
 
 /** Left free for the journal and the database. */
 const SPARED = 4 * SPARED_BYTES
-
-const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'SQLITE_FULL'])
-
-export const isNoSpace = (error: unknown): boolean => NO_SPACE.has(codeOf(error))
 
 export const storageFull = (cause?: unknown) =>
   new GatewayError(
@@ -76,7 +73,7 @@ export class Contents {
         try {
           for (let at = 0; at < piece.length; ) at += (await file.write(piece, at)).bytesWritten
         } catch (error) {
-          throw isNoSpace(error) ? storageFull(error) : error
+          throw isDiskFull(error) ? storageFull(error) : error
         }
       },
       async finish() {
@@ -100,7 +97,7 @@ export class Contents {
       await rename(part, this.path(name))
     } catch (error) {
       await rm(part, { force: true }).catch(() => {})
-      throw isNoSpace(error) ? storageFull(error) : error
+      throw isDiskFull(error) ? storageFull(error) : error
     }
   }
 

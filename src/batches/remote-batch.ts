@@ -1,18 +1,19 @@
 /** One batch at an upstream: submitted once, asked for now and then, and read to its end. */
-import type { BatchLine } from '../domain/batches.ts'
+import { type BatchLine, NO_BATCH_USAGE } from '../domain/batches.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import { timeOfId } from '../domain/id.ts'
 import { NO_LIMITS } from '../domain/limits.ts'
-import type { Target } from '../domain/snapshot.ts'
+import type { Snapshot, Target } from '../domain/snapshot.ts'
+import type { Format } from '../formats/format.ts'
 import { readLine, settleBatchLine, type UpstreamLine } from '../gateway/batch-line.ts'
 import { toGatewayError } from '../gateway/delivery.ts'
 import { BatchApi, broken } from '../upstreams/batches/api.ts'
 import { type BatchProtocol, type BatchState, batchesOf, type LineResult } from '../upstreams/batches/protocol.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { BatchWork } from './runner.ts'
-import { type Remote, targetOf, type UpstreamLinesDeps } from './upstream-lines.ts'
+import type { UpstreamLinesDeps } from './upstream-lines.ts'
 
-/** At most so often, whoever asks. */
+/** Shortest time between two questions about a batch. */
 const LOOK_MS = 15_000
 /** Later on. */
 const RARELY_MS = 60_000
@@ -37,6 +38,27 @@ const LOST = {
 /** A status that says it wasn't taken, and won't be. */
 const isFinal = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError && error.kind === 'status' && !error.retryable && (error.status ?? 500) < 500
+
+/** What is stored of a submission, before it is sent. */
+export interface Remote {
+  tag: string
+  /** The upstream's ID; null until it has confirmed it. */
+  id: string | null
+  model: string
+  upstream: string
+  upstreamModel: string
+  /** Number of the credential, whose account has the batch. */
+  credential: number
+  path: string
+  sinceMs: number
+  lines: number
+  /** What they may cost at most, if there is a budget. */
+  nanoUsd: number
+  teamId: string | null
+  quotaId: string
+  /** Numbers of the lines that the gateway runs. */
+  left: number[]
+}
 
 type EndedState = Extract<BatchState, { phase: 'ended' }>
 
@@ -67,7 +89,7 @@ export class RemoteBatch {
     if (remote.id !== null) taken.add(remote.id)
   }
 
-  /** Asks the upstream, unless it was asked of late. */
+  /** Has the upstream asked again, but no sooner than after LOOK_MS. */
   look(): void {
     this.#isAsked = true
   }
@@ -161,12 +183,8 @@ export class RemoteBatch {
   /** None of its lines cost anything. */
   async #refuse(cause: UpstreamError): Promise<void> {
     cause.upstream ??= this.remote.upstream
-    const error = toGatewayError(cause)
-    const format = await this.deps.formatOf(this.work.batch.endpoint)
-    const body = JSON.stringify(format.error(error))
-    const status = format.status?.(error) ?? error.status
-    for (const number of this.#pending())
-      await this.work.done(await this.work.read(number), { status, body, requestId: null, usage: NO_USAGE })
+    const refused = toRefused(await this.deps.formatOf(this.work.batch.endpoint), toGatewayError(cause))
+    for (const number of this.#pending()) await this.work.done(await this.work.read(number), refused)
   }
 
   async #follow(id: string): Promise<void> {
@@ -317,5 +335,16 @@ export class RemoteBatch {
   }
 }
 
-const NO_USAGE = { input: 0, cached: 0, output: 0, reasoning: 0 }
 const MAX_MISSING = 5
+
+export const toRefused = (format: Format, error: GatewayError) => ({
+  ...{ status: format.status?.(error) ?? error.status, body: JSON.stringify(format.error(error)), requestId: null },
+  usage: NO_BATCH_USAGE,
+})
+
+const targetOf = ({ models }: Snapshot, remote: Remote): Target | null =>
+  models
+    .get(remote.model)
+    ?.targets.find(
+      ({ upstream: { id }, upstreamModel }) => id === remote.upstream && upstreamModel === remote.upstreamModel,
+    ) ?? null

@@ -7,7 +7,7 @@ import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId, mintTag } from '../domain/id.ts'
 import { asObject, type JsonObject } from '../domain/json.ts'
 import { NO_LIMITS } from '../domain/limits.ts'
-import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
+import type { Key, Target } from '../domain/snapshot.ts'
 import type { Format } from '../formats/format.ts'
 import { findBatchTarget, prepareLine } from '../gateway/batch-line.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
@@ -15,7 +15,7 @@ import type { Reservation } from '../limits/limiter.ts'
 import type { Log } from '../log.ts'
 import { teamOf } from '../routing/access.ts'
 import { type BatchProtocol, batchesOf } from '../upstreams/batches/protocol.ts'
-import { RemoteBatch } from './remote-batch.ts'
+import { type Remote, RemoteBatch, toRefused } from './remote-batch.ts'
 import type { BatchWork, ChooseRunner, LineRunner } from './runner.ts'
 
 export interface UpstreamLinesDeps {
@@ -29,27 +29,6 @@ export interface UpstreamLinesDeps {
   isSettled(requestId: string): boolean
   log: Log
   sleep(ms: number): Promise<unknown>
-}
-
-/** What is stored of a submission, before it is sent. */
-export interface Remote {
-  tag: string
-  /** The upstream's ID; null until it has confirmed it. */
-  id: string | null
-  model: string
-  upstream: string
-  upstreamModel: string
-  /** Number of the credential, whose account has the batch. */
-  credential: number
-  path: string
-  sinceMs: number
-  lines: number
-  /** What they may cost at most, if there is a budget. */
-  nanoUsd: number
-  teamId: string | null
-  quotaId: string
-  /** Numbers of the lines that the gateway runs. */
-  left: number[]
 }
 
 interface Planned {
@@ -215,11 +194,6 @@ class Plan {
 /** Of what encloses a request. */
 const LINE_BYTES = 128
 
-const toRefused = (format: Format, error: GatewayError) => ({
-  ...{ status: format.status?.(error) ?? error.status, body: JSON.stringify(format.error(error)), requestId: null },
-  usage: { input: 0, cached: 0, output: 0, reasoning: 0 },
-})
-
 /** The batch, as if it had only these lines. */
 const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => ({
   get batch() {
@@ -240,10 +214,3 @@ const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => 
 /** As `setRemote` stored it. */
 const toRemote = (stored: JsonObject | null): Remote | null =>
   asObject(stored)?.tag ? (stored as unknown as Remote) : null
-
-export const targetOf = ({ models }: Snapshot, remote: Remote): Target | null =>
-  models
-    .get(remote.model)
-    ?.targets.find(
-      ({ upstream: { id }, upstreamModel }) => id === remote.upstream && upstreamModel === remote.upstreamModel,
-    ) ?? null

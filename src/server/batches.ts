@@ -3,6 +3,7 @@ import type { Batches } from '../batches/batches.ts'
 import { type Once, once } from '../domain/once.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
 import type { AppDeps } from '../http/app.ts'
+import { isActive } from '../keys/find.ts'
 import { traceOf } from '../log.ts'
 import type { BatchStore } from '../store/batch-store.ts'
 import type { LedgerReader } from '../store/ledger-store.ts'
@@ -107,6 +108,5 @@ function keyOf(snapshot: Snapshot, id: string, nowMs: number): Key | null {
     ({ secrets }) => new Map([...secrets.values()].map(({ key }) => [key.id, key])),
   )
   const key = keys.get(id)
-  if (!key || key.revokedMs !== null || (key.expiresMs !== null && key.expiresMs <= nowMs)) return null
-  return key
+  return key && isActive(key, nowMs) ? key : null
 }
