@@ -127,8 +127,8 @@ function seen(bench: Witnesses, rows: RequestRow[], calls: CallRow[]): unknown[]
 }
 
 /**
- * Complete responses cost what their upstream reported, received or not. What broke off costs that, too, or an estimate; it's free only if
- * no call was answered to its end.
+ * Complete responses cost what their upstream reported, received or not. What broke off costs that, too, or an estimate, or what
+ * those calls cost that were answered to their end.
  */
 function wronglyCharged(bench: Witnesses, rows: RequestRow[]): unknown[] {
   const calls = Map.groupBy(bench.upstream.requests, ({ headers }) => headers['x-client-request-id']?.slice(0, 32))
@@ -136,13 +136,14 @@ function wronglyCharged(bench: Witnesses, rows: RequestRow[]): unknown[] {
     const made = calls.get(row.id) ?? []
     if (row.status === 'abandoned' || made[0] === undefined) return []
     const number = numberOf(made[0])
-    const exact = toExpected(number).costNanoUsd
+    const { costNanoUsd: exact, calls: needed } = toExpected(number)
     const isFirstFaulty = bench.isFaulty && ['fails', 'reset', 'cut'].includes(faultOf(number) ?? '')
-    const isAnswered = made.slice(isFirstFaulty ? 1 : 0).some(({ answeredAtMs }) => answeredAtMs !== null)
+    const answered = made.slice(isFirstFaulty ? 1 : 0).filter(({ answeredAtMs }) => answeredAtMs !== null).length
     const isExact = row.cost_nano_usd === exact && row.estimated === 0
-    const isRight =
-      row.status === 'ok' ? isExact : isExact || row.estimated === 1 || (!isAnswered && row.cost_nano_usd === 0)
-    return isRight ? [] : [{ row, exact, calls: made.length, isAnswered }]
+    // A full journal refuses the second of a request's calls, after an answer to the first.
+    const isPart = row.cost_nano_usd === (answered * exact) / needed && row.estimated === 0
+    const isRight = row.status === 'ok' ? isExact : isExact || row.estimated === 1 || isPart
+    return isRight ? [] : [{ row, exact, calls: made.length, answered }]
   })
 }
 
