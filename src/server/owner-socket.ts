@@ -204,28 +204,53 @@ export interface Control {
   path: string | null
   /** False once another server has taken its path. */
   isThere(): boolean
-  /** Followers get an end event; other running requests are interrupted. */
+  /** Followers get an end event, and the admin API's requests 5 s to end; others are interrupted. */
   stop(): Promise<void>
 }
 
+/** For changes that run when the server stops: without a response, no one knows whether they were made. */
+const LAST_CHANGES_MS = 5_000
+const AGAIN_MS = 5
+
 /** The caller holds `serve.lock`, so an existing socket is stale. Never throws: a failure is logged as a warning. */
-export function createControl({ dataFolder, ...deps }: ControlDeps): Control {
+export function createControl({ dataFolder, admin, ...deps }: ControlDeps): Control {
   const path = socketPath(dataFolder)
-  const routes = createControlRoutes(deps)
+  let running = 0
+  const routes = createControlRoutes({
+    ...deps,
+    async admin(request) {
+      running++
+      try {
+        return await admin(request)
+      } finally {
+        running--
+      }
+    },
+  })
+  let ino: number | null = null
+  const isThere = () => ino !== null && lstatSync(path, { throwIfNoEntry: false })?.ino === ino
   const stop = async () => {
-    if (await deps.endTails()) await Promise.race([routes.server?.stop(false), Bun.sleep(END_MS)])
-    await routes.server?.stop(true)
+    if (!routes.server) return
+    // Whoever has connected by now is still answered.
+    if (isThere()) unlinkSync(path)
+    await Bun.sleep(AGAIN_MS)
+    const isFollowed = await deps.endTails()
+    const isBusy = running > 0
+    const endMs = performance.now() + LAST_CHANGES_MS
+    while (running > 0 && performance.now() < endMs) await Bun.sleep(AGAIN_MS)
+    if (isFollowed || isBusy) await Promise.race([routes.server.stop(false), Bun.sleep(END_MS)])
+    await routes.server.stop(true)
   }
   try {
     removeStale(path)
     listen(routes, path)
-    const { ino } = lstatSync(path)
-    return { path, isThere: () => lstatSync(path, { throwIfNoEntry: false })?.ino === ino, stop }
+    ino = lstatSync(path).ino
+    return { path, isThere, stop }
   } catch (error) {
     void routes.server?.stop(true)
     const message = "control socket unavailable; CLI commands can't reach this server"
     deps.log.warn('control_unavailable', message, { path, error: String(error) })
-    return { path: null, isThere: () => false, stop: async () => {} }
+    return { path: null, isThere, stop: async () => {} }
   }
 }
 

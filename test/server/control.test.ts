@@ -66,6 +66,25 @@ describe('the socket', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
+  test('answers the change that runs while the server stops', async () => {
+    const { promise: done, resolve: finish } = Promise.withResolvers<void>()
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    const control = start({
+      async admin() {
+        begin()
+        await done
+        return Response.json({ made: true })
+      },
+    })
+    const asked = ask('POST', '/admin/api/keys')
+    await begun
+    const stopped = control.stop()
+    expect(readdirSync(folder.path)).toEqual([])
+    finish()
+    expect(await (await asked).json()).toEqual({ made: true })
+    await stopped
+  })
+
   test('of a server that was killed is replaced', async () => {
     const script = `Bun.serve({ unix: ${JSON.stringify(socketPath(folder.path))}, fetch: () => new Response('old') }); console.log('up')`
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'ignore' })
