@@ -44,7 +44,8 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   const config = Object.fromEntries(values) as Values
   const tlsProblems = findTlsProblems(config)
   if (tlsProblems.length > 0) throw toBadConfig(tlsProblems)
-  if (config.durability === 'shared' && config.cluster === null) throw toBadConfig([NOT_SHARED])
+  const alone = config.cluster === null ? findAlone(config) : []
+  if (alone.length > 0) throw toBadConfig(alone)
   for (const { name } of [SETTINGS.cluster, SETTINGS.limits])
     if (hasPassword(sources.flags[name])) throw toBadConfig([toNoPassword(name)])
   const oidcClientSecret = sources.environment[toVariableName('oidc-client-secret')] || null
@@ -63,7 +64,13 @@ const hasPassword = (url = '') => (toPostgresUrl(url)?.password ?? URL.parse(url
 const toNoPassword = (name: string) =>
   `--${name} must not have a password, since other users can read arguments. Set ${toVariableName(name)} instead, or put the URL in a file and name that.`
 
-const NOT_SHARED = '--durability shared needs --cluster: outcomes are also recorded in its PostgreSQL.'
+/** What has no effect without a cluster. */
+const findAlone = ({ durability, limits }: Values): string[] => [
+  ...(durability === 'shared'
+    ? ['--durability shared needs --cluster: outcomes are also recorded in its PostgreSQL.']
+    : []),
+  ...(limits === null ? [] : ['--limits needs --cluster: without other nodes, no limits are shared.']),
+]
 
 function findTlsProblems({ tlsCerts, tlsKeys, tlsDomains, httpRedirect }: Values): string[] {
   const problems: string[] = []

@@ -46,6 +46,13 @@ test('a flag comes before the environment, and that before the settings', () => 
   )
 })
 
+test('what only a cluster can do is refused without one', () => {
+  const read = (flags: Record<string, string>) => toServeConfig({ flags, environment: {}, settings: {} })
+  const shared = { durability: 'shared', limits: 'valkey://cache' }
+  expect(() => read(shared)).toThrow(/--durability shared needs --cluster[\s\S]*--limits needs --cluster/)
+  expect(read({ ...shared, cluster: 'postgres://db' })).toMatchObject(shared)
+})
+
 test.each([
   ['64M', 64],
   ['512MiB', 512],
