@@ -3,7 +3,7 @@
 import type { PassthroughEndpoint } from './dialects.ts'
 import { type EndpointInput, EndpointRequest } from './endpoint-request.ts'
 import { type Decision, GatewayError } from './error.ts'
-import type { JsonObject } from './json.ts'
+import { type JsonObject, keysOf } from './json.ts'
 import type { CanonicalRequest } from './request.ts'
 
 /** Or token numbers. */
@@ -62,6 +62,7 @@ export const REALTIME_PATH = '/v1/realtime'
 /** As in the ledger. */
 export const RECORDED_PATHS = { ...ENDPOINT_PATHS, realtime: REALTIME_PATH } as const
 export type RecordedEndpoint = keyof typeof RECORDED_PATHS
+export const RECORDED_ENDPOINTS = keysOf(RECORDED_PATHS)
 
 /** Further paths. Cohere's clients ask for this one. */
 export const MORE_PATHS = { rerank: ['/v2/rerank'] } as const satisfies Partial<Record<Endpoint, readonly string[]>>

@@ -9,6 +9,7 @@ import {
   type TimeDimension,
 } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
+import { RECORDED_ENDPOINTS } from '../domain/task.ts'
 import { findKey, findTeam, isReserved } from '../keys/find.ts'
 import type { Configuration, KeyRows } from '../store/config-store.ts'
 import type { RequestFilter, UsageCell, UsageFilter } from '../store/report-store.ts'
@@ -22,14 +23,21 @@ export type UsageGroup = Partial<
 
 export type Names = Pick<Configuration, 'keys' | 'teams' | 'aliases'>
 
-/** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `team_ambiguous`. */
+/** Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `invalid`. */
 export function toIds(where: UsageFilter, { keys, teams, aliases }: Names, nowMs: number): UsageFilter {
   return {
     ...where,
     key: (where.key ?? []).map((text) => (isReserved(text) ? text : findKey(keys, text, nowMs).id)),
     team: (where.team ?? []).map((text) => findTeam(teams, text).id),
     model: (where.model ?? []).map((text) => aliases.find(({ alias }) => alias === text)?.model ?? text),
+    endpoint: (where.endpoint ?? []).map(toEndpoint),
   }
+}
+
+function toEndpoint(text: string): string {
+  if (RECORDED_ENDPOINTS.some((name) => name === text)) return text
+  const rule = `it must be one of ${RECORDED_ENDPOINTS.join(', ')}`
+  throw new ServiceError({ kind: 'invalid', field: 'endpoint' }, `Invalid endpoint: ${rule} (got '${text}').`)
 }
 
 const OF_CORRECTIONS = { id: CORRECTION, name: CORRECTION }
@@ -59,12 +67,12 @@ export interface WantedRequests extends Omit<RequestFilter, 'keyId' | 'teamId'> 
 }
 
 /**
- * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, and `team_ambiguous`.
+ * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `invalid`.
  *
  * @param rows current keys, teams, and aliases; models are not looked up, since they may be gone.
  */
 export function toRequestFilter(
-  { key, team, owner, model, ...filter }: WantedRequests,
+  { key, team, owner, model, endpoint, ...filter }: WantedRequests,
   rows: Pick<Configuration, 'keys' | 'teams' | 'aliases'>,
   nowMs: number,
 ): RequestFilter {
@@ -74,6 +82,7 @@ export function toRequestFilter(
     ...(team === undefined ? {} : { teamId: findTeam(rows.teams, team).id }),
     ...(owner === undefined ? {} : toOwnFilter(toOwnRows(rows, owner))),
     ...(model === undefined ? {} : { model: rows.aliases.find(({ alias }) => alias === model)?.model ?? model }),
+    ...(endpoint === undefined ? {} : { endpoint: toEndpoint(endpoint) }),
   }
 }
 

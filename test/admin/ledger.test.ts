@@ -76,6 +76,7 @@ describe('usage', () => {
     ['since=soon', '400 invalid since'],
     ['since=1d&until=2d', '400 invalid since'],
     ['key=nobody', '404 key_not_found'],
+    ['endpoint=speach', '400 invalid endpoint'],
     ['limit=0', '400 invalid limit'],
     ['limit=10001', '400 invalid limit'],
     ['colour=red', '400 invalid colour'],

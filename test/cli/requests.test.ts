@@ -95,6 +95,7 @@ test.each([
   [['--key', 'nobody'], 1, `There is no key 'nobody'.`],
   [['--team', 'nobody'], 1, `There is no team 'nobody'.`],
   [['--before', '12'], 2, 'Invalid before'],
+  [['--endpoint', 'speach'], 2, 'Invalid endpoint: it must be one of chat, messages, '],
 ])('a wrong filter %j is refused', async (words, code, sentence) => {
   const ran = await bench.run('requests', 'list', ...words)
   expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(sentence) })

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'
-import { ENDPOINT_PATHS } from '../../domain/task.ts'
+import { RECORDED_ENDPOINTS } from '../../domain/task.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { open, query, setQuery, toHref, toHrefWith } from '../address/address.ts'
 import { withQuery } from '../address/match.ts'
@@ -137,7 +137,7 @@ function MoreFields({ of }: { of: RequestFilters }) {
     <>
       {!isMember() && <AdminFields of={of} />}
       <Field name="model" of={of} options={same(models.map(({ slug }) => slug))} />
-      <Field name="endpoint" of={of} options={same(Object.keys(ENDPOINT_PATHS))} />
+      <Field name="endpoint" of={of} options={same(RECORDED_ENDPOINTS)} />
       <input
         type="text"
         aria-label="User, as reported by the client"
