@@ -78,7 +78,7 @@ export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
 /** Tokens of output, of endpoints that may have any. */
-const OUTPUT: Partial<Record<Modality, number>> = { transcription: 2_000 }
+const OUTPUT: Partial<Record<Modality, number>> = { transcription: 2_000, realtime: 4_096 }
 
 /** Models of other endpoints write no tokens, and 1 is the minimum. */
 const assumedFor = (modality: Modality) =>

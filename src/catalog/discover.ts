@@ -19,6 +19,7 @@ import {
   type KnownProviders,
   PRICING,
   saysEmbeddings,
+  saysRealtime,
   toEffortSettings,
   toFacts,
   toRouteSettings,
@@ -141,7 +142,7 @@ function canChat(model: ListedModel, { provider, known }: DiscoverOptions): bool
   if (!found) return !OTHER_NAMES.test(model.id)
   const { input = 0, output = 0 } = found.cost ?? {}
   // Models that charge only for input make embeddings.
-  return found.modalities.output.includes('text') && (output > 0 || input === 0)
+  return found.modalities.output.includes('text') && !saysRealtime(model.id) && (output > 0 || input === 0)
 }
 
 export function toFound(slug: string, listed: ListedModel, options: DiscoverOptions): Found {

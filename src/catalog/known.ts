@@ -196,7 +196,7 @@ export function toFacts(model: KnownModel): Partial<Facts> {
     ...(context > 0 ? { contextLength: context } : {}),
     ...(output > 0 ? { maxOutputLength: context > 0 ? Math.min(output, context) : output } : {}),
     inputModalities: toModalities(model.modalities.input),
-    outputModalities: toModalities(model.modalities.output),
+    outputModalities: toModalities([...model.modalities.output, ...(saysRealtime(model.id ?? '') ? ['realtime'] : [])]),
     supportedFeatures: FEATURES.filter((feature) => features.has(feature)),
     ...(pricing ? { pricing } : {}),
     ...(isForEmbeddings(model) ? OF_EMBEDDINGS : {}),
@@ -213,6 +213,9 @@ function withBatches(usual: PricingItem[], batch: readonly PricingItem[] = []): 
 /** models.dev lists embedding models as text models, so their names decide. */
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
+
+/** … and realtime models as models of text and audio. */
+export const saysRealtime = (name: string): boolean => /realtime/i.test(name)
 
 export const saysEmbeddings = (name: string): boolean => /embed/i.test(name)
 

@@ -8,6 +8,7 @@
  */
 
 import { closest } from '../domain/closest.ts'
+import { endpointsOf } from '../domain/models.ts'
 import { type Facts, hasEveryFact } from './complete.ts'
 import { type Entry, type Issue, isLocal, isSlug, isWildcard, isWildcardName, toEntry, toItems } from './entry.ts'
 import { findFacts, type KnownProviders } from './known.ts'
@@ -128,6 +129,7 @@ function toExpanded(
 const isServed = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
   outputModalities.includes('embeddings') ||
   (outputModalities.includes('text') &&
+    endpointsOf(outputModalities).includes('chat') &&
     pricing.every((item) => /[1-9]/.test(item.completion) || !/[1-9]/.test(item.prompt)))
 
 const isSamePlace = (one: Route, other: Route) => one.upstream === other.upstream && one.model === other.model

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../domain/error.ts'
+import { endpointsOf } from '../domain/models.ts'
 import { withoutSecrets } from '../domain/setting-text.ts'
 import { toUsd } from '../domain/usage.ts'
 import { socketPath } from '../server/protocol.ts'
@@ -82,11 +83,13 @@ export async function listOffers(server: AskedServer): Promise<Offer[]> {
   return data
 }
 
-/** The cheapest with text output, the demo last. */
+/** The cheapest that chats with text, the demo last. */
 export const toCheapest = (offers: readonly Offer[]): Offer | undefined =>
   offers
-    .filter(({ output_modalities: output }) => output.includes('text'))
+    .filter(({ output_modalities: output }) => canWrite(output))
     .toSorted((a, b) => Number(isDemo(a)) - Number(isDemo(b)) || toPrice(a) - toPrice(b))[0]
+
+export const canWrite = (made: readonly string[]) => made.includes('text') && endpointsOf(made).includes('chat')
 
 const isDemo = ({ owned_by: owner }: Offer) => owner === 'tollgate'
 const toPrice = ({ pricing: [first] }: Offer) => Number(first?.prompt ?? 0) + Number(first?.completion ?? 0)

@@ -14,7 +14,7 @@ import { mintId } from '../domain/id.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { toBody } from '../keys/changes.ts'
 import { answerOf, withAdmin } from './admin-client.ts'
-import { type AskedServer, chooseServer, fetchFrom, listOffers, type Offer } from './ask.ts'
+import { type AskedServer, canWrite, chooseServer, fetchFrom, listOffers, type Offer } from './ask.ts'
 import { AgentEnded, CommandError } from './command-error.ts'
 import { findServer } from './control-client.ts'
 import { type Context, printJson, toExamples } from './io.ts'
@@ -86,7 +86,7 @@ async function chooseModel(server: AskedServer, named: string | undefined): Prom
     return JSON.parse(await (await fetchFrom(server, `/models/${encodeURIComponent(named)}`)).text())
   const able = data.filter(
     ({ is_ready, supported_features: features, output_modalities: out }) =>
-      is_ready && features.includes('tools') && out.includes('text'),
+      is_ready && features.includes('tools') && canWrite(out),
   )
   const [only] = able
   if (only && able.length === 1) return only

@@ -1,7 +1,7 @@
 /** Facts about models. */
 import { keysOf } from './json.ts'
 import type { ServerState } from './model-server.ts'
-import type { OtherEndpoint } from './task.ts'
+import type { OtherEndpoint, RecordedEndpoint } from './task.ts'
 import type { PricingItem } from './usage.ts'
 
 /** Catalog layers, weakest first. */
@@ -38,6 +38,7 @@ const ENDPOINT_WORDS = {
   moderation: 'moderation',
   transcription: 'transcription',
   speech: 'speech',
+  realtime: 'realtime',
 } as const
 export const MODALITY_WORDS = { ...INPUT_WORDS, ...ENDPOINT_WORDS } as const
 export type Modality = keyof typeof MODALITY_WORDS
@@ -60,11 +61,24 @@ export const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
 /** Models that make nothing else don't chat. */
 const ONLY: ReadonlySet<string> = new Set(Object.values(MAKES))
 
-/** Where a model of these outputs can be called; chats first. */
-export const endpointsOf = (made: readonly string[]): ('chat' | OtherEndpoint)[] => [
-  ...(made.some((modality) => !ONLY.has(modality)) ? (['chat'] as const) : []),
-  ...keysOf(MAKES).filter((endpoint) => made.includes(MAKES[endpoint])),
-]
+export type CalledEndpoint = 'chat' | OtherEndpoint | 'realtime'
+
+/** Where a model of these outputs can be called; chats first. Realtime models make all others in sessions only. */
+export const endpointsOf = (made: readonly string[]): CalledEndpoint[] =>
+  made.includes('realtime')
+    ? ['realtime']
+    : [
+        ...(made.some((modality) => !ONLY.has(modality)) ? (['chat'] as const) : []),
+        ...keysOf(MAKES).filter((endpoint) => made.includes(MAKES[endpoint])),
+      ]
+
+/** The output that a model needs for it; null: any that chats. */
+export const outputFor = (endpoint: RecordedEndpoint): Modality | null => {
+  if (endpoint === 'realtime') return endpoint
+  return isOther(endpoint) ? MAKES[endpoint] : null
+}
+
+export const isOther = (endpoint: RecordedEndpoint): endpoint is OtherEndpoint => endpoint in MAKES
 
 export const FEATURE_WORDS = {
   tools: 'tools',

@@ -3,7 +3,7 @@ import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, orThrow, UpstreamError } from '../domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
 import { listedNames, listedTargets, teamOf } from '../routing/access.ts'
-import { order, resolve } from '../routing/route.ts'
+import { checkEndpoint, order, resolve } from '../routing/route.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import { connectRealtime } from '../upstreams/realtime.ts'
 import type { AdmissionSlot } from './admission.ts'
@@ -43,6 +43,7 @@ export async function openSession(
   const slot = orThrow(deps.load.enter(key, 'sessions'))
   caller.held.use(slot)
   const { model, targets } = orThrow(resolve(snapshot, key, asked))
+  if (!isFit(model, isTranscription)) throw checkEndpoint('realtime', model.facts) ?? noRealtime(model)
   const able = targets.filter(isRealtime)
   if (able.length === 0) throw noRealtime(model)
   const health = deps.health.forRequest(key)
@@ -72,6 +73,10 @@ export async function openSession(
   }
   throw last ?? noneReady(health, able)
 }
+
+/** Models that aren't marked as realtime models may be some if they make audio: their upstream knows. */
+const isFit = ({ facts: { output_modalities: made } }: CatalogModel, isTranscription: boolean): boolean =>
+  made.some((one) => one === 'realtime' || one === 'audio' || (isTranscription && one === 'transcription'))
 
 const isRealtime = ({ upstream }: Target) => dialectOf(upstream).hasRealtime && upstream.baseUrl !== null
 

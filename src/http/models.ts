@@ -6,7 +6,7 @@ import { isBuiltIn } from '../domain/dialects.ts'
 import { mintId, toRequestId } from '../domain/id.ts'
 import type { ServerState } from '../domain/model-server.ts'
 import type { Key, Snapshot, Target } from '../domain/snapshot.ts'
-import { isGeminis, keyInUrl, toGeminiCall, toGeminiModel } from '../formats/gemini/path.ts'
+import { isGeminis, keyInUrl, toGeminiCall, toGeminiModel, toMethods } from '../formats/gemini/path.ts'
 import type { HandleDeps } from '../gateway/handle.ts'
 import type { RequestHeaders } from '../gateway/read.ts'
 import type { Health } from '../health/health.ts'
@@ -46,7 +46,9 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
   const listForGemini = (key: Key, request: Request) => {
     const { snapshot } = deps.live
     const team = teamOf(snapshot, key)
-    const names = listedNames(snapshot).filter((name) => listedTargets(key, team, name))
+    const names = listedNames(snapshot).filter(
+      (name) => toMethods(name.model.facts).length > 0 && listedTargets(key, team, name),
+    )
     return reply(key, request, JSON.stringify({ models: names.map(({ model, id }) => toGeminiModel(model.facts, id)) }))
   }
   const findModel = (key: Key, request: Request, id: string) => {

@@ -3,10 +3,18 @@
  * so that a conversation stays with one target and its prompt cache.
  */
 import { type Decision, GatewayError } from '../domain/error.ts'
-import { endpointsOf, type Feature, MAKES, MODALITY_WORDS, type Modality, type Model } from '../domain/models.ts'
+import {
+  endpointsOf,
+  type Feature,
+  isOther,
+  MODALITY_WORDS,
+  type Modality,
+  type Model,
+  outputFor,
+} from '../domain/models.ts'
 import type { CanonicalRequest } from '../domain/request.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
-import { ENDPOINT_PATHS, type Endpoint, type OtherEndpoint } from '../domain/task.ts'
+import { RECORDED_PATHS, type RecordedEndpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
 import { suggestModels, visibleModel } from './access.ts'
 
@@ -50,21 +58,19 @@ function notReady({ model, targets }: { model: CatalogModel; targets: Target[] }
   })
 }
 
-const isOther = (endpoint: Endpoint): endpoint is OtherEndpoint => endpoint in MAKES
-
 /** Returns an error if the model is for another endpoint, else null. */
 export function checkEndpoint(
-  endpoint: Endpoint,
+  endpoint: RecordedEndpoint,
   { id, output_modalities: made }: Pick<Model, 'id' | 'output_modalities'>,
 ): GatewayError | null {
   const able = endpointsOf(made)
-  if (able.includes(isOther(endpoint) ? endpoint : 'chat')) return null
-  const needed = isOther(endpoint) ? MAKES[endpoint] : null
-  const others = able.filter((other) => other !== 'chat')
-  const paths = able.map((other) => ENDPOINT_PATHS[other]).join(' or ')
+  const needed = outputFor(endpoint)
+  if (able.includes(endpoint === 'realtime' || isOther(endpoint) ? endpoint : 'chat')) return null
+  const words = able.map((other) => MODALITY_WORDS[outputFor(other) ?? 'text'])
+  const paths = able.map((other) => RECORDED_PATHS[other]).join(' or ')
   const why =
     needed === null
-      ? `supports only ${[...new Set(others.map((other) => MODALITY_WORDS[MAKES[other]]))].join(' and ')}. Use ${paths}, or another model.`
+      ? `supports only ${[...new Set(words)].join(' and ')}. Use ${paths}, or another model.`
       : `doesn't support ${MODALITY_WORDS[needed]}. Use ${paths}, or a model whose output_modalities include \`${needed}\`.`
   return new GatewayError('invalid_request', `The model \`${id}\` ${why}`, {
     code: 'unsupported_endpoint',

@@ -94,6 +94,10 @@ models:
     pricing: [{ prompt: "0.000004", completion: "0.000016", input_cache_read: "0.0000004", audio: "0.000032", audio_completion: "0.000064" }],
     routes: [{ upstream: talk, model: rt-1 }] }
   acme/slow: { ${FACTS}, name: S, input_modalities: [text, audio], output_modalities: [text, audio], pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: slow, model: rt-1 }] }
+  acme/live: { ${FACTS}, name: L, input_modalities: [text, audio], output_modalities: [text, audio, realtime],
+    pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: talk, model: rt-2 }] }
+  acme/speak: { ${FACTS}, name: P, input_modalities: [text], output_modalities: [speech],
+    pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: talk, model: tts-1 }] }
   acme/hear: { ${FACTS}, name: H, input_modalities: [audio], output_modalities: [transcription],
     pricing: [{ prompt: "0.0000025", completion: "0.00001", audio: "0.000006" }], routes: [{ upstream: talk, model: hear-1 }] }
   acme/claude: { ${FACTS}, name: C, input_modalities: [text], output_modalities: [text],
@@ -182,6 +186,19 @@ describe('a session', () => {
     client.socket.close(1_000)
     await until('upstream closed', () => upstream.sockets.size === 0)
     expect(await app.count()).toBe(before + 2)
+  })
+
+  test('is all that a realtime model has', async () => {
+    await connect({ key: app.key(), query: '?model=acme/live' }).got('session.created')
+    const headers = { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'acme/live', messages: [{ role: 'user', content: 'Hi' }] })
+    expect(
+      await (await fetch(`${app.baseUrl}/chat/completions`, { method: 'POST', headers, body })).json(),
+    ).toMatchObject({
+      error: { code: 'unsupported_endpoint', message: expect.stringContaining('Use /v1/realtime') },
+    })
+    const listed = await (await fetch(`${app.origin}/v1beta/models`, { headers })).text()
+    expect([listed.includes('acme/talk'), listed.includes('acme/live')]).toEqual([true, false])
   })
 
   test('that nobody speaks in costs nothing and has no row', async () => {
@@ -615,6 +632,17 @@ describe('no session', () => {
     expect(await ask('?model=acme/claude', { key })).toMatchObject({
       body: { error: { code: 'unsupported_endpoint' } },
     })
+    upstream.asked = ''
+    expect(await ask('?model=acme/speak', { key })).toMatchObject({
+      status: 400,
+      body: {
+        error: {
+          code: 'unsupported_endpoint',
+          message: expect.stringContaining('Use /v1/audio/speech, or a model whose'),
+        },
+      },
+    })
+    expect(upstream.asked).toBe('')
     expect(await ask('?model=acme/talk', { key, upgrade: false })).toMatchObject({ status: 426 })
     expect(await app.count()).toBe(before)
   })

@@ -190,8 +190,8 @@ const modelIn = (body: string | undefined): string | undefined => /^\{"model":"(
 
 const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
 const FACTS = 'context_length: 100000, input_modalities: [text]'
-const toChat = (most: number, features: string) =>
-  `${FACTS}, max_output_length: ${most}, output_modalities: [text], supported_features: ${features}`
+const toChat = (most: number, features: string, made = 'text') =>
+  `${FACTS}, max_output_length: ${most}, output_modalities: [${made}], supported_features: ${features}`
 
 export interface Places {
   /** Base URLs. */
@@ -237,7 +237,7 @@ export function toDoorCatalogue({
   if (talk !== undefined) {
     upstreams.push(`\n  realtime: { dialect: openai, base_url: "${talk}", api_key: \${UPSTREAM_KEY} }`)
     models.push(`
-  realtime/one: { name: A, ${toChat(most, features)}, pricing: [${price}], routes: [{ upstream: realtime, model: m-v1 }] }`)
+  realtime/one: { name: A, ${toChat(most, features, 'text, realtime')}, pricing: [${price}], routes: [{ upstream: realtime, model: m-v1 }] }`)
   }
   return `version: 1\nupstreams: ${upstreams.join('')}\nmodels: ${models.join('')}\n`
 }

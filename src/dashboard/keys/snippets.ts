@@ -3,6 +3,7 @@ import { endpointsOf } from '../../domain/models.ts'
 import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import {
   type Access,
+  SCRIPT,
   type Snippet,
   toClaudeCode,
   toCodex,
@@ -18,6 +19,11 @@ import {
 export function toSnippets(access: Access, made: readonly string[] = ['text']): Snippet[] {
   const { baseUrl, secret, model } = access
   const [endpoint = 'chat'] = endpointsOf(made)
+  if (endpoint === 'realtime')
+    return [
+      { title: 'TypeScript', text: toRealtime(access) },
+      { title: 'Environment', text: toEnvironment(access) },
+    ]
   if (endpoint !== 'chat')
     return [
       ...toEndpointSnippets({ endpoint, baseUrl, secret, fields: { model, ...EXAMPLES[endpoint] } }),
@@ -37,6 +43,21 @@ export function toSnippets(access: Access, made: readonly string[] = ['text']): 
     { title: 'Environment', text: toEnvironment(access) },
   ]
 }
+
+const toRealtime = ({ baseUrl, secret, model }: Access) => `// npm install openai ws
+// The library needs HTTPS.
+import OpenAI from 'openai'
+import { OpenAIRealtimeWS } from 'openai/realtime/ws'
+
+const client = new OpenAI({
+  baseURL: ${SCRIPT.text(baseUrl)},
+  apiKey: ${SCRIPT.text(secret)},
+})
+const session = new OpenAIRealtimeWS({ model: ${SCRIPT.text(model)} }, client)
+session.on('session.created', () => session.send({ type: 'response.create' }))
+session.on('event', (event) => console.log(event.type))
+session.on('error', (error) => console.error(error.message))
+`
 
 const toOpenWebUi = ({ baseUrl, secret }: Access) =>
   [

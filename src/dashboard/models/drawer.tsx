@@ -7,6 +7,7 @@ import { isByUnit, type PricingItem } from '../../domain/usage.ts'
 import { named, setQuery, toHref } from '../address/address.ts'
 import { may, mayTry } from '../api/session.ts'
 import { isFree, toExactCount, toPerMillion, toPrices, toUnitPrices } from '../figures/figures.ts'
+import { toPlayed } from '../playground/titles.ts'
 import { Button } from '../ui/controls.tsx'
 import { Count, Fact, PerMillion, State, When } from '../ui/figure.tsx'
 import { FactsRoom, Overlay, Unread } from '../ui/notice.tsx'
@@ -66,7 +67,7 @@ export function ModelDrawer({ slug, onClose }: { slug: string; onClose(): void }
           {model.enabled && <Code of={model} />}
           <p class="links">
             <a href={toHref(`/requests?model=${encodeURIComponent(slug)}`)}>View requests</a>
-            {mayTry() && model.enabled && (
+            {mayTry() && model.enabled && toPlayed(model.output_modalities).length > 0 && (
               <a href={toHref(`/playground?model=${encodeURIComponent(slug)}`)}>Open in playground</a>
             )}
           </p>

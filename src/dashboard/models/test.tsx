@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
 import { toHref } from '../address/address.ts'
 import { mayTry } from '../api/session.ts'
+import { toPlayed } from '../playground/titles.ts'
 import { Button } from '../ui/controls.tsx'
 import { State } from '../ui/figure.tsx'
 import { announce } from '../ui/notice.tsx'
@@ -21,8 +22,9 @@ type Tested = Pick<ShownModel, 'slug' | 'enabled' | 'pricing' | 'output_modaliti
 export function TestModel({ of: model, upstream = null }: { of: Tested; upstream?: string | null }) {
   const [result, setResult] = useState<TestResult | null>(null)
   if (!mayTry() || !model.enabled) return null
-  if (!model.output_modalities.includes('text'))
-    return upstream !== null ? null : (
+  const able = toPlayed(model.output_modalities)
+  if (!able.includes('chat'))
+    return upstream !== null || able.length === 0 ? null : (
       <p class="hint">
         The test is for chat models. Try this one in the{' '}
         <a href={toHref(`/playground?model=${encodeURIComponent(model.slug)}`)}>playground</a>.

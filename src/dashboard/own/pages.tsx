@@ -12,6 +12,7 @@ import { toFeatures } from '../models/words.ts'
 import { type Share, toShares, toTotals } from '../overview/figures.ts'
 import { CustomRange, Ranges } from '../overview/period.tsx'
 import { type Range, toRange, toSpan, toWanted, type Wanted } from '../overview/range.ts'
+import { toPlayed } from '../playground/titles.ts'
 import { Page } from '../shell/page.tsx'
 import { Copyable } from '../ui/controls.tsx'
 import { Bar, Columns, Count, Money, None, Price, State } from '../ui/figure.tsx'
@@ -95,11 +96,12 @@ const COLUMNS: readonly Column<Model>[] = [
   {
     name: 'try',
     title: 'Playground',
-    cell: ({ id }) => (
-      <a href={toHref(`/playground?model=${encodeURIComponent(id)}`)}>
-        Try it<span class="unseen">: {id}</span>
-      </a>
-    ),
+    cell: ({ id, output_modalities: made }) =>
+      toPlayed(made).length > 0 && (
+        <a href={toHref(`/playground?model=${encodeURIComponent(id)}`)}>
+          Try it<span class="unseen">: {id}</span>
+        </a>
+      ),
   },
 ]
 

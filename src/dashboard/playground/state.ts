@@ -3,7 +3,6 @@
  * continues where they were.
  */
 import { computed, effect, signal, untracked } from '@preact/signals'
-import { endpointsOf } from '../../domain/models.ts'
 import type { PricingItem } from '../../domain/usage.ts'
 import { query } from '../address/address.ts'
 import { api, ask as askApi } from '../api/client.ts'
@@ -15,7 +14,7 @@ import { type Field, NO_SETTINGS, readSettings, type Settings } from './settings
 import { estimatePrompt, stop } from './stream.ts'
 import * as edits from './thread.ts'
 import { checkPicture, chooseModels, type Picture, type Side, type Thread, toBody, toMessages } from './thread.ts'
-import { PLAYED, type PlayedEndpoint } from './titles.ts'
+import { PLAYED, type PlayedEndpoint, toPlayed } from './titles.ts'
 
 interface Draft {
   text: string
@@ -181,9 +180,13 @@ export interface OfferedModel {
 
 /** Including aliases; chat models first. */
 export const useModels = () =>
-  useLoaded('models to try', async () => (await readModels()).toSorted((a, b) => rankOf(a) - rankOf(b)), {
-    everyMs: FRESH_MS,
-  })
+  useLoaded(
+    'models to try',
+    async () => (await readModels()).filter(isPlayed).toSorted((a, b) => rankOf(a) - rankOf(b)),
+    {
+      everyMs: FRESH_MS,
+    },
+  )
 
 async function readModels(): Promise<OfferedModel[]> {
   if (isMember()) {
@@ -200,8 +203,9 @@ async function readModels(): Promise<OfferedModel[]> {
 
 /** What the model can be tried with; a model that isn't known may chat. */
 export const toEndpoints = (model: OfferedModel | null): PlayedEndpoint[] =>
-  model === null ? ['chat'] : endpointsOf(model.output_modalities)
+  model === null ? ['chat'] : toPlayed(model.output_modalities)
 
+const isPlayed = (model: OfferedModel) => toEndpoints(model).length > 0
 const rankOf = (model: OfferedModel) => PLAYED.indexOf(toEndpoints(model)[0] ?? 'chat')
 
 /** The one in the URL if the model has it. */

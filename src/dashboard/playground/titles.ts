@@ -1,5 +1,6 @@
 /** What a model can be tried with. Light: the forms load later. */
 import { keysOf } from '../../domain/json.ts'
+import { endpointsOf } from '../../domain/models.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
 
 export type PlayedEndpoint = 'chat' | OtherEndpoint
@@ -17,3 +18,7 @@ export const TITLES: Readonly<Record<PlayedEndpoint, string>> = {
   embeddings: 'Embeddings',
 }
 export const PLAYED = keysOf(TITLES)
+
+/** Empty for realtime models. @param made the model's output modalities */
+export const toPlayed = (made: readonly string[]): PlayedEndpoint[] =>
+  endpointsOf(made).filter((endpoint) => endpoint !== 'realtime')

@@ -63,19 +63,24 @@ export function isGeminis(request: Request, path: string): boolean {
 
 type ListedFacts = 'name' | 'context_length' | 'max_output_length' | 'output_modalities' | 'supported_features'
 
+/** Empty for models that Gemini's API can't call, such as those of speech. */
+export function toMethods({ output_modalities: made }: Pick<Model, 'output_modalities'>): GeminiMethod[] {
+  const able = endpointsOf(made)
+  return [
+    ...(able.includes('chat') ? (['generateContent', 'countTokens'] as const) : []),
+    ...(able.includes('embeddings') ? (['embedContent'] as const) : []),
+  ]
+}
+
 /** A model as Google lists it (ai.google.dev/api/models). @param id the name to list it by: its model ID or an alias */
 export function toGeminiModel(facts: Pick<Model, ListedFacts>, id: string): object {
-  const able = endpointsOf(facts.output_modalities)
   return {
     name: `models/${id}`,
     version: '',
     displayName: facts.name,
     inputTokenLimit: facts.context_length,
     outputTokenLimit: facts.max_output_length,
-    supportedGenerationMethods: [
-      ...(able.includes('chat') ? ['generateContent', 'countTokens'] : []),
-      ...(able.includes('embeddings') ? ['embedContent'] : []),
-    ],
+    supportedGenerationMethods: toMethods(facts),
     thinking: facts.supported_features.includes('reasoning'),
   }
 }
