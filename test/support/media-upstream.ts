@@ -98,6 +98,7 @@ ${Object.entries({
     `${TOKENS_FREE}, generated_image: "0.19" }, { ${TOKENS_FREE}, size: 1024x1024, quality: low, generated_image: "0.011" }, { ${TOKENS_FREE}, size: 1024x1024, quality: medium, generated_image: "0.042"`,
   ],
   rerank: ['rerank', `${TOKENS_FREE}, search_unit: "0.002"`],
+  unpriced: ['rerank', TOKENS_FREE],
   moderation: ['moderation', TOKENS_FREE],
   embeddings: ['embeddings', 'prompt: "0.00000002", completion: "0"'],
   ocr: ['text', `${TOKENS_FREE}, page: "0.001"`],

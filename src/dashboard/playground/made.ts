@@ -15,6 +15,8 @@ export interface Made {
   json: JsonObject
   tookMs: number
   nanoUsd: number | null
+  /** Of a model without a price for what it makes. */
+  isUnpriced: boolean
   requestId: string | null
 }
 

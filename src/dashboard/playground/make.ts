@@ -3,15 +3,21 @@ import { asObject, type JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
 import { Refusal, readRefusal, UNREACHABLE } from '../api/refusal.ts'
 import { endSession } from '../api/session.ts'
+import { lacksPrice } from '../figures/figures.ts'
 import { KINDS, toFields } from './kinds.tsx'
 import { files, type Made, made, type Typed, working } from './made.ts'
 import { ADDRESS, begin, finish } from './run.ts'
+import type { OfferedModel } from './state.ts'
 import { toTooLong } from './thread.ts'
 
 let count = 0
 
 /** @throws Refusal */
-export async function make(endpoint: OtherEndpoint, model: string, typed: Typed): Promise<void> {
+export async function make(
+  endpoint: OtherEndpoint,
+  { slug: model, pricing, output_modalities: outputs }: OfferedModel,
+  typed: Typed,
+): Promise<void> {
   const kind = KINDS[endpoint]
   const file = kind.file ? files[kind.file.name].value : null
   const body = toBody(endpoint, model, typed, file)
@@ -30,6 +36,7 @@ export async function make(endpoint: OtherEndpoint, model: string, typed: Typed)
       ...{ id, endpoint, model, typed, json, tookMs: performance.now() - startedMs },
       file: file?.name ?? null,
       nanoUsd: typeof nanoUsd === 'number' ? nanoUsd : null,
+      isUnpriced: nanoUsd === 0 && lacksPrice(pricing, outputs),
       requestId: response.headers.get('x-request-id')?.replace(/^req_/, '') ?? null,
     }
     made.value = [result, ...made.value]

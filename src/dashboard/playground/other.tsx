@@ -7,7 +7,7 @@ import { toHref } from '../address/address.ts'
 import { toLatency, toMoney } from '../figures/figures.ts'
 import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import { Button } from '../ui/controls.tsx'
-import { Figure, Latency, Money, None } from '../ui/figure.tsx'
+import { Figure, Latency, Money, None, State } from '../ui/figure.tsx'
 import { FileField, Form, TextField, useForm } from '../ui/form.tsx'
 import { announce } from '../ui/notice.tsx'
 import { CodeOverlay, toAccess } from './code.tsx'
@@ -15,9 +15,10 @@ import { KINDS, type KindField, toFields, typedOf } from './kinds.tsx'
 import { files, isWorking, type Made, made, type Typed, typed } from './made.ts'
 import { make } from './make.ts'
 import { clock, stopAll } from './run.ts'
+import type { OfferedModel } from './state.ts'
 import { TITLES } from './titles.ts'
 
-export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model: string }) {
+export function OtherView({ endpoint, model }: { endpoint: OtherEndpoint; model: OfferedModel }) {
   const kind = KINDS[endpoint]
   const at = useRef<HTMLDivElement>(null)
   const form = useForm<Record<string, string>>({ ...typedOf(endpoint) }, async (values) => {
@@ -75,7 +76,8 @@ function Working() {
   )
 }
 
-function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, requestId } }: { of: Made }) {
+function MadeView({ of }: { of: Made }) {
+  const { endpoint, model, typed, file, json, tookMs, requestId } = of
   const { fields, Shown } = KINDS[endpoint]
   const id = useId()
   const main = fields.find(({ isRequired }) => isRequired)
@@ -93,7 +95,9 @@ function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, r
         <Figure name="Duration">
           <Latency ms={Math.round(tookMs)} />
         </Figure>
-        <Figure name="Cost">{nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} />}</Figure>
+        <Figure name="Cost">
+          <Cost of={of} />
+        </Figure>
         {requestId !== null && (
           <Figure name="Request">
             <a href={toHref(`/requests/${requestId}`)}>…{requestId.slice(-8)}</a>
@@ -104,8 +108,15 @@ function MadeView({ of: { endpoint, model, typed, file, json, tookMs, nanoUsd, r
   )
 }
 
-const toSpoken = ({ endpoint, tookMs, nanoUsd }: Made) =>
-  `${TITLES[endpoint]} finished in ${toLatency(tookMs)}${nanoUsd === null ? '' : `, ${toMoney(nanoUsd)}`}.`
+function Cost({ of: { isUnpriced, nanoUsd } }: { of: Made }) {
+  if (isUnpriced) return <State kind="warn">unpriced</State>
+  return nanoUsd === null ? <None /> : <Money nanoUsd={nanoUsd} />
+}
+
+function toSpoken({ endpoint, tookMs, isUnpriced, nanoUsd }: Made): string {
+  const cost = isUnpriced ? ', unpriced' : nanoUsd === null ? '' : `, ${toMoney(nanoUsd)}`
+  return `${TITLES[endpoint]} finished in ${toLatency(tookMs)}${cost}.`
+}
 
 /** With what is in the form, or else an example. */
 export function OtherCode({

@@ -36,7 +36,8 @@ export function PlaygroundPage() {
     return () => document.removeEventListener('keydown', stopByKey)
   }, [])
   const chosen = toChosen(models ?? [])
-  const endpoint = toEndpoint(findModel(models, chosen[0] ?? null))
+  const model = findModel(models, chosen[0] ?? null)
+  const endpoint = toEndpoint(model)
   const other = useOther(endpoint !== 'chat')
   const isEmpty = endpoint === 'chat' ? thread.value.length === 0 : made.value.length === 0
   useEffect(() => keepNamed(chosen), [`${chosen}`, query.value, thread.value.length > 0])
@@ -70,7 +71,7 @@ export function PlaygroundPage() {
               <Composer models={models} chosen={chosen} />
             </>
           ) : (
-            other && <other.OtherView key={endpoint} endpoint={endpoint} model={chosen[0] ?? ''} />
+            other && model && <other.OtherView key={endpoint} endpoint={endpoint} model={model} />
           )}
         </div>
       )}
