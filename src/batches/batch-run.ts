@@ -177,10 +177,11 @@ export class BatchRun {
     if (final === 'completed' && this.batch.state !== 'finalizing') await this.#enter('finalizing')
     const [hasOutput, hasErrors] = [progress.hasAny('output'), progress.hasAny('errors')]
     const add = async (id: string, filename: string) => {
-      const { id: batchId, keyId } = this.batch
+      const { id: batchId, keyId, api } = this.batch
       const createdMs = now()
+      const purpose = api === 'anthropic' ? 'hidden' : 'batch_output'
       const file: StoredFile = {
-        ...{ id, keyId, purpose: 'batch_output', filename: `${batchId}_${filename}.jsonl`, bytes: contents.size(id) },
+        ...{ id, keyId, purpose, filename: `${batchId}_${filename}.jsonl`, bytes: contents.size(id) },
         ...{ createdMs, expiresMs: createdMs + keepOutputS * 1_000 },
       }
       await store.addFile(file)

@@ -113,6 +113,10 @@ export function createBatches(deps: BatchesDeps) {
     if (file === null || file.keyId !== key.id || file.purpose === 'hidden') throw noFile(id)
     return file
   }
+  const pathOf = (id: string): string => {
+    if (!contents.exists(id)) throw noFile(id)
+    return contents.path(id)
+  }
   const findBatch = (key: Key, api: StoredBatch['api'], id: string): StoredBatch => {
     const batch = runs.get(id)?.current ?? store.batch(id)
     if (batch === null || batch.keyId !== key.id || batch.api !== api) throw noBatch(id)
@@ -203,10 +207,10 @@ export function createBatches(deps: BatchesDeps) {
     file: findFile,
     files: (query: FileQuery) => store.files(query),
     /** Throws if its contents are gone. */
-    contentOf(key: Key, id: string): string {
-      const file = findFile(key, id)
-      if (!contents.exists(file.id)) throw noFile(id)
-      return contents.path(file.id)
+    contentOf: (key: Key, id: string): string => pathOf(findFile(key, id).id),
+    /** Of an ended one. Throws if any is gone. */
+    resultsOf({ detail: { hasOutput, hasErrors, outputFileId, errorFileId } }: StoredBatch): string[] {
+      return [...(hasOutput ? [outputFileId] : []), ...(hasErrors ? [errorFileId] : [])].map(pathOf)
     },
     async deleteFile(key: Key, id: string) {
       const file = findFile(key, id)

@@ -19,7 +19,7 @@ export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number]
 export const toBatchEndpoint = (path: unknown): BatchEndpoint | null =>
   BATCH_ENDPOINTS.find((endpoint) => ENDPOINT_PATHS[endpoint] === path) ?? null
 
-/** `hidden`: the requests of a batch that came without a file. */
+/** `hidden`: of a batch of Anthropic's API, which has no files. */
 export type FilePurpose = 'batch' | 'batch_output' | 'hidden'
 
 export interface StoredFile {

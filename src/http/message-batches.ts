@@ -49,11 +49,9 @@ export const messageBatchesController = (deps: MessageBatchDeps, ipOf: IpOf) => 
     })
     .get(`${PATH}/:id`, async (asking) => answer(asking, (await find(asking, asking.params.id)).batch))
     .get(`${PATH}/:id/results`, async (asking) => {
-      const { key, batches, batch } = await find(asking, asking.params.id)
+      const { batches, batch } = await find(asking, asking.params.id)
       if (!isFinal(batch.state)) throw notEnded(batch.id, 'has no results yet')
-      const { hasOutput, hasErrors, outputFileId, errorFileId } = batch.detail
-      const files = [...(hasOutput ? [outputFileId] : []), ...(hasErrors ? [errorFileId] : [])]
-      const results = toResults(files.map((id) => batches.contentOf(key, id)))
+      const results = toResults(batches.resultsOf(batch))
       return new Response(results, { headers: { 'content-type': 'application/x-jsonl' } })
     })
     .post(

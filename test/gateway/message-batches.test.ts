@@ -75,6 +75,9 @@ describe('a batch of messages', () => {
     expect(results.b).toMatchObject({ type: 'errored', error: { type: 'error', error: { type: 'not_found_error' } } })
     expect(results.c).toMatchObject({ type: 'errored', error: { error: { type: 'invalid_request_error' } } })
     expect((await batches.list()).data.map(({ id }) => id)).toEqual([begun.id])
+    // Its files are none of OpenAI's clients.
+    const files = await fetch(`${at.app.baseUrl}/files`, { headers: { authorization: `Bearer ${at.key}` } })
+    expect(await files.json()).toMatchObject({ data: [] })
     const other = clientOf(at.app.key({ name: 'other' })).messages.batches
     for (const asked of [
       other.retrieve(begun.id),
