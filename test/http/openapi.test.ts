@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { TSchema } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
+import { GEMINI_METHODS } from '../../src/formats/gemini/path.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, Health, ModelList } from '../../src/http/openapi/schemas.ts'
 import { toProblems } from '../support/described.ts'
 import { DOORS, startDoors } from '../support/doors.ts'
@@ -42,7 +43,9 @@ test('every path that answers is in it, and every path in it answers', async () 
     '/v1/messages/batches/{id}/results',
     '/v1/messages/count_tokens',
     ...['/v1/models', '/v1/models/{model}', '/v1/moderations', '/v1/openapi.json', '/v1/rerank', '/v1/responses'],
-    ...['/v1/responses/input_tokens', '/v1beta/models/{model}:generateContent', '/v2/rerank'],
+    ...['/v1/responses/input_tokens', '/v1beta/models', '/v1beta/models/{model}'],
+    ...[...GEMINI_METHODS].sort().map((method) => `/v1beta/models/{model}:${method}`),
+    '/v2/rerank',
   ])
   for (const [path, methods] of Object.entries(paths)) {
     const asked = await get(path.replace('{model}', 'acme/large'), { method: 'OPTIONS' })

@@ -167,6 +167,11 @@ export const Response = Type.Object({
   usage: Type.Optional(orNull(ResponseUsage)),
 })
 
+export const MODEL_IN_PATH = {
+  ...{ name: 'model', in: 'path', required: true, schema: { type: 'string' } },
+  description: 'Model ID such as `openai/gpt-5`, with its slash as is or escaped, or an alias.',
+}
+
 export const GeminiResponse = Type.Object({
   candidates: Type.Array(
     Type.Object({

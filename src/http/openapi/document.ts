@@ -9,7 +9,8 @@ import { ModerationsSchema } from '../../formats/moderations/schema.ts'
 import { RerankSchema } from '../../formats/rerank/schema.ts'
 import { SpeechSchema } from '../../formats/speech/schema.ts'
 import { BATCH_PATHS, Batch, BatchFile } from './batches.ts'
-import { EmbeddingList, ImageList, ModerationList, RankedList } from './bodies.ts'
+import { EmbeddingList, ImageList, MODEL_IN_PATH, ModerationList, RankedList } from './bodies.ts'
+import { GEMINI_PATHS } from './gemini.ts'
 import { COUNT_OPERATIONS, json, NO_KEY, OPERATIONS, toErrors } from './operations.ts'
 import { ApiError, ChatCompletion, ChatCompletionChunk, ChatUsage, Health, ModelList } from './schemas.ts'
 
@@ -60,6 +61,7 @@ const DOCUMENT = {
     ...toPaths(ENDPOINT_PATHS, OPERATIONS),
     '/v2/rerank': { post: { ...OPERATIONS.rerank, operationId: 'rerankV2' } },
     ...toPaths(COUNT_PATHS, COUNT_OPERATIONS),
+    ...GEMINI_PATHS,
     ...BATCH_PATHS,
     '/v1/models': {
       get: {
@@ -74,15 +76,7 @@ const DOCUMENT = {
         operationId: 'getModel',
         summary: 'Get a model',
         tags: ['models'],
-        parameters: [
-          {
-            name: 'model',
-            in: 'path',
-            required: true,
-            description: 'Model ID such as `openai/gpt-5`, with its slash as is or escaped, or an alias.',
-            schema: { type: 'string' },
-          },
-        ],
+        parameters: [MODEL_IN_PATH],
         responses: {
           ...ok('The model.', PublicModel),
           ...NO_KEY,

@@ -21,6 +21,7 @@ import {
   GeminiResponse,
   ImageList,
   Message,
+  MODEL_IN_PATH,
   ModerationList,
   RankedList,
   Response,
@@ -81,7 +82,7 @@ const messagesErrors = toErrorsOf(
   },
 )
 
-const geminiErrors = toErrorsOf(
+export const geminiErrors = toErrorsOf(
   Type.Object({
     error: Type.Object({
       code: Count,
@@ -99,7 +100,7 @@ const geminiErrors = toErrorsOf(
   },
 )
 
-const headers = {
+export const headers = {
   'x-request-id': { description: 'Request ID, as in the request history.', ...text },
   'x-tollgate-upstream': { description: 'Upstream that responded.', ...text },
   'x-tollgate-attempts': { description: 'Number of calls made.', schema: { type: 'integer' } },
@@ -119,7 +120,7 @@ const headers = {
   },
 }
 
-const toBody = (description: string, schema: object) => ({
+export const toBody = (description: string, schema: object) => ({
   required: true,
   description: `JSON of at most ${MAX_BODY_BYTES / 1024 ** 2} MiB${description}`,
   content: json(schema),
@@ -154,7 +155,7 @@ function toAudio(operationId: string, summary: string, form: object, streamed: o
   }
 }
 
-const toCounted = (schema: object) => ({
+export const toCounted = (schema: object) => ({
   200: {
     description: 'Number of tokens in the request, counted without calling the provider. Free.',
     content: json(schema),
@@ -228,16 +229,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
     operationId: 'generateContent',
     summary: "Generate content in Gemini's format",
     tags: ['gemini'],
-    parameters: [
-      {
-        name: 'model',
-        in: 'path',
-        required: true,
-        description:
-          'Model ID or alias, with its slash as is or escaped. The methods `streamGenerateContent` (events with `?alt=sse`, otherwise one JSON array), `countTokens`, `embedContent`, and `batchEmbedContents` have the same path, also below `/v1/models`.',
-        schema: { type: 'string' },
-      },
-    ],
+    parameters: [MODEL_IN_PATH],
     requestBody: toBody(OF_GEMINI, GeminiSchema),
     responses: {
       200: { description: 'The response. Its `usageMetadata` has the cost.', headers, content: json(GeminiResponse) },
