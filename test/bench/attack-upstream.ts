@@ -84,10 +84,20 @@ function toPictures(): Response {
   return new Response(pictures, { headers: JSON_TYPE })
 }
 
+const toEvent = (type: string, megabytes: number) =>
+  `event: image_generation.${type}\ndata: ${JSON.stringify({ type: `image_generation.${type}`, b64_json: 'A'.repeat(megabytes * 1_000_000) })}\n\n`
+
+let unfinished: Uint8Array<ArrayBuffer> | null = null
+/** 34 MB: two unfinished images and the finished one. */
+function toPictureStream(): Response {
+  unfinished ??= Buffer.from(toEvent('partial_image', 10).repeat(2) + toEvent('completed', 14))
+  return new Response(unfinished, { headers: { 'content-type': 'text/event-stream' } })
+}
+
 /** Of the endpoints that aren't chats. */
-const MEDIA: Readonly<Record<string, () => Response>> = {
+const MEDIA: Readonly<Record<string, (body: string) => Response>> = {
   '/v1/audio/transcriptions': () => Response.json({ text: 'x' }),
-  '/v1/images/generations': toPictures,
+  '/v1/images/generations': (body) => (body.includes('"stream":true') ? toPictureStream() : toPictures()),
   '/v1/audio/speech': toEndless,
 }
 
@@ -100,8 +110,8 @@ Bun.serve({
     if (request.method !== 'POST') return Response.json({ object: 'list', data: [] })
     const media = MEDIA[new URL(request.url).pathname]
     if (media) {
-      await request.bytes()
-      return media()
+      const body = Buffer.from(await request.bytes())
+      return media(body.toString('latin1', 0, 1_000))
     }
     const text = await request.text()
     const answer = ANSWERS.find(([word]) => text.includes(word))?.[1]

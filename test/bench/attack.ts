@@ -104,7 +104,8 @@ async function measure(
     },
     {
       ...{ [MODEL]: [{ upstream: 'bench' }], [NATIVE_MODEL]: [{ upstream: 'messages' }] },
-      ...Object.fromEntries(Object.values(MEDIA).map((name) => [name, [{ upstream: 'media' }]])),
+      // Only GPT image models stream.
+      ...Object.fromEntries(Object.values(MEDIA).map((name) => [name, [{ upstream: 'media', model: 'gpt-image-1' }]])),
     },
   )
   const binary = binaryOf(build)

@@ -201,6 +201,13 @@ export const ATTACKS = {
         body: JSON.stringify({ model: MEDIA.draws, prompt: 'x', n: 10 }),
       })),
   },
+  picture_streams: {
+    start: ({ flood }) =>
+      flood(10, () => ({
+        path: '/v1/images/generations',
+        body: JSON.stringify({ model: MEDIA.draws, prompt: 'x', stream: true, partial_images: 2 }),
+      })),
+  },
   speech: {
     start({ hold, credential }) {
       hold(

@@ -34,6 +34,8 @@ export interface Running {
 
 export interface Route {
   upstream: string
+  /** The upstream's name of the model; default `upstream-model`. */
+  model?: string
   priority?: number
   weight?: number
 }
