@@ -6,6 +6,7 @@
  * counts, and covers all before it; `done` or `failure` comes last, once.
  */
 
+import type { Base64Pieces } from './base64-pieces.ts'
 import type { EndpointResult } from './endpoint-results.ts'
 import type { UpstreamError } from './error.ts'
 import type { Vector } from './task.ts'
@@ -44,6 +45,8 @@ export interface RawEvent {
   kind: 'raw'
   name: string | null
   data: string
+  /** Missing in `data`, before the character `at`. */
+  picture?: { at: number; base64: Base64Pieces }
   /** Field with the response's `id` and `model`; '': the object itself; null: none. */
   origin: string | null
   /** Has client content, although nothing else was parsed. */

@@ -1,4 +1,5 @@
 /** Requests to make images from a text, or from images and a text. */
+import type { Base64Pieces } from './base64-pieces.ts'
 import { EndpointRequest, type MediaTokens, type TokensBeside } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 import type { Form } from './multipart.ts'
@@ -90,7 +91,7 @@ export class ImagesRequest extends EndpointRequest {
 
 /** At least one of `b64` and `url`. */
 export interface Image {
-  b64: string | null
+  b64: string | Base64Pieces | null
   url: string | null
   revisedPrompt: string | null
 }

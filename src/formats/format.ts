@@ -78,7 +78,9 @@ export interface PassthroughStreamWriter extends Writer {
   pass(frames: string): string
 }
 
-export type Frames = string | Uint8Array
+/** A list is written piece by piece, between which the event loop runs. */
+export type Frames = Piece | Piece[]
+export type Piece = string | Uint8Array
 
 /** A comment, which SSE clients ignore. */
 export const KEEP_ALIVE = ': keep-alive\n\n'

@@ -195,9 +195,9 @@ function keep(kept: AnswerEvent[], event: AnswerEvent): number {
     }
     case 'raw': {
       const last = kept.findLast(({ kind }) => kind === 'raw')
-      if (last?.kind === 'raw' && last.data === event.data && last.name === event.name) return 0
+      if (last?.kind === 'raw' && last.data === event.data && last.name === event.name && !event.picture) return 0
       kept.push(event)
-      return EVENT_BYTES + event.data.length
+      return EVENT_BYTES + event.data.length + (event.picture?.base64.length ?? 0)
     }
     default:
       kept.push(event)

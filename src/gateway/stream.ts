@@ -7,7 +7,7 @@ import { type EndSignal, endReasonOf } from '../domain/end-signal.ts'
 import { endedBy, endOf, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
 import { isChat } from '../domain/task.ts'
-import type { Frames, PassthroughStreamWriter, Writer } from '../formats/format.ts'
+import type { Frames, PassthroughStreamWriter, Piece, Writer } from '../formats/format.ts'
 import { Turns } from '../threads/turns.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
@@ -175,9 +175,10 @@ class ResponseStream implements PassthroughSink {
 }
 
 /** True if more may be written, or a promise if the client must read first. */
-function put(sink: Sink, text: Frames): boolean | Promise<boolean> {
-  if (text.length > LARGE) return putLarge(sink, text).then(goOn)
-  const waiting = text.length === 0 ? undefined : sink.write(text)
+function put(sink: Sink, frames: Frames): boolean | Promise<boolean> {
+  if (frames.length === 0) return true
+  if (Array.isArray(frames) || frames.length > LARGE) return putLarge(sink, frames).then(goOn)
+  const waiting = sink.write(frames)
   return waiting ? waiting.then(goOn) : true
 }
 const goOn = () => true
@@ -188,17 +189,13 @@ const PIECE = 256 * 1024
 const TURN_MS = 8
 
 /** Broken off within an event, the connection breaks: no error frame could follow. */
-async function putLarge(sink: Sink, text: Frames): Promise<void> {
+async function putLarge(sink: Sink, frames: Frames): Promise<void> {
   const turns = new Turns(TURN_MS)
   try {
-    for (let at = 0; at < text.length; ) {
-      const to = Math.min(text.length, at + PIECE)
-      // A character of two units stays whole.
-      const end = typeof text === 'string' && isHigh(text.charCodeAt(to - 1)) ? to + 1 : to
-      const waiting = sink.write(typeof text === 'string' ? text.slice(at, end) : text.subarray(at, end))
+    for (const piece of toSlices(frames)) {
+      const waiting = sink.write(piece)
       if (waiting) await waiting
       if (turns.isOver) await turns.next()
-      at = end
     }
   } catch (error) {
     sink.break()
@@ -206,12 +203,22 @@ async function putLarge(sink: Sink, text: Frames): Promise<void> {
   }
 }
 
+function* toSlices(frames: Frames): Generator<Piece> {
+  for (const piece of Array.isArray(frames) ? frames : [frames])
+    for (let at = 0; at < piece.length; ) {
+      const to = Math.min(piece.length, at + PIECE)
+      // A character of two units stays whole.
+      const end = typeof piece === 'string' && isHigh(piece.charCodeAt(to - 1)) ? to + 1 : to
+      yield typeof piece === 'string' ? piece.slice(at, end) : piece.subarray(at, end)
+      at = end
+    }
+}
+
 const isHigh = (unit: number) => unit >= 0xd800 && unit < 0xdc00
 
-async function send(sink: Sink, text: Frames): Promise<void> {
-  if (text.length === 0) return
+async function send(sink: Sink, frames: Frames): Promise<void> {
   try {
-    await (text.length > LARGE ? putLarge(sink, text) : sink.write(text))
+    await put(sink, frames)
   } catch {
     // The next write will notice.
   }
@@ -323,7 +330,7 @@ export class Sink extends Heartbeat {
    * Returns a promise only if the client must read first. Throws once the client has disconnected, and a GatewayError
    * `slow_reader` if it read nothing for too long, or before the server stopped.
    */
-  write(text: Frames): Promise<void> | undefined {
+  write(text: Piece): Promise<void> | undefined {
     this.touch()
     return this.#send(text)
   }
@@ -352,7 +359,7 @@ export class Sink extends Heartbeat {
     }
   }
 
-  #send(text: Frames): Promise<void> | undefined {
+  #send(text: Piece): Promise<void> | undefined {
     const controller = this.#controller
     if (this.#hasLeft || controller === null) throw endedBy('disconnected')
     const written = controller.write(text)

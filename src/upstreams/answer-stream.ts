@@ -23,7 +23,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   readonly #deadline: HttpCall['deadline']
   readonly #decoder: Decoder
   readonly #idleMs: number
-  readonly #response: Incoming
+  readonly #response: Pick<Incoming, 'pump' | 'leave'>
   readonly #sse: SseReader | LineReader
   readonly #utf8 = new Utf8Reader()
   /** True if the next byte certainly begins an event and a character, so readers with empty buffers can be skipped. */
@@ -41,7 +41,13 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   #isOver = false
 
   /** @param idleMs maximum silence once the upstream has begun. */
-  constructor(call: HttpCall, response: Incoming, decoder: Decoder, idleMs: number, framing: WireFormat['framing']) {
+  constructor(
+    call: HttpCall,
+    response: Pick<Incoming, 'pump' | 'leave'>,
+    decoder: Decoder,
+    idleMs: number,
+    framing: WireFormat['framing'],
+  ) {
     this.#call = call
     this.#deadline = call.deadline
     this.#decoder = decoder
@@ -212,6 +218,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
 const MAX_SMALL_BYTES = 16 * 1024
 /** How many are received and copied per ms of the event loop. */
 const BYTES_PER_MS = 1024 * 1024
+export const toReadingMs = (bytes: number) => bytes / BYTES_PER_MS
 
 /** A response of bytes, such as speech: each piece is an event, and the first one begins the response. */
 export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
@@ -276,7 +283,7 @@ export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
 
   /** Reads on when it is the key's turn. */
   async #inTurn(went: boolean | Promise<boolean>, bytes: number): Promise<boolean> {
-    return (await went) && this.#call.inTurn(() => true, bytes / BYTES_PER_MS)
+    return (await went) && this.#call.inTurn(() => true, toReadingMs(bytes))
   }
 
   #goOn(went: boolean | Promise<boolean>): boolean | Promise<boolean> {

@@ -288,16 +288,17 @@ export class HttpCall {
     return sliced.root
   }
 
-  #toEndpointStream(response: Incoming, { framing, decoder }: EndpointStream): Answer {
+  #toEndpointStream(response: Incoming, stream: EndpointStream): Answer {
     const { firstToken, idle } = this.#deadlines
     this.deadline.enter('first_token', firstToken)
     const rest =
-      framing === 'bytes'
-        ? new BytesStream(this, response, decoder, idle)
-        : new SseStream(this, response, decoder, idle, framing)
+      stream.framing === 'bytes'
+        ? new BytesStream(this, response, stream.decoder, idle)
+        : new SseStream(this, stream.pictures?.of(response, this) ?? response, stream.decoder, idle, stream.framing)
     const answer = this.#toAnswer([], rest, response)
     const contentType = response.header('content-type')
-    if (framing === 'bytes' && contentType) answer.contentType = toPublic(contentType, this.#call.target.upstream)
+    if (stream.framing === 'bytes' && contentType)
+      answer.contentType = toPublic(contentType, this.#call.target.upstream)
     return answer
   }
 

@@ -46,6 +46,12 @@ export class Pieces {
     return piece
   }
 
+  takeAll(): Uint8Array[] {
+    const all = [...this.#all]
+    this.clear()
+    return all
+  }
+
   join(): Uint8Array {
     const [only] = this.#all
     const all = this.#all.length === 1 && only ? only : Buffer.concat(this.#all)

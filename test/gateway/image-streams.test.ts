@@ -66,6 +66,25 @@ describe('a stream', () => {
     expect((await events(await ask('gpt', { partial_images: 0 })))[0]?.json.b64_json).toBe(twenty)
   })
 
+  test('passes escaped base64 in any order of fields, and images that only their data names', async () => {
+    stream([
+      'data: {"partial_image_index":0,"b64_json":"AAAAAAAA\\/BB","type":"image_generation.partial_image"}\n\n',
+      'data: {"b64_json":"AAAAAAAA\\/BB","note":"\\"","type":"image_generation.completed"}\n\n',
+    ])
+    const found = await events(await ask())
+    expect(found.map(({ json }) => json.b64_json)).toEqual(['AAAAAAAA/BB', 'AAAAAAAA/BB'])
+    expect(gateway.row()).toMatchObject({ status: 'ok', images: 1 })
+  })
+
+  test('breaks off at an event of over 32 MiB, and charges what came before', async () => {
+    const huge = partial(1, 'A'.repeat(33 * 1024 * 1024))
+    stream([partial(0), huge])
+    const found = await events(await ask())
+    expect(found.map(({ event }) => event)).toEqual(['image_generation.partial_image', 'error'])
+    expect(found[1]?.json.error.message).toContain('more than 32 MiB')
+    expect(gateway.row()).toMatchObject({ status: 'cut', estimated: 1 })
+  })
+
   test('settles before its last event', async () => {
     stream([completed()])
     const response = await ask()

@@ -1,10 +1,11 @@
 /** Writes images: whole, or as server-sent events, of which the last one has the usage. */
+import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { resultOf } from '../../domain/endpoint-results.ts'
 import type { GatewayError } from '../../domain/error.ts'
-import type { AnswerEvent } from '../../domain/events.ts'
+import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
 import type { Image, MadeImages } from '../../domain/images.ts'
 import type { Receipt } from '../../domain/usage.ts'
-import { type Identity, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
+import { type Identity, KEEP_ALIVE, type Piece, type Writer, withCost } from '../format.ts'
 
 const toImageFields = ({ b64, url, revisedPrompt }: Image) => ({
   ...(url === null ? {} : { url }),
@@ -37,41 +38,64 @@ export class ImagesWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
   readonly #type: string
   readonly #created: number
-  #last: string | null = null
+  /** Without its end. */
+  #last: Frame | null = null
 
   constructor(kind: 'image_generation' | 'image_edit', { created }: Identity) {
     this.#type = `${kind}.completed`
     this.#created = created
   }
 
-  take(events: readonly AnswerEvent[]): string {
-    let frames = ''
+  take(events: readonly AnswerEvent[]): Piece[] {
+    const frames: Piece[] = []
     for (const event of events) {
-      if (event.kind === 'raw') frames += toFrame(event.name, event.data)
+      if (event.kind === 'raw') frames.push(...toFrame(event.name, toRawFrame(event)))
       if (event.kind !== 'result' || event.result.of !== 'images') continue
       for (const image of event.result.images) {
-        if (this.#last !== null) frames += toFrame(this.#type, `${this.#last}}`)
-        this.#last = this.#toOpenJson(image, event.result)
+        if (this.#last !== null) frames.push(...toFrame(this.#type, this.#last, '}'))
+        this.#last = this.#toOpenFrame(image, event.result)
       }
     }
     return frames
   }
 
-  tail(receipt: Receipt): string {
-    return this.#last === null ? '' : toFrame(this.#type, `${this.#last},"usage":${toUsageJson(receipt)}}`)
+  tail(receipt: Receipt): Piece[] {
+    return this.#last === null ? [] : toFrame(this.#type, this.#last, `,"usage":${toUsageJson(receipt)}}`)
   }
 
   failure(error: GatewayError): string {
-    return toFrame('error', JSON.stringify({ type: 'error', ...error.toBody() }))
+    return `event: error\ndata: ${JSON.stringify({ type: 'error', ...error.toBody() })}\n\n`
   }
 
   /** Without its last brace. */
-  #toOpenJson(image: Image, { facts, created }: MadeImages): string {
-    const fields = { type: this.#type, ...toImageFields(image), created_at: created ?? this.#created, ...facts }
-    return JSON.stringify(fields).slice(0, -1)
+  #toOpenFrame(image: Image, { facts, created }: MadeImages): Frame {
+    const base64 = image.b64 instanceof Base64Pieces ? image.b64 : null
+    const own = toImageFields(base64 ? { ...image, b64: null } : image)
+    const json = JSON.stringify({ type: this.#type, ...own, created_at: created ?? this.#created, ...facts }).slice(
+      0,
+      -1,
+    )
+    return base64 ? { head: `${json},"b64_json":"`, base64, rest: '"' } : { head: json, base64, rest: '' }
   }
 }
 
+/** JSON, with a picture between its parts. */
+interface Frame {
+  head: string
+  base64: Base64Pieces | null
+  rest: string
+}
+
+const toRawFrame = ({ data, picture }: RawEvent): Frame =>
+  picture
+    ? { head: data.slice(0, picture.at), base64: picture.base64, rest: data.slice(picture.at) }
+    : { head: data, base64: null, rest: '' }
+
+function toFrame(name: string | null, { head, base64, rest }: Frame, end = ''): Piece[] {
+  const begin = `${name === null ? '' : `event: ${name}\n`}data: ${toLines(head)}`
+  const ending = `${toLines(rest)}${end}\n\n`
+  return base64 ? [begin, ...base64.pieces, ending] : [begin + ending]
+}
+
 /** JSON of several lines is as many of data. */
-const toFrame = (name: string | null, json: string) =>
-  `${name === null ? '' : `event: ${name}\n`}data: ${json.replaceAll('\n', '\ndata: ')}\n\n`
+const toLines = (json: string) => json.replaceAll('\n', '\ndata: ')

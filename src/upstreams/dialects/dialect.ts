@@ -14,6 +14,7 @@ import type { EmbeddingsRequest, PassthroughRequest } from '../../domain/task.ts
 import type { TranscriptionRequest } from '../../domain/transcriptions.ts'
 import type { Readiness } from '../backend.ts'
 import type { SseEvent } from '../framing.ts'
+import type { PictureCutter } from '../pictures.ts'
 import type { ErrorReader } from './errors.ts'
 
 /** A request to send: path relative to the base URL, JSON text, and its own headers by lower-case name. */
@@ -129,9 +130,12 @@ export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest>
   readonly maxWholeBytes?: number
 }
 
-/** The decoder of `bytes` reads all of them as they arrive, and has no events. */
+/**
+ * The decoder of `bytes` reads all of them as they arrive, and has no events. That of events with `pictures` finds marks in place of
+ * pictures.
+ */
 export type EndpointStream =
-  | { framing: 'events' | 'lines'; decoder: Decoder }
+  | { framing: 'events' | 'lines'; decoder: Decoder; pictures?: PictureCutter }
   | { framing: 'bytes'; decoder: BytesDecoder }
 
 export interface BytesDecoder {

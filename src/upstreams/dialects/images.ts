@@ -1,4 +1,5 @@
 /** Images between OpenAI's requests and answers and those of upstreams: what all dialects share. */
+import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { type Image, type ImagesRequest, type InputImage, TOKENS_PER_PARTIAL } from '../../domain/images.ts'
@@ -39,7 +40,12 @@ export function toMediaType({ type, bytes }: { type: string; bytes: Uint8Array }
 }
 
 /** A `data:` URL is base64, which all clients read. */
-export function toImage(b64: string | null, url: string | null, revisedPrompt: string | null = null): Image {
+export function toImage(
+  b64: string | Base64Pieces | null,
+  url: string | null,
+  revisedPrompt: string | null = null,
+): Image {
+  if (b64 instanceof Base64Pieces) return { b64, url, revisedPrompt }
   const found = b64 ?? url ?? ''
   const [head] = DATA_URL.exec(found.slice(0, 512)) ?? []
   if (found === '') throw new UpstreamError('broken', 'returned an image without data')

@@ -1,4 +1,5 @@
 /** Reads images that arrive as server-sent events: unfinished ones pass as they are, finished ones are read. */
+import type { Base64Pieces } from '../../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import type { ImagesRequest } from '../../../domain/images.ts'
@@ -6,6 +7,7 @@ import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json
 import type { Target } from '../../../domain/snapshot.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import type { SseEvent } from '../../framing.ts'
+import type { PictureCutter } from '../../pictures.ts'
 import type { Decoder } from '../dialect.ts'
 import { estimateTokens, toFacts, toImage, toModeEvent, toUsage } from '../images.ts'
 import { openAiErrors } from './errors.ts'
@@ -17,6 +19,7 @@ const COMPLETED = '.completed'
 export class ImageDecoder implements Decoder {
   readonly #asked: ImagesRequest
   readonly #target: Target
+  readonly #pictures: PictureCutter
   #partials = 0
   #completed = 0
   #usage: Usage | null = null
@@ -24,9 +27,11 @@ export class ImageDecoder implements Decoder {
   #nanoUsd: number | null = null
   #isDone = false
 
-  constructor(asked: ImagesRequest, target: Target) {
+  /** @param pictures cut out of the events. */
+  constructor(asked: ImagesRequest, target: Target, pictures: PictureCutter) {
     this.#asked = asked
     this.#target = target
+    this.#pictures = pictures
   }
 
   take(): number {
@@ -39,7 +44,7 @@ export class ImageDecoder implements Decoder {
       this.end(out)
       return
     }
-    // Not parsed: it may have 20 MB.
+    // Not parsed: its picture may have another name.
     if (name?.endsWith(PARTIAL)) {
       this.#pass(name, data, out)
       return
@@ -53,7 +58,7 @@ export class ImageDecoder implements Decoder {
       out.push({ kind: 'failure', error: openAiErrors.read(null, error, this.#target) })
     } else if (type.endsWith(COMPLETED)) this.#complete(json, data, out)
     else if (type.endsWith(PARTIAL)) this.#pass(type, data, out)
-    else out.push({ kind: 'raw', name: type || null, data, origin: null, isContent: false, isTail: false })
+    else out.push(this.#toRaw(type || null, data, false))
   }
 
   end(out: AnswerEvent[]): void {
@@ -63,9 +68,23 @@ export class ImageDecoder implements Decoder {
     out.push(this.#completed > 0 ? { kind: 'done' } : { kind: 'failure', error })
   }
 
+  #toBase64(json: JsonObject, data: string): string | Base64Pieces | null {
+    const cut = this.#pictures.take(asText(json.b64_json))
+    if (cut) return cut
+    const whole = this.#pictures.restore(data)
+    return asText(whole === data ? json.b64_json : asObject(tryJson(whole))?.b64_json) || null
+  }
+
+  /** Any picture is content. */
+  #toRaw(name: string | null, data: string, isContent: boolean): AnswerEvent {
+    const own = this.#pictures.split(data)
+    const isImage = isContent || own.picture !== undefined || own.data.length > data.length
+    return { kind: 'raw', name, ...own, origin: null, isContent: isImage, isTail: false }
+  }
+
   #pass(name: string, data: string, out: AnswerEvent[]): void {
     this.#partials += 1
-    out.push({ kind: 'raw', name, data, origin: null, isContent: true, isTail: false })
+    out.push(this.#toRaw(name, data, true))
     if (this.#usage !== null) return
     // In case nothing more comes: an image that has begun is charged.
     const begun = this.#completed + 1
@@ -75,7 +94,7 @@ export class ImageDecoder implements Decoder {
 
   /** Each image of several has its own usage. */
   #complete(json: JsonObject, data: string, out: AnswerEvent[]): void {
-    const image = toImage(asText(json.b64_json) || null, asText(json.url) || null)
+    const image = toImage(this.#toBase64(json, data), asText(json.url) || null)
     this.#completed += 1
     this.#facts = { ...this.#facts, ...toFacts(json) }
     const created = Number.isSafeInteger(json.created_at) ? Number(json.created_at) : null

@@ -6,6 +6,7 @@ import { asList, asObject, asText } from '../../../domain/json.ts'
 import { createForm, writeForm } from '../../../domain/multipart.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { toEndpointPath } from '../../auth.ts'
+import { PictureCutter } from '../../pictures.ts'
 import type { EndpointFormat, EndpointWire } from '../dialect.ts'
 import {
   estimateTokens,
@@ -46,8 +47,11 @@ export const images: EndpointFormat<ImagesRequest> = {
 
   whole: readImages,
 
-  stream: (mediaType, asked, target) =>
-    mediaType === EVENT_STREAM ? { framing: 'events', decoder: new ImageDecoder(asked, target) } : null,
+  stream(mediaType, asked, target) {
+    if (mediaType !== EVENT_STREAM) return null
+    const pictures = new PictureCutter()
+    return { framing: 'events', decoder: new ImageDecoder(asked, target, pictures), pictures }
+  },
 
   // A whole image is one event.
   maxEventBytes: 32 * 1024 * 1024,

@@ -1,0 +1,151 @@
+/**
+ * Cuts base64 pictures out of server-sent events before these are read: to decode, search, parse, and write many MB at once would keep
+ * everyone else waiting.
+ */
+import { Base64Pieces } from '../domain/base64-pieces.ts'
+import { tooLong } from '../domain/error.ts'
+import type { RawEvent } from '../domain/events.ts'
+import { toReadingMs } from './answer-stream.ts'
+import type { BackendCall } from './backend.ts'
+import { Pieces } from './pieces.ts'
+import type { BodyTaker, Incoming } from './transport.ts'
+
+const NAME = '"b64_json"'
+/** What precedes a picture. Quotes within texts are escaped. Neither a data URL nor empty, but anything like a mark. */
+const HEAD = /^"b64_json"[ \t]{0,20}:[ \t]{0,20}"(?=[\w+/-]{5}|#)/
+/** Perhaps the beginning of it, at the end of a piece. */
+const HEAD_BEGUN = /"b?6?4?_?j?s?o?n?(?:"[ \t]{0,20}:?[ \t]{0,20}(?:"[\w+/-]{0,4})?)?$/
+const MAX_HEAD_BYTES = 64
+/** In place of a picture, its number. */
+const MARK = /(?<="b64_json"[ \t]{0,20}:[ \t]{0,20}")#\d+/g
+/** None is in base64. What follows it in a text stays in the event. */
+const ENDS = ['"', '\\', '\n', '\r'].map((end) => end.charCodeAt(0))
+/** After so many, it is others' turn. */
+const TURN_BYTES = 64 * 1024
+
+interface CutCall extends Pick<BackendCall, 'inTurn'> {
+  readonly maxEventBytes: number
+}
+
+export class PictureCutter {
+  /** By mark, until their event is read. */
+  readonly #pictures = new Map<string, Base64Pieces>()
+  /** Of all of them. */
+  #bytes = 0
+  #count = 0
+  /** The picture that is arriving. */
+  #open: Pieces | null = null
+  #held: Uint8Array = new Uint8Array()
+  #unpaced = 0
+
+  /** A body without its pictures. Throws an UpstreamError if those of an event exceed its limit. */
+  of(body: Incoming, call: CutCall): Pick<Incoming, 'pump' | 'leave'> {
+    return {
+      leave: () => body.leave(),
+      pump: async (taker) => {
+        const takeBytes: BodyTaker['takeBytes'] = (bytes, from, to) => this.#take(taker, call, bytes.subarray(from, to))
+        if (!(await body.pump({ takeBytes }))) return false
+        const last = this.#end()
+        return taker.takeBytes(last, 0, last.length)
+      },
+    }
+  }
+
+  /** The data of an event as it came. */
+  restore(data: string): string {
+    return this.#pictures.size === 0 ? data : data.replace(MARK, (mark) => this.take(mark)?.toString() ?? mark)
+  }
+
+  /** The same, with a single picture apart. */
+  split(data: string): Pick<RawEvent, 'data' | 'picture'> {
+    const [found, ...others] = this.#pictures.size === 0 ? [] : data.matchAll(MARK)
+    const base64 = found && others.length === 0 ? this.take(found[0]) : null
+    if (!found || base64 === null) return { data: this.restore(data) }
+    const { 0: mark, index: at } = found
+    return { data: data.slice(0, at) + data.slice(at + mark.length), picture: { at, base64 } }
+  }
+
+  /** Null if it is no mark. */
+  take(mark: string): Base64Pieces | null {
+    const picture = this.#pictures.get(mark) ?? null
+    this.#pictures.delete(mark)
+    this.#bytes -= picture?.length ?? 0
+    return picture
+  }
+
+  #take(taker: BodyTaker, call: CutCall, piece: Uint8Array): boolean | Promise<boolean> {
+    const rest = this.#cut(piece)
+    if (this.#bytes + (this.#open?.bytes ?? 0) > call.maxEventBytes)
+      throw tooLong(`sent an event of more than ${Math.round(call.maxEventBytes / 1024 ** 2)} MiB`)
+    // If nothing is left, it is still a sign of life.
+    const went = taker.takeBytes(rest, 0, rest.length)
+    this.#unpaced += piece.length
+    if (this.#unpaced < TURN_BYTES) return went
+    const elsewhereMs = toReadingMs(this.#unpaced)
+    this.#unpaced = 0
+    return this.#inTurn(call, went, elsewhereMs)
+  }
+
+  async #inTurn(call: CutCall, went: boolean | Promise<boolean>, elsewhereMs: number): Promise<boolean> {
+    return (await went) && call.inTurn(() => true, elsewhereMs)
+  }
+
+  /** Returns what isn't of a picture. */
+  #cut(piece: Uint8Array): Buffer {
+    const bytes = this.#held.length === 0 ? toBuffer(piece) : Buffer.concat([this.#held, piece])
+    this.#held = bytes.subarray(0, 0)
+    const rest: Buffer[] = []
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#open !== null) {
+        const end = endOf(bytes, at)
+        this.#open.push(bytes.subarray(at, end))
+        if (end < bytes.length) this.#close(this.#open)
+        at = end
+        continue
+      }
+      const begin = findPicture(bytes, at)
+      if (begin !== -1) {
+        this.#open = new Pieces()
+        rest.push(bytes.subarray(at, begin), Buffer.from(`#${this.#count}`))
+        at = begin
+        continue
+      }
+      const held =
+        HEAD_BEGUN.exec(bytes.toString('latin1', Math.max(at, bytes.length - MAX_HEAD_BYTES)))?.[0].length ?? 0
+      rest.push(bytes.subarray(at, bytes.length - held))
+      this.#held = bytes.subarray(bytes.length - held).slice()
+      break
+    }
+    const [only] = rest
+    return rest.length === 1 && only ? only : Buffer.concat(rest)
+  }
+
+  #close(picture: Pieces): void {
+    this.#open = null
+    this.#bytes += picture.bytes
+    this.#pictures.set(`#${this.#count++}`, new Base64Pieces(picture.takeAll()))
+  }
+
+  #end(): Uint8Array {
+    if (this.#open) this.#close(this.#open)
+    return this.#held
+  }
+}
+
+/** Returns where the next picture begins, or -1. */
+function findPicture(bytes: Buffer, from: number): number {
+  for (let name = bytes.indexOf(NAME, from); name !== -1; name = bytes.indexOf(NAME, name + 1)) {
+    const head = HEAD.exec(bytes.toString('latin1', name, name + MAX_HEAD_BYTES))
+    if (head) return name + head[0].length
+  }
+  return -1
+}
+
+const endOf = (bytes: Buffer, from: number): number =>
+  ENDS.reduce((end, code) => {
+    const found = bytes.subarray(from, end).indexOf(code)
+    return found === -1 ? end : from + found
+  }, bytes.length)
+
+const toBuffer = (bytes: Uint8Array): Buffer =>
+  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
