@@ -64,13 +64,10 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
   return new Elysia({ name: 'models' })
     .use(bearerToken())
     .get('/v1beta/models', ({ request, headers, bearer }) => listForGemini(keyOf(request, headers, bearer), request))
-    .get('/v1beta/models/*', ({ request, headers, bearer }) =>
-      findModel(
-        keyOf(request, headers, bearer),
-        request,
-        decode(pathOf(request).replace(/^.*?\/v1beta\/models\//, '')).replace(/^models\//, ''),
-      ),
-    )
+    .get('/v1beta/models/*', ({ request, headers, bearer }) => {
+      const asked = askedModel(request)
+      return findModel(keyOf(request, headers, bearer), request, asked.replace(/^models\//, ''))
+    })
     .get('/v1/models', ({ request, headers, bearer, query }) => {
       const key = keyOf(request, headers, bearer)
       if (isGeminis(request, pathOf(request))) return listForGemini(key, request)
@@ -95,13 +92,19 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
       )
     })
     .get('/v1/models/*', ({ request, headers, bearer }) => {
-      const path = pathOf(request)
-      if (toGeminiCall(path)) throw new NoRoute(request.method, path, 'POST')
-      const key = keyOf(request, headers, bearer)
-      // The slash of a model ID may be escaped as %2F, and the router doesn't decode its parameter.
-      const asked = decode(path.replace(/^.*?\/v1\/models\//, ''))
-      return findModel(key, request, asked)
+      const asked = askedModel(request)
+      return findModel(keyOf(request, headers, bearer), request, asked)
     })
+}
+
+/**
+ * The slash of a model ID may be escaped as %2F, and the router doesn't decode its parameter.
+ * Throws at a method of Gemini's.
+ */
+function askedModel(request: Request): string {
+  const path = pathOf(request)
+  if (toGeminiCall(path)) throw new NoRoute(request.method, path, 'POST')
+  return decode(path.replace(/^.*?\/v1(beta)?\/models\//, ''))
 }
 
 /**

@@ -40,7 +40,8 @@ test.each([undefined, 'v1beta'])(
     expect(listed.map(({ name }) => name)).toContain(`models/${MODEL}`)
     const methodsOf = (id: string) => listed.find(({ name }) => name === `models/${id}`)?.supportedActions
     expect(['speech-speech/one', 'embeddings-embeddings/one', MODEL].map(methodsOf)).toEqual([
-      ...[[], ['embedContent']],
+      // No method of this API calls it.
+      ...[undefined, ['embedContent']],
       ['generateContent', 'countTokens'],
     ])
     const embeddings = doorOf('embeddings-embeddings')
@@ -155,6 +156,12 @@ test('a method that is not supported is named, with those that are', async () =>
     404,
     expect.stringMatching(/^The method `predict` is not supported\. Use generateContent, .*embedContent/),
   ])
+})
+
+test.each(['/v1beta', '/v1'])('a method below %s is called by POST', async (version) => {
+  const url = `${gateway.app.origin}${version}/models/${MODEL}:generateContent`
+  const response = await fetch(url, { headers: keyed() })
+  expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test.each([
