@@ -34,6 +34,8 @@ export type InTurn = <T>(work: () => T) => Promise<T>
 export interface FormBody {
   /** By the content type, such as `multipart/form-data; boundary=…`. */
   accepts(contentType: string): boolean
+  /** Whether JSON is refused. */
+  readonly isOnly?: true
   /** Largest body, bytes; default 32 MiB. */
   readonly maxBytes?: number
   /** Throws nothing. `bytes` is the whole body, kept for the request. */

@@ -46,7 +46,7 @@ function checkHeaders(headers: RequestHeaders, form: FormBody | undefined): Gate
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return unsupportedEncoding(encoding)
   if (isJson(type) || isForm) return null
-  return unsupportedContentType(type, form !== undefined)
+  return unsupportedContentType(type, form)
 }
 
 const toMostBytes = ({ maxBytes = MAX_BODY_BYTES }: Pick<FormBody, 'maxBytes'>) => maxBytes
@@ -169,11 +169,13 @@ const unsupportedEncoding = (encoding: string) =>
     `Unsupported content encoding: '${encoding.slice(0, 100)}'. Send the body uncompressed, without a 'Content-Encoding' header.`,
   )
 
-const unsupportedContentType = (type: string, takesForms: boolean) =>
-  new GatewayError(
+function unsupportedContentType(type: string, form: FormBody | undefined): GatewayError {
+  const able = [...(form ? ["'multipart/form-data'"] : []), ...(form?.isOnly ? [] : ["'application/json'"])]
+  return new GatewayError(
     'unsupported_content_type',
-    `Unsupported content type: '${type.slice(0, 100)}'. This API method only accepts ${takesForms ? "'multipart/form-data' and 'application/json'" : "'application/json'"} requests, but you specified the header 'Content-Type: ${type.slice(0, 100)}'. Please try again with a supported content type.`,
+    `Unsupported content type: '${type.slice(0, 100)}'. This API method only accepts ${able.join(' and ')} requests, but you specified the header 'Content-Type: ${type.slice(0, 100)}'. Please try again with a supported content type.`,
   )
+}
 
 interface UploadsOptions {
   uploadMs: number

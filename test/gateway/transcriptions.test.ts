@@ -147,6 +147,9 @@ describe('a form', () => {
     expect(await refused([], { body: '{"model":"acme/whisper"}', type: 'application/json' })).toMatchObject({
       status: 400,
     })
+    expect(await refused([], { body: WAV, type: 'audio/wav' })).toMatchObject({
+      message: expect.stringContaining("only accepts 'multipart/form-data' requests"),
+    })
     expect(await refused([model, ['file', Buffer.alloc(33 * 2 ** 20)]])).toMatchObject({ status: 413 })
   })
 

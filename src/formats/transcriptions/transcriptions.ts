@@ -165,6 +165,7 @@ const formatOf = (endpoint: TranscriptionRequest['endpoint']) =>
       invalid("Send the audio as a file of a form, with 'Content-Type: multipart/form-data'.", 'file', null),
     form: {
       accepts: isForm,
+      isOnly: true,
       toTask: (bytes, headers, inTurn) => toTask(endpoint, bytes, headers['content-type'] ?? '', inTurn),
     },
     whole(_task, _identity, events, receipt) {
