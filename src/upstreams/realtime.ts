@@ -56,8 +56,13 @@ export async function connectRealtime(
 function toFailure(said: string): UpstreamError {
   const status = Number(/status code: (\d{3})/.exec(said)?.[1] ?? Number.NaN)
   if (Number.isNaN(status)) return new UpstreamError('connection', 'the WebSocket could not be opened')
+  // It works, but not as a WebSocket.
+  if (status < 400)
+    return new UpstreamError('broken', `returned ${status} instead of a WebSocket; it may have no realtime API`, {
+      isSpoiled: true,
+    })
   const retryable = status === 429 || status >= 500
-  return new UpstreamError('status', `refused the WebSocket with status ${status}`, { status, retryable })
+  return new UpstreamError('status', `The provider refused the WebSocket with status ${status}.`, { status, retryable })
 }
 
 const count = (value: unknown): number => asCount(value) ?? 0

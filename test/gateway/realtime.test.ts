@@ -655,6 +655,14 @@ describe('no session', () => {
     app.pass(10 * 60_000)
   })
 
+  test.each([
+    [200, 'Upstream `talk` returned 200 instead of a WebSocket; it may have no realtime API.'],
+    [400, 'The provider refused the WebSocket with status 400.'],
+  ])('is opened where the upstream answers %d, as the error says', async (status, message) => {
+    upstream.status = status
+    expect(await ask('?model=acme/talk', { key: app.key() })).toMatchObject({ body: { error: { message } } })
+  })
+
   test('stays open whose client left before it was there', async () => {
     const ready = Promise.withResolvers<void>()
     upstream.ready = ready.promise
