@@ -222,7 +222,8 @@ function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
   const branches = toAlternatives(schema)
   const tag = isObject(value) ? sharedTag(branches.filter(isObjectSchema)) : null
   if (tag === null || !isObject(value)) {
-    const meant = branches.find((branch) => hasType(branch, value))
+    const able = branches.filter((branch) => hasType(branch, value))
+    const meant = able.find((branch) => takesFirst(branch, value)) ?? able[0]
     if (meant) yield* refusals(meant, value, path)
     else yield refusal
     return
@@ -242,6 +243,12 @@ function hasType(branch: TSchema, value: unknown): boolean {
   const first = Errors(branch, value).First()
   return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
+
+/** Of arrays of different items. */
+const takesFirst = (branch: TSchema, value: unknown): boolean =>
+  !Array.isArray(value) ||
+  branch[Kind] !== 'Array' ||
+  toAlternatives(branch.items).some((item) => hasType(item, value[0]) || Errors(item, value[0]).First() === undefined)
 
 /** `type` or `role`: a literal in each branch, or a string in one catch-all branch. */
 function sharedTag(branches: TSchema[]): string | null {

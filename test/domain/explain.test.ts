@@ -291,6 +291,14 @@ test('an object that cannot be made a text is told by its type', () => {
   )
 })
 
+test('of arrays of different items, the one that takes the first item is meant', () => {
+  const Part = Type.Object({ type: Type.Literal('text'), text: Type.String() })
+  const schema = Type.Union([Type.String(), Type.Array(Type.String()), Type.Array(Part)])
+  const say = (value: unknown) => explain(schema, value)[0]?.message
+  expect(say([{ type: 'foo', text: '' }])).toBe("Invalid value: 'foo'. Supported values are: 'text'.")
+  expect(say(['a', 1])).toContain("Invalid type for '[1]': expected a string")
+})
+
 test('a text may be a secret at the wrong place: where nothing is to be quoted, none is', () => {
   const schema = Type.Union([Type.Literal('all'), Type.String({ pattern: '^[a-z]+$', maxLength: 20 }), Type.Null()])
   for (const [of, value] of [
