@@ -99,10 +99,14 @@ describe('a model of Gemini', () => {
     ['n', { n: 2 }, 'n'],
     ['a mask', { images: [{ image_url: IMAGE }], mask: { image_url: IMAGE } }, 'mask'],
     ['an image behind a URL', { images: [{ image_url: 'http://127.0.0.1/a.png' }] }, 'images'],
-  ])('refuses %s', async (_, more, param) => {
+  ])('refuses %s in a sentence', async (_, more, param) => {
     const before = gateway.near.requests.length
     const { status, json } = await ask('gemini', {}, more)
-    expect([status, json.error.param]).toEqual([400, param])
+    expect([status, json.error.param, json.error.message]).toEqual([
+      400,
+      param,
+      expect.stringMatching(/^This model .+\.$/),
+    ])
     expect(gateway.near.requests.length).toBe(before)
   })
 

@@ -10,8 +10,9 @@ import { NO_USAGE, type Usage } from '../../domain/usage.ts'
 /** Ten large images in base64. They count against the memory of requests in flight. */
 export const MAX_WHOLE_BYTES = 256 * 1024 * 1024
 
-export const unsupported = (message: string, param: string) =>
-  new UpstreamError('status', message, { status: 400, code: 'unsupported_parameter', param })
+/** @param what such as `does not accept masks` */
+export const unsupported = (what: string, param: string) =>
+  new UpstreamError('status', `This model ${what}.`, { status: 400, code: 'unsupported_parameter', param })
 
 const DATA_URL = /^data:([^;,]*)(?:;[^,]{0,200})?;base64,/i
 

@@ -36,7 +36,7 @@ export function toEmbeddingRequest(
 
 function toText(input: EmbeddingInput): string {
   if (typeof input === 'string') return input
-  throw new UpstreamError('status', 'does not accept token IDs', {
+  throw new UpstreamError('status', 'This model does not accept token IDs.', {
     status: 400,
     code: 'unsupported_parameter',
     param: 'input',
