@@ -108,9 +108,9 @@ export function createBatches(deps: BatchesDeps) {
   }
   const timer = setInterval(look, LOOK_MS).unref()
 
-  const findFile = (key: Key, id: string): StoredFile => {
+  const findFile = (key: Key, id: string, param = 'id'): StoredFile => {
     const file = store.file(id)
-    if (file === null || file.keyId !== key.id || file.purpose === 'hidden') throw noFile(id)
+    if (file === null || file.keyId !== key.id || file.purpose === 'hidden') throw noFile(id, param)
     return file
   }
   const pathOf = (id: string): string => {
@@ -291,8 +291,8 @@ const tooMany = (message: string) =>
 
 const tooManyUploads = () => new GatewayError('over_share', 'Too many files are being uploaded. Try again in a second.')
 
-const notFound = (message: string) => new GatewayError('invalid_request', message, { status: 404, param: 'id' })
+const notFound = (message: string, param = 'id') => new GatewayError('invalid_request', message, { status: 404, param })
 
-const noFile = (id: string) => notFound(`No such File object: ${id.slice(0, 100)}`)
+const noFile = (id: string, param?: string) => notFound(`No such File object: ${id.slice(0, 100)}`, param)
 
 const noBatch = (id: string) => notFound(`No batch found with id '${id.slice(0, 100)}'.`)

@@ -57,7 +57,7 @@ async function create(deps: BatchApiDeps, ipOf: IpOf, asking: Asking): Promise<S
   const batches = await loaded(deps)
   const toRead = (bytes: Uint8Array) => Promise.resolve(orThrow(readCreate(bytes)))
   const asked = await withBody(deps, key, asking.request, toRead, MAX_BYTES)
-  const { purpose } = batches.file(key, asked.inputFileId)
+  const { purpose } = batches.file(key, asked.inputFileId, 'input_file_id')
   if (purpose !== 'batch') throw invalid(`'input_file_id' must be a file with the purpose 'batch'.`, 'input_file_id')
   await countRequest(deps, key)
   return batches.create(key, { api: 'openai', ...asked })

@@ -66,14 +66,15 @@ describe('a batch', () => {
       other.files.retrieve(input_file_id),
       other.files.content(input_file_id),
       other.files.delete(input_file_id),
-      other.batches.create({ input_file_id, endpoint: CHAT, completion_window: '24h' }),
     ].map((asked) =>
       asked.then(
         () => 200,
         (error: NotFoundError) => error.status,
       ),
     )
-    expect(await Promise.all(refusals)).toEqual([404, 404, 404, 404, 404, 404])
+    expect(await Promise.all(refusals)).toEqual([404, 404, 404, 404, 404])
+    const asked = other.batches.create({ input_file_id, endpoint: CHAT, completion_window: '24h' })
+    expect(await asked.catch((error) => error)).toMatchObject({ status: 404, param: 'input_file_id' })
     expect((await other.batches.list()).data).toEqual([])
     expect((await other.files.list()).data).toEqual([])
   })
