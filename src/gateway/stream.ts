@@ -9,6 +9,7 @@ import type { AnswerEvent, PassthroughSink } from '../domain/events.ts'
 import { isChat } from '../domain/task.ts'
 import type { Frames, PassthroughStreamWriter, Piece, Writer } from '../formats/format.ts'
 import { Turns } from '../threads/turns.ts'
+import { release } from '../upstreams/pieces.ts'
 import { type Begun, type Delivery, isUnmet, settleFailure, toCause, toComplete, toHeaders } from './delivery.ts'
 
 /**
@@ -192,10 +193,13 @@ const TURN_MS = 8
 async function putLarge(sink: Sink, frames: Frames): Promise<void> {
   const turns = new Turns(TURN_MS)
   try {
-    for (const piece of toSlices(frames)) {
-      const waiting = sink.write(piece)
-      if (waiting) await waiting
-      if (turns.isOver) await turns.next()
+    for (const piece of Array.isArray(frames) ? frames : [frames]) {
+      for (const slice of toSlices(piece)) {
+        const waiting = sink.write(slice)
+        if (waiting) await waiting
+        if (turns.isOver) await turns.next()
+      }
+      if (piece !== frames && typeof piece !== 'string') release(piece)
     }
   } catch (error) {
     sink.break()
@@ -203,15 +207,14 @@ async function putLarge(sink: Sink, frames: Frames): Promise<void> {
   }
 }
 
-function* toSlices(frames: Frames): Generator<Piece> {
-  for (const piece of Array.isArray(frames) ? frames : [frames])
-    for (let at = 0; at < piece.length; ) {
-      const to = Math.min(piece.length, at + PIECE)
-      // A character of two units stays whole.
-      const end = typeof piece === 'string' && isHigh(piece.charCodeAt(to - 1)) ? to + 1 : to
-      yield typeof piece === 'string' ? piece.slice(at, end) : piece.subarray(at, end)
-      at = end
-    }
+function* toSlices(piece: Piece): Generator<Piece> {
+  for (let at = 0; at < piece.length; ) {
+    const to = Math.min(piece.length, at + PIECE)
+    // A character of two units stays whole.
+    const end = typeof piece === 'string' && isHigh(piece.charCodeAt(to - 1)) ? to + 1 : to
+    yield typeof piece === 'string' ? piece.slice(at, end) : piece.subarray(at, end)
+    at = end
+  }
 }
 
 const isHigh = (unit: number) => unit >= 0xd800 && unit < 0xdc00

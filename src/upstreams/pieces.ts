@@ -96,7 +96,8 @@ export class Pieces {
   }
 }
 
-function release({ buffer, length }: Uint8Array): void {
+/** Frees bytes that nothing else reads, unless they are only part of a buffer. */
+export function release({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0)
 }
 
