@@ -1,4 +1,4 @@
-/** Base64 of many MB as the bytes of an upstream, in pieces: as text, it would be copied by each step. */
+/** Many MB of base64 as the upstream's bytes, in pieces. As text, each step would copy it. */
 export class Base64Pieces {
   readonly length: number
 

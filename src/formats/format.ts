@@ -80,7 +80,7 @@ export interface PassthroughStreamWriter extends Writer {
   pass(frames: string): string
 }
 
-/** A list is written piece by piece, between which the event loop runs. Its bytes are then freed: nothing else may read them. */
+/** A list is written piece by piece, between which the event loop runs. Its bytes are then freed. */
 export type Frames = Piece | Piece[]
 export type Piece = string | Uint8Array
 

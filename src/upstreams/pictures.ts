@@ -1,6 +1,6 @@
 /**
- * Cuts base64 pictures out of server-sent events before these are read: to decode, search, parse, and write many MB at once would keep
- * everyone else waiting.
+ * Cuts base64 pictures out of server-sent events before the events are read. Decoding, searching, parsing, and writing many MB would keep
+ * other requests waiting.
  */
 import { Base64Pieces } from '../domain/base64-pieces.ts'
 import { tooLong } from '../domain/error.ts'
@@ -11,17 +11,23 @@ import { Pieces } from './pieces.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 
 const NAME = '"b64_json"'
-/** What precedes a picture. Quotes within texts are escaped. Neither a data URL nor empty, but anything like a mark. */
+/**
+ * What precedes a picture: five characters of base64, so that empty texts and data URLs stay. Texts like a mark are cut, too, so that no
+ * upstream can forge one. Within strings nothing matches, since their quotes are escaped.
+ */
 const HEAD = /^"b64_json"[ \t]{0,20}:[ \t]{0,20}"(?=[\w+/-]{5}|#)/
-/** Perhaps the beginning of it, at the end of a piece. */
+/** A head that may continue in the next piece. */
 const HEAD_BEGUN = /"b?6?4?_?j?s?o?n?(?:"[ \t]{0,20}:?[ \t]{0,20}(?:"[\w+/-]{0,4})?)?$/
 const MAX_HEAD_BYTES = 64
-/** In place of a picture, its number. */
+/** Replaces a picture: its number. */
 const MARK = /(?<="b64_json"[ \t]{0,20}:[ \t]{0,20}")#\d+/g
-/** None is in base64. What follows it in a text stays in the event. */
+/** Base64 has none of them. If a string continues, its rest stays in the event. */
 const ENDS = ['"', '\\', '\n', '\r'].map((end) => end.charCodeAt(0))
-/** After so many, it is others' turn. */
+/** Bytes read per turn. */
 const TURN_BYTES = 64 * 1024
+/** Memory per picture besides its bytes. */
+const PICTURE_BYTES = 1024
+const NOTHING = new Uint8Array()
 
 interface CutCall extends Pick<BackendCall, 'inTurn'> {
   readonly maxEventBytes: number
@@ -30,12 +36,12 @@ interface CutCall extends Pick<BackendCall, 'inTurn'> {
 export class PictureCutter {
   /** By mark, until their event is read. */
   readonly #pictures = new Map<string, Base64Pieces>()
-  /** Of all of them. */
   #bytes = 0
   #count = 0
   /** The picture that is arriving. */
   #open: Pieces | null = null
-  #held: Uint8Array = new Uint8Array()
+  /** Perhaps the beginning of a head. */
+  #held: Uint8Array = NOTHING
   #unpaced = 0
 
   /** A body without its pictures. Throws an UpstreamError if those of an event exceed its limit. */
@@ -65,11 +71,11 @@ export class PictureCutter {
     return { data: data.slice(0, at) + data.slice(at + mark.length), picture: { at, base64 } }
   }
 
-  /** Null if it is no mark. */
+  /** Returns null if the text isn't a mark. */
   take(mark: string): Base64Pieces | null {
     const picture = this.#pictures.get(mark) ?? null
     this.#pictures.delete(mark)
-    this.#bytes -= picture?.length ?? 0
+    if (picture) this.#bytes -= picture.length + PICTURE_BYTES
     return picture
   }
 
@@ -77,7 +83,7 @@ export class PictureCutter {
     const rest = this.#cut(piece)
     if (this.#bytes + (this.#open?.bytes ?? 0) > call.maxEventBytes)
       throw tooLong(`sent an event of more than ${Math.round(call.maxEventBytes / 1024 ** 2)} MiB`)
-    // If nothing is left, it is still a sign of life.
+    // Also if empty, since any byte is a sign of life.
     const went = taker.takeBytes(rest, 0, rest.length)
     this.#unpaced += piece.length
     if (this.#unpaced < TURN_BYTES) return went
@@ -90,10 +96,10 @@ export class PictureCutter {
     return (await went) && call.inTurn(() => true, elsewhereMs)
   }
 
-  /** Returns what isn't of a picture. */
+  /** Returns the bytes that belong to no picture. */
   #cut(piece: Uint8Array): Buffer {
     const bytes = this.#held.length === 0 ? toBuffer(piece) : Buffer.concat([this.#held, piece])
-    this.#held = bytes.subarray(0, 0)
+    this.#held = NOTHING
     const rest: Buffer[] = []
     for (let at = 0; at < bytes.length; ) {
       if (this.#open !== null) {
@@ -113,7 +119,8 @@ export class PictureCutter {
       const held =
         HEAD_BEGUN.exec(bytes.toString('latin1', Math.max(at, bytes.length - MAX_HEAD_BYTES)))?.[0].length ?? 0
       rest.push(bytes.subarray(at, bytes.length - held))
-      this.#held = bytes.subarray(bytes.length - held).slice()
+      // A copy, since a view would keep the whole piece.
+      this.#held = new Uint8Array(bytes.subarray(bytes.length - held))
       break
     }
     const [only] = rest
@@ -122,7 +129,7 @@ export class PictureCutter {
 
   #close(picture: Pieces): void {
     this.#open = null
-    this.#bytes += picture.bytes
+    this.#bytes += picture.bytes + PICTURE_BYTES
     this.#pictures.set(`#${this.#count++}`, new Base64Pieces(picture.takeAll()))
   }
 

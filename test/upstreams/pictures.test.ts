@@ -23,8 +23,8 @@ const toBody = (pieces: Iterable<Buffer>): Incoming => ({
 /** Data of its events, as a reader finds it, and as it was. */
 async function read(text: string, bytes: number) {
   const pictures = new PictureCutter()
-  const body = pictures.of(toBody(toPieces(text, bytes)), { maxEventBytes: 1_000, inTurn: async (work) => work() })
-  const [utf8, sse] = [new Utf8Reader(), new SseReader(1_000)]
+  const body = pictures.of(toBody(toPieces(text, bytes)), { maxEventBytes: 20_000, inTurn: async (work) => work() })
+  const [utf8, sse] = [new Utf8Reader(), new SseReader(20_000)]
   const found: { seen: string; whole: string }[] = []
   const take = (events: ReturnType<SseReader['feed']>) => {
     for (const { data } of events) found.push({ seen: data, whole: pictures.restore(data) })
@@ -39,7 +39,7 @@ async function read(text: string, bytes: number) {
 }
 
 const inPlain = (text: string) => {
-  const sse = new SseReader(1_000)
+  const sse = new SseReader(20_000)
   return [...sse.feed(text), ...sse.end()].map(({ data }) => data)
 }
 
@@ -72,10 +72,12 @@ test.each([
   }
 })
 
-test('an event with larger pictures than events may have is too long', async () => {
-  const half = 'A'.repeat(501)
+test('an event with larger or more pictures than events may have is too long', async () => {
+  const half = 'A'.repeat(9_501)
   await expect(read(`data: {"b64_json":"${half}"}\n\ndata: {"b64_json":"${half}"}\n\n`, 64)).resolves.toHaveLength(2)
   await expect(read(`data: [{"b64_json":"${half}"},{"b64_json":"${half}"}]\n\n`, 64)).rejects.toThrow(
     'sent an event of more than',
   )
+  const tiny = '"b64_json":"AAAAA",'.repeat(20)
+  await expect(read(`data: {${tiny}"type":"x"}\n\n`, 64)).rejects.toThrow('sent an event of more than')
 })

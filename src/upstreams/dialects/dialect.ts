@@ -131,8 +131,8 @@ export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest>
 }
 
 /**
- * The decoder of `bytes` reads all of them as they arrive, and has no events. That of events with `pictures` finds marks in place of
- * pictures.
+ * The decoder of `bytes` reads all of them as they arrive, and has no events. With `pictures`, the decoder of events gets
+ * marks in place of pictures.
  */
 export type EndpointStream =
   | { framing: 'events' | 'lines'; decoder: Decoder; pictures?: PictureCutter }
