@@ -1,5 +1,6 @@
 /** Images as server-sent events: what passes, what is charged, and when. */
 import { describe, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import type { Field } from '../support/audio-forms.ts'
 import { forAllTests } from '../support/lifetime.ts'
 import { until } from '../support/until.ts'
@@ -59,7 +60,7 @@ describe('a stream', () => {
   })
 
   test('passes a partial_image of 10 MiB, and a finished image of 20 MiB that comes first', async () => {
-    const [ten, twenty] = [10, 20].map((mib) => 'A'.repeat(mib * 1024 * 1024))
+    const [ten, twenty] = [10, 20].map((mib) => randomBytes(mib * 768 * 1024).toString('base64'))
     stream([partial(0, ten), completed()])
     expect((await events(await ask()))[0]?.json.b64_json).toBe(ten)
     stream([completed(undefined, twenty)])
