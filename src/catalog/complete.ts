@@ -89,6 +89,10 @@ const assumedFor = (modality: Modality) =>
   }) satisfies Pick<Facts, 'outputModalities' | 'maxOutputLength' | 'supportedFeatures'>
 
 export const OF_EMBEDDINGS = assumedFor('embeddings')
+export const OF_REALTIME = {
+  ...assumedFor('realtime'),
+  inputModalities: ['text', 'audio'],
+} satisfies Partial<Facts>
 
 export function assumedOf({ output_modalities: made }: Entry): Partial<Facts> {
   const [modality, more] = toItems(made)

@@ -10,7 +10,16 @@ import type { ListedModel } from '../domain/model-server.ts'
 import { FEATURES, type Feature } from '../domain/models.ts'
 import type { ListedFact } from '../store/catalog-rows.ts'
 import { dialectOf } from '../upstreams/dialects/dialects.ts'
-import { byCondition, type DeclaredModel, type Facts, FREE, isFree, OF_EMBEDDINGS, PLAIN_ROUTE } from './complete.ts'
+import {
+  byCondition,
+  type DeclaredModel,
+  type Facts,
+  FREE,
+  isFree,
+  OF_EMBEDDINGS,
+  OF_REALTIME,
+  PLAIN_ROUTE,
+} from './complete.ts'
 import { isSlug } from './entry.ts'
 import {
   findAt,
@@ -149,7 +158,11 @@ export function toFound(slug: string, listed: ListedModel, options: DiscoverOpti
   const { local, upstream, dialect, modelList } = options
   const own = findOwn(slug, listed, options)
   const embeds = makesEmbeddings(listed, options) ? OF_EMBEDDINGS : {}
-  const facts = { ...toKnownFacts(slug, own, options), ...embeds }
+  const facts = {
+    ...(saysRealtime(listed.id) ? OF_REALTIME : {}),
+    ...toKnownFacts(slug, own, options),
+    ...embeds,
+  }
   const context = listed.contextLength ?? facts.contextLength
   const contextLength = context ?? ASSUMED.contextLength
   const output = listed.maxOutputLength ?? facts.maxOutputLength ?? ASSUMED.maxOutputLength

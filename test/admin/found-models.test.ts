@@ -50,6 +50,14 @@ test('models are planned, then added, with what is known of them; a first price 
   expect((await find('openai', [])).body).toMatchObject({ left_out: 1, changes: [{ name: 'models.openai/o3' }, {}] })
 })
 
+test('a realtime model that is chosen is only for sessions, although nobody knows it', async () => {
+  provider.scriptProbes(openaiList('gpt-4o-realtime-preview'))
+  await find('openai', ['gpt-4o-realtime-preview'])
+  expect((await fixture.store.readCatalog()).models).toMatchObject([
+    { inputModalities: ['text', 'audio'], outputModalities: ['realtime'], maxOutputLength: 4_096, enabled: false },
+  ])
+})
+
 test('what a provider answers instead is told, and so is what fits nothing', async () => {
   provider.scriptProbes(listed('<html>', 200))
   expect(await find('openai', [])).toMatchObject({
