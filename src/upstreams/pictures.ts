@@ -21,8 +21,8 @@ const HEAD_BEGUN = /"b?6?4?_?j?s?o?n?(?:"[ \t]{0,20}:?[ \t]{0,20}(?:"[\w+/-]{0,4
 const MAX_HEAD_BYTES = 64
 /** Replaces a picture: its number. */
 const MARK = /(?<="b64_json"[ \t]{0,20}:[ \t]{0,20}")#\d+/g
-/** Base64 has none of them. If a string continues, its rest stays in the event. */
-const ENDS = ['"', '\\', '\n', '\r'].map((end) => end.charCodeAt(0))
+/** Of a string that continues, the rest stays in the event. */
+const NO_BASE64 = /[^\w+/=-]/
 /** Bytes read per turn. */
 const TURN_BYTES = 64 * 1024
 /** Memory per picture besides its bytes. */
@@ -148,11 +148,12 @@ function findPicture(bytes: Buffer, from: number): number {
   return -1
 }
 
-const endOf = (bytes: Buffer, from: number): number =>
-  ENDS.reduce((end, code) => {
-    const found = bytes.subarray(from, end).indexOf(code)
-    return found === -1 ? end : from + found
-  }, bytes.length)
+function endOf(bytes: Buffer, from: number): number {
+  const quote = bytes.indexOf('"', from)
+  const most = quote === -1 ? bytes.length : quote
+  const end = bytes.toString('latin1', from, most).search(NO_BASE64)
+  return end === -1 ? most : from + end
+}
 
 const toBuffer = (bytes: Uint8Array): Buffer =>
   bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

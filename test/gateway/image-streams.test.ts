@@ -77,6 +77,11 @@ describe('a stream', () => {
     expect(gateway.row()).toMatchObject({ status: 'ok', images: 1 })
   })
 
+  test('fails if its image is not base64, since no client could read its JSON', async () => {
+    stream(['data: {"b64_json":"AAAAAAAA\u0001BBBB","type":"image_generation.completed"}\n\n'])
+    expect((await ask()).status).toBe(502)
+  })
+
   test('breaks off at an event of over 32 MiB, and charges what came before', async () => {
     const huge = partial(1, 'A'.repeat(33 * 1024 * 1024))
     stream([partial(0), huge])
