@@ -43,9 +43,8 @@ export async function openSession(
   const slot = orThrow(deps.load.enter(key, 'sessions'))
   caller.held.use(slot)
   const { model, targets } = orThrow(resolve(snapshot, key, asked))
-  if (!isFit(model, isTranscription)) throw checkEndpoint('realtime', model.facts) ?? noRealtime(model)
-  const able = targets.filter(isRealtime)
-  if (able.length === 0) throw noRealtime(model)
+  const able = isFit(model, isTranscription) ? targets.filter(isRealtime) : []
+  if (able.length === 0) throw checkEndpoint('realtime', model.facts) ?? noRealtime(model)
   const health = deps.health.forRequest(key)
   const controller = new AbortController()
   const signal = slot.admit(controller.signal)
@@ -95,9 +94,9 @@ const notAWebSocket = () =>
     ...{ status: 426, code: 'websocket_required', headers: { upgrade: 'websocket' } },
   })
 
-export const noRealtime = ({ facts: { id } }: CatalogModel) =>
+const noRealtime = ({ facts: { id } }: CatalogModel) =>
   new GatewayError(
     'invalid_request',
-    `The model \`${id}\` has no realtime API. Use /v1/chat/completions, or a model of an upstream with OpenAI's realtime API.`,
+    `The model \`${id}\` has no upstream with OpenAI's realtime API. Use another model.`,
     { code: 'unsupported_endpoint', param: 'model' },
   )

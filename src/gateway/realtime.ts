@@ -9,6 +9,7 @@ import { asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { authenticate } from '../keys/token.ts'
 import { teamOf, visibleModel } from '../routing/access.ts'
+import { modelNotFound } from '../routing/route.ts'
 import { toPublic } from '../upstreams/credential-scrubbing.ts'
 import { toGatewayError } from './delivery.ts'
 import type { Authenticated } from './exchange.ts'
@@ -16,7 +17,7 @@ import type { HandleDeps } from './handle.ts'
 import { InOrder } from './in-order.ts'
 import { Conversation } from './realtime-conversation.ts'
 import { invalid, isCharged, type Refusal, SessionModels, toErrorEvent } from './realtime-events.ts'
-import { type Found, noRealtime } from './realtime-open.ts'
+import type { Found } from './realtime-open.ts'
 import { beginTurn, Turn } from './realtime-turn.ts'
 
 export interface RealtimeData {
@@ -149,7 +150,8 @@ export class RealtimeSession implements RealtimeData {
     const key = incoming.owner ?? authenticate(snapshot, incoming, this.#deps.now())
     if (key instanceof GatewayError) return key
     this.#key = key
-    return visibleModel(snapshot, key, this.#found.model.facts.id) ? key : noRealtime(this.#found.model)
+    const { id } = this.#found.model.facts
+    return visibleModel(snapshot, key, id) ? key : modelNotFound(snapshot, key, id, 'model')
   }
 
   // ----- from the client

@@ -1,6 +1,7 @@
 /** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { ServerWebSocket } from 'bun'
+import { editKey } from '../../src/keys/service.ts'
 import { CREDENTIAL, startApp, type TestApp } from '../support/app.ts'
 import { until } from '../support/until.ts'
 
@@ -100,7 +101,7 @@ models:
     pricing: [{ prompt: "0", completion: "0" }], routes: [{ upstream: talk, model: tts-1 }] }
   acme/hear: { ${FACTS}, name: H, input_modalities: [audio], output_modalities: [transcription],
     pricing: [{ prompt: "0.0000025", completion: "0.00001", audio: "0.000006" }], routes: [{ upstream: talk, model: hear-1 }] }
-  acme/claude: { ${FACTS}, name: C, input_modalities: [text], output_modalities: [text],
+  acme/claude: { ${FACTS}, name: C, input_modalities: [text], output_modalities: [text, realtime],
     pricing: [{ prompt: "0.000004", completion: "0.000016" }], routes: [{ upstream: other, model: c }] }
 `
 beforeAll(async () => {
@@ -439,6 +440,16 @@ describe('a session', () => {
     expect(row?.cost_nano_usd).toBeGreaterThanOrEqual(20 * 64_000)
   })
 
+  test('of a model that its key may no longer call ends', async () => {
+    const key = app.key()
+    const client = connect({ key })
+    await client.got('session.created')
+    app.change((store, by) => editKey(store, key.slice(-4), { models: ['acme/hear'] }, by))
+    client.send({ type: 'response.create' })
+    expect(await client.got('error')).toMatchObject({ error: { code: 'model_not_found' } })
+    expect(await client.closed).toMatchObject({ code: 1_008 })
+  })
+
   test('of a revoked key ends', async () => {
     const key = app.key()
     const client = connect({ key })
@@ -629,8 +640,9 @@ describe('no session', () => {
     expect(await ask('?model=acme/talk')).toMatchObject({ status: 401 })
     expect(await ask('', { key })).toMatchObject({ status: 400, body: { error: { param: 'model' } } })
     expect(await ask('?model=acme/none', { key })).toMatchObject({ status: 404 })
+    const unable = "The model `acme/claude` has no upstream with OpenAI's realtime API. Use another model."
     expect(await ask('?model=acme/claude', { key })).toMatchObject({
-      body: { error: { code: 'unsupported_endpoint' } },
+      body: { error: { code: 'unsupported_endpoint', message: unable } },
     })
     upstream.asked = ''
     expect(await ask('?model=acme/speak', { key })).toMatchObject({
