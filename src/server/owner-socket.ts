@@ -231,7 +231,7 @@ export function createControl({ dataFolder, admin, ...deps }: ControlDeps): Cont
   const isThere = () => ino !== null && lstatSync(path, { throwIfNoEntry: false })?.ino === ino
   const stop = async () => {
     if (!routes.server) return
-    // Whoever has connected by now is still answered.
+    // Commands that have connected by now are still answered.
     if (isThere()) unlinkSync(path)
     await Bun.sleep(AGAIN_MS)
     const isFollowed = await deps.endTails()
