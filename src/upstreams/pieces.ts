@@ -6,6 +6,8 @@ import type { BackendCall } from './backend.ts'
 import type { Incoming, TakeRoom } from './transport.ts'
 
 const MAX_BLOCK_BYTES = 64 * 1024
+/** Smaller ones are copied, since each takes some 400 bytes besides its own; a single one stays. */
+const MIN_OWN_BYTES = 4 * 1024
 /** Per turn, in about a ms. */
 const COPIED_BYTES = 2 * 1024 * 1024
 
@@ -21,7 +23,8 @@ export class Pieces {
 
   push(piece: Uint8Array): void {
     this.#bytes += piece.length
-    if (piece.length * 2 >= piece.buffer.byteLength) {
+    const isLarge = piece.length >= MIN_OWN_BYTES || this.#all.length === 0
+    if (isLarge && piece.length * 2 >= piece.buffer.byteLength) {
       this.#all.push(piece)
       this.#block = null
       return

@@ -22,9 +22,9 @@ test('come out as they went in, however they are taken', async () => {
   )
 })
 
-test('a byte at a time of large reads takes hardly more memory than there are bytes', () => {
+test.each([1, 64])('a byte at a time of reads of %d takes hardly more memory than there are bytes', (size) => {
   const waiting = new Pieces()
-  for (let each = 0; each < 100_000; each++) waiting.push(new Uint8Array(64).subarray(0, 1))
+  for (let each = 0; each < 100_000; each++) waiting.push(new Uint8Array(size).subarray(0, 1))
   const buffers = new Set<ArrayBufferLike>()
   for (let piece = waiting.shift(); piece; piece = waiting.shift()) buffers.add(piece.buffer)
   const held = [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0)
