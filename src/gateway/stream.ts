@@ -384,6 +384,7 @@ export class Sink extends Heartbeat {
     } finally {
       clearTimeout(timer)
       this.#isFull = false
+      this.touch()
     }
     if (this.#hasLeft) throw endedBy('disconnected')
     if (this.stopped !== null) throw this.stopped

@@ -92,6 +92,18 @@ describe('heartbeats', () => {
     expect(written).toEqual(['text'])
   })
 
+  test('come after a silence since the client read, so that none comes within a large event', async () => {
+    const room = Promise.withResolvers<number>()
+    const { sink, written } = open(room.promise, { heartbeatMs: 60_000 })
+    const waiting = sink.write('half of an event')
+    for (let look = 0; look < 10; look++) sink.look()
+    room.resolve(4)
+    await waiting
+    sink.look()
+    sink.close()
+    expect(written).toEqual(['half of an event'])
+  })
+
   test('end with the stream', async () => {
     const { sink, written } = open(4, { heartbeatMs: 5 })
     sink.close()
