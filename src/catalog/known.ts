@@ -214,7 +214,7 @@ function withBatches(usual: PricingItem[], batch: readonly PricingItem[] = []): 
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
 
-/** … and realtime models as models of text and audio. */
+/** models.dev lists realtime models as models of text and audio, so their names decide, too. */
 export const saysRealtime = (name: string): boolean => /realtime/i.test(name)
 
 export const saysEmbeddings = (name: string): boolean => /embed/i.test(name)
