@@ -2,11 +2,11 @@
  * Body of a streamed response: one batch of events per read, in plain calls, because a promise, iterator or closure per chunk costs as much
  * as all other work on it.
  */
-import { endedBy, tooLong, UpstreamError } from '../domain/error.ts'
+import { endedBy, UpstreamError } from '../domain/error.ts'
 import { type AnswerEvent, type AnswerStream, isContent, type PassthroughSink, type Take } from '../domain/events.ts'
 import type { ActivitySource } from './deadline.ts'
 import type { BytesDecoder, Decoder, PlainReader, WireFormat } from './dialects/dialect.ts'
-import { checkEvent, endsCharacter, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
+import { checkEvent, endsCharacter, eventTooLong, LineReader, type SseEvent, SseReader, Utf8Reader } from './framing.ts'
 import type { HttpCall } from './http-call.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 
@@ -144,10 +144,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
     }
     const last = out.at(-1)
     if (last?.kind === 'done' || last?.kind === 'failure') this.#end()
-    else if (!this.#isBetween && this.#sse.isTooLarge) {
-      const limit = `${Math.round(this.#sse.maxEventChars / 1024 ** 2)} MiB`
-      this.#fail(tooLong(`sent an event of more than ${limit}`), out)
-    }
+    else if (!this.#isBetween && this.#sse.isTooLarge) this.#fail(eventTooLong(this.#sse.maxEventChars), out)
     return out
   }
 

@@ -133,6 +133,9 @@ export class Utf8Reader {
   }
 }
 
+export const eventTooLong = (maxBytes: number): UpstreamError =>
+  tooLong(`sent an event of more than ${Math.round(maxBytes / 1024 ** 2)} MiB`)
+
 /** The same depth as for requests. */
 const MAX_DEPTH = 256
 

@@ -3,10 +3,10 @@
  * other requests waiting.
  */
 import { Base64Pieces } from '../domain/base64-pieces.ts'
-import { tooLong } from '../domain/error.ts'
 import type { RawEvent } from '../domain/events.ts'
 import { toReadingMs } from './answer-stream.ts'
 import type { BackendCall } from './backend.ts'
+import { eventTooLong } from './framing.ts'
 import { Pieces } from './pieces.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 
@@ -81,8 +81,7 @@ export class PictureCutter {
 
   #take(taker: BodyTaker, call: CutCall, piece: Uint8Array): boolean | Promise<boolean> {
     const rest = this.#cut(piece)
-    if (this.#bytes + (this.#open?.bytes ?? 0) > call.maxEventBytes)
-      throw tooLong(`sent an event of more than ${Math.round(call.maxEventBytes / 1024 ** 2)} MiB`)
+    if (this.#bytes + (this.#open?.bytes ?? 0) > call.maxEventBytes) throw eventTooLong(call.maxEventBytes)
     // Also if empty, since any byte is a sign of life.
     const went = taker.takeBytes(rest, 0, rest.length)
     this.#unpaced += piece.length
