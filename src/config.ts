@@ -64,7 +64,7 @@ const hasPassword = (url = '') => (toPostgresUrl(url)?.password ?? URL.parse(url
 const toNoPassword = (name: string) =>
   `--${name} must not have a password, since other users can read arguments. Set ${toVariableName(name)} instead, or put the URL in a file and name that.`
 
-/** What has no effect without a cluster. */
+/** Settings that need a cluster. */
 const findAlone = ({ durability, limits }: Values): string[] => [
   ...(durability === 'shared'
     ? ['--durability shared needs --cluster: outcomes are also recorded in its PostgreSQL.']

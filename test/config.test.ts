@@ -46,7 +46,7 @@ test('a flag comes before the environment, and that before the settings', () => 
   )
 })
 
-test('what only a cluster can do is refused without one', () => {
+test('settings that need a cluster are refused without one', () => {
   const read = (flags: Record<string, string>) => toServeConfig({ flags, environment: {}, settings: {} })
   const shared = { durability: 'shared', limits: 'valkey://cache' }
   expect(() => read(shared)).toThrow(/--durability shared needs --cluster[\s\S]*--limits needs --cluster/)

@@ -208,7 +208,7 @@ export interface Control {
   stop(): Promise<void>
 }
 
-/** For changes that run when the server stops: without a response, no one knows whether they were made. */
+/** For changes in progress when the server stops: without a response, the command can't tell whether they were made. */
 const LAST_CHANGES_MS = 5_000
 const AGAIN_MS = 5
 
@@ -231,7 +231,7 @@ export function createControl({ dataFolder, admin, ...deps }: ControlDeps): Cont
   const isThere = () => ino !== null && lstatSync(path, { throwIfNoEntry: false })?.ino === ino
   const stop = async () => {
     if (!routes.server) return
-    // Commands that have connected by now are still answered.
+    // Commands that have connected still get a response.
     if (isThere()) unlinkSync(path)
     await Bun.sleep(AGAIN_MS)
     const isFollowed = await deps.endTails()

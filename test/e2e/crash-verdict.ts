@@ -140,7 +140,7 @@ function wronglyCharged(bench: Witnesses, rows: RequestRow[]): unknown[] {
     const isFirstFaulty = bench.isFaulty && ['fails', 'reset', 'cut'].includes(faultOf(number) ?? '')
     const answered = made.slice(isFirstFaulty ? 1 : 0).filter(({ answeredAtMs }) => answeredAtMs !== null).length
     const isExact = row.cost_nano_usd === exact && row.estimated === 0
-    // A full journal refuses the second of a request's calls, after an answer to the first.
+    // A full journal can refuse a later call of a request whose first call succeeded.
     const isPart = row.cost_nano_usd === (answered * exact) / needed && row.estimated === 0
     const isRight = row.status === 'ok' ? isExact : isExact || row.estimated === 1 || isPart
     return isRight ? [] : [{ row, exact, calls: made.length, answered }]

@@ -66,7 +66,7 @@ describe('the socket', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  test('answers the change that runs while the server stops', async () => {
+  test('responds to a change in progress when the server stops', async () => {
     const { promise: done, resolve: finish } = Promise.withResolvers<void>()
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
     const control = start({
