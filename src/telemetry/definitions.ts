@@ -1,6 +1,6 @@
 /**
- * Every metric, once. Labels have closed sets of values, and at most one is an owner from the configuration: series add up
- * instead of multiplying, and no request can create one.
+ * All metrics. Labels have closed sets of values, and at most one is an owner from the configuration. So series add up
+ * instead of multiplying, and no request can create a series.
  */
 import { ERROR_KINDS } from '../domain/error.ts'
 import { keysOf } from '../domain/json.ts'
@@ -17,7 +17,7 @@ interface Described {
   help: string
 }
 
-/** Counted as things happen. */
+/** Counted when an event happens. */
 export interface Counted extends Described {
   type: 'counter' | 'histogram'
   owner: Owner | null
@@ -25,7 +25,7 @@ export interface Counted extends Described {
   labels: Readonly<Record<string, readonly string[]>>
   /** Owners beyond this number are counted together, as `other`. */
   most: number
-  /** Counted in this part of the unit, to be exact. */
+  /** Stored as integers: number of parts per unit. */
   perUnit: number
   /** Upper bounds of buckets; empty for counters. */
   bounds: readonly number[]
@@ -37,11 +37,11 @@ export interface Read extends Described {
   labels: readonly string[]
 }
 
-/** All models of a large catalog; a counter is one line each. */
+/** Enough for the models of a large catalog; a counter has one line per owner. */
 const MOST_OWNERS = 1_000
-/** A histogram is a dozen lines each. */
+/** A histogram has a dozen lines per owner. */
 const MOST_DISTRIBUTIONS = 50
-/** Of keys or teams, those with the most used budgets. */
+/** Keys or teams whose budgets have the highest use. */
 export const MOST_BUDGETS = 200
 
 export const OTHER = 'other'
@@ -50,10 +50,10 @@ export const STATUSES = ['2xx', '4xx', '5xx', 'cut'] as const
 export const TOKEN_TYPES = ['input', 'cache_read', 'cache_write', 'output', 'reasoning'] as const
 export const CALL_OUTCOMES = ['ok', 'cut', 'connection', 'deadline', '4xx', '429', '5xx', 'broken', 'aborted'] as const
 const CALL_REASONS = ['first', 'retry', 'fallback', 'limit', 'fan_out', 'schema'] as const
-/** Requests to other paths are no requests to models, and count nowhere. */
+/** Not counted: requests to other paths aren't model requests. */
 const OF_PATHS: readonly string[] = ['unknown_url', 'method_not_supported', 'websocket_not_supported']
 const REJECTIONS = ERROR_KINDS.filter((kind) => !OF_PATHS.includes(kind))
-/** Codes of upstreams are open. */
+/** Upstreams can send any code; unknown ones count as `other`. */
 const ERROR_REASONS = [...REJECTIONS, OTHER]
 
 export const HEALTH_STATES = keysOf(UPSTREAM_STATES).filter((state) => state !== 'disabled')
@@ -191,11 +191,11 @@ export type ReadName = keyof typeof READ
 const UNITS = ['seconds', 'bytes', 'usd'] as const
 export type Unit = (typeof UNITS)[number]
 
-/** Null if the name ends in none. */
+/** Null if the name doesn't end in a unit. */
 export const unitOf = (name: string): Unit | null =>
   UNITS.find((unit) => name.replace(/_total$/, '').endsWith(`_${unit}`)) ?? null
 
-/** Writers of all metrics give way to requests after this time. */
+/** Writers of metrics yield to requests after this time. */
 export const TURN_MS = 2
 
 export const DEFINITIONS: readonly (Counted | Read)[] = [...Object.values(COUNTED), ...Object.values(READ)]

@@ -1,6 +1,7 @@
 /**
- * Sends telemetry to an OTLP/HTTP collector, in JSON, away from requests: a bounded queue, one POST at a time with a
- * deadline, and retries as the protocol has them (https://opentelemetry.io/docs/specs/otlp/#otlphttp-response).
+ * Sends telemetry to an OTLP/HTTP collector, in JSON, without delaying requests: a bounded queue, one POST at a time
+ * with a deadline, and retries as the protocol defines them
+ * (https://opentelemetry.io/docs/specs/otlp/#otlphttp-response).
  */
 
 import { messageOf } from '../domain/error.ts'
@@ -10,11 +11,11 @@ import type { Log } from '../log.ts'
 export type Signal = 'traces' | 'metrics'
 
 export interface ExporterOptions {
-  /** Of the collector, without `/v1/traces`. */
+  /** The collector's URL, without `/v1/traces`. */
   url: string
   headers: Readonly<Record<string, string>>
   log: Pick<Log, 'warn' | 'info'>
-  /** How many spans or documents were sent or given up. */
+  /** Counts spans or metrics documents that were sent or dropped. */
   onDone(signal: Signal, outcome: 'sent' | 'dropped', count: number): void
   /** For tests. */
   waits?: Partial<typeof WAITS>
@@ -27,11 +28,11 @@ const WAITS = {
   deadlineMs: 10_000,
   /** Before the first retry; doubled each time. */
   retryMs: 1_000,
-  /** For all that is left at a shutdown. */
+  /** At shutdown, for everything still queued. */
   closeMs: 2_000,
 }
 
-/** Some 4 MB; a batch is an eighth. */
+/** About 4 MB; a batch is an eighth of it. */
 const MAX_QUEUED = 4_096
 const MAX_BATCH = 512
 const TRIES = 5
@@ -53,10 +54,10 @@ export class Exporter {
   #metrics: string | null = null
   #timer: Timer | null = null
   #sending: Promise<void> | null = null
-  /** A collector may take one and not the other. */
+  /** A collector may accept only one of the signals. */
   readonly #failing = new Set<Signal>()
   #isClosed = false
-  /** Ends a pause between two tries. */
+  /** Ends the pause before a retry. */
   #hurry = () => {}
 
   /** @param toBody the document of these spans. */
@@ -68,7 +69,7 @@ export class Exporter {
     this.#waits = { ...WAITS, ...options.waits }
   }
 
-  /** What doesn't fit is dropped: the oldest spans are those of the trouble that one looks for. */
+  /** If the queue is full, drops the new spans: the oldest ones show how the problem began. */
   addSpans(spans: readonly string[]): void {
     const isFull = this.#isClosed || this.#spans.length + spans.length > MAX_QUEUED
     if (isFull) this.#options.onDone('traces', 'dropped', spans.length)
@@ -76,7 +77,7 @@ export class Exporter {
     this.#schedule(this.#spans.length < MAX_BATCH ? this.#waits.gatherMs : 0)
   }
 
-  /** Replaces a document that still waits: figures are cumulative. */
+  /** Replaces a queued document, since values are cumulative. */
   setMetrics(body: string): void {
     if (this.#metrics !== null) this.#options.onDone('metrics', 'dropped', 1)
     this.#metrics = body

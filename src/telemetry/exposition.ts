@@ -13,7 +13,7 @@ export interface Point {
   value: number
 }
 
-/** What each metric is at a scrape. `nameOf`: owners as shown. */
+/** Values at a scrape. `nameOf`: an owner's display name. */
 export interface Readings {
   read: Readonly<Record<ReadName, () => Iterable<Point>>>
   nameOf(owner: Counted['owner'], id: string): string
@@ -29,7 +29,7 @@ export const CONTENT_TYPES: Readonly<Record<Dialect, string>> = {
 export const toDialect = (accept: string | null): Dialect =>
   accept?.includes('application/openmetrics-text') ? 'openmetrics' : 'text'
 
-/** Gives way to other work between slices. */
+/** Yields to other work between slices. */
 export async function writeMetrics(registry: Registry, readings: Readings, dialect: Dialect): Promise<Buffer> {
   const slices: Buffer[] = []
   let text = ''
@@ -81,7 +81,7 @@ function toHead({ name, type, help }: Counted | Read, dialect: Dialect): string 
 
 type Writer = (pairs: string, cells: Float64Array, from: number) => string
 
-/** Without zeros of owners, which would multiply. */
+/** Leaves out zeros of owners: each owner would add one per label combination. */
 const toCounterWriter =
   ({ name, owner, perUnit }: Counted): Writer =>
   (pairs, cells, from) => {
@@ -109,7 +109,7 @@ const toExample = (one: Exemplar | undefined) =>
 
 const join = (pairs: string, more: string) => (pairs === '' || more === '' ? pairs + more : `${pairs},${more}`)
 
-/** OpenMetrics wants a decimal point. */
+/** OpenMetrics requires a decimal point. */
 const toBound = (bound: number | null, dialect: Dialect): string =>
   bound === null ? '+Inf' : dialect === 'openmetrics' && Number.isInteger(bound) ? `${bound}.0` : String(bound)
 

@@ -28,7 +28,7 @@ export const OPERATIONS: Readonly<Record<RecordedEndpoint, string>> = {
   image_edits: 'image_generation',
 }
 
-/** By API format, as the conventions want it; `server.address` says who it is. */
+/** By API format, as the conventions require; `server.address` identifies the provider. */
 export const PROVIDERS: Readonly<Record<DialectName, string>> = {
   ...{ openai: 'openai', anthropic: 'anthropic', gemini: 'gcp.gemini', ollama: 'ollama', demo: 'tollgate' },
 }

@@ -14,7 +14,7 @@ import { toAttributes, toNanos, toRejectedSpan, toRequestSpans } from './spans.t
 
 export interface TelemetryOptions {
   url: string
-  /** Of new traces, from 0 to 1. */
+  /** Share of new traces, from 0 to 1. */
   share: number
   /** ms; 0 = no metrics. */
   metricsMs: number
@@ -85,7 +85,7 @@ export function createTelemetry(options: TelemetryOptions) {
   }
 }
 
-/** Variables of OpenTelemetry add to what is known or replace it. */
+/** OpenTelemetry's variables add to these attributes or override them. */
 const toResource = ({ environment, version, instance }: TelemetryOptions) => ({
   ...{ 'service.name': 'tollgate', 'service.version': version, 'service.instance.id': instance },
   ...toPairs(environment.OTEL_RESOURCE_ATTRIBUTES),
@@ -108,7 +108,7 @@ export function toPairs(text = ''): Record<string, string> {
 
 const CUMULATIVE = 2
 
-/** Metrics in JSON, joined with commas; gives way to other work between them. */
+/** Metrics in JSON, joined with commas; yields to other work between them. */
 async function writeMetrics(registry: Registry, readings: Readings, fromMs: number, nowMs: number): Promise<string> {
   const times = { startTimeUnixNano: toNanos(fromMs), timeUnixNano: toNanos(nowMs) }
   const written: string[] = []
@@ -126,7 +126,7 @@ async function writeMetrics(registry: Registry, readings: Readings, fromMs: numb
   return written.join(',')
 }
 
-/** @param points in JSON: thousands at once would hold up requests. */
+/** @param points in JSON: stringifying thousands at once would delay requests. */
 function toMetric({ name, help, type }: Pick<Counted | Read, 'name' | 'help' | 'type'>, points: readonly string[]) {
   const unit = unitOf(name)
   const about = { name, description: help, ...(unit === null ? {} : { unit: UNITS[unit] }) }

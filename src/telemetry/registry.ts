@@ -1,8 +1,8 @@
-/** What is counted, in arrays of numbers that are created once per owner, so that counting builds no text and no objects. */
+/** Counters and histograms as arrays of numbers, created once per owner: counting creates no strings and no objects. */
 import { keysOf } from '../domain/json.ts'
 import { COUNTED, type Counted, type CountedName, OTHER } from './definitions.ts'
 
-/** Cells of a histogram beyond those of its bounds: larger values, and the sum. */
+/** Cells of a histogram in addition to those of its bounds: larger values, and the sum. */
 const BEYOND = 2
 
 export interface Exemplar {
@@ -11,7 +11,7 @@ export interface Exemplar {
   atMs: number
 }
 
-/** What a series has counted, by owner: cells that aren't zero, each followed by its value. JSON. */
+/** Counts of a series as JSON. `counted` has pairs of a cell's index and its value, without zeros. */
 export interface Counts {
   cells: [owner: string, counted: number[]][]
   exemplars: [owner: string, cell: number, Exemplar][]
@@ -24,7 +24,7 @@ export class Series {
   /** Cells per set of labels: one, or the buckets and the sum. */
   readonly width: number
   readonly #size: number
-  /** The latest of each bucket, by owner's cells and cell. */
+  /** The latest exemplar of each bucket, by the owner's cells, then by cell index. */
   readonly exemplars = new Map<Float64Array, Map<number, Exemplar>>()
 
   constructor(definition: Counted) {
@@ -36,7 +36,7 @@ export class Series {
     if (definition.owner === null) this.#of('')
   }
 
-  /** `first` and `second` are the values of its labels; unknown ones count as `other`, or not at all. */
+  /** `first` and `second` are label values; unknown ones count as `other`, or not at all. */
   add(by: number, owner = '', first = '', second = ''): void {
     // A shortcut: most kinds of tokens are rare.
     if (by === 0) return
@@ -45,7 +45,7 @@ export class Series {
     cells[at] = (cells[at] ?? 0) + by
   }
 
-  /** @param traceId of a sampled trace, as an example of its bucket. */
+  /** @param traceId of a sampled trace, the exemplar of its bucket. */
   observe(value: number, owner = '', first = '', traceId: string | null = null): void {
     const { bounds } = this.#definition
     const from = this.#at(first, '')
@@ -61,7 +61,7 @@ export class Series {
     exemplars.set(from + bucket, { traceId, value, atMs: Date.now() })
   }
 
-  /** What has been counted since the last time, and forgets it. Null if nothing. */
+  /** Returns the counts since the last call, and resets them. Null if there are none. */
   take(): Counts | null {
     const counts: Counts = { cells: [], exemplars: [] }
     for (const [owner, cells] of this.#owners) {
@@ -79,7 +79,7 @@ export class Series {
     return counts.cells.length === 0 ? null : counts
   }
 
-  /** Adds what another process has counted. */
+  /** Adds the counts of another process. */
   merge({ cells: counted, exemplars }: Counts): void {
     for (const [owner, pairs] of counted) {
       const cells = this.#of(owner)
@@ -97,7 +97,7 @@ export class Series {
     return this.#owners
   }
 
-  /** Values of its labels, in the order of its cells. */
+  /** Combinations of label values, in the order of the cells. */
   get sets(): string[][] {
     const add = (all: string[][], values: readonly string[]) =>
       all.flatMap((before) => values.map((value) => [...before, value]))
@@ -113,7 +113,7 @@ export class Series {
     return cells
   }
 
-  /** NaN for an unknown value: an array ignores that index. */
+  /** NaN for an unknown value: typed arrays ignore this index. */
   #at(first: string, second: string): number {
     const [a, b] = this.#positions
     if (a === undefined) return 0
@@ -126,7 +126,7 @@ export type Registry = Readonly<Record<CountedName, Series>>
 
 export type AllCounts = Partial<Record<CountedName, Counts>>
 
-/** Null if nothing has been counted since the last time. */
+/** Null if there are no counts since the last call. */
 export function takeCounts(registry: Registry): AllCounts | null {
   const all: AllCounts = {}
   for (const name of keysOf(COUNTED)) {

@@ -10,7 +10,7 @@ import type { Registry } from './registry.ts'
 
 const KINDS: ReadonlyMap<string, ErrorKind> = new Map(ERROR_KINDS.map((kind) => [toErrorRow(kind).code ?? kind, kind]))
 
-/** Shorter streams say nothing about speed. */
+/** Shorter streams are too short to measure speed. */
 const MIN_TOKENS = 16
 const MIN_MS = 100
 
@@ -36,7 +36,7 @@ export function countFinished(registry: Registry, { row, calls, before, after, t
     if (row.status === 'ok' && row.completionTokens >= MIN_TOKENS && ms >= MIN_MS)
       registry.speed.observe(((row.completionTokens - 1) / ms) * 1_000, model)
   }
-  // Null for what an upstream answered in a batch of its own.
+  // Null for responses from an upstream's own batch.
   if (durationMs !== null) {
     registry.overhead.observe(Math.max(0, before) / 1_000, '', 'before')
     registry.overhead.observe(Math.max(0, after) / 1_000, '', 'after')
@@ -67,7 +67,7 @@ function toStatus({ status, httpStatus }: SettledRow): (typeof STATUSES)[number]
   return httpStatus !== null && httpStatus < 500 ? '4xx' : '5xx'
 }
 
-/** A provider's own codes are open, so they count as what they mean here. */
+/** Providers can send any code, so these count by their meaning in Tollgate. */
 function toReason({ status, httpStatus }: SettledRow, code: string): string {
   const isRejected = status === 'failed' && httpStatus !== null && httpStatus < 500
   return KINDS.get(code) ?? (isRejected ? 'upstream_rejected' : OTHER)

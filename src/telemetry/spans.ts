@@ -1,6 +1,6 @@
 /**
  * Spans of a request in OTLP's JSON (https://opentelemetry.io/docs/specs/otlp/ and opentelemetry-proto 1.x, read in
- * November 2026): one of the request, and one of each call. Never with content of a request or response.
+ * November 2026): one for the request, and one for each call. Never contains content of a request or response.
  */
 import type { Call } from '../accounting/call.ts'
 import type { Finished } from '../accounting/settle.ts'
@@ -30,13 +30,13 @@ interface Span {
   attributes: Readonly<Record<string, Value>>
 }
 
-/** Moments of the monotonic clock in wall time: `wallMs` is `trace.startedMs`. */
+/** Converts times of the monotonic clock to wall time; `wallMs` is `trace.startedMs`. */
 export interface TraceClock {
   wallMs: number
   nowMs: number
 }
 
-/** As text, so that nothing of the request stays in memory. */
+/** As text, so that the request itself doesn't stay in memory. */
 export function toRequestSpans(trace: Trace, { row, calls }: Finished, clock: TraceClock): string[] {
   const { status, httpStatus, errorCode, endpoint, costNanoUsd } = row
   const isLeft = errorCode === CLIENT_CLOSED
