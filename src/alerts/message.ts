@@ -13,13 +13,13 @@ export interface Message {
   body: string
 }
 
-/** Both limits together keep a text far below the 40,000 characters that Slack takes. */
+/** Both limits together keep a text far below the 40,000 characters that Slack accepts. */
 export const MAX_LISTED = 20
 const MAX_CHARS = 600
 
 /**
  * @param dashboardUrl for links; null without `--public-url`.
- * @param nowMs of this attempt, which the signature covers: receivers reject old ones.
+ * @param nowMs time of this attempt, which is signed: receivers reject old ones.
  */
 export function toMessage(
   delivery: AlertDelivery,
@@ -90,7 +90,7 @@ function toLine(alert: SentAlert, dashboardUrl: string | null): string {
 }
 
 /**
- * Names of keys and messages of upstreams are foreign text: Slack would take `<!channel>` as a mention, others `@all`.
+ * Key names and upstream messages are untrusted: Slack would read `<!channel>` as a mention, other chats `@all`.
  */
 function toPlain(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Bidi_Control}\s]+/gu, ' ').trim()

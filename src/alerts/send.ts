@@ -1,4 +1,7 @@
-/** One attempt to deliver an alert. A slow, endless, or wrong receiver costs a deadline, and nothing it sends is read, shown, or followed. */
+/**
+ * One attempt to deliver an alert. A slow or broken receiver costs at most the deadline. Its response body and
+ * redirects are ignored.
+ */
 import { toRetryAfterMs } from '../domain/retry-after.ts'
 import { toReason } from '../upstreams/probe.ts'
 import type { Message } from './message.ts'
@@ -10,7 +13,7 @@ export interface Attempt {
   error: string | null
   /** How long the receiver asked to wait, ms. */
   retryAfterMs: number
-  /** The receiver wants no more. */
+  /** The receiver asks for no further deliveries. */
   isGone: boolean
 }
 
@@ -19,7 +22,7 @@ export const SEND_MS = 10_000
 export interface SendOptions {
   /** Deadline. */
   ms?: number
-  /** At the stop of the server. */
+  /** Aborts when the server stops. */
   signal?: AbortSignal | undefined
 }
 

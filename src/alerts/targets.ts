@@ -1,6 +1,6 @@
 /**
- * Alert targets: where alerts are sent. Their URLs are secrets, since who knows one can post there: they are encrypted,
- * and only scheme and host are shown.
+ * Alert targets: where alerts are sent. Their URLs are secrets, since anyone who knows one can post there. So URLs are
+ * encrypted, and only their scheme and host are shown.
  */
 import type { LookUp } from '../catalog/remote.ts'
 import { explainAddress, hostOf } from '../catalog/remote.ts'
@@ -39,7 +39,7 @@ export interface TargetDeps {
   lookUp: LookUp | null
 }
 
-/** Each is looked at every few seconds. */
+/** All targets are checked every few seconds. */
 const MAX_TARGETS = 20
 const MAX_URL = 2_000
 const SECRET_BYTES = 32
@@ -72,7 +72,7 @@ export async function addTarget(
   })
 }
 
-/** By ID, at least six digits of it, or name. What it waits for is not sent. Throws `alert_not_found`. */
+/** By ID, at least six digits of it, or name. Drops pending deliveries. Throws `alert_not_found`. */
 export const removeTarget = (alerts: AlertStore, which: string, by: Actor): Promise<StoredTarget> =>
   alerts.changeTargets(by, (targets) => {
     const target = findTarget(targets, which)
@@ -86,7 +86,7 @@ export const removeTarget = (alerts: AlertStore, which: string, by: Actor): Prom
 export function findTarget(targets: readonly StoredTarget[], which: string): StoredTarget {
   const found = targets.find(({ id }) => id === which) ?? targets.find((target) => isNamed(target, which))
   if (found) return found
-  // It may be a URL.
+  // Only the origin is shown, since it may be a secret URL.
   const target = which.includes('://') ? (URL.parse(which)?.origin ?? 'URL') : which.slice(0, 64)
   throw new ServiceError({ kind: 'alert_not_found', target }, `There is no alert target '${target}'.`)
 }
@@ -111,7 +111,7 @@ function requireUrl(typed: string): URL {
   return url
 }
 
-/** As for upstreams: link-local and metadata addresses never; unencrypted only to this machine and private networks. */
+/** As for upstreams: no link-local or metadata addresses; unencrypted only to this machine and private networks. */
 async function requireReceiver(url: URL, lookUp: LookUp | null): Promise<void> {
   if (lookUp === null) return
   const found = await lookUp(hostOf(url.href))
@@ -122,7 +122,7 @@ async function requireReceiver(url: URL, lookUp: LookUp | null): Promise<void> {
     throw invalid('url', 'The URL must begin with https://, since it would cross public networks unencrypted.')
 }
 
-/** As Standard Webhooks write it: 24 to 64 random bytes. */
+/** In the format of Standard Webhooks: 24 to 64 random bytes. */
 const mintSecret = () => `whsec_${Buffer.from(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).toString('base64')}`
 
 const toFields = ({ format, origin, topics }: StoredTarget) => ({ format, origin, topics })

@@ -1,7 +1,7 @@
 /**
- * Tells each target what starts, gets worse, and ends, once, also across restarts: changes wait in its events until they
- * are put into a delivery, in one transaction. A target has one delivery at a time, which is retried, so that nothing
- * queues up however long its receiver is away.
+ * Reports to each target once when an alert starts, gets worse, or ends, also across restarts. Changes stay in its
+ * events until they move to a delivery, in one transaction. A target has one delivery at a time, which is retried, so
+ * that nothing queues up, however long its receiver is down.
  */
 import type { Alerts } from '../documents/active-alerts.ts'
 import { isWorse, type SentAlert } from '../domain/alerts.ts'
@@ -25,16 +25,16 @@ export interface TellerDeps {
   sendMs?: number
 }
 
-/** What comes back sooner has not ended, such as an upstream that a breaker tries again. */
+/** An alert that returns sooner has not ended, such as when a breaker tests an upstream. */
 const HOLD_MS = 120_000
 const RETRY_MS = [5_000, 30_000, 120_000, 600_000]
-/** Some six hours. */
+/** About six hours. */
 const MAX_ATTEMPTS = 40
 const MAX_RETRY_AFTER_MS = 3_600_000
 
 interface Track {
   events: Map<string, AlertEvent>
-  /** Since when an alert is less severe than told, or gone, ms. */
+  /** Since when an alert is gone or less severe than reported, ms. */
   lowMs: Map<string, number>
   pending: AlertDelivery | null
   isSending: boolean
@@ -44,7 +44,7 @@ export function createTeller(deps: TellerDeps) {
   const { alerts, now, log, sendMs: ms = SEND_MS } = deps
   const tracks = new Map<string, Track>()
   const stop = new AbortController()
-  /** Looks and results of deliveries change the same events. */
+  /** Serializes changes of events, by `look` and by delivery results. */
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const turn = last.then(work)
@@ -52,7 +52,10 @@ export function createTeller(deps: TellerDeps) {
     return turn
   }
 
-  /** A full disk must not silence the alert about it: what can't be recorded is sent again after a restart. False if the target is gone. */
+  /**
+   * A full disk must not silence its own alert: alerts that can't be recorded are sent again after a restart. False if
+   * the target is gone.
+   */
   const save = (what: AlertWrite): Promise<boolean> =>
     alerts.write(what).catch((error) => {
       log.warn('alert_failed', 'alerts cannot be recorded, and may be sent again', { error: String(error) })
@@ -75,7 +78,7 @@ export function createTeller(deps: TellerDeps) {
     })
   }
 
-  /** Puts what was not told into a delivery, unless one is pending. */
+  /** Puts unreported events into a delivery, unless one is pending. */
   const prepare = async ({ id: targetId }: StoredTarget, track: Track): Promise<void> => {
     if (track.pending !== null) return
     const untold = [...track.events.values()].filter(isUntold)
@@ -120,7 +123,7 @@ export function createTeller(deps: TellerDeps) {
     return send(secrets.url, toMessage(delivery, target.format, secrets, deps.dashboardUrl, now()), options)
   }
 
-  /** Each delivery once as it first fails, and at its end. */
+  /** Logs a delivery's first failure and its end. */
   const note = ({ id: target }: StoredTarget, { id, kind, alerts, state, attempts, error }: AlertDelivery) => {
     const fields = { target, delivery: id, alerts: alerts.length, attempts }
     if (state === 'delivered') log.info('alert_delivered', 'alerts delivered', fields)
@@ -129,7 +132,7 @@ export function createTeller(deps: TellerDeps) {
   }
 
   return {
-    /** Records what changed; `deliver` sends it. */
+    /** Records changes; `deliver` sends them. */
     look: (found: Alerts): Promise<void> =>
       inTurn(async () => {
         for (const [target, track] of await readTracks()) {
@@ -139,11 +142,11 @@ export function createTeller(deps: TellerDeps) {
           await prepare(target, track)
         }
       }),
-    /** Sends what is due; settles once all receivers responded or were late. */
+    /** Sends due deliveries; resolves once all receivers responded or timed out. */
     async deliver(): Promise<void> {
       await Promise.all((await inTurn(readTracks)).map(([target, track]) => deliverTo(target, track)))
     },
-    /** One attempt, recorded. Throws `alert_not_found`. */
+    /** Makes and records one attempt. Throws `alert_not_found`. */
     async test(which: string): Promise<AlertDelivery> {
       const target = findTarget(await alerts.readTargets(), which)
       const delivery = beginDelivery(target.id, 'test', [], now())
@@ -153,7 +156,7 @@ export function createTeller(deps: TellerDeps) {
       note(target, done)
       return done
     },
-    /** Another server tells from now on: what that did is read again before this one does. */
+    /** Another server sends alerts from now on: this one must read the events again before it sends any. */
     forget: (): Promise<void> => inTurn(async () => tracks.clear()),
     close: () => stop.abort(),
   }
@@ -164,7 +167,7 @@ export type Teller = ReturnType<typeof createTeller>
 const NOT_OPENED =
   "its URL can't be decrypted. Restore the encryption key (the file 'secret' or TOLLGATE_SECRET), or remove the target and add it again"
 
-/** Per look, as they are written on the event loop; the next look finds the others. */
+/** Per look, since writing blocks the event loop; the next look finds the others. */
 const MAX_CHANGES = 500
 
 /** New and changed events. */
@@ -204,7 +207,7 @@ const toSent = ({ alert, told, startedMs, endedMs }: AlertEvent): SentAlert => (
   ...{ startedMs, endedMs },
 })
 
-/** What needs a person first. */
+/** Most urgent first. */
 const byUrgency = (one: SentAlert, other: SentAlert): number =>
   Number(one.status === 'ended') - Number(other.status === 'ended') ||
   Number(isWorse(other.severity, one.severity)) - Number(isWorse(one.severity, other.severity))
