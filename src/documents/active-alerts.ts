@@ -1,10 +1,10 @@
-/** Findings as alerts: what is on, by topic, and whose state is not known. */
+/** Findings as alerts: active ones by topic, and those whose state is unknown. */
 import { ALERT_TOPIC_NAMES, type Alert, type AlertSeverity, type AlertTopic, isWorse } from '../domain/alerts.ts'
 import { BUDGET_WARNING_PERCENT } from '../domain/limits.ts'
 import { FINDERS, type Found, inUse, SEE_SERVER, type Seen, toNear, toSpent, toUpstreamSubject } from './findings.ts'
 import type { UpstreamStatus } from './upstream.ts'
 
-/** What is sent about a topic, and what must be known for that: an unread state is no end. */
+/** Finds a topic's alerts. If the state it `needs` can't be read, its alerts haven't ended. */
 interface Sent {
   needs: keyof Seen
   find(seen: Seen): Sendable[]
@@ -12,7 +12,7 @@ interface Sent {
 
 interface Sendable extends Pick<Found, 'subject' | 'part'> {
   severity: AlertSeverity
-  /** Only of what is sent: forecasts of ten thousand budgets would take a second. */
+  /** Called only for alerts that are sent: forecasts of ten thousand budgets would take a second. */
   found(): Pick<Found, 'message' | 'action'> | undefined
 }
 
@@ -50,7 +50,7 @@ const SENT: Readonly<Record<AlertTopic, Sent>> = {
   server: toSent('status', (seen) => FINDERS.server(seen).filter(({ part }) => part !== 'shutdown')),
 }
 
-/** An alert that is on. */
+/** An active alert. */
 export interface ActiveAlert extends Pick<Alert, 'topic' | 'severity'> {
   toAlert(): Alert
 }
@@ -58,14 +58,14 @@ export interface ActiveAlert extends Pick<Alert, 'topic' | 'severity'> {
 export interface Alerts {
   /** By ID. */
   found: ReadonlyMap<string, ActiveAlert>
-  /** Topics and IDs of alerts whose state is not known. */
+  /** Topics and IDs of alerts whose state is unknown. */
   unknown: ReadonlySet<string>
 }
 
 const toId = (topic: AlertTopic, { subject, part }: Pick<Sendable, 'subject' | 'part'>) =>
   `${topic}${subject ? `:${subject.type}:${subject.id}` : part ? `:${part}` : ''}`
 
-/** A restart forgets how upstreams were. */
+/** A restart forgets the state of upstreams. */
 const toUnchecked = (upstream: UpstreamStatus): string[] =>
   upstream.state === 'unknown'
     ? (['upstream', 'credential'] as const).map((topic) => toId(topic, toUpstreamSubject(upstream)))

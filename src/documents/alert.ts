@@ -48,7 +48,7 @@ export const Delivery = Type.Object({
 })
 export type DeliveryDocument = Static<typeof Delivery>
 
-/** @param target its name */
+/** @param target the target's name */
 export const toDeliveryDocument = (delivery: AlertDelivery, target: string): DeliveryDocument => ({
   ...{ id: delivery.id, target_id: delivery.targetId, target, at_ms: delivery.atMs, kind: delivery.kind },
   ...{ alerts: delivery.alerts.map(toSentDocument), more: delivery.more, state: delivery.state },

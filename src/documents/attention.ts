@@ -1,4 +1,4 @@
-/** Findings as `tollgate status`, the admin API, and the dashboard show them: in the same words, alike ones as one. */
+/** Findings for `tollgate status`, the admin API, and the dashboard, with the same texts; similar ones are grouped. */
 import { type Static, Type } from '@sinclair/typebox'
 import { ROLES, type Role } from '../domain/roles.ts'
 import { count } from '../domain/text.ts'
@@ -23,15 +23,15 @@ export const Attention = Type.Object({
 export type AttentionDocument = Static<typeof Attention>
 
 interface Together {
-  /** After `12 keys`. */
+  /** Follows `12 keys`. */
   problem?: string
   warning?: string
-  /** Of the page that lists them. */
+  /** Query string of the page that lists them. */
   query?: string
   command?: string
 }
 
-/** What many findings of a kind say as one. */
+/** Texts for grouped findings of a kind. */
 const TOGETHER: Partial<Readonly<Record<AttentionKind, Together>>> = {
   upstream: { problem: 'are not working', warning: 'are degraded', query: '?state=unwell' },
   credential: {
@@ -52,7 +52,7 @@ const TOGETHER: Partial<Readonly<Record<AttentionKind, Together>>> = {
   unpriced: { warning: 'had usage without a price in the last day, so the cost is too low' },
 }
 
-/** More alike findings are one. */
+/** More similar findings than this are grouped. */
 const MAX_ALIKE = 3
 
 function fold(kind: AttentionKind, found: readonly Found[]): Found[] {
@@ -71,7 +71,7 @@ function fold(kind: AttentionKind, found: readonly Found[]): Found[] {
   })
 }
 
-/** @param role of the one who asks; members may ask about their own spend. */
+/** @param role of the caller; members see findings about their own spend. */
 export function toAttention(
   seen: Seen,
   role: Role,
@@ -83,7 +83,7 @@ export function toAttention(
   )
   const counted = (severity: Found['severity']) =>
     all.reduce((sum, { found }) => sum + found.filter((one) => one.severity === severity).length, 0)
-  // One of each kind first, so that many of one kind don't hide the others.
+  // The first of each kind comes first, so that many of one kind don't hide the others.
   shown.sort((a, b) => rankOf(a.finding) - rankOf(b.finding) || a.place - b.place)
   const findings = shown.map(({ finding }) => finding)
   return { findings, problems: counted('problem'), warnings: counted('warning') }

@@ -1,4 +1,7 @@
-/** What needs a person now: pure functions over states, one per kind. `attention.ts` shows findings, `active-alerts.ts` sends them. */
+/**
+ * Finds states that need a person now, with one function per kind. `attention.ts` shows findings, `active-alerts.ts`
+ * sends them.
+ */
 import { type Static, Type } from '@sinclair/typebox'
 import { toShortId } from '../domain/id.ts'
 import type { Role } from '../domain/roles.ts'
@@ -46,24 +49,24 @@ export interface Spender {
   id: string
   name: string
   budget: BudgetStatus | null
-  /** Of those who have another page of it. */
+  /** For users who have a different page for it. */
   page?: string
 }
 
-/** Null: not known now. */
+/** Null fields are unknown at the moment. */
 export interface Seen {
   nowMs: number
   spenders: readonly Spender[] | null
   upstreams: readonly UpstreamStatus[]
   status: Pick<StatusDocument, 'checks' | 'ledger' | 'lost' | 'disk'> | null
   reasons: readonly Reason[]
-  /** This one and the one before; what the week before them had may be summed up as one of its hours. */
+  /** The current hour, the one before, and the preceding week, which may be summed up as one entry. */
   hours: readonly Hour[] | null
-  /** Of this hour and the one before, by key and code. */
+  /** In the current hour and the one before, by key and code. */
   refused: readonly Refused[] | null
   /** Requests of the last day by model; null: all others. */
   unpriced: readonly { model: string | null; requests: number }[] | null
-  /** Alert targets that could not be reached lately. */
+  /** Alert targets that were recently unreachable. */
   unsent: readonly { name: string; error: string; sinceMs: number }[]
   /** Names of settings that a restart changes. */
   pending: readonly string[]
@@ -77,7 +80,7 @@ export interface Hour {
 
 export interface Refused {
   key: { id: string; name: string }
-  /** For clients. */
+  /** HTTP status sent to the client. */
   status: number
   code: string
   meaning: string
@@ -85,7 +88,7 @@ export interface Refused {
   lastMs: number
 }
 
-/** What one does about it, and what others see instead. */
+/** What to do; `view` is for users without the role `least`. */
 interface Action {
   label: string
   path: string
@@ -96,7 +99,7 @@ interface Action {
 
 export type Found = Omit<ShownFinding, 'kind' | 'action'> & {
   action: Action
-  /** Tells findings of a kind apart that have no subject. */
+  /** Distinguishes findings of a kind that have no subject. */
   part?: string
 }
 
@@ -145,14 +148,14 @@ const findServer = ({ status, reasons }: Seen): Found[] => [
   ...['files', 'proxy'].flatMap((name) => ofChecks(status, name, SEE_SERVER)),
 ]
 
-/** A credential of its own is the cause. */
+/** True if its own credential is the cause. */
 const lacksCredential = ({ state, credential }: UpstreamStatus) =>
   state === 'refused' || (state === 'not_ready' && credential === 'not_set')
 
-/** Upstreams without a route are not missed. */
+/** An upstream without a route affects no request. */
 export const inUse = ({ upstreams }: Seen) => upstreams.filter(({ targets }) => targets.length > 0)
 
-/** The last error often repeats the end of the reason, such as `status 503`, and says more. */
+/** Merges reason and last error, which often begins with the end of the reason, such as `status 503`. */
 function toWhy(reason: string | null, error: string | null): string | null {
   if (error === null || error === reason) return reason
   const end = reason?.split(': ').at(-1)
@@ -284,7 +287,7 @@ function toEmptyMs(status: BudgetStatus | null, nowMs: number): number | null {
 /** `2026-11-28 14:05 UTC` */
 const toMinute = (ms: number) => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
-/** Fewer recent requests or errors say little. */
+/** With fewer recent requests or errors, the share means little. */
 const FEW_REQUESTS = 20
 const FEW_FAILED = 10
 const BAD_SHARE = 0.1
@@ -324,9 +327,9 @@ function findErrors({ hours, nowMs }: Seen): Found[] {
 
 const toPercent = (share: number) => `${Math.round(share * 1_000) / 10}%`
 
-/** Fewer are a typing error. */
+/** Fewer may be a typing error. */
 const FEW_REFUSED = 20
-/** The key itself is the cause, and nothing else on the list says so. */
+/** Refusals caused by the key itself, which no other finding covers. */
 const OF_KEY: readonly (string | number)[] = [401, 403, 404, 'request_limit', 'token_limit']
 
 function findRefusals({ refused, nowMs }: Seen): Found[] {

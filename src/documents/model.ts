@@ -252,7 +252,7 @@ function toDisabled(row: RouteRow, { facts }: CatalogModel, isLocal: boolean): S
   }
 }
 
-/** A model with its price history. Its own price is in force even if no route is charged by it. */
+/** A model with its price history. Its own price is effective even if no route is charged by it. */
 export function toShownModel(
   shown: ShownModel,
   rows: CatalogRows,

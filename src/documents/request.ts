@@ -107,7 +107,7 @@ export const toFinishedDocument = (row: SettledRow, reason: string | null, names
 
 type CsvColumn = readonly [heading: string, cell: (request: RequestDocument) => CsvCell]
 
-/** Named as in JSON where it is the same. */
+/** CSV columns; those that are also in the JSON have the same name. */
 const CSV: readonly CsvColumn[] = [
   ['id', ({ id }) => id],
   ['time_utc', ({ created_ms: ms }) => new Date(ms).toISOString()],
