@@ -106,7 +106,7 @@ const NO_TOKEN =
 /** A route's access rule and documentation. */
 export interface Route {
   least: Least
-  /** A role that is excluded anyway. */
+  /** A role that is excluded, although it includes `least`. */
   except?: Role
   /** Imperative, without a full stop. */
   summary: string

@@ -1,11 +1,11 @@
-/** Compresses what people wait for on slow networks: reports, lists, and exports. */
+/** Compresses reports, lists, and exports, which are slow to load on slow networks. */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { accepts } from '../http/description.ts'
 
 /** Below this, a packet or two are saved at most. */
 const LEAST_BYTES = 4_096
-/** Half the time of the default level, for some percent more bytes. */
+/** Takes half the time of the default level, for a few percent more bytes. */
 const LEVEL = 4
 
 const JSON_TYPE = 'application/json'

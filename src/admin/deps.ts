@@ -105,7 +105,7 @@ export interface Serving {
   cluster:
     | (Pick<Cluster, 'state' | 'nodes' | 'drain' | 'remove'> & { postgres: Pick<Cluster['postgres'], 'server'> })
     | null
-  /** Values at the start of the server. */
+  /** Settings as of the server's start. */
   settings: readonly SettingText[]
   /** Enabled upstreams; null without a running server. */
   upstreams(): UpstreamStatus[] | null

@@ -1,11 +1,11 @@
-/** Upstreams' model lists, kept for a few minutes: a form asks for the same one several times. */
+/** Upstreams' model lists, cached for a few minutes: a form requests the same one several times. */
 import { toRevision } from '../domain/changes.ts'
 import type { ListedModel } from '../domain/model-server.ts'
 import { AdminError } from './errors.ts'
 
 const KEPT_MS = 5 * 60_000
 const MAX_LISTS = 8
-/** Longer lists are asked for each time. */
+/** Longer lists aren't cached. */
 const MAX_CHARS = 4 * 1024 ** 2
 /** Concurrent calls to upstreams. */
 const MAX_ASKED = 8
@@ -17,8 +17,8 @@ export class ModelLists {
   constructor(readonly now: () => number) {}
 
   /**
-   * @param of identifies the upstream with its credential; only its hash is kept
-   * @param isFresh true to ask again
+   * @param of identifies the upstream with its credential; only its hash is stored
+   * @param isFresh true to bypass the cache
    */
   async read(of: object, ask: () => Promise<ListedModel[]>, isFresh = false): Promise<ListedModel[]> {
     const name = toRevision(of)

@@ -1,18 +1,21 @@
-/** Requests as CSV, streamed page by page from the report thread, so that neither memory nor other requests notice its size. */
+/**
+ * Requests as CSV, streamed page by page from the report thread, so that its size affects neither memory nor other
+ * requests.
+ */
 import { toCsvHeadings } from '../documents/request.ts'
 import { toDay } from '../domain/time.ts'
 import type { Asker, CsvPage, WantedPage } from './deps.ts'
 import { AdminError } from './errors.ts'
 
-/** Rows of a page: some tens of milliseconds on the thread. */
+/** Rows per page: tens of milliseconds on the thread. */
 const PAGE_ROWS = 4_000
 export const MAX_CSV_ROWS = 1_000_000
-/** Exports at a time, of each person or token and of all. */
+/** Concurrent exports, per user or token and in total. */
 const MAX = { each: 2, all: 8 }
 
 export interface CsvExport {
   asker: Asker
-  /** `limit` is that of all rows. */
+  /** `limit`: total number of rows. */
   wanted: WantedPage
   nowMs: number
   read(asker: Asker, wanted: WantedPage): Promise<CsvPage>
@@ -25,7 +28,9 @@ export interface CsvExport {
 export function createCsvExports() {
   const running = new Map<string, number>()
 
-  /** Waits for the first page, so that a refusal is a response of its own. Throws `too_many_exports`, and what `read` throws. */
+  /**
+   * Waits for the first page, so that a refusal gets its own status. Throws `too_many_exports`, and what `read` throws.
+   */
   return async ({ asker, wanted, nowMs, read, isLetIn, keepOpen }: CsvExport): Promise<Response> => {
     const mine = running.get(asker.id) ?? 0
     const all = [...running.values()].reduce((sum, one) => sum + one, 0)
@@ -84,7 +89,7 @@ function toResponse(
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        // Pages without a match send nothing. Only a client that doesn't read is idle.
+        // Pages without a match send nothing, so only a client that doesn't read counts as idle.
         keepOpen(true)
         try {
           text ??= (await rest.next()).value ?? null
@@ -96,7 +101,7 @@ function toResponse(
           text = null
         } catch (error) {
           end()
-          // Breaks the transfer, so that half a file doesn't pass for a whole one.
+          // Breaks the transfer, so that a partial file doesn't look complete.
           controller.error(error)
         } finally {
           keepOpen(false)

@@ -17,7 +17,7 @@ import { MAX_CSV_ROWS } from './requests-csv.ts'
 
 export const MAX_ROWS = 1_000
 
-/** Of members. */
+/** For members only. */
 const OwnFilter = {
   ...one(...OWN_REQUEST_FILTERS),
   ...several('status'),

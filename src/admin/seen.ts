@@ -1,4 +1,4 @@
-/** Reads the states that findings come from. */
+/** Reads the states that findings are based on. */
 import type { Hour, Refused, Seen, Spender } from '../documents/findings.ts'
 import { toSettingDocument } from '../documents/server.ts'
 import type { FailuresDocument, RefusalsDocument } from '../documents/usage.ts'
@@ -8,7 +8,7 @@ import { type ListedKey, listKeys, listTeams } from '../keys/service.ts'
 import type { AlertStore } from '../store/alert-store.ts'
 import { type AdminDeps, type Asker, type Reports, toUsage } from './deps.ts'
 
-/** Reports are shared by all who ask. */
+/** For this long, all callers share a report. */
 const SPEND_MS = 5_000
 const USAGE_MS = 60_000
 
@@ -17,7 +17,7 @@ export const EMPTY: Omit<Seen, 'nowMs' | 'spenders'> = {
   unsent: [],
 }
 
-/** @param spendMs how long spend of keys and teams may be old. */
+/** @param spendMs maximum age of the spend of keys and teams. */
 export function createSeen(
   { store, alerts, reports, serving, now }: Pick<AdminDeps, 'store' | 'alerts' | 'reports' | 'serving' | 'now'>,
   spendMs = SPEND_MS,
@@ -37,7 +37,7 @@ export function createSeen(
       const options = { by: [by], sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS, figures: 'sums' } as const
       return toUsage(await reports.usage(asker, options))
     }
-    /** By hour or day. What clients ended themselves, such as by a Stop button, is no failure. */
+    /** By hour or day. Requests that their clients ended, such as by a Stop button, don't count as failed. */
     const countsOf = async (by: 'hour' | 'day', sinceMs: number): Promise<Hour[]> => {
       const options = { by, sinceMs, untilMs: null, where: {}, limit: MAX_GROUPS }
       const [{ usage }, json] = await Promise.all([of(by, sinceMs), reports.failures(asker, options)])
@@ -50,7 +50,7 @@ export function createSeen(
       })
     }
     const [thisMs, weekMs] = [hourOf(now()), dayOf(now()) - 7 * DAY_MS]
-    // The days last, so that they include what the hours do.
+    // Days are read last, so that they include all requests of the hours.
     const recent = await countsOf('hour', thisMs - HOUR_MS)
     const [week, models] = await Promise.all([countsOf('day', weekMs), of('model', thisMs - DAY_MS)])
     const sum = (rows: readonly Hour[], name: 'requests' | 'failed') => rows.reduce((all, row) => all + row[name], 0)
@@ -79,7 +79,7 @@ export function createSeen(
   })
 
   return async (asker: Asker): Promise<Seen> => {
-    // A change must show at once.
+    // The revision makes a change show at once.
     const { revision } = await serving.readSnapshot()
     const [status, settings, spenders, usage, refused, unsent] = await Promise.all([
       serving.status(),
@@ -98,7 +98,7 @@ export function createSeen(
   }
 }
 
-/** A receiver that restarts needs no person. */
+/** After fewer failures, the receiver may only be restarting. */
 const FEW_ATTEMPTS = 3
 
 async function findUnsent(alerts: AlertStore): Promise<Seen['unsent']> {
@@ -124,16 +124,16 @@ export const toSpenders = (keys: readonly ListedKey[], statusOf: StatusOf): Spen
 
 const MAX_GROUPS = 20_000
 
-/** What can't be read now must not hide the rest. */
+/** A report that can't be read must not hide the others. */
 const orNone = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null)
 
-/** Results are shared for a while by all who ask, as long as the revision stays. */
+/** All callers share a result for `forMs`, or until the revision changes. */
 function createShared<T>(forMs: number, now: () => number, read: (asker: Asker) => Promise<T>) {
   let last: { revision: number; atMs: number; result: Promise<T> } | null = null
   return (asker: Asker, revision: number): Promise<T> => {
     const isFresh = last !== null && last.revision === revision && Math.abs(now() - last.atMs) < forMs
     if (isFresh && last) return last.result
-    // Without its signal: others may wait for it.
+    // Without the caller's signal, since others may wait for the result.
     const result = read({ id: asker.id })
     const made = { revision, atMs: now(), result }
     last = made

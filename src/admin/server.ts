@@ -63,7 +63,7 @@ const toDocument = (settings: readonly SettingText[], rows: Rows): Static<typeof
   settings: settings.map((setting) => toSettingDocument(setting, rows[setting.name] ?? null)),
 })
 
-/** The rest is of the server itself. */
+/** The other checks don't need the cluster. */
 function toUnread(error: unknown): Check {
   if (error instanceof ServiceError && error.failure.kind === 'cluster_unreachable')
     return warning('keys', error.message)

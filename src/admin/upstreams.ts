@@ -335,14 +335,14 @@ export function upstreamsController(all: AdminDeps) {
   )
 }
 
-/** For a form: what is probably wrong. */
+/** Probable mistakes, for a form. */
 function atField(error: unknown): never {
   if (!(error instanceof ServiceError) || error.failure.kind !== 'list_failed') throw error
   const field = error.failure.why === 'credential' ? 'api_key' : 'base_url'
   throw new ServiceError({ ...error.failure, field }, error.message)
 }
 
-/** The kept list of an upstream's models. Throws `upstream_disabled`, `list_failed`. */
+/** The cached list of an upstream's models. Throws `upstream_disabled`, `list_failed`. */
 export const listOf = async (
   { store, serving, modelLists }: Pick<AdminDeps, 'store' | 'serving' | 'modelLists'>,
   row: UpstreamRow,
@@ -367,7 +367,7 @@ function toWanted({ id, dialect, use_variable: usesVariable = false, ...fields }
   return usesVariable ? { ...wanted, variable: toUsualVariable(wanted, isSet) } : wanted
 }
 
-/** Other addresses must not receive what a variable holds. */
+/** Other addresses must not receive a variable's value. */
 function toUsualVariable({ preset, baseUrl, apiKey }: WantedUpstream, isSet: ThisMachine['isSet']): string {
   const { env, base_url: usual } = findPreset(preset ?? '') ?? {}
   const problem =
