@@ -1,4 +1,4 @@
-/** Writes responses of bytes, such as speech, with their end held back until it is settled. */
+/** Writes binary responses, such as speech. Holds back the end until the outcome is settled. */
 import type { AnswerEvent } from '../domain/events.ts'
 import type { Writer } from './format.ts'
 
@@ -6,14 +6,14 @@ export class BytesWriter implements Writer {
   readonly keepAlive = null
   #held: number | null = null
 
-  /** @param usual content type, if the upstream says none. */
+  /** @param usual content type if the upstream sends none. */
   constructor(private readonly usual: string) {}
 
   headers(contentType: string | undefined): Record<string, string> {
     return { 'content-type': contentType ?? this.usual, 'cache-control': 'no-cache, no-transform' }
   }
 
-  /** The last byte waits for the ledger: without it the response is incomplete. */
+  /** Holds back the last byte until the ledger has the outcome. Without that byte, the response is incomplete. */
   take(events: readonly AnswerEvent[]): Uint8Array {
     const pieces = events.flatMap((event) => (event.kind === 'bytes' ? [event.bytes] : []))
     const [only] = pieces
@@ -23,7 +23,7 @@ export class BytesWriter implements Writer {
     const held = this.#held
     this.#held = last
     if (held === null) return all.subarray(0, -1)
-    // In place: events are this writer's, and a copy of each piece would be most of the work.
+    // Changed in place: the writer owns the events, and copying each piece would be most of the work.
     all.copyWithin(1, 0, all.length - 1)
     all[0] = held
     return all

@@ -47,12 +47,12 @@ export const withoutNulls = <Fields extends object>(fields: Fields) =>
 
 const MAX_USER_CHARS = 256
 
-/** On whose behalf it is, for reports; never sent on. */
+/** The end user, for reports. Never forwarded. */
 export const toUser = ({ user }: { user?: string | null }): string | null => user?.slice(0, MAX_USER_CHARS) || null
 
 /**
- * Fields that only the upstream may know: without all spellings of those that are read here, and fields of chats.
- * @param own names of the fields that are read.
+ * Fields to forward, since only the upstream may know them. Excludes fields of chats, and fields read here in any spelling.
+ * @param own names of the fields read here.
  */
 export function toExtras(body: object, own: readonly string[]): JsonObject {
   const read = new Set(own.map(toPlainName))

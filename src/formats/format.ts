@@ -22,7 +22,7 @@ export interface Format extends ErrorFormat {
   writer(task: Task, identity: Identity): Writer
   /** Content type of a whole response; default JSON. */
   type?(task: Task): string
-  /** Further headers of a whole response: what the client should know of it. */
+  /** Additional headers of a whole response. */
   notes?(task: Task, events: readonly AnswerEvent[]): Record<string, string>
   /** Writers for passthrough responses; missing if the format has none. */
   readonly passthrough?: PassthroughWriters
@@ -32,9 +32,9 @@ export interface Format extends ErrorFormat {
 export type InTurn = <T>(work: () => T) => Promise<T>
 
 export interface FormBody {
-  /** By the content type, such as `multipart/form-data; boundary=…`. */
+  /** @param contentType such as `multipart/form-data; boundary=…`. */
   accepts(contentType: string): boolean
-  /** Whether JSON is refused. */
+  /** True if JSON bodies are refused. */
   readonly isOnly?: true
   /** Largest body, bytes; default 32 MiB. */
   readonly maxBytes?: number
@@ -61,11 +61,11 @@ export interface ErrorFormat {
 
 export interface Writer {
   /**
-   * Sent while the stream is idle: a comment, or an event after the first one. Null: nothing may be, so the response begins with its first
-   * content, and earlier failures get a real status.
+   * Sent while the stream is idle: a comment, or an event after the first one. Null if the format allows none: the response then begins with
+   * its first content, and earlier failures get a real status.
    */
   readonly keepAlive: string | null
-  /** If not those of an event stream. @param contentType see `Answer`. */
+  /** Headers, if they differ from those of an event stream. @param contentType see `Answer`. */
   headers?(contentType: string | undefined): Record<string, string>
   /** Takes a batch of events and returns the frames to send; '' for none. */
   take(events: readonly AnswerEvent[]): Frames

@@ -24,7 +24,7 @@ export const isRoot = ({ parent, keys }: SchemaNode) => parent === null && keys.
 /** An additional check of each subschema; returns the problem or null. */
 export type SchemaRule = (schema: Schema | boolean, node: SchemaNode) => string | null
 
-/** Far more than anyone writes; providers enforce strict mode's own limits. */
+/** Far more than clients send. Providers enforce the limits of strict mode. */
 const MAX_SUBSCHEMAS = 20_000
 const MAX_DEPTH = 100
 

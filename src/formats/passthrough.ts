@@ -42,7 +42,7 @@ function renamed({ data, origin }: RawEvent, names: Edits): string {
 
 class PassthroughWriter implements PassthroughStreamWriter {
   readonly #names: Edits
-  /** The end, as far as it has arrived. */
+  /** Frames of the end received so far. */
   #tail = ''
   #opening: string | null = null
   #last: RawEvent | string | null = null
@@ -79,7 +79,7 @@ class PassthroughWriter implements PassthroughStreamWriter {
     return this.#send(frame, event)
   }
 
-  /** Nothing is sent once the end has begun. */
+  /** Adds to the tail instead once the end has begun. */
   #send(frames: string, last: RawEvent | string): string {
     if (this.#tail !== '') {
       this.#tail += frames

@@ -217,7 +217,7 @@ function add(sum: Logprobs | null, more: Logprobs): Logprobs {
   return { content: both('content'), refusal: both('refusal') }
 }
 
-/** Only streams need it. */
+/** Only streams need an index. */
 function withoutIndex(item: object): object {
   const { index: _, ...rest } = item as { index?: unknown }
   return rest

@@ -47,7 +47,7 @@ export function toTask(body: CanonicalRequest): ChatTask {
   return task
 }
 
-/** How much of its beginning identifies a conversation. */
+/** Length of the beginning that identifies a conversation. */
 const MAX_CHARS = 16_384
 
 /** The constant part of a conversation: instructions and first question. */
@@ -68,7 +68,7 @@ function textOf({ content }: Message): string {
 
 type Part = Exclude<Message['content'], string | null | undefined>[number]
 
-/** Images are identified by their end, since many begin alike. */
+/** Images are identified by their end, since many have the same beginning. */
 function toMark(part: Part): string {
   if (part.type === 'text') return part.text
   return part.type === 'image_url' ? part.image_url.url.slice(-256) : part.type

@@ -21,7 +21,7 @@ function validateEmbedding(body: unknown): Decision<EmbeddingBody> {
   return checked instanceof GatewayError ? checked : (checkKinds(checked) ?? checked)
 }
 
-/** Providers' names for quantized or several kinds of vectors, which would be misread. */
+/** Providers' fields that request quantized vectors or several kinds, which would be misread. */
 const KINDS = ['output_dtype', 'embedding_type', 'embedding_types']
 
 function checkKinds(body: EmbeddingBody): GatewayError | null {

@@ -56,7 +56,7 @@ class Candidate {
     return this.#hasRefused ? REASONS.content_filter : REASONS[this.#reason]
   }
 
-  /** Adds what can be written at once. */
+  /** Adds parts that can be written immediately. */
   take(event: AnswerEvent, out: Part[]): void {
     switch (event.kind) {
       case 'text':
@@ -96,7 +96,7 @@ class Candidate {
     if (!this.hidesThoughts && text !== '') addText(out, { text, thought: true })
   }
 
-  /** Reasoning goes with the first call, for the next step; without calls, only with shown reasoning. */
+  /** Attaches the reasoning to the first call, for the next step. Without calls, writes it only if reasoning is shown. */
   #end(out: Part[]): void {
     const [first, ...others] = this.#calls.map(toCall)
     const isKept = first !== undefined || (!this.hidesThoughts && this.#details.length > 0)
@@ -158,7 +158,7 @@ class Candidates {
     return this.#all[choice] as Candidate
   }
 
-  /** @param partsOf null for the end of a stream, where the content is sent already. */
+  /** @param partsOf null for the end of a stream, whose content was already sent. */
   toEnd(partsOf: ((index: number) => Part[]) | null): object[] {
     if (this.#all.length === 0) this.of(0)
     return this.#all.map((candidate, index) => ({

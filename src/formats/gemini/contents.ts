@@ -43,10 +43,10 @@ function toLinked(type: string, url: string): MediaPart | null {
   return type.startsWith('video/') ? { type: 'video_url', video_url: { url } } : null
 }
 
-/** Upstreams take the type from the name's ending. */
+/** Upstreams derive the type from the file extension. */
 const toFileName = (type: string) => `file.${/^[\w-]+\/(?:x-)?([\w-]{1,20})/.exec(type)?.[1] ?? 'pdf'}`
 
-/** What Google's own code tools wrote is text to other models. */
+/** Code and output of Google's code execution become text, for other models. */
 const toSaid = (part: Part): ContentPart[] =>
   part.thought
     ? []
@@ -102,7 +102,7 @@ function toContent<Each extends ContentPart>(parts: Each[]): string | Each[] {
 
 interface Call {
   id: string
-  /** As the client gave it. */
+  /** The client's ID. */
   given: string | null
   name: string
   args: JsonObject
@@ -134,7 +134,7 @@ function answer(calls: readonly Call[], { parts }: Turn, out: Message[]): Gatewa
   return open.size > 0 ? unanswered() : null
 }
 
-/** Google's words. */
+/** Google's message. */
 const EQUAL =
   'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.'
 const unanswered = () => invalid('contents', EQUAL)
@@ -162,7 +162,7 @@ function toToolMessage(id: string, { response, parts }: Response): Message {
   }
 }
 
-/** A result by its usual name alone is its text; anything else goes on as JSON. */
+/** The text, if the only field is `output`, `result`, or `error` with a text. Otherwise the whole object as JSON. */
 function toResult(response: JsonObject): { text: string; isError: boolean } {
   const names = Object.keys(response)
   const [name = ''] = names
@@ -222,7 +222,7 @@ function toReasoning(parts: readonly Part[], calls: readonly Call[]) {
   }
 }
 
-/** As the Gemini dialect writes it, without a signer, since it came from Google directly. */
+/** The detail as the Gemini dialect writes it, but without a signer, since the signature is Google's own. */
 const toDetail = (data: string, index: number, id: string | undefined): object => ({
   ...{ type: 'reasoning.encrypted', data, format: 'google-gemini-v1', index },
   ...(id === undefined ? {} : { id }),

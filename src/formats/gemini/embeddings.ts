@@ -9,7 +9,7 @@ import { type Format, withCost } from '../format.ts'
 import { geminiErrors, invalid } from './errors.ts'
 import { withCamelNames } from './names.ts'
 
-/** As at OpenAI; Google takes 100. */
+/** OpenAI's limit. Google's is 100. */
 const MAX_REQUESTS = 2_048
 const MAX_AFFINITY_CHARS = 16_384
 
@@ -64,7 +64,7 @@ function toRequest(model: string, body: JsonObject, isBatch: boolean): Decision<
   return new EmbeddingsRequest(model, inputs, dimensions === null ? null : Number(dimensions), 'float', null, extras)
 }
 
-/** Newer clients send the settings in an object of their own. */
+/** Newer clients send the settings in `embedContentConfig`. */
 function toSettings(request: JsonObject): { taskType: string; dimensions: unknown } {
   const { taskType, outputDimensionality } = { ...request, ...asObject(request.embedContentConfig) }
   return { taskType: asText(taskType), dimensions: outputDimensionality ?? null }
@@ -78,7 +78,7 @@ function toText(content: unknown, path: string): Decision<string> {
   return text === '' ? invalid(path, 'must have a part with text.', 'empty_input') : text
 }
 
-/** In pieces, because thousands of vectors take a while. */
+/** Writes in pieces, because thousands of vectors take a while. */
 function* toJson(isBatch: boolean, events: readonly AnswerEvent[], { usage, costNanoUsd }: Receipt): Generator<string> {
   const vectors = events.flatMap((event) => (event.kind === 'embeddings' ? event.vectors : []))
   yield isBatch ? '{"embeddings":[' : '{"embedding":'

@@ -1,4 +1,4 @@
-/** Gemini's own API as a client format. The model and the method are in the path, so each request has a format of its own. */
+/** Gemini's own API as a client format. The model and the method are in the path, so each request has its own format. */
 import { GatewayError } from '../../domain/error.ts'
 import { asObject } from '../../domain/json.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'

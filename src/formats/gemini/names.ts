@@ -12,7 +12,7 @@ const OPAQUE: ReadonlySet<string> = new Set([
 const toCamel = (name: string) =>
   name.includes('_') ? name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()) : name
 
-/** A copy with names in camel case. An object with both forms of a name is refused: which of them holds is unclear. */
+/** Returns a copy with names in camel case. Refuses an object with both forms of a name, since it's ambiguous. */
 export function withCamelNames(value: unknown, path = ''): Decision<unknown> {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {

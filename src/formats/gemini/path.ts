@@ -20,13 +20,13 @@ const PATH = /^\/v1(?:beta)?\/models\/(.+)(?::|%3a)(\w+)$/i
 
 const METHOD_WITHIN = new RegExp(`(?::|%3a)(?:${GEMINI_METHODS.join('|')})\\b`, 'i')
 
-/** The methods of HTTP at a model's path: its own methods are called by POST. Null elsewhere. */
+/** The allowed HTTP method: POST at a method of a model, GET at a model. Null for other paths. */
 export const toAllowed = (path: string): 'GET' | 'POST' | null => {
   if (!/^\/v1(?:beta)?\/models\/./.test(path)) return null
   return toGeminiCall(path) === null ? 'GET' : 'POST'
 }
 
-/** Null for an unknown method or a malformed name. */
+/** Parses the path. Null for an unknown method or a malformed name. */
 export function toGeminiCall(path: string): GeminiCall | null {
   const [, name = '', word = ''] = PATH.exec(path) ?? []
   const method = GEMINI_METHODS.find((known) => known === word)
@@ -52,8 +52,8 @@ export function toModelId(name: string): string | null {
 }
 
 /**
- * Whether a request speaks Gemini's API. Its current clients use `/v1/models`, too, where the header of their key shows
- * them.
+ * True if a request is in Gemini's API format. Google's current clients also use `/v1/models`, where the header of their
+ * key identifies them.
  */
 export function isGeminis(request: Request, path: string): boolean {
   if (path.startsWith('/v1beta/')) return true
@@ -63,7 +63,7 @@ export function isGeminis(request: Request, path: string): boolean {
 
 type ListedFacts = 'name' | 'context_length' | 'max_output_length' | 'output_modalities' | 'supported_features'
 
-/** Empty for models that Gemini's API can't call, such as those of speech. */
+/** Methods of a model. Empty if Gemini's API can't call the model, such as a speech model. */
 export function toMethods({ output_modalities: made }: Pick<Model, 'output_modalities'>): GeminiMethod[] {
   const able = endpointsOf(made)
   return [
@@ -72,7 +72,7 @@ export function toMethods({ output_modalities: made }: Pick<Model, 'output_modal
   ]
 }
 
-/** A model as Google lists it (ai.google.dev/api/models). @param id the name to list it by: its model ID or an alias */
+/** A model in Google's list format (ai.google.dev/api/models). @param id its model ID or an alias */
 export function toGeminiModel(facts: Pick<Model, ListedFacts>, id: string): object {
   return {
     name: `models/${id}`,

@@ -30,8 +30,8 @@ function toRefusal(body: unknown): GatewayError {
 }
 
 /**
- * What only Gemini itself can do; null if any model can.
- * @param body with any tools: the schema only knows functions.
+ * The refusal of the first feature that only Gemini upstreams support, or null.
+ * @param body with all tools; the schema keeps only functions.
  */
 export function findUntranslatable(body: GeminiBody): GatewayError | null {
   for (const [at, tool] of (body.tools ?? []).entries())
@@ -66,7 +66,7 @@ export function toCanonical(model: string, stream: boolean, body: GeminiBody): D
     model,
     messages,
     ...toTools(body),
-    // Only passed through; says that searches must be reserved.
+    // Such requests are only passed through. This field makes the budget reserve the cost of searches.
     ...(body.tools?.some(isSearch) ? { web_search_options: {} } : {}),
     ...toSettings(config),
     ...toThinking(config.thinkingConfig),

@@ -17,7 +17,7 @@ const FunctionResponse = Type.Object({
   response: optional(JsonObject),
   parts: optional(Type.Array(Type.Object({ inlineData: optional(Blob), fileData: optional(FileData) }))),
 })
-/** One of these fields, with flags; unknown kinds have none of them. */
+/** A part has one of these fields, with flags. Parts of unknown kinds have none. */
 const Part = Type.Object({
   text: optional(text()),
   thought: optional(Type.Boolean()),

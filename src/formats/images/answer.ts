@@ -1,4 +1,4 @@
-/** Writes images: whole, or as server-sent events, of which the last one has the usage. */
+/** Writes images as one JSON object or as server-sent events. The last event has the usage. */
 import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { resultOf } from '../../domain/endpoint-results.ts'
 import type { GatewayError } from '../../domain/error.ts'
@@ -13,7 +13,7 @@ const toImageFields = ({ b64, url, revisedPrompt }: Image) => ({
   ...(revisedPrompt === null ? {} : { revised_prompt: revisedPrompt }),
 })
 
-/** In pieces, because an image may have 20 MB. */
+/** Writes in pieces, because an image may have 20 MB. */
 export function* toImagesJson(identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): Generator<string> {
   const { images: made, facts, created } = resultOf('images', events)
   yield `{"created":${created ?? identity.created},"data":[`
@@ -33,12 +33,12 @@ function toUsageJson({ usage, costNanoUsd }: Receipt): string {
   return withCost(counts, costNanoUsd)
 }
 
-/** Its last event waits for the ledger. */
+/** Writes the last event only once the ledger has the outcome. */
 export class ImagesWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
   readonly #type: string
   readonly #created: number
-  /** Without its end. */
+  /** The last image's event, without its end. */
   #last: Frame | null = null
 
   constructor(kind: 'image_generation' | 'image_edit', { created }: Identity) {
@@ -67,7 +67,7 @@ export class ImagesWriter implements Writer {
     return `event: error\ndata: ${JSON.stringify({ type: 'error', ...error.toBody() })}\n\n`
   }
 
-  /** Without its last brace. */
+  /** An event without the closing brace. */
   #toOpenFrame(image: Image, { facts, created }: MadeImages): Frame {
     const base64 = image.b64 instanceof Base64Pieces ? image.b64 : null
     const own = toImageFields(base64 ? { ...image, b64: null } : image)
@@ -79,7 +79,7 @@ export class ImagesWriter implements Writer {
   }
 }
 
-/** JSON, with a picture between its parts. */
+/** JSON in two parts, with an image's base64 between them. */
 interface Frame {
   head: string
   base64: Base64Pieces | null
@@ -97,5 +97,5 @@ function toFrame(name: string | null, { head, base64, rest }: Frame, end = ''): 
   return base64 ? [begin, ...base64.pieces, ending] : [begin + ending]
 }
 
-/** JSON of several lines is as many of data. */
+/** Each line of the JSON becomes a line of `data:`. */
 const toLines = (json: string) => json.replaceAll('\n', '\ndata: ')

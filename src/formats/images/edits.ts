@@ -41,7 +41,7 @@ const checkBody = createBodyCheck<EditsBody>(editsChecker(), (body) => {
   return checkModel(given) ?? toSchemaRefusal(EditsSchema, given, 'Invalid image request.')
 })
 
-/** Files stored at the provider belong to all keys. */
+/** Refuses files stored at the provider, because all keys share them. */
 function findStored({ images, mask }: JsonObject): GatewayError | null {
   for (const [at, image] of [...asList(images), mask].entries()) {
     if (asObject(image)?.file_id == null) continue
@@ -59,7 +59,7 @@ function toEdited(images: readonly InputImage[], mask: InputImage | null, form: 
   return { images, mask, form, tokens: all.reduce((sum, image) => sum + tokensOfInput(image), 0) }
 }
 
-/** Of a file, enough to find its size. */
+/** Enough of a file to find the image's dimensions. */
 const HEAD_BYTES = 96 * 1024
 
 function tokensOfInput(image: InputImage): number {
@@ -71,7 +71,7 @@ function tokensOfInput(image: InputImage): number {
 const IMAGE_NAME = /^image(?:\[\d{0,2}\])?$/
 const MASK_NAME = 'mask'
 
-/** Of one value; receivers differ in which of several they take. */
+/** Fields that may occur only once, because upstreams differ in which of several values they use. */
 const SINGLE = [...OWN_FIELDS, 'user']
 const KNOWN = new Set([...OWN, 'user'])
 
@@ -121,7 +121,7 @@ function toFile(form: Form, { name, filename, type, start, end }: Part): Decisio
 const NUMBERS: ReadonlySet<string> = new Set(['n', 'partial_images'])
 const BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false, True: true, False: false }
 
-/** Everything but the files, as if it were JSON. */
+/** All fields except the files, typed as in JSON. */
 function readFields(form: Form): Decision<JsonObject> {
   const fields: JsonObject = {}
   for (const name of SINGLE) {
@@ -133,7 +133,7 @@ function readFields(form: Form): Decision<JsonObject> {
     if (IMAGE_NAME.test(name) || name === MASK_NAME) continue
     const base = name.replace(/\[.*/s, '')
     const isKnown = SINGLE.includes(name)
-    // A receiver may take `model[]` or `Model` for the model.
+    // Some upstreams read `model[]` or `Model` as the model.
     if (!isKnown && (isMiswritten(base) || KNOWN.has(base) || KNOWN.has(toPlainName(base))))
       return invalid(`Unknown parameter: '${name.slice(0, 64)}'.`, base.slice(0, 64), 'unknown_parameter')
     if (filename !== null)
@@ -148,7 +148,7 @@ function readFields(form: Form): Decision<JsonObject> {
   return fields
 }
 
-/** Empty fields are absent ones. */
+/** An empty field counts as absent. */
 function toValue(name: string, text: string): unknown {
   if (text === '') return null
   if (NUMBERS.has(name)) return /^\d{1,9}$/.test(text) ? Number(text) : text

@@ -1,4 +1,4 @@
-/** Image generation as a client format: OpenAI's response, whatever the upstream's. */
+/** Image generation as a client format. Responses are in OpenAI's format for every upstream. */
 import { resultOf } from '../../domain/endpoint-results.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
@@ -27,7 +27,7 @@ export const checkImagesBody = createBodyCheck<ImagesBody>(imagesChecker(), (bod
   return checkModel(given) ?? toSchemaRefusal(ImagesSchema, given, 'Invalid image request.')
 })
 
-/** What both endpoints answer. */
+/** Responses of both endpoints. */
 export const imageAnswers = {
   ...openAiErrors,
   notes: ({ body }, events) => {
@@ -39,7 +39,7 @@ export const imageAnswers = {
     new ImagesWriter(endpoint === 'image_edits' ? 'image_edit' : 'image_generation', identity),
 } satisfies Omit<Format, 'toTask'>
 
-/** No URL is fetched for a client, since an upstream could name an address within this network. */
+/** Tollgate doesn't fetch URLs for clients, since an upstream could name an address within this network. */
 const hasUrl = (events: readonly AnswerEvent[]) => resultOf('images', events).images.some(({ b64 }) => b64 === null)
 
 export const images = {
@@ -57,10 +57,10 @@ export const OWN_FIELDS = [
   ...OF_IMAGES,
 ]
 
-/** stable-diffusion.cpp takes its options, steps included, from within the prompt (`examples/server/api.md`). */
+/** stable-diffusion.cpp reads options, such as steps, from the prompt (`examples/server/api.md`). */
 const OPTIONS_IN_PROMPT = /<sd_cpp_extra_args>/i
 
-/** @param given all fields of the client; of a form those with texts. */
+/** @param given all fields of the client; for a form, those with text. */
 export function toImagesTask(
   asked: ImagesBody,
   given: JsonObject,

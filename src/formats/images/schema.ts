@@ -17,7 +17,7 @@ const FIELDS = {
   response_format: optional(Type.Union([Type.Literal('url'), Type.Literal('b64_json')])),
   stream: optional(Type.Boolean()),
   partial_images: optional(Type.Integer({ minimum: 0, maximum: 3 })),
-  /** For reports; not sent on as JSON. */
+  /** For reports. Not forwarded in JSON. */
   user: optional(Type.String()),
 }
 

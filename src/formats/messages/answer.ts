@@ -24,7 +24,7 @@ import { toErrorBody } from './errors.ts'
 const toUsageJson = ({ usage, costNanoUsd }: Receipt, isPriority: boolean): string =>
   withCost(toWire(usage, isPriority), costNanoUsd)
 
-/** Sent before the response: only the estimated prompt. */
+/** Usage at the start of a stream: only the estimated prompt. */
 const toFirstUsage = (promptTokens: number): WireUsage => toWire({ ...NO_USAGE, prompt: promptTokens }, false)
 
 function toWire(usage: Usage, isPriority: boolean): WireUsage {

@@ -101,7 +101,7 @@ function toTagged(tag: string, about: object, text: string): string {
 
 type Thought = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>
 
-/** Other gateways' name for this format of reasoning. */
+/** The name that other gateways use for this format of reasoning. */
 const CLAUDE = 'anthropic-claude-v1'
 
 function toReasoning(blocks: readonly Thought[]): {

@@ -39,7 +39,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const toType = (status: number): string => TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 
-/** Claude Code compacts a conversation on this message, whatever the upstream's wording. */
+/** Claude Code compacts a conversation on Anthropic's message, so that message replaces the upstream's. */
 function toMessage({ code, message }: GatewayError): string {
   if (code !== 'context_length_exceeded' || /prompt is too long/i.test(message)) return message
   const [one, other] = [...message.matchAll(/\d[\d,]*/g)].map(([digits]) => Number(digits.replaceAll(',', '')))

@@ -1,4 +1,4 @@
-/** Anthropic's Messages as a client format. */
+/** Anthropic's Messages API as a client format. */
 import { GatewayError } from '../../domain/error.ts'
 import type { CanonicalRequest } from '../../domain/request.ts'
 import type { ChatTask } from '../../domain/task.ts'

@@ -1,4 +1,4 @@
-/** Moderations as a client format: OpenAI's response, whatever the upstream's. */
+/** Moderations as a client format. Responses are in OpenAI's format for every upstream. */
 import { resultOf } from '../../domain/endpoint-results.ts'
 import { GatewayError } from '../../domain/error.ts'
 import { asObject } from '../../domain/json.ts'
@@ -17,7 +17,7 @@ const checkBody = createBodyCheck<ModerationsBody>(moderationsChecker(), (body) 
   return toSchemaRefusal(ModerationsSchema, given, 'Invalid moderations request.')
 })
 
-/** OpenAI's, for clients that name none. */
+/** OpenAI's default model. */
 const USUAL_MODEL = 'omni-moderation-latest'
 
 export const moderations = {

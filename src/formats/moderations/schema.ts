@@ -11,10 +11,10 @@ const Part = Type.Union([
 
 export const ModerationsSchema = Type.Object(
   {
-    /** Default: OpenAI's own, `omni-moderation-latest`. */
+    /** Default, as at OpenAI: `omni-moderation-latest`. */
     model: optional(Type.String()),
     input: Type.Union([Type.String(), Type.Array(Type.String(), some), Type.Array(Part, some)]),
-    /** For reports; not sent on. */
+    /** For reports. Not forwarded. */
     user: optional(Type.String()),
   },
   { maxProperties: 256 },

@@ -1,4 +1,4 @@
-/** Reranking as a client format: Cohere's response, whatever the upstream's. */
+/** Reranking as a client format. Responses are in Cohere's format for every upstream. */
 import { resultOf } from '../../domain/endpoint-results.ts'
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
@@ -50,7 +50,7 @@ function toTask(asked: RerankBody): Decision<EndpointTask<RerankRequest>> {
 
 const OWN = ['model', 'query', 'documents', 'texts', 'top_n', 'top_k', 'return_documents', 'return_text', 'rank_fields']
 
-/** In pieces, because thousands of documents take a while. */
+/** Writes in pieces, because thousands of documents take a while. */
 function* toRerankJson(
   { returned, top }: RerankRequest,
   { id, model }: Identity,

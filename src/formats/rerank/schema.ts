@@ -10,7 +10,7 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([sch
 export const MAX_DOCUMENTS = 10_000
 
 const Document = Type.Union([Type.String(), Type.Object({ text: Type.String() })])
-/** Some clients send 0 for all. */
+/** Some clients send 0 to get all documents. */
 const Top = () => optional(Type.Integer({ minimum: 0 }))
 
 export const RerankSchema = Type.Object(
@@ -22,7 +22,7 @@ export const RerankSchema = Type.Object(
     /** Voyage's name. */
     top_k: Top(),
     return_documents: optional(Type.Boolean()),
-    /** For reports; not sent on. */
+    /** For reports. Not forwarded. */
     user: optional(Type.String()),
   },
   { maxProperties: 256 },

@@ -150,7 +150,7 @@ export class Output {
     return this.#items.length > this.done.length ? this.#items.at(-1) : undefined
   }
 
-  /** Gives an event to the last item, or to a new one if it is of another kind. */
+  /** Adds an event to the last item, or to a new item if the event is of another kind. */
   #toLast(event: ChoiceEvent, make: (place: ItemPosition) => Item, prefix: string): void {
     if (!this.#open()?.take(event)) this.#begin(prefix, make).take(event)
     this.#advance()

@@ -154,7 +154,7 @@ class Conversation {
   }
 }
 
-/** An ID of any length, shortened. */
+/** An ID, shortened for messages. */
 const shown = (id: string) => quote(id).slice(1, -1)
 
 function resultOf(item: Item, shells: ReadonlyMap<string, string>): string | null {
@@ -220,7 +220,7 @@ function toUserPart(part: Part, at: string): UserPart | null {
   }
 }
 
-/** Stored files belong to one provider account, whichever key asks. */
+/** Refuses stored files, since all keys share one provider account. */
 const stored = (param: string, instead: string): GatewayError =>
   unsupported(param, `Tollgate does not store files. Send the content as ${instead}.`)
 

@@ -201,7 +201,7 @@ export class CallItem implements Item {
     return true
   }
 
-  /** Calls may be interleaved; this one is complete when its arguments are. */
+  /** Calls may be interleaved. This call is complete when its arguments are. */
   isComplete(): boolean {
     return this.#json.isClosed
   }

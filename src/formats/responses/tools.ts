@@ -52,7 +52,7 @@ interface Called {
   made: Omit<Function['function'], 'name'>
 }
 
-/** Null if only the provider could run it. */
+/** Null if only the provider can run the tool. */
 function toCalled(tool: Tool, at: string): Called[] | null {
   switch (tool.type) {
     case 'function':

@@ -15,7 +15,7 @@ export const SpeechSchema = Type.Object(
     response_format: optional(Type.String({ pattern: '^[a-zA-Z0-9_-]{1,32}$' })),
     speed: optional(Type.Number({ minimum: 0.25, maximum: 4 })),
     stream_format: optional(Type.Union([Type.Literal('audio'), Type.Literal('sse')])),
-    /** For reports; not sent on. */
+    /** For reports. Not forwarded. */
     user: optional(Type.String()),
   },
   { maxProperties: 256 },

@@ -14,7 +14,7 @@ import { openAiErrors } from '../chat/chat.ts'
 import { invalid } from '../checked-body.ts'
 import { type Format, type InTurn, KEEP_ALIVE, type Writer, withCost } from '../format.ts'
 
-/** The part to measure. */
+/** The form's file, whose audio is measured. */
 function audioOf(form: Form): Decision<Part> {
   const file = onlyPart(form, 'file')
   if (file instanceof GatewayError) return file
@@ -33,7 +33,7 @@ function audioOf(form: Form): Decision<Part> {
   return file.end > file.start ? file : invalid("Invalid 'file': it is empty.", 'file', 'invalid_value')
 }
 
-/** Not sent on among unknown fields. */
+/** Known fields. All others are forwarded as extras. */
 const OWN: ReadonlySet<string> = new Set([
   'model',
   'file',
@@ -43,7 +43,7 @@ const OWN: ReadonlySet<string> = new Set([
   'language',
   'temperature',
 ])
-/** Of one value; receivers differ in which of several they take. */
+/** Fields that may occur only once, because upstreams differ in which of several values they use. */
 const SINGLE = ['model', 'prompt', 'response_format', 'stream', 'language', 'temperature']
 const TRUE: ReadonlySet<string> = new Set(['true', '1', 'on', 'yes', 't', 'y'])
 const FALSE: ReadonlySet<string> = new Set(['false', '0', 'off', 'no', 'f', 'n', ''])
@@ -99,7 +99,7 @@ function readFields(form: Form): Decision<{ values: Record<string, string | unde
   }
   for (const part of form.parts) {
     const base = part.name.replace(/\[.*/s, '')
-    // A receiver may take `model[]` or `Model` for the model.
+    // Some upstreams read `model[]` or `Model` as the model.
     if (!OWN.has(part.name) && (isMiswritten(base) || OWN.has(base) || OWN.has(toPlainName(base))))
       return invalid(`Unknown parameter: '${part.name.slice(0, 64)}'.`, base.slice(0, 64), 'unknown_parameter')
     if (part.filename !== null && part.name !== 'file')
@@ -113,7 +113,7 @@ function readFields(form: Form): Decision<{ values: Record<string, string | unde
   return { values, extras }
 }
 
-/** Ends with the usage, which waits for the ledger. */
+/** The last event has the usage. It's written only once the ledger has the outcome. */
 class TranscriptWriter implements Writer {
   readonly keepAlive = KEEP_ALIVE
   #done: JsonObject | null = null
@@ -125,7 +125,7 @@ class TranscriptWriter implements Writer {
         if (event.isTail) this.#done = asObject(tryJson(event.data))
         else frames += toFrame(event.data)
       }
-      // The model can't stream.
+      // The upstream didn't stream.
       if (event.kind === 'result' && event.result.of === 'transcript') {
         const { text, json } = event.result
         if (text !== '') frames += toFrame(JSON.stringify({ type: 'transcript.text.delta', delta: text }))
@@ -144,10 +144,10 @@ class TranscriptWriter implements Writer {
   }
 }
 
-/** JSON of several lines is as many of data. */
+/** Each line of the JSON becomes a line of `data:`. */
 const toFrame = (json: string) => `data: ${json.replaceAll('\n', '\ndata: ')}\n\n`
 
-/** With the cost, next to the upstream's own usage if it has one. */
+/** Adds the cost to the upstream's own usage, or to ours if the upstream reports none. */
 function withReceipt({ usage: said, ...rest }: JsonObject, { usage, costNanoUsd }: Receipt): string {
   const written = withCost(asObject(said) ?? toUsage(usage), costNanoUsd)
   return `${JSON.stringify(rest).slice(0, -1)},"usage":${written}}`
