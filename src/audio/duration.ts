@@ -1,6 +1,6 @@
 /**
- * How long audio is, from the contents that a decoder would play: frames, packets, samples. What a header claims only
- * refines that by less than half a second, so that a forged one neither lowers a charge nor raises it.
+ * Measures the duration of audio from the contents that a decoder would play: frames, packets, samples. A duration in a
+ * header refines the result by less than half a second, so a forged header neither lowers nor raises a charge.
  */
 import type { AudioLength } from '../domain/transcriptions.ts'
 import { type Codec, scanFlac, scanFrames } from './frames.ts'
@@ -9,27 +9,27 @@ import { scanOgg } from './ogg.ts'
 import { scanWav } from './wav.ts'
 import { scanWebm } from './webm.ts'
 
-/** Takes a step at a time, so that others get their turns; returns seconds, or null if unknown. */
+/** Yields after each step, so that other keys get their turns. Returns seconds, or null if unknown. */
 export type Scan = Generator<void, number | null>
 
 /** Items (frames, boxes, bytes of junk) per step, which takes less than a millisecond. */
 export const STEP = 4_096
 
-/** 6 kbit/s, the least that speech is encoded with (Opus). */
+/** 6 kbit/s, the lowest bit rate for speech (Opus). */
 const LEAST_BYTES_PER_SECOND = 750
-/** 512 kbit/s, more than lossy encoders make, and what lossless ones need for two channels at 96 kHz and 16 bits. */
+/** 512 kbit/s, more than lossy encoders produce. For lossless ones: two channels at 96 kHz and 16 bits. */
 const MOST_BYTES_PER_SECOND = { lossy: 64_000, lossless: 384_000 }
 
 export const mostSeconds = (bytes: number) => bytes / LEAST_BYTES_PER_SECOND
 
-/** Encoder delay and padding. */
+/** Maximum encoder delay and padding. */
 const TRIM_SECONDS = 0.3
 
-/** @param claimed by a header; 0 if it has none. */
+/** @param counted seconds. @param claimed seconds in a header; 0 if missing. */
 export const refine = (counted: number, claimed: number) =>
   Math.abs(claimed - counted) <= TRIM_SECONDS && claimed > 0 ? claimed : counted
 
-/** For codecs whose packets aren't read here: as claimed, if so many bytes can be as long. */
+/** For codecs whose packets aren't parsed: the claimed duration, limited to what this number of bytes can hold. */
 export function bound(claimed: number, bytes: number, kind: Codec): number {
   const least = bytes / MOST_BYTES_PER_SECOND[kind]
   return claimed > 0 ? Math.min(Math.max(claimed, least), mostSeconds(bytes)) : mostSeconds(bytes)
@@ -45,10 +45,10 @@ function scanOf(bytes: Buffer): Scan {
   return scanFrames(bytes)
 }
 
-/** For slices of the event loop's time. */
+/** Time between turns of the event loop. */
 const SLICE_MS = 5
 
-/** @param turn runs work when it is the owner's turn; short scans need none. Takes linear time, and no memory. */
+/** Takes linear time and no memory. @param turn runs work when it is the owner's turn. Short scans don't use it. */
 export async function measureAudio(
   bytes: Buffer,
   turn: <T>(work: () => T) => Promise<T>,

@@ -1,16 +1,16 @@
-/** Streams of frames that each say how long they are: MP3 (also layers I and II), AAC in ADTS, and FLAC. */
+/** Streams of frames that state their own duration: MP3 (also layers I and II), AAC in ADTS, and FLAC. */
 import { type Scan, STEP } from './duration.ts'
 
 export type Codec = 'lossy' | 'lossless'
 
-/** One is reused for all, as files have tens of thousands. */
+/** A frame's header. One object is reused, as files have tens of thousands of frames. */
 export class Frame {
   /** Bytes; 0 if unknown. */
   length = 0
   samples = 0
   /** Hz. */
   rate = 0
-  /** What stays the same within a stream. */
+  /** Header bits that are the same in all frames of a stream. */
   kind = 0
 
   get seconds(): number {
@@ -28,7 +28,7 @@ const BITRATES = {
   half: [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 }
 
-/** ISO 11172-3, 2.4.1.3. False if there is no header, or it doesn't tell the length. */
+/** ISO 11172-3, 2.4.1.3. False if there is no header, or the header has no length. */
 export function readMp3(bytes: Buffer, at: number, frame: Frame): boolean {
   const [b1 = 0, b2 = 0] = [bytes[at + 1], bytes[at + 2]]
   if (bytes[at] !== 0xff || (b1 & 0xe0) !== 0xe0) return false
@@ -69,7 +69,7 @@ function readAdts(bytes: Buffer, at: number, frame: Frame): boolean {
 
 const readEither = (bytes: Buffer, at: number, frame: Frame) => readMp3(bytes, at, frame) || readAdts(bytes, at, frame)
 
-/** Null if half of it or more is no frames. */
+/** Null if half of the bytes or more aren't in frames. */
 export function* scanFrames(bytes: Buffer): Scan {
   const [frame, next] = [new Frame(), new Frame()]
   const isFollowed = (end: number) => end >= bytes.length || (readEither(bytes, end, next) && next.kind === frame.kind)
@@ -89,7 +89,7 @@ export function* scanFrames(bytes: Buffer): Scan {
   return framed * 2 > bytes.length - begin ? seconds : null
 }
 
-/** Tags may be long, since they have pictures. All decoders skip those at the beginning. */
+/** Skips ID3 tags at the beginning, as all decoders do. Tags may be long, since they contain images. */
 function afterId3(bytes: Buffer): number {
   let at = 0
   while (bytes.toString('latin1', at, at + 3) === 'ID3' && at + 10 <= bytes.length) {
@@ -101,12 +101,12 @@ function afterId3(bytes: Buffer): number {
   return at
 }
 
-/** Before a LAME tag's encoder delay and padding: name of the encoder, and figures. */
+/** Bytes of a LAME tag before the encoder delay and padding. */
 const LAME_BYTES = 21
 
 /**
- * The first frame of an MP3 may hold figures rather than audio (LAME, "MP3 Info Tag"). Its number of frames is not
- * used; the samples that it says to drop at both ends are at most 8,190. Negative then.
+ * Seconds of an MP3's first frame. It may contain statistics instead of audio (LAME, "MP3 Info Tag"). Then the result is
+ * negative: the samples to drop at both ends, at most 8,190. The frame count in the tag is ignored.
  */
 function toFirstSeconds(bytes: Buffer, at: number, frame: Frame): number {
   const header = /^.{4,40}(?:Xing|Info)/s.exec(bytes.toString('latin1', at, at + 44))?.[0].length
@@ -121,7 +121,7 @@ function toFirstSeconds(bytes: Buffer, at: number, frame: Frame): number {
 
 const FLAC_RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000]
 
-/** RFC 9639, section 9.1. Without a length, which isn't told. @param rate as the stream's header says. */
+/** RFC 9639, section 9.1. Sets no length, since headers have none. @param rate Hz, from the stream's header. */
 export function readFlac(bytes: Buffer, at: number, frame: Frame, rate: number): boolean {
   const [b1 = 0, b2 = 0, b3 = 0] = [bytes[at + 1], bytes[at + 2], bytes[at + 3]]
   if (bytes[at] !== 0xff || (b1 & 0xfe) !== 0xf8) return false
@@ -153,10 +153,10 @@ function crc8(bytes: Buffer, from: number, to: number): number {
   return crc
 }
 
-/** Audio contains bytes that look like a frame's header, once in some MB. */
+/** Audio contains bytes that look like a frame header about once in this many bytes. */
 const CHANCE_BYTES = 4 * 1024 * 1024
 
-/** Frames end where the next begins. @param begin of `fLaC`. */
+/** Finds frames by their headers, since a frame ends where the next begins. @param begin position of `fLaC`. */
 export function* scanFlac(bytes: Buffer, begin: number): Scan {
   let at = begin + 4
   const rate = at + 17 <= bytes.length ? bytes.readUIntBE(at + 14, 3) >> 4 : 0

@@ -1,8 +1,8 @@
-/** MP4 and M4A (ISO 14496-12), also with the index at the end or in fragments: the number of samples of its audio. */
+/** MP4 and M4A (ISO 14496-12), also with the index at the end or in fragments: counts the audio samples. */
 import { bound, refine, type Scan, STEP } from './duration.ts'
 import { AAC_RATES, AAC_SAMPLES } from './frames.ts'
 
-/** Their boxes are read like those beside them. */
+/** Boxes within these are read like siblings. */
 const CONTAINERS = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf', 'mvex'])
 const MAX_TRACKS = 64
 const LOSSLESS = /^(?:alac|fLaC|lpcm|ipcm|fpcm|sowt|twos|raw |in24|fl32)$/
@@ -10,16 +10,16 @@ const LOSSLESS = /^(?:alac|fLaC|lpcm|ipcm|fpcm|sowt|twos|raw |in24|fl32)$/
 class Track {
   isAudio = false
   codec = ''
-  /** Of AAC, by its decoder's settings; 0 if it is something else. */
+  /** Hz, from the settings of the AAC decoder; 0 for other codecs. */
   aacRate = 0
   timescale = 0
-  /** As stated for all of it, in units of the timescale. */
+  /** Stated duration of the track, in units of the timescale. */
   stated = 0
-  /** Sum of what is stated for each sample. */
+  /** Sum of the stated durations of samples. */
   summed = 0
   samples = 0
   bytes = 0
-  /** For fragments. */
+  /** Default for fragments. */
   usualDuration = 0
   usualBytes = 0
 }
@@ -56,7 +56,7 @@ export function* scanMp4(bytes: Buffer): Scan {
         track.stated = box.isWide ? box.long(24) : box.uint(16)
         break
       case 'hdlr':
-        // Metadata have handlers of their own, with other types.
+        // Metadata has its own handlers, with other types.
         if (box.text(8) === 'soun') track.isAudio = true
         break
       case 'stsd':
@@ -119,7 +119,7 @@ export function* scanMp4(bytes: Buffer): Scan {
   return longest
 }
 
-/** Each sample has a byte, and one second of AAC has 7 or more. */
+/** Each sample has at least a byte, and one second of AAC has 7 samples or more. */
 function secondsOf(track: Track, { length }: Buffer, movie: number): number {
   const { aacRate, timescale, stated, summed, codec } = track
   const samples = Math.min(track.samples, length)
@@ -135,10 +135,10 @@ function toCodec(bytes: Buffer, at: number, end: number): Pick<Track, 'codec' | 
   return { codec, aacRate: esds === -1 ? 0 : toAacRate(bytes, at + esds + 8, end) }
 }
 
-/** An elementary stream descriptor (ISO 14496-1, 7.2.6.5), with that of its decoder and its settings. */
+/** Reads an elementary stream descriptor (ISO 14496-1, 7.2.6.5), with the decoder's descriptor and settings. */
 function toAacRate(bytes: Buffer, from: number, end: number): number {
   let at = from
-  /** Its fields come after a length of one to four bytes. */
+  /** Enters a descriptor, whose fields follow a length of one to four bytes. */
   const enter = (tag: number, skipped: number) => {
     const isThere = bytes[at] === tag && at < end
     at++
@@ -151,7 +151,7 @@ function toAacRate(bytes: Buffer, from: number, end: number): number {
   return enter(5, 0) ? aacRateOf(bytes, at) : 0
 }
 
-/** ISO 14496-3, 1.6.2.1: the rate of the core, which has 1,024 samples a frame. */
+/** ISO 14496-3, 1.6.2.1: the sample rate of the core, which has 1,024 samples per frame. */
 export function aacRateOf(bytes: Buffer, at: number): number {
   if (at + 5 > bytes.length) return 0
   const index = (bytes.readUInt16BE(at) >> 7) & 15
@@ -166,7 +166,7 @@ class Box {
     readonly end: number,
   ) {}
 
-  /** Times have 64 bits. */
+  /** True if times have 64 bits. */
   get isWide(): boolean {
     return this.bytes[this.start] === 1
   }

@@ -1,11 +1,11 @@
-/** Ogg (RFC 3533) with Opus, Vorbis, or FLAC: the sum of its packets. The position in its pages only refines it. */
+/** Ogg (RFC 3533) with Opus, Vorbis, or FLAC: sums the packets. The position in the pages only refines the sum. */
 import { refine, type Scan, STEP } from './duration.ts'
 import { Frame, readFlac } from './frames.ts'
 import { opusMs } from './opus.ts'
 
 const PAGE = Buffer.from('OggS')
 const MAX_STREAMS = 64
-/** Of a Vorbis setup header, which usually has 4 KB. */
+/** Limit for a Vorbis setup header, which usually has 4 KB. */
 const MAX_SETUP_BYTES = 1024 * 1024
 
 interface Stream {
@@ -17,7 +17,7 @@ interface Stream {
   position: number
   packets: number
   seconds: number
-  /** A packet goes on in the next page. */
+  /** The last packet continues in the next page. */
   isOpen: boolean
   setup: Buffer[]
   setupBytes: number
@@ -27,7 +27,7 @@ interface Stream {
 interface Vorbis {
   short: number
   long: number
-  /** By number of the mode: whether its blocks are long. */
+  /** True for each mode with long blocks, by mode number. */
   modes: readonly boolean[]
   before: number
 }
@@ -87,7 +87,7 @@ function toStream(bytes: Buffer, at: number): Stream {
   return stream
 }
 
-/** A packet, or its part in a page. */
+/** Takes a packet, or the part of a packet in this page. */
 function takePacket(stream: Stream, bytes: Buffer, start: number, end: number, frame: Frame): void {
   const { codec, packets, isOpen, vorbis } = stream
   if (codec === 'vorbis' && packets === 3 && stream.setupBytes < MAX_SETUP_BYTES) {
@@ -108,18 +108,18 @@ function takePacket(stream: Stream, bytes: Buffer, start: number, end: number, f
 }
 
 /**
- * The modes are at the end of the setup header (Vorbis I specification, section 4.2.4), so they are read from there:
- * each is a flag, two fields of 16 bits that are 0, and a number below 64. Their count, 6 bits, is before the first.
+ * Reads the modes backwards from the end of the setup header (Vorbis I specification, section 4.2.4). A mode is a flag,
+ * two 16-bit fields that are 0, and a number below 64. The 6-bit mode count is before the first mode.
  */
 function toModes(setup: Buffer): boolean[] {
   let at = setup.length * 8
-  /** Backwards; the last bits come first. */
+  /** Reads bits backwards, the last one first. */
   const bits = (count: number, from: number) => {
     let value = 0
     for (let bit = from - 1; bit >= from - count; bit--) value = value * 2 + (((setup[bit >> 3] ?? 0) >> (bit & 7)) & 1)
     return value
   }
-  // The last bit that is set is not of a mode.
+  // The last set bit is the framing bit, which isn't part of a mode.
   while (at > setup.length * 8 - 8 && bits(1, at) === 0) at--
   at--
   const flags: boolean[] = []

@@ -1,11 +1,11 @@
-/** WAV (RIFF, RF64): everything after the beginning of its data, whatever size that states. */
+/** WAV (RIFF, RF64): counts all bytes after the start of the data chunk, because its stated size may be wrong. */
 import { mostSeconds, type Scan, STEP } from './duration.ts'
 
 const [PCM, FLOAT, A_LAW, MU_LAW, EXTENSIBLE] = [1, 3, 6, 7, 0xfffe]
-/** Microsoft's and IMA's ADPCM, with four bits a sample. */
+/** Microsoft's and IMA's ADPCM, with four bits per sample. */
 const ADPCM = [2, 0x11]
 
-/** Names and pictures after the data. */
+/** Limit for chunks after the data, such as names and images. If there are more bytes, they count as audio. */
 const MAX_TRAILER_BYTES = 64 * 1024
 
 export function* scanWav(bytes: Buffer): Scan {
@@ -28,7 +28,7 @@ export function* scanWav(bytes: Buffer): Scan {
   return null
 }
 
-/** Not the stated ones, which decoders ignore. 0 if unknown. */
+/** Calculated, because decoders ignore the stated byte rate. 0 if unknown. */
 function toBytesPerSecond(bytes: Buffer, at: number): number {
   const stated = bytes.readUInt16LE(at)
   const format = stated === EXTENSIBLE && at + 26 <= bytes.length ? bytes.readUInt16LE(at + 24) : stated

@@ -1,19 +1,19 @@
 /**
- * WebM and Matroska (RFC 9559), also as browsers record them: with no duration, and clusters of unknown size. The sum of
- * the packets of its audio, or the time of the last block for codecs whose packets aren't read here.
+ * WebM and Matroska (RFC 9559), also as recorded by browsers: without a duration, and with clusters of unknown size.
+ * Sums the audio packets. For codecs whose packets aren't parsed, uses the time of the last block.
  */
 import { bound, type Scan, STEP } from './duration.ts'
 import { AAC_SAMPLES, Frame, readFlac, readMp3 } from './frames.ts'
 import { aacRateOf } from './mp4.ts'
 import { opusMs } from './opus.ts'
 
-/** Their children are read like elements beside them, so that sizes of theirs don't matter. */
+/** Children of these elements are read like siblings, so the sizes of these elements don't matter. */
 const MASTERS = new Set([0x18538067, 0x1549a966, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0])
 const TRACK_ENTRY = 0xae
 const CLUSTER = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
 const MAX_TRACKS = 64
 const MAX_CODEC_CHARS = 32
-/** Unknown, in each width. */
+/** An unknown size, which has all bits set in any width. */
 const UNKNOWN = -1
 
 class Track {
@@ -21,7 +21,7 @@ class Track {
   codec = ''
   rate = 0
   aacRate = 0
-  /** Of packets that are read here. */
+  /** Sum of the parsed packets. */
   seconds = 0
   bytes = 0
 }
@@ -100,7 +100,7 @@ export function* scanWebm(bytes: Buffer): Scan {
   return longest
 }
 
-/** @param at of the block's flags. */
+/** @param at position of the block's flags. */
 function takeBlock(track: Track, bytes: Buffer, at: number, end: number, frame: Frame): void {
   const lacing = ((bytes[at] ?? 0) >> 1) & 3
   const count = lacing === 0 ? 1 : (bytes[at + 1] ?? 0) + 1
@@ -113,7 +113,7 @@ function takeBlock(track: Track, bytes: Buffer, at: number, end: number, frame: 
   else if (codec.startsWith('A_MPEG/') && readMp3(bytes, start, frame)) track.seconds += count * frame.seconds
 }
 
-/** Where the frames of a laced block begin: after their sizes but for the last one's. */
+/** Start of a laced block's frames. It follows the sizes of all frames but the last. */
 function afterSizes(bytes: Buffer, from: number, end: number, lacing: number, count: number): number {
   let at = from
   for (let frame = 1; lacing !== 2 && frame < count && at < end; frame++) {
@@ -126,7 +126,7 @@ function afterSizes(bytes: Buffer, from: number, end: number, lacing: number, co
   return at
 }
 
-/** Bytes of a number that says its own width; 9 if it is invalid. */
+/** Width of a variable-length integer in bytes; 9 if it is invalid. */
 const widthAt = (bytes: Buffer, at: number) => (at < bytes.length ? Math.clz32(bytes[at] ?? 0) - 23 : 9)
 
 function vintAt(bytes: Buffer, at: number, width: number): number {

@@ -105,8 +105,8 @@ const aborted = () =>
   })
 
 /**
- * Sends the first batch immediately and the others `paceMs` apart; at 0 the event loop turns between two. An abort ends the stream with a
- * `failure`, `close()` silently; both immediately and without leaving a timer.
+ * Sends the first batch immediately and the others `paceMs` apart. At 0, the event loop runs between two batches. An abort ends the stream
+ * with a `failure`, and `close()` ends it silently. Both act immediately and leave no timer.
  */
 export function createPacedStream(
   batches: readonly (readonly AnswerEvent[])[],

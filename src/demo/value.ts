@@ -1,7 +1,7 @@
 /**
  * Builds a small value that matches a JSON Schema, or fails rather than return a wrong one. Covers the keywords of strict schemas and other
- * common ones; limits the work for a client's schema. Optional properties, and first branches of unions, are used near the root only;
- * below, whatever ends soonest.
+ * common ones, and limits the work for a client's schema. Optional properties and first branches of unions are used only near the root.
+ * Deeper values are the smallest possible.
  */
 import { UpstreamError } from '../domain/error.ts'
 import { isObject } from '../domain/json.ts'

@@ -206,7 +206,7 @@ function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>
     if (known && readsTheSame(known.body, body)) return known.count
     const counting = count(quotaId, body)
     counted.set(read, { body, count: counting })
-    // May succeed the next time.
+    // The next count may succeed.
     void counting.then((found) => found === null && counted.delete(read))
     return counting
   }
@@ -215,7 +215,7 @@ function once<T>(count: (quotaId: string, body: AnyRequest) => Promise<T | null>
 const readsTheSame = (one: AnyRequest, other: AnyRequest) =>
   one.tools === other.tools && one.functions === other.functions && one.response_format === other.response_format
 
-/** Each gets half of the bytes to count, plus what the other leaves. */
+/** Response and reasoning each get half of the byte limit, plus what the other doesn't use. */
 function toCapturedExcerpts({ answer, reasoning, moreAnswer, moreReasoning }: CapturedOutput): [Excerpt, Excerpt] {
   const half = CAPTURED_BYTES / 2
   const roomBeside = (other: string[]) => Math.max(half, CAPTURED_BYTES - Buffer.byteLength(other.join('')))

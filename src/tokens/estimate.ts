@@ -70,10 +70,7 @@ const MESSAGE_FIELDS: ReadonlySet<string> = new Set([
 ])
 const LAST_TURN_FIELDS: ReadonlySet<string> = new Set([...MESSAGE_FIELDS, 'reasoning', 'reasoning_content'])
 
-/**
- * What most upstreams don't read: unknown fields, earlier reasoning, and whatever else a passed-through request
- * contains.
- */
+/** Bytes that most upstreams ignore: unknown fields, earlier reasoning, and other extras of passthrough requests. */
 export function bytesOfExtras(body: AnyRequest): number {
   if (body instanceof EndpointRequest) return bytesBeside(body.extras, REQUEST_FIELDS)
   let bytes = bytesBeside(body, REQUEST_FIELDS) + unreadBytes(body)
@@ -92,20 +89,20 @@ function bytesBeside(value: object, known: ReadonlySet<string>): number {
   return bytes
 }
 
-/** Null if the client gives none. */
+/** The client's output cap; null without one. */
 export const capOf = ({ max_completion_tokens: newer, max_tokens: older }: AnyRequest): number | null =>
   newer ?? older ?? null
 
 const hasOwnCap = (body: AnyRequest): body is AnyRequest & EndpointRequest =>
   body instanceof EndpointRequest && body.hasOwnCap
 
-/** Per choice; no upstream writes more than the model can. See `hasOwnCap`. */
+/** Maximum output tokens per choice, at most the model's. See `hasOwnCap`. */
 export function toCap(body: AnyRequest, maxOutputLength: number): number {
   if (hasOwnCap(body)) return body.max_tokens
   return Math.min(capOf(body) ?? DEFAULT_OUTPUT_TOKENS, maxOutputLength)
 }
 
-/** All choices together; without a cap, the model's limit. */
+/** Maximum output tokens of all choices together; without a cap, based on the model's limit. */
 export const toMostOutput = (body: AnyRequest, maxOutputLength: number): number =>
   hasOwnCap(body) ? body.max_tokens : Math.min(capOf(body) ?? maxOutputLength, maxOutputLength) * (body.n ?? 1)
 
@@ -157,8 +154,8 @@ const wideBlocks = Float64Array.from(
 )
 
 /**
- * Estimates the tokens of streamed text in one pass without a vocabulary; budget holds use it. Within 40% of the o200k
- * count for prose, code, JSON, and most scripts; random text has up to half as many more.
+ * Estimates the tokens of streamed text in one pass without a vocabulary, for budget reservations. Within 40% of the
+ * o200k count for prose, code, JSON, and most scripts. Random text has up to 50% more tokens than estimated.
  * @param from where to begin in the text.
  */
 export function tokensWritten(text: string, from = 0): number {

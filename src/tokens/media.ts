@@ -131,7 +131,7 @@ const isFrame = (marker: number) =>
 
 const toSize = (width: number, height: number): Size | null => (width > 0 && height > 0 ? { width, height } : null)
 
-/** Upper bound of a media type with parameters. */
+/** Maximum length of a media type with parameters. */
 const LONGEST_HEAD = 256
 
 /** Media type in lower case. */

@@ -1,4 +1,4 @@
-/** What a model reads of a request. */
+/** The parts of a request that a model reads. */
 
 import { EndpointRequest } from '../domain/endpoint-request.ts'
 import { asList, asObject, asText, valuesWithin } from '../domain/json.ts'
@@ -70,14 +70,14 @@ export function toPrompt(body: AnyRequest): Prompt {
   return prompt
 }
 
-/** Token inputs need no counting. */
+/** Reads inputs of requests that aren't chats. Inputs that are token IDs need no counting. */
 function readInputs({ inputs, beside, media }: EndpointRequest, prompt: Prompt): void {
   prompt.inputs = inputs.length
   for (const input of inputs) {
     if (typeof input === 'string') prompt.texts.push(input)
     else prompt.others += input.length
   }
-  // Of images, too: chat models count them otherwise.
+  // Includes images, since chat models count them differently.
   prompt.otherBytes = prompt.others + media.images + beside.most
   prompt.others += media.images + beside.likely
   prompt.audio += media.audio
@@ -170,9 +170,9 @@ interface OtherContent {
   texts: string[]
   /** Text files, base64. */
   files: string[]
-  /** Of other data, URLs, and numbers. */
+  /** Tokens of other data, URLs, and numbers. */
   tokens: number
-  /** Of data that is neither image nor audio, such as a document: up to a token per byte. */
+  /** Bytes of data that isn't an image, video, or audio, such as a document: up to a token per byte. */
   bytes: number
   /** By the part's type or its data. */
   kind: 'audio' | 'images' | 'others'
@@ -230,7 +230,7 @@ export function noteUnread(body: CanonicalRequest, text: string): number {
 
 const bytesOfJson = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '')
 
-/** Bytes that the canonical body repeats, which would hide as many unread ones: reasoning, and escaped arguments. */
+/** Bytes that the canonical body adds: repeated reasoning, and escapes in arguments. They would hide unread bytes. */
 function repeatedBytes({ messages }: CanonicalRequest): number {
   let bytes = 0
   for (const message of messages) {
