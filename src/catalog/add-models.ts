@@ -143,8 +143,8 @@ export interface Chosen {
 }
 
 /**
- * Facts about chosen models. Those that aren't listed are taken as named. Throws `invalid`.
- * @param ask may fail: then nothing is listed.
+ * Facts about chosen models. Models that aren't listed are accepted by name. Throws `invalid`.
+ * @param ask requests the list. If it fails, no model counts as listed.
  */
 export async function findChosen(
   row: Pick<UpstreamRow, 'id' | 'dialect' | 'local' | 'baseUrl' | 'options'>,
@@ -188,8 +188,8 @@ function requireNames(chosen: readonly ChosenModel[]): void {
 const invalid = (field: string, message: string) => new ServiceError({ kind: 'invalid', field }, message)
 
 /**
- * New models with their typed prices; existing ones get a route. Throws `invalid`, and `catalog_changed` if a model
- * appeared or is gone.
+ * Adds new models with the prices that were entered. Existing models get a route. Throws `invalid`, and
+ * `catalog_changed` if a model was added or removed since.
  */
 export function withChosen(
   state: State,
@@ -228,7 +228,7 @@ export function withChosen(
   return { ...decision, layers, prices, more: { ...decision.more, unpriced } }
 }
 
-/** The manual entry of a new model; null without typed values. */
+/** The manual entry of a new model; null if no value was entered. */
 function toManual({ slug, pricing, contextLength }: ChosenModel, nowMs: number, prices: PriceRow[]) {
   if (pricing === undefined && contextLength === undefined) return null
   const sorted = pricing?.toSorted(byCondition)

@@ -65,10 +65,7 @@ export interface Applied extends Edited {
   unseen: string[]
 }
 
-/**
- * Throws `catalog_missing` for the built-in catalog if a file was applied before, since it only stands in for a missing
- * file.
- */
+/** Throws `catalog_missing` for the built-in catalog if a file was applied before: then that file is missing. */
 export function applyCatalog(store: ConfigStore, catalog: Catalog, options: ApplyOptions): Promise<Applied> {
   const { origin, digest, subject, permit, nowMs, prune = false, discardEdits = false } = options
   return changeCatalog(store, options, { action: 'catalog.apply', subject }, (state) => {
@@ -99,7 +96,10 @@ interface LayerOptions {
   nowMs: number
 }
 
-/** A file replaces built-in entries that it declares, models with their routes, and with `prune` all of them. Prices are only added, and an unchanged price keeps its row. */
+/**
+ * A file replaces the built-in entries that it declares, models with their routes. With `prune`, it replaces all of them.
+ * Prices are only added, and an unchanged price keeps its row.
+ */
 export function withLayer({ layers, rows }: State, catalog: Catalog, { origin, prune, nowMs }: LayerOptions) {
   const prices: PriceRow[] = []
   const declared = toRows(catalog, { layers, rows }, { origin, nowMs, prices })
@@ -228,7 +228,7 @@ export const toApplyOptions = <const By extends object>(source: CatalogSource, v
   digest: toDigest(source, version),
 })
 
-/** Includes the version, since another may know other facts. */
+/** Includes Tollgate's version, since another version may know other facts. */
 export function toDigest(
   { origin, text, modelFiles }: Pick<CatalogSource, 'origin' | 'text' | 'modelFiles'>,
   version: string,

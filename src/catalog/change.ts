@@ -151,7 +151,7 @@ export function toChanges(before: CatalogRows, after: CatalogRows): Changes {
     ...compare(before.aliases, after.aliases, KINDS.aliases),
   ]
   const of = (action: Change['action']) => found.filter((change) => change.action === action)
-  // What is lost comes first, so that a long preview doesn't hide it.
+  // Deletions come first, so that a long preview doesn't hide them.
   const changes = [...of('delete'), ...of('update'), ...of('create')]
   const [created, updated, deleted] = [of('create').length, of('update').length, of('delete').length]
   const total = Object.values(before).reduce((sum, rows) => sum + rows.length, 0)
@@ -278,7 +278,7 @@ function toVersions(
   return { version, versions, oldestVersion: version - MAX_KEPT + 1 }
 }
 
-/** Keeps audit rows small; versions have all changes. */
+/** Maximum changes in an audit row. Versions have all changes. */
 const MAX_TOLD = 100
 
 function toDetail({ changes, created, updated, deleted }: Changes) {

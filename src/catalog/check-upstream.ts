@@ -165,7 +165,7 @@ function* checkPreset(at: Path, { preset: name, dialect }: Entry): Generator<Iss
     yield issue([...at, 'dialect'], `preset '${name}' uses the '${preset.dialect}' dialect. Remove one of the two.`)
 }
 
-/** Fields that Tollgate sets, meters, and reads by. */
+/** Fields that Tollgate sets, or needs for metering and parsing. */
 const OURS = new Set(['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
 
 const FIELD = /^[A-Za-z_][\w-]*$/

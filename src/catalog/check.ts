@@ -67,12 +67,12 @@ export const NO_SECONDS =
   'a price per second is only for local upstreams. Set a price without second, or make the upstream local.'
 
 const DECIMAL = /^\d{1,9}(\.\d{1,18})?$/
-/** So that a millisecond has an exact price. */
+/** At most 15 decimals, so that a millisecond has an exact price. */
 const DECIMAL_OF_SECOND = /^\d{1,9}(\.\d{1,15})?$/
 
-/** Fields that a wildcard can't have. */
+/** Fields of a single model, which a wildcard can't have. */
 const OF_ONE_MODEL = ['name', 'created', 'context_length', 'max_output_length', 'input_modalities', 'output_modalities']
-/** Also fields of routes. */
+/** Length fields, which routes have, too. */
 const LENGTHS = ['context_length', 'max_output_length']
 
 export function* checkModel(slug: string, raw: unknown, upstreams: Entry, known: KnownProviders): Generator<Issue> {
@@ -202,7 +202,7 @@ const toModeOf = ({ mode, size, quality }: Entry): string | null =>
   toMode(...(typeof mode === 'string' ? mode.split('+') : []), size, quality)
 
 const AUDIO_TERMS = ['audio_min_seconds', 'audio_step_seconds'] as const
-/** Charged per ms. */
+/** Prices per second of units that are charged per ms. */
 const OF_SECOND: ReadonlySet<string> = new Set(UNIT_NAMES.filter(isMs).map((unit) => UNITS[unit].price))
 
 const hasBase = (pricing: unknown, mode: string) =>
@@ -234,7 +234,7 @@ function* checkFacts(slug: string, entry: Entry, upstreams: Entry, known: KnownP
     yield* checkNarrower(toEntry(route), most, ['models', slug, 'routes', index])
 }
 
-/** Of the same vendor. */
+/** A hint with the most similar model of the same vendor. */
 function closestKnown(known: KnownProviders, slug: string): string {
   const vendor = slug.slice(0, Math.max(0, slug.indexOf('/')))
   const models = Object.hasOwn(known, vendor) ? known[vendor]?.models : undefined

@@ -77,7 +77,7 @@ export function toUpstream(id: string, entry: UpstreamEntry): DeclaredUpstream {
 export const toPresetDialect = (preset: string | undefined): DialectName =>
   (preset === undefined ? undefined : findPreset(preset)?.dialect) ?? USUAL_DIALECT
 
-/** Tokens of output, of endpoints that may have any. */
+/** Assumed maximum output tokens of endpoints that may have any. */
 const OUTPUT: Partial<Record<Modality, number>> = { transcription: 2_000, realtime: 4_096 }
 
 /** Models of other endpoints write no tokens, and 1 is the minimum. */
@@ -190,7 +190,7 @@ function toRoute({ upstream, model, pricing, ...said }: ModelEntry['routes'][num
 
 export const toPrices = (pricing: PricingEntry | undefined): PricingItem[] | undefined => pricing?.toSorted(byCondition)
 
-/** The last applicable price wins: sorts those without a mode first, then by mode. */
+/** Sorts prices without a mode first, then by mode, because the last applicable price wins. */
 export const byCondition = (a: PricingItem, b: PricingItem): number =>
   compare(modeOf(a) ?? '', modeOf(b) ?? '') || (a.min_prompt_tokens ?? 0) - (b.min_prompt_tokens ?? 0)
 

@@ -91,7 +91,7 @@ export function toDiscovered(listed: readonly ListedModel[], options: DiscoverOp
 
 const RENAME = 'Choose a name with --models NAME=SLUG.'
 
-/** Without invalid names, duplicates, and models that are elsewhere. */
+/** Drops invalid names, duplicates, and models that a local server forwards. */
 export const onlyUsable = (listed: readonly ListedModel[], options: DiscoverOptions, notes: string[]): ListedModel[] =>
   onlyHere(onlyNamed(listed, notes), options, notes)
 
@@ -130,7 +130,7 @@ const OTHER_NAMES =
 export const isServed = (model: ListedModel, options: DiscoverOptions): boolean =>
   makesEmbeddings(model, options) ? hasPrice(model, options) : canChat(model, options) || hasOwnPrice(model, options)
 
-/** Only models with an endpoint of their own have one. */
+/** True if known facts have an endpoint price, as only models with their own endpoint do. */
 const hasOwnPrice = ({ id }: ListedModel, { provider, known }: DiscoverOptions): boolean =>
   provider !== null && findAt(known, provider, id)?.[PRICING] !== undefined
 
@@ -198,7 +198,7 @@ export function toFound(slug: string, listed: ListedModel, options: DiscoverOpti
 const toKnownSettings = (own: KnownModel, dialect: DialectName) =>
   dialectOf({ dialect }).hasWaysToThink ? toRouteSettings(own) : toEffortSettings(own)
 
-/** Customers name deployments, so looks them up by model ID. */
+/** Known facts of a model. Customers name deployments, so those are found by model ID. */
 function findOwn(slug: string, { id }: ListedModel, { provider, known, modelList }: DiscoverOptions) {
   if (provider === null) return undefined
   return findAt(known, provider, modelList === 'not_deployed' ? slug.slice(slug.indexOf('/') + 1) : id)

@@ -80,7 +80,7 @@ export function editModel(store: ConfigStore, name: string, changes: ModelChange
     const { slug } = before
     requireRow(by, 'models', before)
     const { pricing, ...others } = toDefined(changes)
-    // A model that was disabled for want of a price is enabled by its first one.
+    // The first price enables a model that was disabled because it had none.
     const given = { ...(pricing?.length && before.pricing.length === 0 && { enabled: true }), ...others }
     const price = pricing && withPrice(before, pricing, { model: slug, upstream: null }, by.nowMs)
     const own = layers.models.find((entry) => entry.slug === slug && entry.origin === 'admin')
@@ -124,7 +124,7 @@ export async function resetModel(store: ConfigStore, name: string, by: EditBy): 
   })
 }
 
-/** A name without another entry gets its earlier one. */
+/** If a name has no other entry, its earlier entry returns. */
 function withoutEdits<Entry extends { origin: ModelRow['origin'] }>(
   entries: readonly Entry[],
   isOwn: (entry: Entry) => boolean,
@@ -182,7 +182,7 @@ export function setRoute(store: ConfigStore, id: RouteId, changes: RouteChanges,
     const price = pricing ? withPrice(before, pricing, of, by.nowMs) : null
     const free = pricing === null ? { pricing: null, priceId: null } : {}
     const own = layers.routes.find((entry) => entry.origin === 'admin' && isRoute(entry, key))
-    // Manual settings alone are not a whole route.
+    // Manual settings aren't a complete route.
     const known: EntryOf<'routes'> = before ? (own ?? { ...key, origin: 'admin' }) : { ...PLAIN, ...key }
     const fields = { ...given, ...free, ...price?.fields }
     const entry = { ...known, ...fields, ...toOptions(known, options) }

@@ -52,7 +52,7 @@ export function withEffects(changes: readonly Change[], { rows, keys, teams, ser
 
 const isGone = ({ action, after }: Change) => action === 'delete' || after.enabled === false
 
-/** Each upstream that goes, with a model that stays without a route. */
+/** Each removed upstream, with a model that would have no route left. */
 function findLost(changes: readonly Change[], { upstreams, models, routes }: CatalogRows, gone: ReadonlySet<string>) {
   const goes = (id: string) => gone.has(`upstreams.${id}`)
   const enabled = new Set(upstreams.filter((upstream) => upstream.enabled).map(({ id }) => id))

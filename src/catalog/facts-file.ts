@@ -62,7 +62,7 @@ export interface FactsFile {
 
 /**
  * @param name shown in messages
- * @throws `facts_unusable` if it is not such a list
+ * @throws `facts_unusable` if the text isn't such a list
  */
 export function parseFacts(text: string, name: string): FactsFile {
   const known: KnownProviders = {}

@@ -45,7 +45,7 @@ interface Facets {
   default?: unknown
   /** Configures a model server; stored as a hash. */
   process?: true
-  /** The admin API sets it. `none`: what null means. */
+  /** Can be set with the admin API. `none`: the meaning of null. */
   byHand?: true | { none: string }
 }
 
@@ -67,9 +67,9 @@ const list = <T extends TSchema>(item: T, maxItems = 100) => Type.Array(item, { 
 const some = <T extends TSchema>(item: T) => Type.Array(item, { minItems: 1 })
 const tokens = () => Type.Integer({ minimum: 1 })
 const features = () => Type.Array(oneOf(FEATURES))
-/** As for keys (`keys create --rpm`). */
+/** The same range as for keys (`keys create --rpm`). */
 const limit = () => Type.Integer({ minimum: 1, maximum: MAX_LIMIT })
-/** Numbers pass, so that the checks can ask for a unit. */
+/** Accepts numbers, so that the checks can ask for a unit. */
 const measure = () => Type.Unsafe<string>(Type.Union([Type.Number(), Type.String()]))
 const texts = () => Type.Record(Type.String(), Type.String({ maxLength: 2_000 }), { maxProperties: 100 })
 /** Request fields with any value. */

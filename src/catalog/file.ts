@@ -39,7 +39,7 @@ export interface ParsedCatalog {
   wildcards: { wildcard: string; models: number }[]
   /** Such as `catalog.yaml:5: upstreams.openai: OPENAI_API_KEY is not set; …`. */
   warnings: string[]
-  /** Those of the warnings that are about old names of settings. */
+  /** The warnings about old names of settings. */
   renamed: string[]
 }
 

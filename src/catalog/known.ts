@@ -11,9 +11,9 @@ import { byCondition, type Facts, OF_EMBEDDINGS } from './complete.ts'
 import knownPath from './known.json.gz' with { type: 'file' }
 import pricesPath from './known-prices.jsonl' with { type: 'file' }
 
-/** A symbol, so that no list of models has it. */
+/** A symbol, so that no list of models can contain this field. */
 export const PRICING: unique symbol = Symbol('pricing')
-/** In batches of its provider. */
+/** Prices in the provider's own batches. */
 export const BATCH_PRICING: unique symbol = Symbol('batch pricing')
 
 interface Cost {
@@ -21,7 +21,7 @@ interface Cost {
   output?: number
   cache_read?: number
   cache_write?: number
-  /** The same, in some entries. */
+  /** Some entries use this name. */
   cached_input?: number
   cached_write?: number
   reasoning?: number
@@ -56,7 +56,7 @@ export interface KnownProvider {
   api?: string
   /** Environment variables of its libraries. */
   env?: string[]
-  /** Its client library, which tells its API format. */
+  /** Its client library, which identifies its API format. */
   npm?: string
   models: Record<string, KnownModel>
 }
@@ -68,7 +68,7 @@ export async function loadKnown(): Promise<KnownProviders> {
   return withPrices(JSON.parse(new TextDecoder().decode(Bun.gunzipSync(packed))))
 }
 
-/** A line of the file, which also says where its price is from. */
+/** A line of `known-prices.jsonl`, which also has the source of its price. */
 interface Priced extends Pick<KnownModel, 'limit'> {
   provider: string
   model: string
@@ -77,10 +77,10 @@ interface Priced extends Pick<KnownModel, 'limit'> {
   pricing: PricingItem[]
 }
 
-/** Another kind of line. */
+/** A line with a batch price. */
 type BatchPriced = Pick<Priced, 'provider' | 'model'> & { batch: PricingItem[] }
 
-/** Of models with this output. */
+/** Endpoint paths by the model's output. */
 const PATHS: Readonly<Record<string, string>> = {
   ...{ transcription: '/v1/audio/transcriptions', speech: '/v1/audio/speech', image: '/v1/images/generations' },
   ...{ rerank: '/v1/rerank', moderation: '/v1/moderations', ocr: '/v1/ocr' },
@@ -88,7 +88,7 @@ const PATHS: Readonly<Record<string, string>> = {
 
 const isServed = (output: string): boolean => Object.values<string>(ENDPOINT_PATHS).includes(PATHS[output] ?? '')
 
-/** Adds the prices that models.dev lacks, of models with an endpoint here; of others, they could be called as chats. */
+/** Adds prices that models.dev lacks. Skips models without an endpoint here, which could be called as chats. */
 export async function withPrices(known: KnownProviders): Promise<KnownProviders> {
   const [, ...lines] = (await Bun.file(pricesPath).text()).trimEnd().split('\n')
   for (const line of lines) {
@@ -142,7 +142,7 @@ export function findRouteSettings(known: KnownProviders, slug: string, route: Na
 }
 
 /**
- * Claude models whose reasoning can't be turned off but only starts on request, which models.dev doesn't say
+ * Claude models whose reasoning can't be turned off but only starts on request, which models.dev doesn't state
  * (platform.claude.com, "What's new in Claude Opus 5": Opus 4.8 runs without thinking unless it is set to `adaptive`,
  * as 4.7 does).
  */
@@ -203,18 +203,18 @@ export function toFacts(model: KnownModel): Partial<Facts> {
   }
 }
 
-/** Batches of OpenAI and Anthropic cost half. Other figures are older, or newer, than the price list, which may have been refreshed. */
+/** Batches of OpenAI and Anthropic cost half. Other ratios are ignored: the price list was refreshed before or since. */
 function withBatches(usual: PricingItem[], batch: readonly PricingItem[] = []): PricingItem[] {
   const [first, half] = [usual[0], batch[0]]
   const isHalf = (name: 'prompt' | 'completion') => Number(half?.[name]) * 2 === Number(first?.[name])
   return isHalf('prompt') && isHalf('completion') ? [...usual, ...batch].sort(byCondition) : usual
 }
 
-/** models.dev lists embedding models as text models, so their names decide. */
+/** True for embedding models. models.dev lists them as text models, so their names decide. */
 const isForEmbeddings = ({ id = '', name, cost }: KnownModel) =>
   saysEmbeddings(`${id} ${name}`) && (cost?.output ?? 0) === 0
 
-/** models.dev lists realtime models as models of text and audio, so their names decide, too. */
+/** True for realtime models. models.dev lists them as text and audio models, so their names decide. */
 export const saysRealtime = (name: string): boolean => /realtime/i.test(name)
 
 export const saysEmbeddings = (name: string): boolean => /embed/i.test(name)
@@ -247,8 +247,8 @@ const isClaude = (name: string, { input = 0, cache_write: write }: Cost) =>
 
 /**
  * If the list prices reasoning above output, it is Qwen's thinking mode, where all output costs the higher price
- * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). Responses don't tell the mode, so all output costs
- * the higher price: too much without thinking, but never too little.
+ * (https://www.alibabacloud.com/help/en/model-studio/model-pricing). Responses don't state the mode, so all output is
+ * charged at the higher price: too much without thinking, but never too little.
  */
 function toOutputPrices(output: number, reasoning: number | undefined): { written: number; thoughts?: number } {
   if (reasoning === undefined) return { written: output }

@@ -33,7 +33,7 @@ export interface ServedModel {
   slots: number
   /** Such as `4096M`. */
   memory: string
-  /** In the catalog's `memory`; null = the machine. */
+  /** Device in the catalog's `memory`; null = the machine. */
   device: string | null
   /** Maximum load time, such as `120s`. */
   start: string
@@ -124,7 +124,7 @@ export interface LoadedProcesses {
   ignored: string[]
 }
 
-/** No row has the hash of an invalid source's commands. @param isNamed whether `--catalog` names its file */
+/** No row has the hash of an invalid source's commands. @param isNamed true if `--catalog` names the source's file */
 export async function loadProcesses(source: CatalogSource, isNamed: boolean): Promise<LoadedProcesses> {
   const byUpstream = new Map<string, ProcessSpec>()
   const ignored: string[] = []
@@ -158,7 +158,7 @@ function take(commands: readonly [string, Entry][], byUpstream: Map<string, Proc
   for (const [id, entry] of commands) byUpstream.set(id, toProcessSpec(entry))
 }
 
-/** Why another user but root could have written it; null if none could. */
+/** Why a user other than the owner and root could have written the path; null if none could. */
 async function toDoubt(path: string): Promise<string | null> {
   const { mode, uid } = await stat(path)
   const user = process.geteuid?.() ?? uid

@@ -8,10 +8,10 @@ import { TIMER_MS, toMs } from '../domain/time.ts'
 import { type Entry, type Issue, issue, type Path, toEntry, toItems } from './entry.ts'
 import { PROCESS_FIELDS } from './fields.ts'
 
-/** Stands for a command in exports; it needs a file with that command. */
+/** Replaces a command in exports. Importing it needs a file with that command. */
 const HASH = /^sha256:[0-9a-f]{64}$/
 
-/** Tollgate starts its server. */
+/** True if Tollgate starts the upstream's server. */
 export const isManaged = (entry: Entry): boolean => entry.process !== undefined
 
 /** The entry must have passed every check. Undefined if Tollgate doesn't start its server. */

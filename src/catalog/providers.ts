@@ -49,7 +49,7 @@ export interface Provider {
   local: boolean
 }
 
-/** Presets that models.dev names otherwise, or with the models of one maker only. */
+/** Presets with another name at models.dev, or with the models of only one vendor. */
 const ALSO: Readonly<Record<string, { known: string; vendor?: string }>> = {
   'azure-deployments': { known: 'azure' },
   bedrock: { known: 'amazon-bedrock' },
@@ -160,7 +160,7 @@ export function toFoundServers(servers: readonly LocalServer[], rows: readonly R
 export const isAtUsual = ({ preset, baseUrl }: Pick<LocalServer, 'preset' | 'baseUrl'>): boolean =>
   findPreset(preset)?.base_url === baseUrl
 
-/** Whose usual variable is set and that no upstream uses. */
+/** Providers whose usual variable is set and that no upstream uses. */
 export function findProviders(rows: readonly Row[], isSet: (variable: string) => boolean): FoundProvider[] {
   const used = new Set(rows.flatMap(({ apiKeyRef }) => toReferences(apiKeyRef).map(toVariable)))
   return Object.entries(allPresets()).flatMap(([preset, { name, env, example, local }]) =>
@@ -187,7 +187,7 @@ export interface FindOptions {
 
 type Asked = Pick<UpstreamRow, 'id' | 'dialect' | 'local'>
 
-/** For an existing upstream. Throws as `findModels` does. */
+/** Finds models of an existing upstream. Throws like `findModels`. */
 export async function findMore(
   row: Asked & Pick<UpstreamRow, 'baseUrl' | 'options'>,
   options: Pick<FindOptions, 'patterns' | 'ask'>,
@@ -223,7 +223,7 @@ export interface OfferedModel {
   isUsual: boolean
 }
 
-/** Everything that an upstream lists, with what is known. Throws `list_failed`. */
+/** All models that an upstream lists, with known facts. Throws `list_failed`. */
 export async function listOffered(
   row: Asked & Pick<UpstreamRow, 'baseUrl' | 'options'>,
   ask: AskModels,
@@ -251,7 +251,7 @@ export async function listOffered(
 }
 
 /**
- * @throws `list_failed`, and `invalid` if a name or pattern matches nothing, or if only the operator can know the names
+ * @throws `list_failed`, and `invalid` if a name or pattern matches nothing, or if the provider lists no deployments
  */
 export async function findModels(upstream: Asked, options: FindOptions): Promise<Discovered> {
   const { ask, provider, vendor, known } = options
@@ -294,7 +294,7 @@ const notDeployed = (name: string) =>
 const isWithoutList = (error: unknown): error is ServiceError =>
   error instanceof ServiceError && error.failure.kind === 'list_failed' && error.failure.why !== 'credential'
 
-/** The provider's name, also if selected by model ID. */
+/** The provider's name for a model, even if it was selected by model ID. */
 function toOwnName({ pattern, slug }: ModelSelector, { provider, vendor, known }: FindOptions): string {
   if (slug !== null || provider === null || !pattern.startsWith(`${vendor}/`)) return pattern
   const rest = pattern.slice(vendor.length + 1)

@@ -3,7 +3,7 @@ import type { Model } from '../domain/models.ts'
 import type { CatalogModel, Target } from '../domain/snapshot.ts'
 
 /**
- * Ours and those of Anthropic's models API, whose names don't collide
+ * Tollgate's fields and those of Anthropic's models API, whose names don't collide
  * (https://platform.claude.com/docs/en/api/models-list).
  */
 export interface PublicModel extends Model {

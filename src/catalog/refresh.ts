@@ -1,6 +1,6 @@
 /**
- * Updates built-in and discovered models with newer public facts, except those that the provider's own list gave.
- * Overridden prices are reported.
+ * Updates built-in and discovered models with newer public facts. Facts from the provider's own list don't change.
+ * Reports overridden prices.
  */
 
 import { isBuiltIn } from '../domain/dialects.ts'
@@ -68,7 +68,7 @@ function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): 
   const prices: PriceRow[] = []
   const overridden: Overridden[] = []
   const routesOf = Map.groupBy(rows.routes, ({ model }) => model)
-  // Routes with their own price don't tell the model's.
+  // Skips routes with their own price, whose facts don't show the model's price.
   const factsOf = ({ slug }: ModelRow) => {
     const [first] = (routesOf.get(slug) ?? [])
       .filter(({ pricing }) => pricing === null)
@@ -110,7 +110,7 @@ function toRefreshed({ layers, rows }: State, factsAt: FactsAt, nowMs: number): 
   return { layers: next, prices, more: { overridden, unpriced, free: [...new Set(free)] } }
 }
 
-/** Without names, by which people know models. */
+/** Excludes names, since users know models by them. */
 const FACTS = ['contextLength', 'maxOutputLength', 'inputModalities', 'outputModalities'] as const
 
 function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {

@@ -16,7 +16,7 @@ export type LookUp = (host: string) => Promise<Found>
 
 export type Resolved = ReadonlyMap<string, Found>
 
-/** Live upstreams share the same few resolver threads. */
+/** Limit for lookups, which share a few resolver threads with live upstreams. */
 const MAX_HOSTS = 50
 
 /**
@@ -149,13 +149,13 @@ const isNever = (ip: Ip) => !isInOne(LOOPBACK, ip) && isInOne(NEVER, ip)
 
 const isInOne = (ranges: readonly IpRange[], ip: Ip) => ranges.some((range) => isIn(range, ip))
 
-/** With any embedded IPv4 address. */
+/** The address, and any IPv4 address embedded in it. */
 function toMeant(ip: Ip): Ip[] {
   const leading = LEADING.filter(({ range }) => isIn(range, ip))
   return [ip, ...leading.map(({ at }) => ip.slice(at, at + 2))]
 }
 
-/** As a resolver takes it. */
+/** The host as a resolver expects it. */
 export const hostOf = (baseUrl: string): string =>
   (URL.parse(baseUrl)?.hostname ?? '').replace(/^\[(.*)\]$/, '$1').replace(/\.+$/, '')
 

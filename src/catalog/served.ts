@@ -15,7 +15,7 @@ export interface Contradiction {
   /** In catalog terms, such as `context_length 8192`. */
   catalog: string
   server: string
-  /** What applies, and what to do. */
+  /** Which limit applies, and what to do. */
   hint: string
 }
 
@@ -37,7 +37,7 @@ export function withServed(
   return { snapshot: { ...snapshot, models }, contradictions }
 }
 
-/** Null if unreported or forwarded elsewhere. @param listed the upstream's last report */
+/** Null if unreported, or if the server forwards the model to another one. @param listed the upstream's last report */
 export function findServed(
   { upstream, upstreamModel }: Target,
   listed: ReadonlyMap<string, ListedModel> | undefined,
@@ -60,7 +60,7 @@ function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)
     const listed = found[at]
     return listed ? toServedTarget(target, listed, isFound(model) && isFound(target)) : target
   })
-  // From the first target.
+  // Model-wide facts come from the first target.
   const { quantization, sizeBytes, inputModalities } = found[0] ?? {}
   const longest = Math.max(...targets.map(({ contextLength }) => contextLength))
   const context = isFound(model) ? longest : Math.min(facts.context_length, longest)
@@ -85,7 +85,7 @@ function toServedModel(model: CatalogModel, found: readonly (ListedModel | null)
 function toServedTarget(target: Target, listed: ListedModel, isOpen: boolean): Target {
   const { contextLength: said, maxOutputLength, features } = target
   const contextLength = (isOpen ? listed.servedContext : undefined) ?? Math.min(said, mostOf(listed))
-  // A limit equal to the context was not a real one.
+  // An output limit equal to the context means that none was known.
   const isBounded = !isOpen || maxOutputLength < said
   return {
     ...target,

@@ -1,7 +1,7 @@
 /**
  * Finds the effective catalog (the named file, else the data folder's, else the working directory's, else the built-in
  * one) and watches it. Files are polled, because editors and container mounts replace them without reliable events. A
- * change applies once two looks agree, so that a file is complete.
+ * change applies once two polls agree, so that a file is complete.
  */
 
 import { readdir, stat } from 'node:fs/promises'
@@ -109,11 +109,11 @@ export interface WatchDeps {
    * Applies a file (null for none) and the model files. Returns whether anything changed; if it throws, nothing has.
    */
   apply(path: string | null): Promise<boolean>
-  /** After a change was applied or an earlier problem solved. */
+  /** Called after a change is applied or an earlier problem is solved. */
   onApplied(path: string | null): void
-  /** Once per problem, even if retried. */
+  /** Called once per problem, even if retried. */
   onTrouble(error: unknown): void
-  /** Once the file is missing; its entries stay, and nothing is applied until it is back. */
+  /** Called once if the file disappears. Its entries stay, and nothing is applied until it is back. */
   onGone(path: string): void
 }
 
@@ -123,7 +123,7 @@ export interface CatalogWatch {
 }
 
 interface Seen {
-  /** Of the catalog; null if none. */
+  /** The catalog file; null if none. */
   path: string | null
   /** Changes if any file does. */
   stamp: string

@@ -1,4 +1,4 @@
-/** Undoes one version without what was changed after it. */
+/** Undoes one version and keeps later changes. */
 import { toEntryName } from '../domain/changes.ts'
 import { ServiceError } from '../domain/service-error.ts'
 import {
@@ -20,8 +20,9 @@ import { toNames } from './discover.ts'
 import { KINDS } from './fields.ts'
 
 /**
- * Gives the entries that a version changed their earlier values, as a new version. Requests stay charged as they were.
- * Throws `version_not_found`, also for the oldest version that is kept, and `undo_conflict` if later changes touched or need the same entries.
+ * Restores the earlier values of the entries that a version changed, as a new version. Charges of requests don't change.
+ * Throws `version_not_found`, also for the oldest kept version, and `undo_conflict` if later changes touched or need the
+ * same entries.
  */
 export async function undoVersion(store: ConfigStore, number: number, by: EditBy, permit?: Permit): Promise<Reverted> {
   const { layers: after } = await readVersion(store, number)
@@ -84,7 +85,7 @@ function undoKind<K extends Kind>(kind: K, { before, after, now, nowMs }: Undoin
 const isSame = (one: object | undefined, other: object | undefined) =>
   one === undefined || other === undefined ? one === other : isSameEntry(one, other)
 
-/** Entries that would stay but lose what they point to: routes their model or upstream, aliases their model. */
+/** Remaining entries that would lose their target: routes their model or upstream, aliases their model. */
 function findBroken(was: CatalogRows, is: CatalogRows, next: CatalogLayers): string[] {
   const staying = new Set(next.routes.map(NAMES.routes))
   const served = new Set(is.routes.map(NAMES.routes))

@@ -125,7 +125,7 @@ function toExpanded(
   return { slug, wildcard, entry: { ...entry, routes: serving.map(({ entry, model }) => ({ ...entry, model })) } }
 }
 
-/** Text models that charge only for input make something else. */
+/** False for text models that charge only for input, since their output isn't text. */
 const isServed = ({ outputModalities = [], pricing = [] }: Partial<Facts>) =>
   outputModalities.includes('embeddings') ||
   (outputModalities.includes('text') &&
