@@ -1,4 +1,4 @@
-/** One batch, from its checks to its end. A server that starts goes on where the one before was stopped or killed. */
+/** One batch, from its checks to its end. After a stop or kill, the next server continues it. */
 import { type BatchState, isFinal, type LineError, type StoredBatch, type StoredFile } from '../domain/batches.ts'
 import type { Key } from '../domain/snapshot.ts'
 import { type Log, traceOf } from '../log.ts'
@@ -53,7 +53,7 @@ export class BatchRun {
     return { ...batch, detail: { ...batch.detail, counts: { ...progress.counts }, usage: progress.usage } }
   }
 
-  /** The first reason counts, but for the server's stop. */
+  /** The first reason counts. A server stop is noted in any case. */
   end(reason: EndingReason): void {
     if (reason === 'stopped') this.#stopping.abort()
     if (!this.#ending.signal.aborted) this.#ending.abort(reason)
@@ -68,14 +68,14 @@ export class BatchRun {
     if (this.batch.state === 'cancelling') this.end('cancelled')
   }
 
-  /** Called every second: the window, and the key. */
+  /** Called every second: checks the completion window and the key. */
   look(): void {
     const { now, keyOf } = this.deps
     if (this.batch.expiresMs <= now()) this.end('expired')
     else if (keyOf(this.batch.keyId) === null) this.end('cancelled')
   }
 
-  /** Resolves once it has ended, or the server stops. */
+  /** Resolves once the batch has ended or the server stops. */
   async run(): Promise<void> {
     while (!isFinal(this.batch.state) && !this.#isStopped()) {
       try {
@@ -122,7 +122,7 @@ export class BatchRun {
     this.look()
     const reason = this.#reason
     if (reason === 'stopped') return
-    // An upstream has told of all lines of a batch that ended there.
+    // The upstream has reported all lines of a batch that ended early.
     const isCut = reason !== null && this.batch.detail.remote !== null
     if (progress.pending().length > 0 || isCut) {
       if (reason === null) return void (await this.deps.sleep(AGAIN_MS))
@@ -131,7 +131,7 @@ export class BatchRun {
     await this.#finish(progress)
   }
 
-  /** Unless it was cancelled meanwhile. */
+  /** Does nothing if the batch was canceled in between. */
   #begin(model: string | null): Promise<void> {
     return this.#change((batch) => {
       if (batch.state !== 'validating') return batch
@@ -165,7 +165,7 @@ export class BatchRun {
 
   async #leave(work: BatchWork, progress: Progress, reason: Exclude<EndingReason, 'stopped'>): Promise<void> {
     if (reason === 'cancelled') await this.cancel()
-    // For a server that goes on from here.
+    // In case another server continues from here.
     if (reason === 'expired') await this.#change((batch) => this.#stamped(batch, 'expired'))
     await endLines(work, progress.pending(), LEFT[reason])
   }
@@ -201,7 +201,7 @@ export class BatchRun {
   async #enter(state: BatchState, more: Partial<StoredBatch['detail']> = {}): Promise<void> {
     await this.#change((batch) => {
       const { detail, ...stamped } = this.#stamped(batch, state)
-      // What it keeps of an upstream may be long.
+      // The upstream's data may be long.
       const over = isFinal(state) ? { remote: null } : {}
       return { ...stamped, state, detail: { ...detail, ...over, ...more } }
     })
@@ -218,7 +218,7 @@ export class BatchRun {
     return { ...batch, detail: { ...detail, at: { [state]: this.deps.now(), ...detail.at } } }
   }
 
-  /** One after the other. */
+  /** One change at a time. */
   #change(toNext: (batch: StoredBatch) => StoredBatch): Promise<void> {
     const changed = this.#changing.then(async () => {
       const before = this.current

@@ -1,4 +1,4 @@
-/** Files and batches of keys: each key sees its own only. Bounded per key, and by the disk. */
+/** Files and batches of keys: each key sees only its own. Limited per key, and by disk space. */
 import {
   type BatchEndpoint,
   type FilePurpose,
@@ -19,22 +19,22 @@ import { type Content, type Part, storageFull } from './contents.ts'
 import { toLogName } from './progress.ts'
 
 const MIB = 1024 ** 2
-/** Of a key. */
+/** Per key. */
 const MAX_KEY_BYTES = 1024 * MIB
 const MAX_KEY_FILES = 1_000
 const MAX_KEY_BATCHES = 20
 const MAX_KEY_UPLOADS = 4
-/** Of all keys. */
+/** For all keys. */
 const MAX_UPLOADS = 16
 const MAX_KEPT_BATCHES = 10_000
-/** Of all keys. */
+/** For all keys. */
 const MAX_BYTES = 16 * 1024 * MIB
 const LOOK_MS = 1_000
 const SWEEP_MS = 60_000
 const SWEPT = 100
 
 export interface BatchesDeps extends Omit<RunDeps, 'now'> {
-  /** Resolves once no earlier server of this data folder finishes requests. */
+  /** Resolves once no earlier server of this data folder has requests in flight. */
   untilAlone(): Promise<void>
   /** Wall clock, ms. */
   now(): number
@@ -47,7 +47,7 @@ export interface NewBatch {
   metadata: StoredBatch['detail']['metadata']
   /** Seconds. */
   keepOutputS: number | null
-  /** If they are known already. */
+  /** If already known. */
   lines?: number
 }
 
@@ -57,7 +57,7 @@ export function createBatches(deps: BatchesDeps) {
   const { store, contents, log, now } = deps
   const runs = new Map<string, BatchRun>()
   const running = new Set<Promise<void>>()
-  /** Files whose row isn't there yet. */
+  /** Files without a row yet. */
   const storing = new Set<string>()
   /** In progress, by quota ID. */
   const uploads = new Map<string, number>()
@@ -81,7 +81,7 @@ export function createBatches(deps: BatchesDeps) {
     removeOrphans(active)
     for (const batch of active) start(batch)
   }
-  /** Contents without a row: of uploads and batches that a kill cut short. */
+  /** Removes contents without a row, of uploads and batches that a kill interrupted. */
   const removeOrphans = (active: readonly StoredBatch[]) => {
     const used = new Set(active.flatMap(({ id, detail }) => [toLogName(id), detail.outputFileId, detail.errorFileId]))
     for (const name of contents.names())
@@ -124,11 +124,11 @@ export function createBatches(deps: BatchesDeps) {
   }
 
   return {
-    /** Once the server listens. */
+    /** Call once the server listens. */
     begin() {
       void deps.untilAlone().then(resume)
     },
-    /** For another server, which has the data folder from now on. Lines in flight end here. */
+    /** Another server takes over the data folder. Lines in flight end here. */
     async pause() {
       if (state === 'running') state = 'paused'
       for (const run of runs.values()) run.end('stopped')
@@ -144,7 +144,7 @@ export function createBatches(deps: BatchesDeps) {
       await Promise.all(running)
     },
 
-    /** Throws before anything is read. */
+    /** Throws before the upload is read. */
     requireRoom(key: Key, bytes: number) {
       const held = store.held(key.id)
       if (held.files >= MAX_KEY_FILES)
@@ -155,7 +155,7 @@ export function createBatches(deps: BatchesDeps) {
         )
       if (!contents.hasSpace(bytes) || store.totalBytes() + bytes > MAX_BYTES) throw storageFull()
     },
-    /** Room for an upload, until it is disposed of. Throws if there are too many. */
+    /** Reserves space for an upload until disposed. Throws if there are too many. */
     async beginUpload(key: Key, bytes: number): Promise<Part> {
       this.requireRoom(key, bytes)
       const own = uploads.get(key.quotaId) ?? 0
@@ -206,9 +206,9 @@ export function createBatches(deps: BatchesDeps) {
     },
     file: findFile,
     files: (query: FileQuery) => store.files(query),
-    /** Throws if its contents are gone. */
+    /** Throws if the contents are missing. */
     contentOf: (key: Key, id: string): string => pathOf(findFile(key, id).id),
-    /** Of an ended one. Throws if any is gone. */
+    /** Of an ended batch. Throws if any file is missing. */
     resultsOf({ detail: { hasOutput, hasErrors, outputFileId, errorFileId } }: StoredBatch): string[] {
       return [...(hasOutput ? [outputFileId] : []), ...(hasErrors ? [errorFileId] : [])].map(pathOf)
     },
@@ -233,7 +233,7 @@ export function createBatches(deps: BatchesDeps) {
         throw tooMany(
           `This API key has ${batches} batches in progress (limit). Wait until one has ended, and try again.`,
         )
-      // Its results need some, too.
+      // Its results need disk space, too.
       this.requireRoom(key, 0)
       const createdMs = now()
       const id = mintId(createdMs)
@@ -274,7 +274,7 @@ export function createBatches(deps: BatchesDeps) {
         })
       return findBatch(key, api, id)
     },
-    /** An ended one. Its files go, too. */
+    /** Deletes an ended batch with its files. */
     async deleteBatch(batch: StoredBatch) {
       const { outputFileId, errorFileId } = batch.detail
       for (const id of [batch.inputFileId, outputFileId, errorFileId]) await removeFile(id)

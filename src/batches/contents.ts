@@ -1,4 +1,4 @@
-/** The contents of files and the progress of batches, in `batches/` of the data folder, for its owner only. */
+/** Contents of files and progress of batches, in `batches/` of the data folder. Only the owner has access. */
 import { createReadStream, mkdirSync, rmSync, statSync } from 'node:fs'
 import { appendFile, open, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { GatewayError } from '../domain/error.ts'
 import { filesIn, freeBytesOf, SPARED_BYTES } from '../store/files.ts'
 import { isDiskFull } from '../store/refusal.ts'
 
-/** Left free for the journal and the database. */
+/** Disk space left for the journal and the database. */
 const SPARED = 4 * SPARED_BYTES
 
 export const storageFull = (cause?: unknown) =>
@@ -21,7 +21,7 @@ const PART = '.part'
 /** Bytes, or a part of a file. */
 export type Content = Uint8Array | { path: string; start: number; length: number }
 
-/** Both ends are included. */
+/** Both ends are inclusive. */
 const toRange = ({ start, length }: { start: number; length: number }) => ({ start, end: start + length - 1 })
 
 export interface Part extends AsyncDisposable {
@@ -59,7 +59,7 @@ export class Contents {
     return statSync(this.path(name), { throwIfNoEntry: false }) !== undefined
   }
 
-  /** A file that is removed at the end. Its writes throw `storage_full`. */
+  /** A file that is removed when disposed. Its writes throw `storage_full`. */
   async openPart(name: string): Promise<Part> {
     const path = `${this.path(name)}${PART}`
     const file = await open(path, 'wx', 0o600)
@@ -87,7 +87,7 @@ export class Contents {
     }
   }
 
-  /** Whole or not at all. Throws `storage_full`. */
+  /** Writes all or nothing. Throws `storage_full`. */
   async put(name: string, content: Content): Promise<void> {
     if (!this.hasSpace(content.length)) throw storageFull()
     const part = `${this.path(name)}${PART}`
@@ -101,7 +101,7 @@ export class Contents {
     }
   }
 
-  /** Whole or not at all, after `size` bytes. Throws the system's error. */
+  /** Writes all or nothing, after the first `size` bytes. Throws the system's error. */
   async append(name: string, text: string, size: number, isSynced = false): Promise<number> {
     const path = this.path(name)
     try {
@@ -113,7 +113,7 @@ export class Contents {
     return size + Buffer.byteLength(text)
   }
 
-  /** Drops what follows. */
+  /** Truncates to `size` bytes. */
   async cut(name: string, size: number): Promise<void> {
     if (this.size(name) > size) await truncate(this.path(name), size)
   }

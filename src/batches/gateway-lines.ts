@@ -1,6 +1,6 @@
 /**
- * Runs lines as requests of this gateway, one row in the ledger each. A line that may have been charged is never sent again: the server was
- * killed before its result was stored, and its error says so.
+ * Runs lines as requests of this gateway, each with a row in the ledger. If the server is killed before it stores a result, a line that
+ * may have been charged is not sent again. Its result is an error that says so.
  */
 import type { BatchEndpoint, LineError, LineResult } from '../domain/batches.ts'
 import { mintId } from '../domain/id.ts'
@@ -13,16 +13,16 @@ export interface LineRequest {
   /** JSON. */
   body: string
   key: Key
-  /** Of its row. */
+  /** Of the ledger row. */
   requestId: string
 }
 
 export interface LineAnswer extends LineResult {
   /**
-   * `again`: refused for now; not charged. `spent`: the budget is, so that further lines would be refused, too. `stopped`: the server ends.
+   * `again`: refused for now, not charged. `spent`: no budget left; further lines would be refused, too. `stopped`: the server stops.
    */
   outcome: 'done' | 'again' | 'spent' | 'stopped'
-  /** For `again`. */
+  /** Only for `again`. */
   retryAfterMs: number | null
 }
 
@@ -31,7 +31,7 @@ export interface GatewayLinesDeps {
   answer(request: LineRequest): Promise<LineAnswer>
   /** What the ledger knows of a request; null if it has no row. */
   counted(requestId: string): { isOpen: boolean; nanoUsd: number } | null
-  /** Resolves once `counted` knows all requests so far. */
+  /** Resolves once `counted` includes all requests so far. */
   flushLedger(): Promise<void>
   hasSpace(): boolean
   failed(error: unknown): void
@@ -44,7 +44,7 @@ export interface GatewayLinesDeps {
 
 const MIN_WAIT_MS = 1_000
 const MAX_WAIT_MS = 60_000
-/** Of both files of a batch. */
+/** Both files of a batch together. */
 const MAX_OUTPUT_BYTES = 512 * 1024 * 1024
 
 const CUT: LineError = {
@@ -65,7 +65,7 @@ export const createGatewayLines = (deps: GatewayLinesDeps): LineRunner => ({
   },
 })
 
-/** Lines that an earlier server had begun. */
+/** Settles lines that an earlier server began. */
 async function settleBegun(deps: GatewayLinesDeps, work: BatchWork, queue: number[]): Promise<void> {
   const begun = queue.filter((number) => work.requestIdOf(number) !== null)
   if (begun.length > 0) await deps.flushLedger()
@@ -81,7 +81,7 @@ async function settleBegun(deps: GatewayLinesDeps, work: BatchWork, queue: numbe
   }
 }
 
-/** Together, so that they are written at once. */
+/** Stores one result for all lines, in parallel, so that they share writes. */
 export async function endLines(
   work: Pick<BatchWork, 'read' | 'done'>,
   numbers: readonly number[],
@@ -98,10 +98,10 @@ export async function endLines(
 class LineQueue {
   readonly #queue: number[]
   readonly #inFlight = new Set<Promise<void>>()
-  /** For the rest, if the budget is spent. */
+  /** Result of all remaining lines once the budget is spent or the output is too large. */
   #rest: LineResult | LineError | null = null
   #pausedUntilMs = Number.NEGATIVE_INFINITY
-  /** One at a time: the budget may not cover several. */
+  /** Runs one line at a time: the budget may not cover several. */
   #isTight = false
   #waits = 0
 
@@ -138,7 +138,7 @@ class LineQueue {
     }
   }
 
-  /** False if it could not, for now. */
+  /** False if the line can't begin now. */
   async #begin(number: number): Promise<boolean> {
     const { deps, work } = this
     const pauseMs = this.deps.hasSpace() ? this.#pausedUntilMs - deps.monotonicMs() : MIN_WAIT_MS
@@ -154,7 +154,7 @@ class LineQueue {
     const release = await deps.places.take(key.quotaId, work.ending)
     if (release === null) return false
     const running = this.#runLine(number, key)
-      // It stays pending, and is tried again with all that are.
+      // The line stays pending and is retried with the others.
       .catch((error) => deps.failed(error))
       .finally(() => {
         release()
@@ -175,7 +175,7 @@ class LineQueue {
     })
     if (outcome === 'stopped') return
     if (outcome === 'spent' && !isAlone) {
-      // Others in flight may hold what it needs.
+      // Other lines in flight may have reserved the budget that this one needs.
       this.#isTight = true
       this.#queue.push(number)
       return

@@ -1,4 +1,4 @@
-/** The input of a batch: a line of JSON per request. Read in slices, so that nothing else waits for it. */
+/** The input of a batch: one line of JSON per request. Read in slices, so that other requests don't wait. */
 import { createReadStream } from 'node:fs'
 import type { BatchLine, BatchProblem, LineError, StoredBatch } from '../domain/batches.ts'
 import { asObject, type JsonObject } from '../domain/json.ts'
@@ -13,14 +13,14 @@ const CHUNK_BYTES = 64 * 1024
 const NEWLINE = 10
 
 export interface Input {
-  /** Offsets of each line. */
+  /** Byte offset of each line. */
   starts: number[]
   ends: number[]
-  /** That all lines name. */
+  /** The model that all lines name. */
   model: string | null
-  /** Lines that can't be sent. */
+  /** Lines that can't be sent, with their errors. */
   wrong: { number: number; customId: string; error: LineError }[]
-  /** Why there is no batch. */
+  /** Why the batch can't run. */
   problems: BatchProblem[]
 }
 
@@ -48,7 +48,7 @@ export function toLine(number: number, text: string): BatchLine {
   return { number, customId, body: toOneLine(sourceOf(line, 'body') ?? '') }
 }
 
-/** Null for other values and invalid JSON, also if a lenient parser reads it: bodies are sent as they are. */
+/** Null for other values and invalid JSON, even if a lenient parser accepts it: bodies are sent unchanged. */
 export function toObject(text: string): JsonObject | null {
   try {
     return asObject(JSON.parse(text))
@@ -57,10 +57,10 @@ export function toObject(text: string): JsonObject | null {
   }
 }
 
-/** JSON has line breaks only between its values. */
+/** In JSON, line breaks occur only between values. */
 export const toOneLine = (json: string) => json.trim().replace(/[\r\n]+/g, ' ')
 
-/** Without a byte order mark. */
+/** Removes a byte order mark. */
 const toText = (text: string) => (text.startsWith('\uFEFF') ? text.slice(1) : text)
 
 class InputReader {
@@ -69,7 +69,7 @@ class InputReader {
   #kept: Buffer[] = []
   #keptBytes = 0
   #at = 0
-  /** Of the file, from 1. */
+  /** Line number in the file, from 1. */
   #line = 0
   #models: string | null | undefined
 

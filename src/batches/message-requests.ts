@@ -1,4 +1,4 @@
-/** The requests of a batch in Anthropic's format as lines of a file. Read item by item, since the whole would block the event loop. */
+/** The requests of a batch in Anthropic's format, as lines of a file. Read item by item, since the whole would block the event loop. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { BACKSLASH, BODY_LIMITS, COMMA, JsonScan, QUOTE, sourceOf } from '../domain/json-text.ts'
@@ -40,7 +40,7 @@ class RequestReader {
     this.#at = HEAD.exec(textOf(bytes, 0, MAX_HEAD_BYTES))?.[0].length ?? -1
   }
 
-  /** Null: there is more. */
+  /** Null: not finished yet. */
   next(): Decision<RequestLines> | null {
     if (this.#at === -1) return notRequests()
     for (const end = this.#at + SLICE_BYTES; this.#at < end; ) {
@@ -96,7 +96,7 @@ class RequestReader {
     return at
   }
 
-  /** Past the end of the object there; -1 if it has none. */
+  /** Index after the object that begins at `from`; -1 if the object has no end. */
   #findEnd(from: number): number {
     const bytes = this.#bytes
     let depth = 0

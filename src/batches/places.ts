@@ -1,15 +1,15 @@
-/** How many lines run at once: behind live requests, and in turns of keys. */
+/** How many lines run at once. Live requests come first, and keys take turns. */
 import { Turns } from '../threads/fair-queue.ts'
 
-/** If nothing else uses the server. */
+/** While the server is otherwise idle. */
 const MAX_LINES = 8
 const MAX_LINES_BUSY = 2
 const LOOK_MS = 250
 
 export interface ServerLoad {
-  /** Largest part of a limit of this server that requests in flight use, from 0 to 1. */
+  /** Use of the server's most used limit by requests in flight, from 0 to 1. */
   used(): number
-  /** Calls that wait for an upstream. */
+  /** Calls queued for an upstream. */
   waiting(): number
 }
 
@@ -46,7 +46,7 @@ export class LinePlaces {
     })
   }
 
-  /** A live request is never behind more than these. */
+  /** A live request never waits for more lines than this. */
   #most(): number {
     if (this.load.waiting() > 0) return 0
     const used = this.load.used()

@@ -1,6 +1,6 @@
 /**
- * Which lines of a batch were sent, and which have a result. Results are appended to the output and error files, then noted in a log, so that a
- * kill loses no result, and none is there twice:
+ * Which lines of a batch were sent, and which have a result. Results are appended to the output and error files, then noted in a log.
+ * A kill therefore neither loses nor repeats a result:
  *
  *     b <line> <request ID>                  about to be sent
  *     d <line> o|e <size of its file> <usage>  has a result
@@ -42,9 +42,9 @@ interface ProgressDeps {
   sleep(ms: number): Promise<unknown>
 }
 
-/** A disk that is full is tried again after this. */
+/** Retry interval while the disk is full. */
 const AGAIN_MS = 2_000
-/** Written at once. */
+/** Results per write. */
 const MAX_BATCH = 500
 
 const isResult = (result: LineResult | LineError): result is LineResult => 'status' in result
@@ -56,7 +56,7 @@ export class Progress {
   counts: BatchCounts
   usage: BatchUsage = NO_BATCH_USAGE
   readonly #done: Uint8Array
-  /** Of lines without a result. */
+  /** Request IDs of lines without a result. */
   readonly #begun = new Map<number, string>()
   readonly #sizes: Record<Which, number> = { o: 0, e: 0 }
   #logSize = 0
@@ -85,7 +85,7 @@ export class Progress {
     return progress
   }
 
-  /** Bytes of both files. */
+  /** Size of both files. */
   get bytes(): number {
     return this.#sizes.o + this.#sizes.e
   }
@@ -118,7 +118,7 @@ export class Progress {
     return promise
   }
 
-  /** After what is being written. Nothing is tried again. */
+  /** Resolves after the current write. Failed writes are no longer retried. */
   close(): Promise<unknown> {
     this.#isClosed = true
     return this.#writing
@@ -133,7 +133,7 @@ export class Progress {
   async #writeWaiting(): Promise<void> {
     while (this.#waiting.length > 0) {
       const some = this.#waiting.splice(0, MAX_BATCH)
-      // Others may be written by this loop, too.
+      // Further results may arrive during a write.
       try {
         const isFirst = await this.#write(some)
         for (const [at, { resolve }] of some.entries()) resolve(isFirst[at] ?? false)
@@ -187,7 +187,7 @@ export class Progress {
     this.#logSize = await this.#untilWritten(() => contents.append(this.logName, text, this.#logSize, isSynced))
   }
 
-  /** What was charged is not lost for want of disk space, unless the server stops. */
+  /** Retries until there is disk space or the server stops, so that charged results aren't lost. */
   async #untilWritten<T>(write: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
@@ -221,7 +221,7 @@ export class Progress {
     for (const which of ['o', 'e'] as const) await this.#recoverTail(which)
   }
 
-  /** False if a power cut kept the note, and lost the result. */
+  /** False if a power cut kept the note but lost the result. */
   #apply([kind, number, ...rest]: string[], found: Record<Which, number>): boolean {
     const line = Number(number)
     if (kind === 'b') this.#begun.set(line, rest[0] ?? '')
@@ -237,7 +237,7 @@ export class Progress {
     return true
   }
 
-  /** Results that were written, but not noted. */
+  /** Recovers results that were written but not noted. */
   async #recoverTail(which: Which): Promise<void> {
     const { contents } = this.deps
     const name = this.names[which]

@@ -1,4 +1,4 @@
-/** One batch at an upstream: submitted once, asked for now and then, and read to its end. */
+/** One batch at an upstream: submitted once, polled, and read to its end. */
 import { type BatchLine, NO_BATCH_USAGE } from '../domain/batches.ts'
 import { GatewayError, UpstreamError } from '../domain/error.ts'
 import { timeOfId } from '../domain/id.ts'
@@ -13,20 +13,20 @@ import { dialectOf } from '../upstreams/dialects/dialects.ts'
 import type { BatchWork } from './runner.ts'
 import type { UpstreamLinesDeps } from './upstream-lines.ts'
 
-/** Shortest time between two questions about a batch. */
+/** Shortest interval between polls of a batch. */
 const LOOK_MS = 15_000
-/** Later on. */
+/** Polling interval after `OFTEN_FOR_MS`. */
 const RARELY_MS = 60_000
 const OFTEN_FOR_MS = 10 * 60_000
 const AGAIN_MS = 5_000
 const MAX_AGAIN_MS = 5 * 60_000
-/** How long an upstream may take to end what was cancelled. */
+/** How long an upstream may take to end a canceled batch. */
 const GIVE_UP_MS = 2 * 60 * 60_000
-/** A submission without a response may still arrive for so long. */
+/** How long a submission without a response may take to arrive. */
 const ARRIVAL_MS = 10_000
-/** How often it looks at the clock. */
+/** How often the clock is checked. */
 const TICK_MS = 250
-/** Settled at once. */
+/** Results settled at once. */
 const GROUP = 32
 
 const LOST = {
@@ -35,24 +35,24 @@ const LOST = {
     "The provider's result of this line can't be read. It may have been charged, so it wasn't sent again, and counts as what it reserved.",
 }
 
-/** A status that says it wasn't taken, and won't be. */
+/** Whether the status says that the upstream rejected the request for good. */
 const isFinal = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError && error.kind === 'status' && !error.retryable && (error.status ?? 500) < 500
 
-/** What is stored of a submission, before it is sent. */
+/** What is stored of a submission before it is sent. */
 export interface Remote {
   tag: string
-  /** The upstream's ID; null until it has confirmed it. */
+  /** The upstream's ID; null until the upstream has confirmed the batch. */
   id: string | null
   model: string
   upstream: string
   upstreamModel: string
-  /** Number of the credential, whose account has the batch. */
+  /** Number of the credential whose account has the batch. */
   credential: number
   path: string
   sinceMs: number
   lines: number
-  /** What they may cost at most, if there is a budget. */
+  /** Maximum cost of the lines, if there is a budget. */
   nanoUsd: number
   teamId: string | null
   quotaId: string
@@ -76,7 +76,7 @@ export class RemoteBatch {
 
   /**
    * @param taken IDs of batches in progress, at any upstream.
-   * @param isNew whether it was planned by this run, so that it can't have been sent.
+   * @param isNew whether this run planned the batch, so that it can't have been sent.
    */
   constructor(
     private readonly deps: UpstreamLinesDeps,
@@ -89,7 +89,7 @@ export class RemoteBatch {
     if (remote.id !== null) taken.add(remote.id)
   }
 
-  /** Has the upstream asked again, but no sooner than after LOOK_MS. */
+  /** Polls the upstream soon, but at most once per `LOOK_MS`. */
   look(): void {
     this.#isAsked = true
   }
@@ -111,7 +111,7 @@ export class RemoteBatch {
     return this.work.pending().filter(this.isOwn)
   }
 
-  /** Null while its upstream is not in the catalog, or not ready. */
+  /** Null while the upstream is not in the catalog or not ready. */
   async #connect(): Promise<Connected | null> {
     const { gateway } = this.deps
     const target = targetOf(gateway.live.snapshot, this.remote)
@@ -125,9 +125,9 @@ export class RemoteBatch {
     return { protocol, api, target: own }
   }
 
-  /** Returns its ID; null if it was not taken, or may not be sent any more. */
+  /** Returns the upstream's ID; null if the batch was rejected or may not be sent anymore. */
   async #submit(): Promise<string | null> {
-    // A server before this one may have sent it.
+    // An earlier server may have sent it.
     const { now } = this.deps.gateway
     let isSent = !this.isNew
     let sendAtMs = isSent ? now() + ARRIVAL_MS : Number.NEGATIVE_INFINITY
@@ -180,7 +180,7 @@ export class RemoteBatch {
     return id
   }
 
-  /** None of its lines cost anything. */
+  /** For a rejected batch, whose lines cost nothing. */
   async #refuse(cause: UpstreamError): Promise<void> {
     cause.upstream ??= this.remote.upstream
     const refused = toRefused(await this.deps.formatOf(this.work.batch.endpoint), toGatewayError(cause))
@@ -209,7 +209,7 @@ export class RemoteBatch {
         if (!(error instanceof UpstreamError)) throw error
         this.#warn('read', error)
         failures++
-        // Somebody removed it there.
+        // Someone removed the batch at the upstream.
         if (isFinal(error) && error.status === 404 && failures >= MAX_MISSING) return this.#lose()
       }
       if (now() >= endMs) return this.#lose()
@@ -217,7 +217,7 @@ export class RemoteBatch {
     }
   }
 
-  /** True if it need not be asked again: it may have ended meanwhile. */
+  /** True if no further attempt is needed: the batch is canceled or may have ended. */
   async #cancel({ protocol, api }: Connected, id: string): Promise<boolean> {
     try {
       await protocol.cancel(api, id)
@@ -227,7 +227,7 @@ export class RemoteBatch {
     }
   }
 
-  /** @param mayWait whether results that are counted, but missing, may still come. */
+  /** @param mayWait whether missing results may still arrive, although the upstream has counted them. */
   async #collect({ protocol, api, target }: Connected, state: EndedState, mayWait: boolean): Promise<void> {
     const { tag, lines } = this.remote
     const before = this.#pending()
@@ -245,7 +245,7 @@ export class RemoteBatch {
       }
       await this.#takeAll(group, target)
     }
-    // None of ours is in it: another batch was found in place of it.
+    // The file has none of our results: it belongs to another batch.
     if (state.sources.length > 0 && open.size === before.length && before.length === lines) return this.#lose()
     if (results < state.results && mayWait) throw broken('returned fewer results than it counted')
     for (const number of open) await this.work.done(await this.work.read(number), state.missing)
@@ -314,7 +314,7 @@ export class RemoteBatch {
     return line instanceof GatewayError ? null : line
   }
 
-  /** Until then by the clock, or sooner if a client asks; but not before the upstream may be asked again, nor after the batch begins to end. */
+  /** Ends after `ms`, or earlier if a client asks (at most once per `LOOK_MS`), the batch begins to end, or the server stops. */
   async #wait(ms: number, wasEnding = this.work.ending.aborted): Promise<void> {
     const { now } = this.deps.gateway
     const untilMs = now() + ms

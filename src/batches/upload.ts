@@ -1,19 +1,19 @@
-/** A form that is in a file, without its large contents in memory. */
+/** Reads a form from a file, without its large contents in memory. */
 import { createReadStream } from 'node:fs'
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { boundaryOf, type Form, readForm } from '../domain/multipart.ts'
 
-/** Larger contents are cut to this. */
+/** Larger contents are truncated to this. */
 const KEPT_BYTES = 64 * 1024
 const CHUNK_BYTES = 256 * 1024
 
 export interface StoredForm {
   form: Form
-  /** Of the file, for an offset of the form. */
+  /** Converts an offset in the form to one in the file. */
   toOffset(at: number): number
 }
 
-/** Checked as `readForm` checks a form in memory: what is cut has no boundary. */
+/** Same checks as `readForm` in memory: truncated contents have no boundary. */
 export async function readStoredForm(path: string, contentType: string): Promise<Decision<StoredForm>> {
   const boundary = boundaryOf(contentType)
   if (boundary instanceof GatewayError) return boundary
@@ -22,7 +22,7 @@ export async function readStoredForm(path: string, contentType: string): Promise
   const cuts: { at: number; bytes: number }[] = []
   let keptBytes = 0
   let cutBytes = 0
-  /** Of the content that is being read. */
+  /** Length so far of the current content. */
   let contentBytes = 0
   const keep = (piece: Buffer) => {
     const left = Math.max(0, KEPT_BYTES - contentBytes)
@@ -46,7 +46,7 @@ export async function readStoredForm(path: string, contentType: string): Promise
     }
     const end = Math.max(from, rest.length - delimiter.length)
     keep(rest.subarray(from, end))
-    // A copy, so that the chunk is freed.
+    // Copied so that the chunk can be freed.
     rest = Buffer.from(rest.subarray(end))
   }
   keep(rest)

@@ -1,6 +1,6 @@
 /**
- * Lines of a batch that an upstream takes in a batch of its own, at its price for them. What all of them may cost is held from the
- * submission to the end, also across restarts; each is settled once, when its result is read.
+ * Lines of a batch that an upstream runs in its own batch, at its batch price. The maximum cost of all of them is reserved from submission
+ * to the end, also across restarts. Each line is settled once, when its result is read.
  */
 import type { BatchEndpoint, StoredBatch } from '../domain/batches.ts'
 import { type Decision, GatewayError } from '../domain/error.ts'
@@ -25,7 +25,7 @@ export interface UpstreamLinesDeps {
   >
   gatewayLines: LineRunner
   formatOf(endpoint: BatchEndpoint): Promise<Format>
-  /** Whether the ledger has its row. */
+  /** Whether the ledger has a row for the request. */
   isSettled(requestId: string): boolean
   log: Log
   sleep(ms: number): Promise<unknown>
@@ -33,16 +33,16 @@ export interface UpstreamLinesDeps {
 
 interface Planned {
   remote: Remote
-  /** Null without a key; an error if the budgets are spent anyway. */
+  /** Null without a key; an error if the budgets are already spent. */
   held: Decision<Reservation> | null
   isNew: boolean
 }
 
-/** Of one batch, in bytes of memory. */
+/** Memory for one batch, in bytes. */
 const MAX_BYTES = 128 * 1024 * 1024
 
 export function createUpstreamLines(deps: UpstreamLinesDeps): ChooseRunner {
-  /** Of batches in progress. */
+  /** IDs at upstreams of batches in progress. */
   const taken = new Set<string>()
   const find = ({ detail }: StoredBatch, key: Key | null) =>
     detail.model === null || key === null ? null : findBatchTarget(deps.gateway.live.snapshot, key, detail.model)
@@ -74,7 +74,7 @@ class UpstreamLines implements LineRunner {
     const left = new Set(planned.remote.left)
     const own = this.#runRemote(work, planned, (number) => !left.has(number))
     if (left.size === 0) return own
-    // Neither goes on without the other: the next try begins with what both noted.
+    // Waits for both, even if one fails: the next try begins with what both recorded.
     const both = await Promise.allSettled([own, this.deps.gatewayLines.run(onlyThese(work, left))])
     for (const one of both) if (one.status === 'rejected') throw one.reason
   }
@@ -94,7 +94,7 @@ class UpstreamLines implements LineRunner {
     }
   }
 
-  /** Checks all lines, and notes which of them go to the upstream. Null if none does. */
+  /** Checks all lines, and decides which of them go to the upstream. Null if none does. */
   async #plan(work: BatchWork): Promise<Planned | null> {
     const { gateway, formatOf } = this.deps
     const { snapshot } = gateway.live
@@ -108,7 +108,7 @@ class UpstreamLines implements LineRunner {
     const plan = new Plan(protocol)
     for (const number of work.pending()) {
       const begun = work.requestIdOf(number)
-      // The gateway may have sent it before a restart, while the model had no price for batches.
+      // The gateway may have sent the line before a restart, when the model had no batch price.
       if (begun !== null && this.deps.isSettled(begun)) {
         plan.add(number, null)
         continue
@@ -117,7 +117,7 @@ class UpstreamLines implements LineRunner {
       const asked = { format, body: line.body, facts: model.facts, target, snapshot, key }
       const prepared = await prepareLine(gateway, asked)
       if (!(prepared instanceof GatewayError)) plan.add(number, prepared)
-      // Another try may succeed, which the gateway makes.
+      // A retry may succeed, so the gateway runs the line.
       else if (prepared.status >= 500 || prepared.status === 429) plan.add(number, null)
       else await work.done(line, toRefused(format, prepared))
     }
@@ -150,7 +150,7 @@ class UpstreamLines implements LineRunner {
     return chosen?.credentialNumber ?? credentialNumber
   }
 
-  /** @param mayRefuse false: what was submitted is held, whatever is left of the budgets. */
+  /** @param mayRefuse false: reserves for a submitted batch even beyond the budgets. */
   async #hold(work: BatchWork, { nanoUsd }: Remote, mayRefuse: boolean): Promise<Planned['held']> {
     const { limiter, now, monotonicMs, live } = this.deps.gateway
     const key = work.key()
@@ -166,7 +166,7 @@ class UpstreamLines implements LineRunner {
   }
 }
 
-/** Which lines fit into one batch of the upstream: of one path, up to its limits. */
+/** Selects the lines that fit into one batch of the upstream: same path, within its limits. */
 class Plan {
   readonly numbers: number[] = []
   readonly left: number[] = []
@@ -191,10 +191,10 @@ class Plan {
   }
 }
 
-/** Of what encloses a request. */
+/** JSON around each request. */
 const LINE_BYTES = 128
 
-/** The batch, as if it had only these lines. */
+/** A view of the batch with only these lines. */
 const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => ({
   get batch() {
     return work.batch
@@ -211,6 +211,6 @@ const onlyThese = (work: BatchWork, numbers: ReadonlySet<number>): BatchWork => 
   setRemote: (remote) => work.setRemote(remote),
 })
 
-/** As `setRemote` stored it. */
+/** Reads what `setRemote` stored. */
 const toRemote = (stored: JsonObject | null): Remote | null =>
   asObject(stored)?.tag ? (stored as unknown as Remote) : null
