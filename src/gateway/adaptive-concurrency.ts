@@ -66,7 +66,7 @@ export class AdaptiveConcurrency {
     return this.#wait(id, load, call, signal, deadlines.firstToken)
   }
 
-  /** Calls that wait, by upstream. */
+  /** Queued calls, by upstream. */
   *waiting(): Iterable<readonly [upstream: string, calls: number]> {
     for (const [id, { queue }] of this.#loads) yield [id, queue.length]
   }

@@ -1,6 +1,6 @@
 /**
- * A line of a batch that its upstream takes in a batch of its own: written as a request that is sent at once, and settled once its result
- * is there. No other upstream is tried.
+ * A line of a batch that its upstream runs in its own batch. Written like a normal request to the model's first target, and settled once
+ * its result arrives. No other upstream is tried.
  */
 import {
   type AnsweredLine,
@@ -35,7 +35,7 @@ import { toBatches } from './input-batches.ts'
 import { isEnforced } from './structured-plan.ts'
 
 /**
- * The model's first target, if its upstream has batches and the target a price for them; else null.
+ * The model's first target, if the upstream takes batches and the target has a batch price; else null.
  * @param asked ID or alias.
  */
 export function findBatchTarget(snapshot: Snapshot, key: Key, asked: string): Target | null {
@@ -49,7 +49,7 @@ function mayBatch({ upstream, pricing }: Target): boolean {
   return hasBatches && toBatchPricing(pricing).length > 0 && dialectOf(upstream).authority(upstream) === null
 }
 
-/** A line as its upstream gets it, and how to read its response. */
+/** A line as sent to its upstream, and how to read the response. */
 export interface UpstreamLine {
   task: Task
   target: Target
@@ -58,7 +58,7 @@ export interface UpstreamLine {
   wire: { path: string; body: string }
   reader: CallFormat['reader']
   reserve: Reserve
-  /** Under a budget; bounds the input by its bytes. */
+  /** Maximum cost, for budgets: one input token per byte. */
   mostNanoUsd: number
 }
 
@@ -70,7 +70,7 @@ export interface AskedLine {
   target: Target
 }
 
-/** Whether its key may send it, and its model can answer it. Null if it needs several calls, or corrections until it meets a schema. */
+/** Checks that the key may send the line and the target can take it. Null if it needs several calls, or retries to meet a schema. */
 export async function prepareLine(
   deps: ResolveDeps,
   { snapshot, key, ...asked }: AskedLine & { snapshot: Snapshot; key: Key },
@@ -83,7 +83,7 @@ export async function prepareLine(
   return resolved.eligible.includes(target) ? line : null
 }
 
-/** The same each time. */
+/** Returns the same each time. Null as above. */
 export async function readLine({
   format,
   body: text,
@@ -116,7 +116,7 @@ export async function readLine({
   }
 }
 
-/** Anthropic's base URL may lack the version. */
+/** Drops the version, which Anthropic's base URL may lack, and the query. */
 const toBatchPath = (path: string) => path.replace(/\?.*/, '').replace(/^\/v1\//, '/')
 
 function takes({ upstream: { options } }: Target, path: string): boolean {
@@ -129,17 +129,17 @@ export interface LineSettlement {
   line: UpstreamLine
   key: Pick<Key, 'quotaId' | 'limits'>
   row: Pick<OpenRow, 'id' | 'instance' | 'keyId' | 'teamId' | 'createdMs'>
-  /** ID of the model. */
+  /** Model ID in the catalog. */
   model: string
   credential: number | null
   outcome: Exclude<LineOutcome, { kind: 'unanswered' }> | { kind: 'lost' }
-  /** Whether its row was written before, by an earlier server: then only its response is. */
+  /** True if an earlier server settled the row: then only the response is written. */
   isSettled: boolean
 }
 
 export interface SettledLine {
   status: number
-  /** JSON; null if its result is lost. */
+  /** JSON; null if the result is lost. */
   body: string | null
   receipt: Receipt
 }

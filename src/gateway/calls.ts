@@ -224,14 +224,14 @@ function isFinal(error: UpstreamError): boolean {
   return error.kind === 'aborted' || error.isTooLong || (isAboutTheRequest(error) && !isAboutTheTarget(error))
 }
 
-/** Once an upstream that charges for each attempt may have begun; see `EndpointRequest.isCharged`. */
+/** True if an upstream that charges per attempt may have begun; see `EndpointRequest.isCharged`. */
 const mayBeCharged = (body: AnyRequest, error: UpstreamError): boolean =>
   body instanceof EndpointRequest && body.isCharged && !error.isOwnLimit && !isUnbegun(error)
 
-/** A proxy in front of the upstream timed out, which may still be working: Gateway Timeout, and Cloudflare's. */
+/** A proxy's timeout, behind which the upstream may still be working: Gateway Timeout, and Cloudflare's. */
 const OF_A_PROXY: ReadonlySet<number> = new Set([504, 524])
 
-/** Refused, never sent, or answered by an error status. */
+/** Connection refused, request never sent, or error status received. */
 const isUnbegun = ({ kind, deadline, cause, status }: UpstreamError): boolean =>
   (kind === 'connection' && isRefused(cause)) ||
   (kind === 'deadline' && deadline === 'token') ||

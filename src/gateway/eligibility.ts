@@ -73,7 +73,7 @@ export function resolve<T extends Asked>(
       : Object.assign(parsed, { model, able, passthrough, eligible, health: deps.health.forRequest(key) })
   const { body } = able
   if (body instanceof EmbeddingsRequest) return fitInputs(deps.counter, key.quotaId, body, fitting).then(resolved)
-  // Others read each of their inputs alone, or cut it off; their upstream decides.
+  // Other upstreams read each input separately or truncate it; they decide.
   if (!isChat(able) || !mayOverflow(able, fitting)) return resolved(fitting)
   return fitLength(deps.counter, key.quotaId, able.body, fitting).then(resolved)
 }
@@ -99,7 +99,7 @@ export function toAble(task: Task, facts: Capabilities, targets: readonly Target
   return { ...task, body, cap: body.max_tokens ?? null }
 }
 
-/** Limits of tokens don't count what models are charged for otherwise, such as seconds of audio. */
+/** Token limits don't apply to models charged by other units, such as seconds of audio. */
 function toPricedAlike(task: EndpointTask, targets: readonly Target[]): Task {
   const body = targets.some(({ pricing }) => pricesTokens(pricing)) ? null : task.body.withoutTokens?.()
   return body ? { ...task, body, cap: 0, promptTokens: 0, maxPromptTokens: 0 } : task
@@ -134,7 +134,7 @@ function fitFeatures(
 }
 
 function checkEndpointOf(endpoint: Endpoint, { model, upstream }: Target): GatewayError | null {
-  // Of embeddings its inputs matter, too: see `checkKind`.
+  // For embeddings, inputs matter, too: see `checkKind`.
   if (endpoint === 'embeddings' || dialectOf(upstream).endpoints.some((name) => name === endpoint)) return null
   const path = ENDPOINT_PATHS[endpoint]
   return new GatewayError(

@@ -24,7 +24,7 @@ export interface IncomingRequest extends Caller {
   headers: RequestHeaders
   /** The key if it needs no token, as for the playground. */
   owner: Key | null
-  /** Of its row, if it was noted before. */
+  /** ID of the row, if one was recorded before. */
   id?: string
   /** Lifts the connection's idle limit once the key is valid. */
   liftIdleLimit(): void

@@ -74,8 +74,8 @@ export async function handle(deps: HandleDeps, format: Format, incoming: Incomin
 }
 
 /**
- * Opens a session, whose turns are requests. Throws as `handle` does.
- * @param query of its URL.
+ * Opens a session whose turns are separate requests. Throws as `handle` does.
+ * @param query of the session's URL.
  */
 export async function openRealtime(
   deps: HandleDeps,
@@ -217,7 +217,7 @@ const toOpenRow = (
 
 const routeOf = (request: Request) => URL.parse(request.url)?.pathname ?? ''
 
-/** Counts and logs it if it has no row. Returns the error for its client. */
+/** Counts and logs an error of a request without a row. Returns the error for the client. */
 async function toFailure(
   deps: HandleDeps,
   { id, held, calls, ...at }: Unfinished,
@@ -240,7 +240,7 @@ async function toFailure(
   const { status, code, kind, param, logged } = error
   deps.log.info('request_refused', 'request rejected', {
     ...{ id, key: key?.id, model, http: status, code: code ?? kind, kind },
-    // Only the first field of a path: the rest may be a name of the client's own.
+    // Only the first field of a path: the rest may be a name that the client chose.
     param: param?.split(/[.[]/, 1)[0] ?? null,
     ...logged,
   })

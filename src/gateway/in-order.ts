@@ -1,4 +1,4 @@
-/** Handles texts one after the other; what comes meanwhile waits. */
+/** Handles texts one at a time; others wait in order. */
 export class InOrder {
   readonly #waiting: string[] = []
   #bytes = 0
@@ -7,11 +7,11 @@ export class InOrder {
 
   constructor(
     private readonly handle: (text: string) => void | Promise<void>,
-    /** Characters that may wait. */
+    /** Maximum length of waiting texts, in UTF-16 units. */
     private readonly most: number,
-    /** True if there is no memory for so much. */
+    /** True if there is not enough memory for that many. */
     private readonly isTooMuch: (bytes: number) => boolean,
-    /** With null: too much is waiting. */
+    /** Called with null if too much is waiting. */
     private readonly fail: (error: unknown) => void,
   ) {}
 

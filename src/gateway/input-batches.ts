@@ -51,7 +51,7 @@ export const inBatches =
   async (planned) => {
     const batches = toBatches(planned.body, planned.target)
     if (batches.length === 1) return dispatch(planned)
-    // Together they hold what the request does.
+    // Together they hold as much memory as the request.
     const answers = await toFan(dispatch, planned, batches, 1).answers()
     const joined: AnswerEvent =
       planned.body instanceof RerankRequest

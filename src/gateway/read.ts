@@ -250,7 +250,7 @@ class Upload {
     return this.#refusal !== null
   }
 
-  /** Or with the rejection if that comes first. Rejects as `reading` does. */
+  /** Resolves to the rejection if that comes first. Rejects as `reading` does. */
   race<T>(reading: Promise<T>): Promise<T | GatewayError> {
     if (this.#refusal) return Promise.resolve(this.#refusal)
     return new Promise((resolve, reject) => {
@@ -328,7 +328,7 @@ export async function receive(
   return receiveBy(uploads, (upload) => readBytes(request, slot, upload, maxBytes, inTurn))
 }
 
-/** A body of any type, given piece by piece to `write`, which only then reads on. Returns its length. */
+/** Passes a body of any type to `write` piece by piece, reading on after each. Returns its length. */
 export async function receivePieces(
   request: Request,
   uploads: Uploads,

@@ -1,4 +1,4 @@
-/** What a realtime session has said so far, and how: what its next response may cost, and estimates, rest on it. */
+/** Size and settings of a realtime conversation so far. Reservations and estimates are based on them. */
 import { asObject, asText, type JsonObject } from '../domain/json.ts'
 import { chargeBy } from '../domain/price.ts'
 import type { Target } from '../domain/snapshot.ts'
@@ -6,10 +6,10 @@ import { pricesTokens, toMaxTariff } from '../domain/tariff.ts'
 import { NO_USAGE, type Usage } from '../domain/usage.ts'
 import { bytesPerSecond } from '../upstreams/realtime.ts'
 
-/** Tokens of a second of audio, heard and spoken (platform.openai.com/docs/guides/realtime-costs). */
+/** Tokens per second of input and output audio (platform.openai.com/docs/guides/realtime-costs). */
 const HEARD_PER_SECOND = 10
 const SPOKEN_PER_SECOND = 20
-/** Input that a turn reserves beyond the conversation so far, tokens. */
+/** Input tokens that a turn reserves beyond the conversation so far. */
 const SPARE_TOKENS = 4_096
 const BYTES_PER_TOKEN = 4
 const IMAGE_TOKENS = 1_500
@@ -21,15 +21,15 @@ export interface Most {
 }
 
 export class Conversation {
-  /** Tokens, as last reported or estimated. */
+  /** Input tokens, as last reported or estimated. */
   tokens = 0
-  /** Most output tokens of a response. */
+  /** Maximum output tokens of a response. */
   maxOutput: number
-  /** The upstream's name of the model that transcribes; null if none does. */
+  /** The upstream's name of the transcription model; null without transcription. */
   transcriber: string | null = null
-  /** Audio since the last transcription, tokens. */
+  /** Tokens of audio since the last transcription. */
   #heard = 0
-  /** Tokens when a response began, which it has as input. */
+  /** Tokens at the start of the current responses, which are their input. */
   #atResponse: number | null = null
   #heardRate = bytesPerSecond(null)
   #spokenRate = bytesPerSecond(null)
@@ -42,7 +42,7 @@ export class Conversation {
     if (isTranscription) this.transcriber = target.upstreamModel
   }
 
-  /** The settings in force, as the upstream tells them. */
+  /** Current settings, as reported by the upstream. */
   take(session: JsonObject): void {
     const audio = asObject(session.audio) ?? {}
     const input = asObject(audio.input) ?? {}
@@ -61,13 +61,13 @@ export class Conversation {
     return typeof most === 'number' && most > 0 ? Math.min(most, maxOutputLength) : maxOutputLength
   }
 
-  /** An event of the client. Returns its tokens. */
+  /** Adds a client event. Returns its tokens. */
   add(event: JsonObject): number {
     const tokens = this.#tokensOf(event)
     this.tokens += tokens
     if (event.type === 'input_audio_buffer.append') this.#heard += tokens
     const most = asObject(event.response)?.max_output_tokens
-    // Replaces that of the session.
+    // Overrides the session's limit.
     if (event.type === 'response.create' && most !== undefined)
       this.maxOutput = Math.max(this.maxOutput, this.toMaxOutput(most))
     return tokens
@@ -88,7 +88,7 @@ export class Conversation {
     this.#atResponse ??= this.tokens
   }
 
-  /** What was said meanwhile comes on top. @param isLast whether no other is under way. @param isApart whether it was of no conversation. */
+  /** Adds what was said during the response. @param isLast whether no other is running. @param isApart whether it is outside the conversation. */
   endResponse({ prompt, completion }: Usage, isLast: boolean, isApart: boolean): void {
     const since = this.tokens - (this.#atResponse ?? this.tokens)
     if (isLast) this.#atResponse = null
@@ -100,7 +100,7 @@ export class Conversation {
     if (this.isTranscription) this.tokens = 0
   }
 
-  /** Most tokens and cost of the next response, or of the next transcription. */
+  /** Maximum tokens and cost of the next response or transcription. */
   most(): Most {
     const { target } = this
     const prompt = Math.min(target.contextLength, this.tokens + SPARE_TOKENS)
@@ -117,7 +117,7 @@ export class Conversation {
     return { ...NO_USAGE, prompt, completion, audioCompletion, countedBy: 'text' }
   }
 
-  /** By what its model is charged for. */
+  /** In seconds or tokens, as the transcription model is priced. */
   estimateTranscription(): Usage {
     const { target, transcriber } = this
     const prompt = this.#heard

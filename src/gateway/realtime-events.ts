@@ -1,11 +1,11 @@
-/** Events of a realtime session: which ones clients may send, and models in them, named as in the catalog here and as by the provider there. */
+/** Events of a realtime session: which ones clients may send, and model names, which differ between the catalog and the provider. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { mintId } from '../domain/id.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../domain/json.ts'
 import type { CatalogModel, Key, Snapshot, Target } from '../domain/snapshot.ts'
 import { visibleModel } from '../routing/access.ts'
 
-/** What clients may send; of these the first group may be charged. */
+/** Event types that clients may send; the first group may be charged. */
 const CHARGED: ReadonlySet<unknown> = new Set([
   ...['response.create', 'input_audio_buffer.append', 'input_audio_buffer.commit'],
 ])
@@ -18,7 +18,7 @@ const OTHERS: ReadonlySet<unknown> = new Set([
 export const isCharged = ({ type }: JsonObject): boolean => CHARGED.has(type)
 
 export class SessionModels {
-  /** The catalog's names of transcription models, by the upstream's. */
+  /** Catalog names of transcription models, by the upstream's name. */
   readonly #names = new Map<string, string>()
 
   constructor(
@@ -29,7 +29,7 @@ export class SessionModels {
     this.#names.set(target.upstreamModel, model.facts.id)
   }
 
-  /** An event of the client, with the upstream's names of models; or why it may not be sent. */
+  /** Returns the client's event with the upstream's model names, or why it may not be sent. */
   read(text: string, key: Key): Decision<JsonObject> {
     const event = asObject(tryJson(text))
     if (event === null) return invalid('An event is a JSON object with a `type`.', null)
@@ -38,7 +38,7 @@ export class SessionModels {
     return wrong === null ? event : invalid(wrong, asText(event.event_id) || null)
   }
 
-  /** Settings of the upstream, with the catalog's names. */
+  /** Replaces the upstream's model names with the catalog's. */
   toOwn(session: JsonObject): JsonObject {
     if ('model' in session) session.model = this.model.facts.id
     for (const transcription of transcriptionsOf(session)) {
@@ -76,7 +76,7 @@ export class SessionModels {
     return null
   }
 
-  /** Of another model of the same upstream. */
+  /** Also finds other models of the same upstream. */
   #toUpstreamModel(asked: string, key: Key): string | null {
     const found = visibleModel(this.live.snapshot, key, asked)
     return found?.targets.find(({ upstream }) => upstream.id === this.target.upstream.id)?.upstreamModel ?? null

@@ -1,4 +1,4 @@
-/** Opens a realtime session: finds a target, and connects to it before the client is upgraded, since a refusal needs its status. */
+/** Opens a realtime session. Connects to a target before upgrading the client, so that a refusal has an HTTP status. */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { GatewayError, orThrow, UpstreamError } from '../domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target, Upstream } from '../domain/snapshot.ts'
@@ -13,17 +13,17 @@ import type { HandleDeps } from './handle.ts'
 import { RealtimeSession } from './realtime.ts'
 
 export interface Found {
-  /** Of the session. */
+  /** The session's slot. */
   slot: AdmissionSlot
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   controller: AbortController
-  /** Also when the server stops. */
+  /** Aborts when the client disconnects or the server stops. */
   signal: EndSignal
   model: CatalogModel
   target: Target
-  /** With the credential in use; null if there is one at most. */
+  /** The upstream with the credential in use; null if it has at most one. */
   used: Upstream | null
-  /** Whether it only transcribes, and has no responses. */
+  /** True for sessions that only transcribe, without responses. */
   isTranscription: boolean
 }
 
@@ -73,13 +73,13 @@ export async function openSession(
   throw last ?? noneReady(health, able)
 }
 
-/** Models that aren't marked as realtime models may be some if they make audio: their upstream knows. */
+/** Models that make audio may support realtime even if they aren't marked so: their upstream decides. */
 const isFit = ({ facts: { output_modalities: made } }: CatalogModel, isTranscription: boolean): boolean =>
   made.some((one) => one === 'realtime' || one === 'audio' || (isTranscription && one === 'transcription'))
 
 const isRealtime = ({ upstream }: Target) => dialectOf(upstream).hasRealtime && upstream.baseUrl !== null
 
-/** OpenAI's clients name no model if they want transcriptions only. '' if the key has none. */
+/** For transcription, OpenAI's clients name no model. '' if the key has none. */
 const firstTranscriber = (snapshot: Snapshot, key: Key): string =>
   listedNames(snapshot).find(
     (name) =>

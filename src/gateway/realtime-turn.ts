@@ -1,4 +1,4 @@
-/** A turn of a realtime session: one request, with the responses to what the client sent, and their transcriptions. */
+/** A turn of a realtime session: one request, with the responses and transcriptions of what the client sent. */
 import { CallLog } from '../accounting/call-log.ts'
 import type { Meter } from '../accounting/meter.ts'
 import { Settlement } from '../accounting/settle.ts'
@@ -22,13 +22,13 @@ interface Beginning {
   key: Key
   team: Team | null
   model: CatalogModel
-  /** With the credential in use; null if there is one at most. */
+  /** The upstream with the credential in use; null if it has at most one. */
   used: Upstream | null
   signal: EndSignal
   conversation: Conversation
 }
 
-/** Limited and recorded. An error holds nothing. */
+/** Applies limits and records the turn. On an error, nothing stays reserved. */
 export async function beginTurn(
   deps: HandleDeps,
   { key, team, model, used, signal, conversation }: Beginning,
@@ -84,7 +84,7 @@ export async function beginTurn(
   })
   const grow = (reserve: Reserve) => {
     const { reservedNanoUsd: heldNanoUsd, reservedCompletionTokens: before } = calls.row
-    // Ledgers take the record with more output as the later one.
+    // Of two records, ledgers keep the one with more output.
     const reservedCompletionTokens = Math.max(reserve.reservedCompletionTokens, before + 1)
     calls.row = { ...calls.row, ...reserve, reservedCompletionTokens }
     ledger.grow({ kind: 'open', row: calls.row, heldNanoUsd })
@@ -99,31 +99,31 @@ interface TurnParts {
   permit: Permit
   reservation: Reservation
   isBudgeted: boolean
-  /** Replaces the reserve of its row, which a crash charges. */
+  /** Replaces the row's reserve, which is charged after a crash. */
   grow(reserve: Reserve): void
   monotonicMs(): number
-  /** Its slot of the server, and what it reserved. */
+  /** The turn's admission slot and reservations. */
   held: Disposable
 }
 
 export class Turn {
-  /** Responses that the client asked for, and those under way. */
+  /** Responses that the client requested, and those in progress. */
   asked = 0
   running = 0
-  /** Audio that is being transcribed, in pieces. */
+  /** Transcriptions in progress. */
   hearing = 0
-  /** When something last happened in it. */
+  /** Time of the last activity, monotonic ms. */
   lastMs: number
   hasResponded = false
   readonly #usage: Usage = { ...NO_USAGE }
   readonly #others: ModelUsage[] = []
-  /** Of the responses under way, for an estimate if they break off. */
+  /** Output of responses in progress, for an estimate if they are interrupted. */
   #spokenBytes = 0
   #writtenBytes = 0
-  /** For how many responses there is a reservation. */
+  /** Number of reserved responses. */
   #responses = 1
 
-  /** @param reserved of each response. */
+  /** @param reserved per response. */
   constructor(
     private readonly conversation: Conversation,
     private readonly parts: TurnParts,
@@ -140,7 +140,7 @@ export class Turn {
     return this.responses + this.hearing > 0
   }
 
-  /** Whether what is said so far, and one more response if one is asked for, are reserved. */
+  /** Whether the reservation covers the conversation so far, and one more response if `isAsked`. */
   covers(isAsked: boolean): boolean {
     const { conversation, reserved } = this
     if (conversation.tokens > reserved.prompt || this.#needs(isAsked) > this.#responses) return false
@@ -164,9 +164,9 @@ export class Turn {
     return null
   }
 
-  /** The client sends what may be charged. */
+  /** The client sends an event that may be charged. */
   says(isAsked: boolean): void {
-    // After its response, only a transcription is waited for, which may never come.
+    // After the response, the turn only waits for a transcription, which may never come.
     if (!this.hasResponded) this.lastMs = this.parts.monotonicMs()
     if (isAsked) this.asked++
   }
@@ -210,7 +210,7 @@ export class Turn {
     this.#writtenBytes = 0
   }
 
-  /** @param used null if the upstream doesn't say. */
+  /** @param used null if the upstream doesn't report it. */
   transcribed(used: JsonObject | null): void {
     const { conversation } = this
     this.lastMs = this.parts.monotonicMs()
@@ -222,7 +222,7 @@ export class Turn {
     else this.#others.push({ model, usage })
   }
 
-  /** @param code null if it came to its end. Throws `ledger_unavailable`. */
+  /** @param code null for a normal end. Throws `ledger_unavailable`. */
   async settle(code: string | null): Promise<void> {
     const { meter, permit, settlement, held } = this.parts
     const isCut = code !== null && this.isBusy
@@ -244,14 +244,14 @@ export class Turn {
   }
 }
 
-/** Settled by its end, also if the client has left. */
+/** The call ends only with its turn, even if the client disconnects. */
 const NEVER: EndSignal = new AbortController().signal
 
 const CONTENT = [{ kind: 'raw', name: null, data: '', origin: null, isContent: true, isTail: false }] as const
 
 const likelyOf = ({ prompt, completion }: Most): number => prompt + Math.min(completion, LIKELY_OUTPUT)
 
-/** Of a turn that has used so much, and may have so many responses more. */
+/** For a turn with this usage and up to this many further responses. */
 const toReserve = (usage: Usage, most: Most, responses: number, target: Target): Reserve => ({
   reservedPromptTokens: usage.prompt + most.prompt * responses,
   reservedCompletionTokens: usage.completion + most.completion * responses,

@@ -1,6 +1,6 @@
 /**
- * A realtime session: a WebSocket between a client and an upstream. Each turn, from what the client sends until the responses to it
- * have ended, is a request of its own: limited, recorded before it is sent, and settled before its end is passed on.
+ * A realtime session: a WebSocket between a client and an upstream. A turn lasts from what the client sends to the end of its responses.
+ * Each turn is a separate request: limited, recorded before it is sent, and settled before the client gets its end.
  */
 import type { ServerWebSocket } from 'bun'
 import { type Decision, type ErrorKind, GatewayError, orThrow } from '../domain/error.ts'
@@ -26,15 +26,15 @@ export interface RealtimeData {
   close(): void
 }
 
-/** What may wait for a turn to begin or to be settled, or for a slow side, bytes. */
+/** Maximum buffer, in bytes, while a turn begins or is settled, or for a slow reader. */
 const MAX_WAITING = 16 * 1024 * 1024
 const CHECK_MS = 2_000
 
-/** After so long without a response, a turn is settled, so that a quiet session holds nothing. */
+/** A turn without a response for this long is settled, so that an idle session holds nothing. */
 const QUIET_MS = 10_000
 const MAX_CHARGED = 100
 
-/** Over soon: the event is refused, and the session goes on. */
+/** Temporary errors: the event is rejected, and the session continues. */
 const PASSING: ReadonlySet<ErrorKind> = new Set([
   ...(['request_limit', 'token_limit', 'over_share', 'overloaded', 'upstream_rate_limited'] as const),
 ])
@@ -50,7 +50,7 @@ export class RealtimeSession implements RealtimeData {
   #beginning: Promise<Decision<Turn>> | null = null
   readonly #conversation: Conversation
   readonly #models: SessionModels
-  /** IDs of what was charged, since some upstreams report its end again. */
+  /** IDs of charged responses and transcriptions, since some upstreams report an end twice. */
   readonly #charged = new Set<string>()
   #held = 0
   #isClosed = false
@@ -70,7 +70,7 @@ export class RealtimeSession implements RealtimeData {
     const fail = (error: unknown) => this.#fail(error)
     this.#fromClient = new InOrder((text) => this.#takeFromClient(text), MAX_WAITING, take, fail)
     this.#fromUpstream = new InOrder((text) => this.#takeFromUpstream(text), MAX_WAITING, take, fail)
-    // Until the client is there, its events wait.
+    // Events wait until the client is connected.
     this.#fromUpstream.pause()
     upstream.onmessage = ({ data }) => this.#fromUpstream.take(String(data))
     upstream.onerror = () => {}
@@ -103,12 +103,12 @@ export class RealtimeSession implements RealtimeData {
     void this.#leave()
   }
 
-  /** The client could not be upgraded. */
+  /** The client couldn't be upgraded. */
   drop(): void {
     void this.#close(1_001, '', null)
   }
 
-  /** A client that has left may be charged for a response: ends it, and reads what it used. */
+  /** After the client disconnects: cancels responses in progress, and reads usage that may be charged. */
   async #leave(): Promise<void> {
     this.#found.controller.abort('disconnected')
     const ms = this.#deps.disconnectedCalls.readOnMs(this.#found.target.upstream)
@@ -124,7 +124,7 @@ export class RealtimeSession implements RealtimeData {
     while (this.#turn?.isBusy && !this.#isClosed) await Bun.sleep(20)
   }
 
-  /** A revoked key, a removed model, and a drain end a session that no one speaks in. */
+  /** Ends an idle session if its key is revoked, its model is removed, or the server drains. */
   #check(): void {
     if (this.#isClosed) return
     const turn = this.#turn
@@ -143,7 +143,7 @@ export class RealtimeSession implements RealtimeData {
     if (access instanceof GatewayError) void this.#closeWith(access)
   }
 
-  /** The key as it is now: a session outlives changes of its limits, budget, and models. */
+  /** Returns the current key: its limits, budget, and models may change during a session. */
   #access(): Decision<Key> {
     const { snapshot } = this.#deps.live
     const { incoming } = this.#caller
@@ -163,7 +163,7 @@ export class RealtimeSession implements RealtimeData {
     const heard = this.#conversation.add(event)
     const isCreate = event.type === 'response.create'
     const turn = this.#turn
-    // What costs nothing by itself begins no turn.
+    // Events that cost nothing don't begin a turn.
     if (turn === null ? !isCharged(event) : turn.covers(isCreate)) return this.#start(turn, event)
     return this.#whenAllowed(turn, event, heard)
   }
@@ -171,10 +171,10 @@ export class RealtimeSession implements RealtimeData {
   async #whenAllowed(turn: Turn | null, event: JsonObject, heard: number): Promise<void> {
     const isCreate = event.type === 'response.create'
     let decided = turn ? ((await turn.raise(isCreate)) ?? turn) : await this.#begin()
-    // It ended meanwhile.
+    // The turn may have ended in between.
     if (!(decided instanceof GatewayError) && decided !== this.#turn) decided = await this.#begin()
     if (decided instanceof GatewayError) {
-      // A spent budget covers the responses under way.
+      // The reservation still covers responses in progress.
       if (!PASSING.has(decided.kind) && !this.#turn?.isBusy) return this.#closeWith(decided)
       this.#conversation.tokens -= heard
       return this.#refuse(Object.assign(decided, { eventId: asText(event.event_id) || null }))
@@ -189,7 +189,7 @@ export class RealtimeSession implements RealtimeData {
     if (this.#upstream.bufferedAmount > MAX_WAITING) void this.#closeWith(tooSlow('upstream'))
   }
 
-  /** What both sides send at once is of one turn. */
+  /** If client and upstream both begin a turn, they share one. */
   #begin(): Promise<Decision<Turn>> {
     if (this.#turn) return Promise.resolve(this.#turn)
     this.#beginning ??= this.#beginTurn()
@@ -211,7 +211,7 @@ export class RealtimeSession implements RealtimeData {
     return turn
   }
 
-  /** @param code null if it came to its end. Throws `ledger_unavailable`. */
+  /** @param code null for a normal end. Throws `ledger_unavailable`. */
   #settle(turn: Turn, code: string | null): Promise<void> {
     this.#turn = null
     this.#found.slot.giveBack()
@@ -232,7 +232,7 @@ export class RealtimeSession implements RealtimeData {
       case 'transcription_session.created':
       case 'transcription_session.updated':
         return this.#pass(JSON.stringify(this.#toOwnSession(event)))
-      // Of the provider's account, which the keys share.
+      // They are the provider account's, which keys share.
       case 'rate_limits.updated':
         return
       case 'response.created':
@@ -262,7 +262,7 @@ export class RealtimeSession implements RealtimeData {
     this.#pass(text)
   }
 
-  /** The upstream's voice detection started it after the last turn was settled. */
+  /** The upstream's voice detection began a response after the last turn was settled. */
   async #beginUnasked(text: string): Promise<void> {
     const turn = await this.#begin()
     if (turn instanceof GatewayError) {
@@ -273,7 +273,7 @@ export class RealtimeSession implements RealtimeData {
     this.#pass(text)
   }
 
-  /** None of the responses that were asked for may come. */
+  /** After an error, requested responses may never come. */
   async #reportError(event: JsonObject): Promise<void> {
     const turn = this.#turn
     if (turn !== null && turn.asked > 0) {
@@ -311,7 +311,7 @@ export class RealtimeSession implements RealtimeData {
     return true
   }
 
-  /** With our names of models. */
+  /** Uses the catalog's model names. */
   #toOwnSession(event: JsonObject): JsonObject {
     const session = asObject(event.session)
     if (session === null) return event
@@ -326,7 +326,7 @@ export class RealtimeSession implements RealtimeData {
   #pass(text: string): void {
     const client = this.#client
     if (client === null || this.#isClosed) return
-    // Zero: Bun keeps no more for it, and has dropped this one.
+    // Zero: Bun's send buffer is full, and this event is lost.
     const isSent = client.send(text) !== 0
     const waiting = client.getBufferedAmount()
     if (!isSent || waiting > MAX_WAITING || this.#hold(waiting)) void this.#closeWith(tooSlow('client'))
@@ -334,7 +334,7 @@ export class RealtimeSession implements RealtimeData {
 
   // ----- ends
 
-  /** Memory for what waits. True if there is none. */
+  /** Reserves memory for waiting events. True if there is not enough. */
   #hold(bytes: number): boolean {
     if (bytes <= this.#held) return false
     if (this.#found.slot.take(bytes - this.#held)) return true
@@ -374,7 +374,7 @@ export class RealtimeSession implements RealtimeData {
   }
 }
 
-/** What may not be sent is an error of the upstream (RFC 6455, section 7.4). */
+/** Replaces codes that may not be sent by 1011, an upstream error (RFC 6455, section 7.4). */
 const toCode = (code: number): number => {
   if (code === 1_005) return 1_000
   return (code >= 1_000 && code <= 1_014 && code !== 1_004 && code !== 1_006) || (code >= 3_000 && code < 5_000)

@@ -54,7 +54,7 @@ export async function reserve(deps: ReserveDeps, resolved: Resolved): Promise<De
   let outputCap: number | null = null
   let room = Number.POSITIVE_INFINITY
   const { counting } = ask
-  // Again if others have taken some of it meanwhile.
+  // Repeats if other requests have taken some of the budget in between.
   while (reservation instanceof GatewayError && mayCap(reservation, able, first) && entered.room(now) < room) {
     // A counted prompt leaves more for output.
     if (room === Number.POSITIVE_INFINITY) await counting?.count()

@@ -184,12 +184,12 @@ function put(sink: Sink, frames: Frames): boolean | Promise<boolean> {
 }
 const goOn = () => true
 
-/** An image is one event of up to 32 MiB, and written at once it would keep everyone else waiting. */
+/** An image is one event of up to 32 MiB: written at once, it would block all other requests. */
 const LARGE = 1024 * 1024
 const PIECE = 256 * 1024
 const TURN_MS = 8
 
-/** Broken off within an event, the connection breaks: no error frame could follow. */
+/** If interrupted within an event, it breaks the connection: no error frame could follow. */
 async function putLarge(sink: Sink, frames: Frames): Promise<void> {
   const turns = new Turns(TURN_MS)
   try {
@@ -210,7 +210,7 @@ async function putLarge(sink: Sink, frames: Frames): Promise<void> {
 function* toSlices(piece: Piece): Generator<Piece> {
   for (let at = 0; at < piece.length; ) {
     const to = Math.min(piece.length, at + PIECE)
-    // A character of two units stays whole.
+    // Keeps surrogate pairs together.
     const end = typeof piece === 'string' && isHigh(piece.charCodeAt(to - 1)) ? to + 1 : to
     yield typeof piece === 'string' ? piece.slice(at, end) : piece.subarray(at, end)
     at = end

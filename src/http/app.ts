@@ -68,7 +68,7 @@ function suggestUrl(path: string, routes: readonly string[]): { path: string; ro
   return null
 }
 
-/** Explains missing parts of the Responses API; null for any other path. */
+/** Explains unsupported parts of the Responses API; null for any other path. */
 function explainResponses(request: Request, path: string): GatewayError | null {
   // Codex tries a WebSocket first. After 426 it uses HTTP at once; after any other status only after several retries
   // (openai/codex#43353).
@@ -120,11 +120,11 @@ export function createApp(deps: AppDeps) {
 }
 
 export interface WorkerAppDeps extends BaseDeps, HandleDeps, ModelsDeps {
-  /** Answers all that is no model endpoint. */
+  /** Handles all paths but the model endpoints. */
   forward(request: Request, peer: string): Promise<Response>
 }
 
-/** The model endpoints; another process answers the rest. */
+/** The model endpoints; another process handles all other paths. */
 export function createWorkerApp(deps: WorkerAppDeps) {
   const { app, ipOf, openResponses } = createBase(deps)
   app.all(
@@ -136,7 +136,7 @@ export function createWorkerApp(deps: WorkerAppDeps) {
     },
     { parse: 'none' },
   )
-  // The process that answers has opened what is forwarded.
+  // The process that handles forwarded requests adds their CORS headers.
   openResponses()
   return app
     .use(endpointControllers(deps, app, ipOf))
@@ -160,7 +160,7 @@ function createBase(deps: BaseDeps) {
     maxBodyBytes: LARGEST_BODY_BYTES,
     isSecure: deps.isSecure ?? false,
   })
-  /** For routes that are added later. Registered only if needed, since it costs each request a step. */
+  /** Adds CORS headers to responses of routes added later. Only if needed, since it costs each request a step. */
   const openResponses = () => {
     if (cors)
       app.onAfterHandle(({ response, request, path }) => {
@@ -172,7 +172,7 @@ function createBase(deps: BaseDeps) {
 
 export type App = ReturnType<typeof createApp>
 
-/** A model and its methods are below the same path. */
+/** A model and its methods share a path prefix. */
 const narrowed = (error: NoRoute, { method }: Request): NoRoute =>
   error.allow === null ? error : new NoRoute(method, error.path, toAllowed(error.path) ?? error.allow)
 

@@ -1,4 +1,4 @@
-/** Runs a line of a batch as a request of its key, on the path of all requests. */
+/** Runs a line of a batch as a request of its key, like any other request. */
 import type { LineAnswer, LineRequest } from '../batches/gateway-lines.ts'
 import { type BatchUsage, NO_BATCH_USAGE } from '../domain/batches.ts'
 import type { ErrorKind } from '../domain/error.ts'
@@ -9,7 +9,7 @@ import { type HandleDeps, handle } from '../gateway/handle.ts'
 import { errorsOf, formatOf } from './endpoints.ts'
 import { answerError } from './error-response.ts'
 
-/** Refused for now; nothing was charged. */
+/** Refused for now; not charged. */
 const AGAIN: ReadonlySet<ErrorKind> = new Set([
   'request_limit',
   'token_limit',
@@ -62,7 +62,7 @@ export async function answerLine(deps: HandleDeps, line: LineRequest): Promise<L
     const retryAfterS = Number(error.headers['retry-after'])
     return {
       ...{ status: response.status, body: await response.text(), requestId, usage },
-      // Of several calls, one may be charged and another refused: a line is charged once.
+      // One of several calls may have been charged, and another refused. Each line is charged only once.
       outcome: isCharged ? 'done' : outcomeOf(error),
       retryAfterMs: Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : null,
     }

@@ -63,7 +63,7 @@ async function create(deps: BatchApiDeps, ipOf: IpOf, asking: Asking): Promise<S
   return batches.create(key, { api: 'openai', ...asked })
 }
 
-/** In the key's rate, so that no key can create them as fast as it can ask. */
+/** Counts the request in the key's rate limit, so that a key can't create batches without limit. */
 export async function countRequest(deps: BatchApiDeps, key: Key): Promise<void> {
   const { limiter, live, monotonicMs, now } = deps
   const monotonic = monotonicMs()

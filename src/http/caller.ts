@@ -1,4 +1,4 @@
-/** The key of a request that is no model call: it has no row, and no rate. */
+/** Authenticates requests that aren't model calls. They have no row and no rate limit. */
 import { GatewayError, orThrow } from '../domain/error.ts'
 import type { Key } from '../domain/snapshot.ts'
 import type { InTurn } from '../formats/format.ts'
@@ -14,7 +14,7 @@ export interface Asking {
   bearer: string | undefined
 }
 
-/** @param inUrl see `toToken`. Throws a GatewayError, which is counted. */
+/** @param inUrl see `toToken`. Throws a GatewayError and counts it. */
 export function callerOf(deps: CallerDeps, ipOf: IpOf, asking: Asking, inUrl: string | null = null): Key {
   const { request, headers, bearer } = asking
   const caller = { request, headers, token: toToken(bearer, headers, inUrl), ipOf }
@@ -26,7 +26,7 @@ export function callerOf(deps: CallerDeps, ipOf: IpOf, asking: Asking, inUrl: st
 
 type ReceiveDeps = Pick<HandleDeps, 'load' | 'uploads' | 'pace'>
 
-/** The body counts in the memory of requests until `use` is done. */
+/** The body counts toward request memory until `use` is done. */
 export async function withBody<T>(
   { load, uploads, pace }: ReceiveDeps,
   key: Key,

@@ -3,10 +3,10 @@ import { type Ip, type IpRange, isIn, toIp } from '../domain/ip.ts'
 import type { IpOf } from '../keys/token.ts'
 import type { Listener } from './instance.ts'
 
-/** Of requests that another server forwards, whose connections are its own. */
+/** Peer addresses of forwarded requests, whose connections belong to the forwarding server. */
 export const peers = new WeakMap<Request, string>()
 
-/** @param listener has the connections; those of a Unix socket have no address. */
+/** @param listener owns the connections; those of a Unix socket have no address. */
 export const createIpOf =
   (listener: Listener, trustedProxies: readonly IpRange[]): IpOf =>
   (request, headers) => {

@@ -24,12 +24,12 @@ import { bearerToken, type Listener, NoRoute, pathOf } from './instance.ts'
 /** Bun's maximum. */
 export const IDLE_SECONDS = 255
 
-/** Gemini's paths have the model in them. */
+/** Gemini's paths contain the model. */
 type Fixed = Exclude<Endpoint, 'gemini'>
 
 const FORMATS = { chat, messages, responses, completions, embeddings } satisfies Partial<Record<Endpoint, Format>>
 
-/** Loaded with their first request; only their errors are needed before. */
+/** Loaded with the first request; before that, only their errors are needed. */
 const LAZY: Readonly<Record<Exclude<Fixed, keyof typeof FORMATS>, () => Promise<Format>>> = {
   rerank: async () => (await import('../formats/rerank/rerank.ts')).rerank,
   speech: async () => (await import('../formats/speech/speech.ts')).speech,
@@ -53,7 +53,7 @@ export const errorsOf = (endpoint: Fixed): ErrorFormat =>
 
 const isEager = (endpoint: Fixed): endpoint is keyof typeof FORMATS => endpoint in FORMATS
 
-/** For requests that don't come by HTTP. */
+/** For requests that don't arrive by HTTP. */
 export const formatOf = async (endpoint: Fixed): Promise<Format> =>
   isEager(endpoint) ? FORMATS[endpoint] : LAZY[endpoint]()
 
@@ -89,7 +89,7 @@ export const endpointControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf)
   ),
 ]
 
-/** Below the paths of the model list. */
+/** Under the paths of the model list. */
 export const geminiControllers = (deps: HandleDeps, app: Listener, ipOf: IpOf) =>
   ['/v1beta/models/*', '/v1/models/*'].map((path) =>
     controller(app, ipOf, path, null, (incoming) => handleGemini(deps, incoming), keyInUrl),

@@ -18,7 +18,7 @@ export function answerError(
   format: ErrorFormat = openAiErrors,
 ): Response {
   const response = toErrorResponse(logged(deps, request, error), format)
-  // The rest of the body is not read, and Bun would go through it chunk by chunk.
+  // The rest of the body is not read. Without this, Bun would go through it chunk by chunk.
   if (request.headers.has('transfer-encoding')) response.headers.set('connection', 'close')
   return response
 }

@@ -15,7 +15,7 @@ import { bearerToken } from './instance.ts'
 
 export interface BatchApiDeps
   extends Pick<HandleDeps, 'live' | 'refusals' | 'load' | 'pace' | 'uploads' | 'limiter' | 'monotonicMs' | 'now'> {
-  /** Loaded at first use; missing in a cluster. */
+  /** Loaded on first use; absent in a cluster. */
   batches?: Once<Batches>
 }
 
@@ -97,7 +97,7 @@ async function upload(deps: BatchApiDeps, ipOf: IpOf, asking: Asking): Promise<S
   }
 }
 
-/** Without waiting for a body that is refused anyway. */
+/** Checked early, so that a body that will be rejected isn't read. */
 const statedBytes = ({ headers }: Asking) => Math.min(Number(headers['content-length'] ?? 0) || 0, MAX_FILE_BYTES)
 
 async function readUpload(path: string, type: string) {
@@ -126,7 +126,7 @@ function fieldOf(form: Form, name: string): Decision<string | null> {
   return part === null || part instanceof GatewayError ? part : textOf(form, part)
 }
 
-/** Seconds; null: the default. */
+/** Returns seconds; null for the default. */
 export function toKeepS(anchor: unknown, seconds: unknown, param = 'expires_after'): Decision<number | null> {
   if (anchor instanceof GatewayError) return anchor
   if (seconds instanceof GatewayError) return seconds
@@ -150,7 +150,7 @@ export function toLimit(text: string | undefined, most: number, usual: number): 
   throw invalid(`'limit' must be a whole number from 1 to ${most}.`, 'limit')
 }
 
-/** @param found one more than the limit, if there are more. */
+/** @param found one more than the limit, if there are further items. */
 export function toPage<Item extends { id: string }>(found: readonly Item[], limit: number) {
   const data = found.slice(0, limit)
   const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null]

@@ -59,8 +59,8 @@ export function createInstance({
       // The default, even in a compiled binary, is Bun's error page with our source code.
       development: false,
     },
-    // The router looks for the path from the 8th character, where `https://` still has a slash, or from the 12th, which
-    // needs a host of three characters.
+    // The router finds the path from the 8th character (where `https://` still has a slash) or the 12th, which needs a host of
+    // three characters.
     handler: { standardHostname: isSecure },
     // Otherwise unknown fields are dropped silently.
     normalize: false,
@@ -73,7 +73,7 @@ export function createInstance({
 
 export interface Route {
   method: string
-  /** May have `:name` segments and end in `*`. */
+  /** May contain `:name` segments and end in `*`. */
   path: string
 }
 
@@ -88,7 +88,7 @@ function toNoRoute(routes: readonly Route[], request: Request): NoRoute {
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const plain = path.replace(/(?<=.)\/$/, '')
   const fitting = routes.filter((route) => toPattern(route.path).test(plain))
-  // The router prefers an exact path to a parameter.
+  // The router prefers exact paths to parameters.
   const exact = fitting.filter((route) => route.path === plain)
   return [...new Set((exact.length > 0 ? exact : fitting).map(({ method }) => method))]
 }

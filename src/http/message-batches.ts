@@ -20,7 +20,7 @@ const USUAL_PAGE = 20
 export interface MessageBatchDeps extends BatchApiDeps, Pick<HandleDeps, 'pace'> {
   /** Whether this server itself has TLS. */
   isSecure?: boolean
-  /** Origins by which clients reach this server. */
+  /** Origins that clients use for this server. */
   publicUrls?: readonly string[]
 }
 
@@ -41,7 +41,7 @@ export const messageBatchesController = (deps: MessageBatchDeps, ipOf: IpOf) => 
       const { after_id: after = null, before_id: before = null } = asking.query
       const batches = await loaded(deps)
       const found = batches.batches({ keyId: key.id, api: 'anthropic', after, before, limit: limit + 1 })
-      // What is beyond the page is at its other end.
+      // The extra item is at the far end of the page.
       const page = before === null ? found.slice(0, limit) : found.slice(-limit)
       const data = page.map((batch) => toBatch(batch, originOf(deps, asking)))
       const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null]
@@ -75,7 +75,7 @@ const isoOf = (ms: number) => new Date(ms).toISOString()
 const notEnded = (id: string, what: string) =>
   new GatewayError('invalid_request', `Batch ${id} ${what}: it is in progress.`, { param: 'id' })
 
-/** As its client reached it: through a proxy, maybe, which may name another host. */
+/** The origin that the client used, which a proxy may have changed. */
 function originOf({ isSecure = false, publicUrls = [] }: MessageBatchDeps, { request, headers }: Asking): string {
   const host = URL.parse(request.url)?.host
   const known = publicUrls.find((origin) => URL.parse(origin)?.host === host) ?? publicUrls[0]

@@ -99,7 +99,7 @@ export const modelsController = (deps: ModelsDeps, ipOf: IpOf, owner: Key | null
 
 /**
  * The slash of a model ID may be escaped as %2F, and the router doesn't decode its parameter.
- * Throws at a method of Gemini's.
+ * Throws for a method of Gemini's.
  */
 function askedModel(request: Request): string {
   const path = pathOf(request)
@@ -153,7 +153,7 @@ function statesFor(
   }
 }
 
-/** Cached JSON of each model, up to the fields that change per request. A list may have hundreds. */
+/** Cached JSON of each model, up to the fields that differ per request. A list may have hundreds of models. */
 const beginnings = new WeakMap<ListedName, string>()
 
 const toText = (name: ListedName, state: ModelState) =>

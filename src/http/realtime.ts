@@ -1,4 +1,4 @@
-/** WebSockets of the realtime API. Nothing of a session is loaded before the first one. */
+/** WebSockets of the realtime API. The code for sessions is loaded on first use. */
 import { Elysia } from 'elysia'
 import { GatewayError } from '../domain/error.ts'
 import { REALTIME_PATH } from '../domain/task.ts'
@@ -16,7 +16,7 @@ export const realtimeController = (deps: HandleDeps, app: Listener, ipOf: IpOf) 
     async ({ request, headers, bearer, query }) => {
       const protocols = (headers['sec-websocket-protocol'] ?? '').split(',').map((each) => each.trim())
       const keyed = protocols.find((each) => each.startsWith(KEY_PROTOCOL))?.slice(KEY_PROTOCOL.length) ?? null
-      // The connection's own address is gone once it is a WebSocket.
+      // A WebSocket no longer has the connection's address.
       const ip = ipOf(request, headers)
       const incoming = {
         ...{ request, headers, owner: null, ipOf: () => ip, token: toToken(bearer, headers) ?? keyed },
@@ -32,7 +32,7 @@ export const realtimeController = (deps: HandleDeps, app: Listener, ipOf: IpOf) 
     { parse: 'none' },
   )
 
-/** For the other paths of the API; null for any other. */
+/** Explains other realtime paths; null for any other path. */
 export function explainRealtime(path: string): GatewayError | null {
   if (!path.startsWith(`${REALTIME_PATH}/`)) return null
   const why =

@@ -1,4 +1,4 @@
-/** Schemas of requests and responses in OpenAPI that no other code has, since they are not checked by one. */
+/** OpenAPI schemas of requests and responses that no other code has, since no schema checks them. */
 
 import { Type } from '@sinclair/typebox'
 import { Count, orNull, Text, TextOrNull } from '../../documents/fields.ts'

@@ -342,7 +342,7 @@ export const COUNT_OPERATIONS: Readonly<Record<keyof typeof COUNT_PATHS, Operati
   },
 }
 
-/** Without authentication. */
+/** For requests without authentication. */
 export function toUnkeyed(endpoint: Endpoint): Pick<Operation, 'requestBody' | 'responses'> {
   const { requestBody, responses } = OPERATIONS[endpoint]
   const { 401: _, 403: __, ...rest } = { 401: null, 403: null, ...responses }
