@@ -27,7 +27,7 @@ export type AlertFormat = keyof typeof ALERT_FORMATS
 export const ALERT_FORMAT_NAMES = keysOf(ALERT_FORMATS)
 export const isAlertFormat = (text: string): text is AlertFormat => Object.hasOwn(ALERT_FORMATS, text)
 
-/** In ascending order. A rise is sent again. */
+/** In ascending order. An increase is sent again. */
 export const ALERT_SEVERITIES = ['info', 'warning', 'problem'] as const
 export type AlertSeverity = (typeof ALERT_SEVERITIES)[number]
 
@@ -36,7 +36,7 @@ export const isWorse = (one: AlertSeverity, than: AlertSeverity | null): boolean
 
 /** A finding as it is sent. */
 export interface Alert {
-  /** Stays the same until its end, such as `budget:key:ID`. */
+  /** Constant until the alert ends, such as `budget:key:ID`. */
   id: string
   topic: AlertTopic
   severity: AlertSeverity

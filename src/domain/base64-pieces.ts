@@ -1,4 +1,4 @@
-/** Many MB of base64 as the upstream's bytes, in pieces. As text, each step would copy it. */
+/** Many MB of base64, as bytes from the upstream, in pieces. As text, each step would copy it. */
 export class Base64Pieces {
   readonly length: number
 

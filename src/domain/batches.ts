@@ -1,4 +1,4 @@
-/** Files and batches as they are stored, and what the lines of a batch are. */
+/** Stored files and batches, and the lines of a batch. */
 import type { JsonObject } from './json.ts'
 import { ENDPOINT_PATHS, type Endpoint } from './task.ts'
 import { DAY_MS } from './time.ts'
@@ -19,7 +19,7 @@ export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number]
 export const toBatchEndpoint = (path: unknown): BatchEndpoint | null =>
   BATCH_ENDPOINTS.find((endpoint) => ENDPOINT_PATHS[endpoint] === path) ?? null
 
-/** `hidden`: of a batch of Anthropic's API, which has no files. */
+/** `hidden`: belongs to a batch of Anthropic's API, which has no files. */
 export type FilePurpose = 'batch' | 'batch_output' | 'hidden'
 
 export interface StoredFile {
@@ -45,11 +45,11 @@ export interface BatchCounts {
   total: number
   completed: number
   failed: number
-  /** Of the failed ones: those that were not executed, since the batch was cancelled or expired. */
+  /** Failed lines that were not run, since the batch was canceled or expired. */
   cut: number
 }
 
-/** Codes of their errors. */
+/** Error codes of such lines. */
 export const CUT_CODES: ReadonlySet<string> = new Set(['batch_cancelled', 'batch_expired'])
 
 /** Tokens of all lines. */
@@ -74,12 +74,12 @@ export interface BatchProblem {
   code: string
   message: string
   param: string | null
-  /** From 1; null if it is not about a line. */
+  /** From 1; null if it doesn't concern a line. */
   line: number | null
 }
 
 export interface StoredBatch {
-  /** With its API's prefix and 32 hex digits. */
+  /** The API's prefix and 32 hex digits. */
   id: string
   keyId: string
   api: 'openai' | 'anthropic'
@@ -93,32 +93,32 @@ export interface StoredBatch {
 }
 
 export interface BatchDetail {
-  /** Files that exist once the batch has ended, unless they are empty. */
+  /** IDs of the result files, which exist once the batch has ended, unless empty. */
   outputFileId: string
   errorFileId: string
-  /** Set at the end: whether they exist. */
+  /** Set at the end: whether the files exist. */
   hasOutput: boolean
   hasErrors: boolean
-  /** Seconds that they are kept. */
+  /** Retention of the result files, in seconds. */
   keepOutputS: number
   metadata: Readonly<Record<string, string>> | null
   /** The model that all lines name; null if they differ. */
   model: string | null
-  /** When each state began, ms. */
+  /** Start of each state, ms. */
   at: Partial<Record<BatchState, number>>
   counts: BatchCounts
   usage: BatchUsage
   problems: readonly BatchProblem[]
-  /** What a runner other than the gateway keeps, such as IDs at an upstream. */
+  /** State of a runner other than the gateway, such as IDs at an upstream. */
   remote: JsonObject | null
 }
 
-/** The key's request of a line. */
+/** A request of the key. */
 export interface BatchLine {
   /** From 0. */
   number: number
   customId: string
-  /** JSON on one line, as the client wrote it: parsed and written again, large numbers would change. */
+  /** JSON on one line, as the client wrote it: parsing and rewriting would change large numbers. */
   body: string
 }
 
@@ -126,7 +126,7 @@ export interface LineResult {
   status: number
   /** JSON. */
   body: string
-  /** Of the ledger's row; null if the line never was a request. */
+  /** ID of the ledger row; null if the line never became a request. */
   requestId: string | null
   usage: BatchUsage
 }

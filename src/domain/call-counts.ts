@@ -51,7 +51,7 @@ export const COUNTS: readonly Exclude<keyof Counts, 'countedBy'>[] = [...new Set
 
 type TokenCount = Exclude<keyof typeof NO_COUNTS, 'computeMs' | 'costNanoUsd'>
 const isToken = (name: keyof typeof NO_COUNTS): name is TokenCount => name !== 'computeMs' && name !== 'costNanoUsd'
-/** Those of hourly and daily totals. */
+/** Counts in hourly and daily totals. */
 export type SummedCount = TokenCount | SummedUnit
 export const SUMMED_COUNTS: readonly SummedCount[] = [...new Set([...REQUIRED.filter(isToken), ...SUMMED_UNITS])]
 
@@ -108,7 +108,7 @@ export function sumOfCounts(all: readonly Counts[]): Counts {
 
 /** What decides a call's charge, besides its counts. */
 export interface Terms {
-  /** Such as `flex`; null for the usual one. */
+  /** Such as `flex`; null for the standard mode. */
   mode: string | null
   /** Cost reported by the upstream, if that is charged. */
   reportedNanoUsd: number | null

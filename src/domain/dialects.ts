@@ -7,7 +7,7 @@ import type { Effort } from './models.ts'
 export const DIALECTS = ['openai', 'anthropic', 'gemini', 'ollama', 'demo'] as const
 export type DialectName = (typeof DIALECTS)[number]
 
-/** Assumed if only the URL is known. */
+/** Default if only the URL is known. */
 export const USUAL_DIALECT: DialectName = 'openai'
 
 /** Has no URL, needs no credential, and is free. */
@@ -35,7 +35,7 @@ export const RERANKS = ['texts', 'queries'] as const
 
 export const IMAGES = ['base64', 'aspect_ratio', 'workflows'] as const
 
-/** Requests that an upstream's own batches take, by the path of a single one. */
+/** Requests that an upstream takes in its own batches, by the path of a single request. */
 export const BATCH_PATHS = {
   chat: '/chat/completions',
   responses: '/responses',
@@ -68,7 +68,7 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   user?: boolean
   /** Formats that pass through unchanged. */
   passthrough?: readonly PassthroughEndpoint[] | false
-  /** What its own batches take; a model needs a price with `mode: batch`, too. */
+  /** Requests that it takes in batches; a model also needs a price with `mode: batch`. */
   batches?: readonly BatchRequests[]
   /** Sent despite `domain/fields.ts`; a trailing `*` matches any rest. */
   pass?: string[]
@@ -78,9 +78,9 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   disconnect_grace?: string
   /** To estimate output that nobody counted. */
   max_tokens_per_second?: number
-  /** Of chat requests, if not the usual one; `{model}` is its model name. */
+  /** Path of chat requests, if not the default; `{model}` is the model's name there. */
   path?: string
-  /** Free health check below the base URL without `/v1`; default: the model list. */
+  /** Path of a free health check, under the base URL without `/v1`; default: the model list. */
   probe?: string
   query?: Record<string, string>
   /** `bearer`, or a header with an optional scheme: `api-key`, `authorization Token`. */
@@ -110,9 +110,9 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   /** Approximate maximum per call; larger requests are split. */
   embedding_inputs?: number
   embedding_tokens?: number
-  /** Its rerank requests, if not the usual ones: `texts` for TEI's, `queries` for DeepInfra's. */
+  /** Format of its rerank requests, if not the default: `texts` for TEI, `queries` for DeepInfra. */
   rerank?: (typeof RERANKS)[number]
-  /** Its image requests, if not OpenAI's: `base64` for Together's, `aspect_ratio` for xAI's, `workflows` for Fireworks'. */
+  /** Format of its image requests, if not OpenAI's: `base64` for Together, `aspect_ratio` for xAI, `workflows` for Fireworks. */
   images?: (typeof IMAGES)[number]
 }
 

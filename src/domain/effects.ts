@@ -1,4 +1,4 @@
-/** What a planned change takes away, and from whom. */
+/** Effects of a planned removal: what is lost, and for whom. */
 
 /** Some of the names, and how many there are. */
 export interface Named {
@@ -8,12 +8,12 @@ export interface Named {
 
 /** Of a model or upstream that is removed or disabled. */
 export interface Effect {
-  /** Keys and teams that name the model, not by a pattern. */
+  /** Keys and teams that name the model exactly, not by a pattern. */
   keys: Named
   teams: Named
-  /** Aliases of the model that stay. */
+  /** Remaining aliases of the model. */
   aliases: Named
-  /** Models that stay without a route. */
+  /** Models left without a route. */
   models: Named
   /** In the last 7 days; null if unknown. */
   requests: number | null

@@ -37,7 +37,7 @@ export function mayReadOn(signal: EndSignal): boolean {
   return reason !== null && READS_ON[reason]
 }
 
-/** Ends with the whole, or earlier. */
+/** Ends with the whole signal, or earlier. */
 export interface Part {
   readonly signal: AbortSignal
   end(reason: EndReason): void

@@ -1,10 +1,10 @@
-/** What endpoints other than chats and embeddings answer, validated. */
+/** Validated results of endpoints other than chats and embeddings. */
 import type { AnswerEvent } from './events.ts'
 import type { MadeImages } from './images.ts'
 import type { Transcript } from './transcriptions.ts'
 
 export interface RankedDocument {
-  /** In the request's documents, from 0. Each is there once. */
+  /** Index in the request's documents, from 0; no duplicates. */
   index: number
   /** Finite. */
   score: number
@@ -14,7 +14,7 @@ export interface Moderation {
   flagged: boolean
   categories: Readonly<Record<string, boolean>>
   scores: Readonly<Record<string, number>>
-  /** Which kinds of input each category was checked for; null if the upstream doesn't say. */
+  /** Kinds of input that each category was checked for; null if the upstream doesn't report them. */
   appliedTo: Readonly<Record<string, readonly string[]>> | null
 }
 
@@ -28,7 +28,7 @@ export type EndpointResult =
 
 type ResultOf<Name extends EndpointResult['of']> = Extract<EndpointResult, { of: Name }>
 
-/** Throws if there is none, which its dialect must not let happen. */
+/** Throws if there is no result, which dialects must prevent. */
 export function resultOf<Name extends EndpointResult['of']>(of: Name, events: readonly AnswerEvent[]): ResultOf<Name> {
   for (const event of events) {
     if (event.kind === 'result' && isOf(of, event.result)) return event.result

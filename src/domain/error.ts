@@ -80,16 +80,16 @@ export const toErrorRow = (kind: ErrorKind): Pick<Row, 'status' | 'code'> => TAB
 export interface ErrorDetail {
   /** Such as `messages[2].content`. */
   param?: string | null
-  /** Replaces the table's, for kinds with many codes. */
+  /** Overrides the table, for kinds with many codes. */
   code?: string | null
-  /** Replaces the table's. */
+  /** Overrides the table. */
   status?: number
   headers?: Record<string, string>
   /** Anthropic's `error.details`: an `error_code` and its data. */
   details?: Readonly<Record<string, unknown>>
   /** Only for the log line. */
   logged?: Readonly<Record<string, string>>
-  /** The known key that was not let in. */
+  /** The known key that was rejected. */
   key?: RejectedKey
   cause?: unknown
 }

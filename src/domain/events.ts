@@ -45,7 +45,7 @@ export interface RawEvent {
   kind: 'raw'
   name: string | null
   data: string
-  /** Missing in `data`, before the character `at`. */
+  /** Base64 left out of `data` before the character `at`. */
   picture?: { at: number; base64: Base64Pieces }
   /** Field with the response's `id` and `model`; '': the object itself; null: none. */
   origin: string | null
@@ -72,16 +72,16 @@ export type AnswerEvent =
   | { kind: 'finish'; choice: number; reason: FinishReason }
   /** In input order, of equal length. */
   | { kind: 'embeddings'; vectors: readonly Vector[] }
-  /** What another endpoint answers, once and whole. */
+  /** Whole result of another endpoint; sent once. */
   | { kind: 'result'; result: EndpointResult }
-  /** Of a response that is no text, such as speech; never changed later. */
+  /** Part of a response that isn't text, such as speech; never changed later. */
   | { kind: 'bytes'; bytes: Uint8Array }
   | { kind: 'origin'; origin: AnswerOrigin }
   /** The model or a provider tool is working; nothing to read yet. */
   | { kind: 'working' }
   /** `others`: other models within the call, not in `usage`. */
   | { kind: 'usage'; usage: Usage; others?: readonly ModelUsage[]; tokensPerSecond?: number }
-  /** See `toMode`, and of images their size and quality. The last one counts. */
+  /** See `toMode`. For images, also their size and quality. The last one counts. */
   | ({ kind: 'mode'; mode: string | null } & Variant)
   /** Reported cost. The last one counts, unless content follows. */
   | { kind: 'charged'; nanoUsd: number }
@@ -102,7 +102,7 @@ const NO_CONTENT: ReadonlySet<AnswerEvent['kind']> = new Set([
 /** False: stop for now. A promise: wait, then as it resolves. */
 export type Take = (events: readonly AnswerEvent[]) => boolean | Promise<boolean>
 
-/** Takes whole SSE events with only text of the first choice. An object, since per-stream closures would be evicted from CPU caches between chunks. */
+/** Takes whole SSE events that only have text of the first choice. An object: CPU caches would evict per-stream closures between chunks. */
 export interface PassthroughSink {
   pass(frames: string, text: string): boolean | Promise<boolean>
 }
@@ -119,13 +119,13 @@ export interface AnswerStream {
 }
 
 export interface Answer {
-  /** So far; of a complete response all, including `done`. */
+  /** Events so far; for a complete response all, including `done`. */
   events: readonly AnswerEvent[]
   /** null if complete. */
   rest: AnswerStream | null
   upstreamRequestId: string | null
   /** Its events carry the upstream's original data. */
   isPassthrough?: true
-  /** The upstream's, of a response of bytes. */
+  /** The upstream's content type, if the response is bytes. */
   contentType?: string
 }

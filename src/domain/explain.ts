@@ -216,7 +216,7 @@ function* refusals(schema: TSchema, value: unknown, at: string): Generator<Refus
 
 const LAST = new Set([ValueErrorType.ObjectRequiredProperty, ValueErrorType.ObjectAdditionalProperties])
 
-/** By the branch that the tag names, or that has the value's type. */
+/** Problems of the branch with the value's tag, or else of its type. */
 function* ofMeantBranch(refusal: Refusal): Generator<Refusal> {
   const { schema, value, path } = refusal
   const branches = toAlternatives(schema)
@@ -238,13 +238,13 @@ const isObjectSchema = (schema: TSchema) => schema[Kind] === 'Object' || schema[
 
 const isTextual = (schema: TSchema | undefined) => isLiteral(schema) || schema?.[Kind] === 'String'
 
-/** Rejected for its content, not its type. */
+/** True if the branch accepts the type but not the content. */
 function hasType(branch: TSchema, value: unknown): boolean {
   const first = Errors(branch, value).First()
   return first !== undefined && !(first.path === '' && MISTYPED.has(first.type))
 }
 
-/** Of arrays of different items. */
+/** Whether the branch accepts the first item's type, to tell arrays of different items apart. */
 const takesFirst = (branch: TSchema, value: unknown): boolean =>
   !Array.isArray(value) ||
   branch[Kind] !== 'Array' ||

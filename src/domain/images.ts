@@ -1,4 +1,4 @@
-/** Requests to make images from a text, or from images and a text. */
+/** Requests to generate images from a text, or to edit images. */
 import type { Base64Pieces } from './base64-pieces.ts'
 import { EndpointRequest, type MediaTokens, type TokensBeside } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
@@ -6,14 +6,14 @@ import type { Form } from './multipart.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
 
 /**
- * More output tokens than an image has: OpenAI's tables end at 408, 1,584, and 6,240 tokens (developers.openai.com, "Image generation"),
- * and larger sizes of newer models have a calculator instead.
+ * Upper bound of output tokens per image. OpenAI's tables end at 408, 1,584, and 6,240 tokens (developers.openai.com, "Image generation").
+ * For larger sizes, newer models have a calculator instead.
  */
 const MOST_TOKENS: Readonly<Record<string, number>> = { low: 1_000, medium: 4_000, standard: 4_000 }
 const MOST_OF_ANY = 16_000
-/** More input tokens than an image has, with high fidelity; twice, since image tokens may have a higher price than text. */
+/** Upper bound of input tokens per image at high fidelity. Doubled, since image tokens may cost more than text. */
 const MOST_READ = 16_000
-/** By the same page. */
+/** From the same page. */
 export const TOKENS_PER_PARTIAL = 100
 
 /** Images take minutes, during which nothing arrives. */
@@ -22,12 +22,12 @@ const PATIENCE_MS = 300_000
 export interface AskedImages {
   prompt: string
   count: number
-  /** Null if the client leaves it to the model. */
+  /** Null if the client doesn't set it. */
   size: string | null
   quality: string | null
-  /** `response_format`; null if the client names none. */
+  /** `response_format`; null if the client doesn't set it. */
   form: 'url' | 'b64_json' | null
-  /** Null: one response, whole. Else events, among them at most so many unfinished images. */
+  /** Null: a whole response. Otherwise a stream of events with at most this many partial images. */
   partials: number | null
   /** Fields whose names mean something else in a chat. */
   own: Readonly<JsonObject>
@@ -40,7 +40,7 @@ export interface EditedImages {
   /** 1 to 16. */
   images: readonly InputImage[]
   mask: InputImage | null
-  /** As it came; null for JSON. */
+  /** The client's form, unchanged; null for JSON. */
   form: Form | null
   /** Likely input tokens of all images. */
   tokens: number
@@ -61,7 +61,7 @@ export class ImagesRequest extends EndpointRequest {
   override readonly [MOST_UNITS]: UnitCounts
 
   /**
-   * @param edited null to make images from the prompt alone.
+   * @param edited null to generate images from the prompt only.
    * @param hasTokens false for a model without a price per token.
    */
   constructor(
@@ -99,8 +99,8 @@ export interface Image {
 export interface MadeImages {
   of: 'images'
   images: readonly Image[]
-  /** What the upstream says of all of them, such as `size` and `quality`. */
+  /** Facts about all images as the upstream reports them, such as `size` and `quality`. */
   facts: Readonly<Record<string, string>>
-  /** Seconds since 1970; null if the upstream doesn't say. */
+  /** Seconds since 1970; null if the upstream doesn't report it. */
   created: number | null
 }

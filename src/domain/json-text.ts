@@ -31,7 +31,7 @@ export const OBJECT_BIT = 0x20
 export const OPENING = 0x7b
 export const CLOSING = 0x7d
 
-/** Up to here, checking each character is faster than searching. */
+/** Up to this length, checking each character is faster than searching. */
 export const SHORT = 32
 
 export class JsonScan {
@@ -67,7 +67,7 @@ export class JsonScan {
     let bareFrom = at
     // After the last opening bracket, if only whitespace followed.
     let openedAt = this.isEmpty ? 0 : -1
-    // Next positions, if searched for.
+    // Position of the next mark, if already searched for.
     let quote = -1
     let backslash = -1
     while (at < end) {
@@ -108,7 +108,7 @@ export class JsonScan {
       } else if ((code | OBJECT_BIT) === OPENING) {
         if (++depth > limits.depth) return 'depth'
         if (depth === 2) this.heldFrom = this.taken + at - 1
-        // For its first item, if there is one: all others follow a comma.
+        // Counts the first item; all others follow a comma.
         if (values++ > limits.values) return 'values'
         openedAt = at
       } else if ((code | OBJECT_BIT) === CLOSING) {

@@ -112,7 +112,7 @@ export class SlicedJson {
   readonly #sliceChars: number
   readonly #open: Open[] = []
   #at = 0
-  /** If searched for. */
+  /** Position of the next quote, if already searched for. */
   #quote = -1
   #backslash = -1
 
@@ -202,7 +202,7 @@ export class SlicedJson {
 
 const endsRun = (code: number) => code === QUOTE || code === BACKSLASH
 
-/** Along the lists and objects open between the two. */
+/** Appends at the end of the lists and objects that are open between the two slices. */
 function addSlice(root: unknown, piece: unknown, [open = '', ...within]: readonly string[]): unknown {
   if (open.startsWith('[')) {
     if (!Array.isArray(root) || !Array.isArray(piece)) throw notJson()

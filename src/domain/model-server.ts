@@ -1,4 +1,4 @@
-/** Model servers, and what is known of their models. */
+/** Model servers, and known facts about their models. */
 import type { Feature, Modality, RouteSettings } from './models.ts'
 import type { PricingItem } from './usage.ts'
 
@@ -35,7 +35,7 @@ export interface ProcessSpecs {
   memory: MemoryBudgets
 }
 
-/** All that a process needs that doesn't run them. */
+/** All that a process needs if it doesn't run model servers. */
 export interface ProcessHashes {
   byUpstream: ReadonlyMap<string, Pick<ProcessSpec, 'hash'>>
 }

@@ -31,7 +31,7 @@ export interface RouteSettings {
 }
 
 const INPUT_WORDS = { text: 'text', image: 'images', file: 'files', audio: 'audio', video: 'video' } as const
-/** Of models that are called at an endpoint of their own (`MAKES`): embeddings at `/v1/embeddings`. */
+/** Modalities of models that have their own endpoint (`MAKES`), such as embeddings at `/v1/embeddings`. */
 const ENDPOINT_WORDS = {
   embeddings: 'embeddings',
   rerank: 'reranking',
@@ -46,7 +46,7 @@ export const ENDPOINT_MODALITIES = keysOf(ENDPOINT_WORDS)
 export const INPUT_MODALITIES = keysOf(INPUT_WORDS)
 export const MODALITIES = keysOf(MODALITY_WORDS)
 
-/** The output of models that an endpoint other than a chat is for. */
+/** Output of the models that each endpoint other than chat is for. */
 export const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   embeddings: 'embeddings',
   rerank: 'rerank',
@@ -58,12 +58,12 @@ export const MAKES: Readonly<Record<OtherEndpoint, Modality>> = {
   image_edits: 'image',
 }
 
-/** Models that make nothing else don't chat. */
+/** Models with only these outputs can't chat. */
 const ONLY: ReadonlySet<string> = new Set(Object.values(MAKES))
 
 export type CalledEndpoint = 'chat' | OtherEndpoint | 'realtime'
 
-/** Where a model of these outputs can be called; chats first. Realtime models make all others in sessions only. */
+/** Endpoints for models with these outputs; chat first. Realtime models work in sessions only. */
 export const endpointsOf = (made: readonly string[]): CalledEndpoint[] =>
   made.includes('realtime')
     ? ['realtime']
@@ -72,7 +72,7 @@ export const endpointsOf = (made: readonly string[]): CalledEndpoint[] =>
         ...keysOf(MAKES).filter((endpoint) => made.includes(MAKES[endpoint])),
       ]
 
-/** The output that a model needs for it; null: any that chats. */
+/** Output that a model needs for the endpoint; null: any chat model. */
 export const outputFor = (endpoint: RecordedEndpoint): Modality | null => {
   if (endpoint === 'realtime') return endpoint
   return isOther(endpoint) ? MAKES[endpoint] : null

@@ -1,4 +1,4 @@
-/** A request to classify texts and images as harmful or not. Free at the providers that have it. */
+/** A request to classify texts and images as harmful or not. Free at providers that offer it. */
 import { EndpointRequest } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 
@@ -19,7 +19,7 @@ export class ModerationsRequest extends EndpointRequest {
     this.inputs = items.flatMap((item) => (typeof item === 'string' ? item : item.type === 'text' ? item.text : []))
   }
 
-  /** How many results to expect. */
+  /** Number of results to expect. */
   get count(): number {
     return typeof this.input === 'string' || typeof this.input[0] !== 'string' ? 1 : this.input.length
   }

@@ -1,29 +1,29 @@
 /**
- * `multipart/form-data` (RFC 7578) as offsets into the body, so that another request is the same bytes but for what it
- * replaces. Rejects what receivers read in different ways: a part that only some of them see would not be the checked one.
+ * `multipart/form-data` (RFC 7578) as offsets into the body, so that edits keep all other bytes. Rejects forms that receivers read in
+ * different ways: otherwise a receiver could see a part that was never checked.
  */
 import { type Decision, GatewayError } from './error.ts'
 
 export interface Part {
   name: string
-  /** Null for a field. */
+  /** Null for a field without a file. */
   filename: string | null
-  /** As stated. */
+  /** Content type, as sent. */
   type: string | null
-  /** Of its first boundary. */
+  /** Start of its first boundary. */
   from: number
-  /** Of the name in the headers, without quotes. */
+  /** Position of the name in the headers, without quotes. */
   nameStart: number
   nameEnd: number
-  /** Of the content. */
+  /** Position of the content. */
   start: number
   end: number
 }
 
 export interface Form {
-  /** Bun searches no plain Uint8Array. */
+  /** A Buffer, since Bun can't search a plain Uint8Array. */
   bytes: Buffer
-  /** With the boundary, for the next receiver. */
+  /** With the boundary; also for the next receiver. */
   contentType: string
   parts: readonly Part[]
 }
@@ -69,7 +69,7 @@ export function readForm(bytes: Uint8Array, contentType: string): Decision<Form>
   return isOver ? { bytes: all, contentType, parts } : invalidForm('there is more after its last boundary')
 }
 
-/** After the first delimiter, before which nothing but a line break may be; -1 if there is none. */
+/** Offset after the first delimiter, which only a line break may precede; -1 if there is none. */
 function startOf(all: Buffer, delimiter: Buffer): number {
   if (all.subarray(0, delimiter.length).equals(delimiter)) return delimiter.length
   const first = delimiter.subarray(2)
@@ -88,12 +88,12 @@ export function boundaryOf(contentType: string): Decision<string> {
 
 interface Parameter {
   text: string
-  /** In the text that it is from. */
+  /** Offset in the parsed text. */
   at: number
   length: number
 }
 
-/** By lowercase name; null if malformed, or if one is repeated. */
+/** By lowercase name; null if malformed or repeated. */
 function toParameters(text: string): Map<string, Parameter> | null {
   const found = new Map<string, Parameter>()
   PARAMETER.lastIndex = 0
@@ -113,11 +113,11 @@ function toParameters(text: string): Map<string, Parameter> | null {
   return found
 }
 
-/** Offsets; its headers are from `at` to `headersEnd`. */
+/** Offsets of a part; its headers are from `at` to `headersEnd`. */
 type Place = Pick<Part, 'from' | 'start' | 'end'> & { at: number; headersEnd: number }
 
 function toPart(all: Buffer, { at, headersEnd, ...place }: Place): Decision<Part> {
-  // A character per byte, so that positions are offsets.
+  // One character per byte, so that positions are offsets.
   const headers = all.toString('latin1', at, headersEnd)
   let part: Part | null = null
   let type: string | null = null
@@ -172,7 +172,7 @@ function toNamed(value: string, at: number, place: Pick<Part, 'from' | 'start' |
 
 const toUtf8 = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** RFC 8187, such as `UTF-8''a%20b.wav`; a character per byte; null if malformed. */
+/** Decodes RFC 8187 values, such as `UTF-8''a%20b.wav`, one character per byte; null if malformed. */
 function toExtended(text: string): string | null {
   const [, encoded] = /^utf-8'[\w-]*'((?:[\w!#$&+.^`|~-]|%[\da-f]{2})+)$/i.exec(text) ?? []
   return encoded?.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) ?? null
@@ -180,24 +180,24 @@ function toExtended(text: string): string | null {
 
 export const textOf = ({ bytes }: Form, { start, end }: Part): string => bytes.toString('utf8', start, end)
 
-/** The only part of this name, null if there is none, or the error if there are several. */
+/** The only part with this name; null if there is none, an error if there are several. */
 export function onlyPart({ parts }: Form, name: string): Decision<Part | null> {
   const found = parts.filter((part) => part.name === name)
   if (found.length < 2) return found[0] ?? null
   return invalidForm(`it has ${found.length} parts named '${name}'`, name)
 }
 
-/** What another receiver gets instead. */
+/** Changes for another receiver. */
 export interface FormEdits {
-  /** Contents by name. */
+  /** New contents by part name. */
   values?: ReadonlyMap<string, string>
-  /** Names by name. */
+  /** New names by old name. */
   names?: ReadonlyMap<string, string>
-  /** Names of parts that are left out. */
+  /** Names of parts to leave out. */
   dropped?: ReadonlySet<string>
 }
 
-/** The body in pieces; all but what is replaced is the client's own bytes. */
+/** The body in pieces. All unchanged bytes are the client's own. */
 export function writeForm({ bytes, parts }: Form, { values, names, dropped }: FormEdits): Uint8Array[] {
   const pieces: Uint8Array[] = []
   let at = 0
@@ -209,7 +209,7 @@ export function writeForm({ bytes, parts }: Form, { values, names, dropped }: Fo
   }
   for (const { name, from, nameStart, nameEnd, start, end } of parts) {
     if (dropped?.has(name)) {
-      // With the line break before the next boundary.
+      // Includes the line break before the next boundary.
       replace(from, end + 2, '')
       continue
     }
@@ -228,7 +228,7 @@ interface OwnFile {
   bytes: Uint8Array
 }
 
-/** A form of our own. Names and types are ours, or checked. */
+/** Creates a form of our own. Names and types must be ours, or checked. */
 export function createForm(fields: readonly (readonly string[])[], files: readonly OwnFile[]) {
   const boundary = `tollgate-${crypto.randomUUID()}`
   const head = (name: string, more: string) =>

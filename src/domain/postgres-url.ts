@@ -1,8 +1,8 @@
-/** URLs of PostgreSQL: one or several addresses, TLS that verifies by default. */
+/** PostgreSQL URLs: one or more addresses, with TLS verified by default. */
 import { isLoopback } from './ip.ts'
 
 export interface PostgresAddress {
-  /** A name, an address, or the folder of a unix socket, which starts with a slash. */
+  /** A name, an address, or the folder of a Unix socket, which starts with a slash. */
   host: string
   port: number
 }
@@ -13,28 +13,28 @@ export type TlsMode = (typeof TLS_MODES)[number]
 export interface PostgresUrl {
   /** One or more; the writable one is used. */
   addresses: readonly PostgresAddress[]
-  /** Null = of the environment. */
+  /** Null = from the environment. */
   user: string | null
   password: string | null
   database: string | null
   /** Null = verified, except on this machine. */
   tls: TlsMode | null
-  /** PEM file of authorities; null = those that the runtime trusts. */
+  /** PEM file of authorities; null = those the runtime trusts. */
   caFile: string | null
   channelBinding: 'disable' | 'prefer' | 'require'
-  /** Behind a pooler that changes the session between transactions. */
+  /** For a pooler that changes the session between transactions. */
   isPooled: boolean
 }
 
 const PARTS = /^postgres(?:ql)?:\/\/(?:([^/?]*)@)?([^/?@]*)(?:\/([^/?]*))?(?:\?(.*))?$/
 const HOST = /^(?:\[([\da-f:.]+)\]|([^\s:[\]@]+))?(?::(\d{1,5}))?$/i
 const PORT = 5432
-/** Stricter than `libpq`: encryption comes with a verified server. */
+/** Stricter than `libpq`: encryption requires a verified server. */
 const SSLMODES: Readonly<Record<string, TlsMode>> = { require: 'verify-full' }
-/** Others, such as `prefer`, are refused: they go on without encryption if somebody takes it away. */
+/** Others, such as `prefer`, are rejected: an attacker could turn off their encryption. */
 const toTlsMode = (text: string): TlsMode | null => SSLMODES[text] ?? TLS_MODES.find((mode) => mode === text) ?? null
 
-/** Null if it is invalid or has a parameter that this client doesn't know. */
+/** Null if the URL is invalid or has an unknown parameter. */
 export function toPostgresUrl(text: string): PostgresUrl | null {
   const [match, login, hosts = '', path, query] = PARTS.exec(text) ?? []
   if (match === undefined) return null
@@ -52,7 +52,7 @@ export function toPostgresUrl(text: string): PostgresUrl | null {
   const channelBinding = take('channel_binding') ?? 'prefer'
   const pooler = take('pooler') ?? take('pgbouncer') ?? 'false'
   const caFile = take('sslrootcert')
-  // The writable one is always searched.
+  // The client always looks for the writable address.
   const wanted = take('target_session_attrs') ?? 'read-write'
   const found = addresses.filter((address) => address !== null)
   if (found.length < addresses.length || parameters.size > 0 || (sslmode !== null && tls === null)) return null
@@ -80,7 +80,7 @@ function decode(text: string): string {
   }
 }
 
-/** This machine: nobody can listen in between. */
+/** This machine, where no one can intercept. */
 export const isLocal = ({ host }: PostgresAddress): boolean => host.startsWith('/') || isLoopback(host)
 
 export const toAddressText = ({ host, port }: PostgresAddress): string =>

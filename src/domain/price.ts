@@ -22,9 +22,9 @@ export const ATTO_PER_NANO = 1_000_000_000n
 const PICO_PER_NANO = 1_000
 
 /**
- * Missing prices fall back to `prompt` or `completion`, of output audio to `audio`. Of several items the last that applies counts. No pricing = free.
+ * Missing prices fall back to `prompt` or `completion`, and that of output audio to `audio`. The last item that applies counts. No pricing = free.
  *
- * @param mode null for the usual one.
+ * @param mode null for the standard mode.
  */
 export function costNanoUsd(pricing: readonly PricingItem[], usage: Usage, mode: string | null = null): number {
   if (pricing.length === 0) return 0
@@ -48,7 +48,10 @@ export type Unpriced = keyof PricingItem
 
 const NONE: readonly Unpriced[] = []
 
-/** By price name; `mode`: no prices for this mode (at this size); `size`: none for images of this size and quality. Empty if free, or charged by time only. */
+/**
+ * By price name. `mode`: no prices for this mode (at this size); `size`: none for images of this size and quality. Empty if free or charged
+ * by time only.
+ */
 export function findUnpriced(
   pricing: readonly PricingItem[],
   usage: Usage,
@@ -66,7 +69,7 @@ export function findUnpriced(
   return [...condition, ...lacking(item, usage)]
 }
 
-/** If more are cached than there are, some were both read and written. */
+/** If cache reads and writes exceed the prompt, some tokens were both read and written. */
 function toPlain({ prompt, cacheRead, cacheWrite, cacheWrite1h, audioPrompt, imagePrompt }: Usage): number {
   const written = cacheWrite + cacheWrite1h
   const cached = cacheRead + written > prompt ? Math.max(cacheRead, written) : cacheRead + written
@@ -86,11 +89,11 @@ function toCounts(item: PricingItem, usage: Usage): Record<Kind, number> {
 export interface ChargeLine {
   /** Each token or unit is in one line only. */
   kind: Kind
-  /** As charged: audio with its minimum and step. */
+  /** As charged: audio with its minimum and step applied. */
   count: number
-  /** May be another kind's. */
+  /** Price name, maybe of another kind. */
   price: keyof PricingItem
-  /** As in the catalog: of compute and audio, per second. */
+  /** As in the catalog: per second for compute and audio. */
   usdEach: string
   /** Exact. */
   usd: string

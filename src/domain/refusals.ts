@@ -1,8 +1,8 @@
-/** Requests to models that are rejected before they have a row in the ledger: which errors count, and as what. */
+/** Requests to models that are rejected before they have a row in the ledger: which errors are counted, and what they mean. */
 import type { ErrorKind } from './error.ts'
 import { keysOf } from './json.ts'
 
-/** What each counted error means for a reader; null for errors that are never counted. */
+/** Explanation of each counted error; null for errors that are never counted. */
 const MEANINGS = {
   no_key: 'No API key was sent.',
   invalid_key: 'The API key is unknown, revoked, expired, or rotated.',
@@ -42,5 +42,5 @@ export const isRefusalCode = (text: string): text is RefusalCode =>
 
 export const REFUSAL_CODES: readonly RefusalCode[] = keysOf(MEANINGS).filter(isRefusalCode)
 
-/** Unknown ones are from a newer version. */
+/** '' for codes of a newer version. */
 export const toRefusalMeaning = (code: string): string => (isRefusalCode(code) ? MEANINGS[code] : '')

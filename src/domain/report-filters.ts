@@ -4,7 +4,7 @@
 export const USAGE_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user'] as const
 export type UsageFilterName = (typeof USAGE_FILTERS)[number]
 
-/** With a name besides the ID. */
+/** Filters that have a name in addition to an ID. */
 const NAMED = ['key', 'team'] as const satisfies UsageFilterName[]
 export type NamedDimension = (typeof NAMED)[number]
 export const isNamed = (dimension: Dimension): dimension is NamedDimension => NAMED.some((one) => one === dimension)
@@ -22,10 +22,10 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 
 export const ERROR_STATUSES = ['failed', 'cut', 'abandoned'] as const satisfies RequestStatus[]
 
-/** Error code of requests that their clients ended, such as by a Stop button. */
+/** Error code of requests that the client ended, for example with a Stop button. */
 export const CLIENT_CLOSED = 'client_closed_request'
 
-/** The key of what was taken from a provider's bill. */
+/** Key of corrections from a provider's bill. */
 export const CORRECTION = 'correction'
 
 interface Parameter {
@@ -90,7 +90,7 @@ export const toDimensionTitle = (dimension: Dimension | RefusalDimension): strin
 export const FAILURE_FILTERS = ['key', 'team', 'model', 'upstream'] as const satisfies Dimension[]
 /** One value each; also `status` and `errors`. */
 export const OWN_REQUEST_FILTERS = ['key', 'team', 'model', 'upstream', 'endpoint', 'user', 'error_code'] as const
-/** … of administrators, since members see only their own keys. */
+/** For administrators, since members see only their own keys. */
 export const REQUEST_FILTERS = [...OWN_REQUEST_FILTERS, 'owner'] as const
 export type RequestFilterName = (typeof REQUEST_FILTERS)[number]
 

@@ -1,4 +1,4 @@
-/** What went wrong with a request, whose fault it is, and what to do: a sentence each, for the dashboard, commands, and CSV. */
+/** Explains what went wrong with a request, who is at fault, and what to do: one sentence each, for the dashboard, commands, and CSV. */
 import type { RequestStatus } from './report-filters.ts'
 
 /** `limit`: a limit or budget that an administrator set. */
@@ -142,7 +142,7 @@ const ERRORS: Readonly<Record<string, Explain>> = {
   internal: always('tollgate', 'Tollgate had an internal error.', 'Search the server log for the request ID.'),
 }
 
-/** Upstreams have codes of their own for what they reject. */
+/** Upstreams have their own codes for requests they reject. */
 function ofOther(failed: Failed): ErrorText {
   const { http_status: status, upstream } = failed
   if (status === null || status < 400 || status >= 500) return ofUpstream(failed)

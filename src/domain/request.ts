@@ -64,7 +64,7 @@ const FilePart = marked(
 )
 const RefusalPart = marked(Type.Object({ type: Type.Literal('refusal'), refusal: text() }))
 
-/** An unknown type, such as `video_url`, for the upstream. Declared as an impossible type, so that known ones can be narrowed. */
+/** Unknown types, such as `video_url`, go to the upstream. Declared as an impossible type, so that known ones can be narrowed. */
 export interface OtherPart extends CacheMarked {
   type: '(other)'
 }
@@ -92,7 +92,7 @@ const UserMessage = marked(
 /** `developer` is the system role of reasoning models. */
 const instructions = <Role extends string>(role: Role) =>
   marked(Type.Object({ role: Type.Literal(role), content: textOr(TextPart, OtherPart), name: optional(text()) }))
-/** As OpenRouter's clients send them back. */
+/** Sent back by OpenRouter's clients. */
 type DrawnImages = { images?: unknown }
 const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
   Type.Object({
@@ -113,7 +113,7 @@ const AssistantMessage = beyond<CacheMarked & DrawnImages>()(
 const ToolMessage = beyond<CacheMarked & { is_error?: unknown }>()(
   Type.Object({
     role: Type.Literal('tool'),
-    // Not at OpenAI: tools return screenshots and charts.
+    // OpenAI accepts only text. Tools also return screenshots and charts.
     content: textOr(TextPart, ImagePart, OtherPart),
     tool_call_id: text(),
   }),
@@ -238,7 +238,7 @@ export const RequestSchema = Type.Object(
       }),
     ),
     prediction: optional(Type.Object({ type: Type.Literal('content'), content: textOr(TextPart) })),
-    // Others than OpenAI take objects and numbers.
+    // Upstreams other than OpenAI take objects and numbers.
     metadata: optional(JsonObject),
     store: optional(Type.Boolean()),
     service_tier: optional(oneOf('auto', 'default', 'flex', 'scale', 'priority', 'fast')),

@@ -5,9 +5,9 @@ import type { RankedDocument } from './endpoint-results.ts'
 import type { JsonObject } from './json.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
 
-/** A search unit is a query with up to so many documents, or chunks of them (Cohere, "How does pricing work?"). */
+/** A search unit is one query with up to this many documents, or chunks of them (Cohere, "How does pricing work?"). */
 const CHUNKS_PER_UNIT = 100
-/** A longer document, query included, is split. */
+/** Longer documents, query included, are split. */
 const TOKENS_PER_CHUNK = 500
 /** UTF-8 bytes. */
 const BYTES_PER_TOKEN = 4
@@ -21,8 +21,8 @@ export class RerankRequest extends EndpointRequest {
 
   /**
    * @param documents texts; never empty.
-   * @param returned the documents as they came, to return; null if the client doesn't want them.
-   * @param top null = all.
+   * @param returned the original documents, to return; null if the client doesn't want them.
+   * @param top maximum number of results; null = all.
    */
   constructor(
     readonly model: string,
@@ -49,7 +49,7 @@ export class RerankRequest extends EndpointRequest {
     this[MOST_UNITS] = { searchUnits: toUnits(most) }
   }
 
-  /** Requests for at most so many documents each, in their order. */
+  /** Splits into requests of at most `most` documents each, in order. */
   split(most: number): RerankRequest[] {
     const { model, query, documents, extras } = this
     if (documents.length <= most) return [this]

@@ -15,7 +15,7 @@ export interface ClaimRole {
   /** Exact value. */
   value: string
   role: Role
-  /** For a member: ID or name. */
+  /** ID or name of a member's team. */
   team: string | null
 }
 

@@ -56,7 +56,7 @@ export type ServiceFailure =
   | { kind: 'request_removed'; request: string; createdMs: number }
   | { kind: 'request_ambiguous'; request: string }
   | { kind: 'model_not_found'; model: string }
-  /** Of a provider; `none`: it has no list; `answer`: it sent something else. */
+  /** From a provider's model list; `none`: it has no list; `answer`: it sent something else. */
   | { kind: 'list_failed'; why: 'credential' | 'none' | 'answer' | 'unreachable'; field?: 'api_key' | 'base_url' }
   | { kind: 'provider_unknown' }
   | { kind: 'facts_unusable' }
@@ -88,7 +88,7 @@ export type ServiceFailure =
   | { kind: 'bad_config'; problems: readonly string[] }
   | { kind: 'data_unwritable'; dataFolder: string }
   | { kind: 'data_unreadable'; dataFolder: string }
-  /** A file is there. */
+  /** There is a file at the path. */
   | { kind: 'no_folder' }
   | { kind: 'no_database'; dataFolder: string }
   | { kind: 'database_unusable'; path: string }
@@ -105,18 +105,18 @@ export type ServiceFailure =
   | { kind: 'migrated_earlier'; version: string }
   | { kind: 'migration_failed'; migration: string; table: string }
   | { kind: 'restart_failed' }
-  /** PostgreSQL is too old, or its role may not do what it must. */
+  /** PostgreSQL is too old, or its role lacks permissions. */
   | { kind: 'cluster_unusable' }
-  /** A change needs PostgreSQL. `isInDoubt`: it may have been made. */
+  /** A change needs PostgreSQL. `isInDoubt`: the change may have been made. */
   | { kind: 'cluster_unreachable'; isInDoubt: boolean }
   | { kind: 'node_not_found' | 'node_lives'; node: string }
   /** A newer version changed something that this one doesn't know. */
   | { kind: 'cluster_newer' }
-  /** Without the cluster, its configuration can't be changed. */
+  /** The configuration can't be changed without the cluster. */
   | { kind: 'cluster_member' }
   /** Another cluster's data folder or encryption key, or a configuration that would be lost. */
   | { kind: 'cluster_foreign' }
-  /** Of a copied ledger and its original. */
+  /** A copied ledger differs from its original. */
   | { kind: 'sums_differ' }
   | { kind: 'folder_taken'; folder: string }
   | { kind: 'already_served'; dataFolder: string }
@@ -140,6 +140,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** @param problems in sentences, all that were found. */
+/** @param problems all that were found, as sentences. */
 export const toBadConfig = (problems: readonly string[]): ServiceError =>
   new ServiceError({ kind: 'bad_config', problems }, problems.join('\n'))

@@ -8,7 +8,7 @@ export type Read<T> = (text: string) => T | null
 export const toHost: Read<string> = (text) => /^[\w.:-]+$/.exec(text)?.[0] ?? null
 
 export interface ListenAddress {
-  /** Null = not given. */
+  /** Null if omitted. */
   host: string | null
   port: number
 }
@@ -91,13 +91,13 @@ export function toSecureUrl(text: string): string | null {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isHere) ? text : null
 }
 
-/** PostgreSQL's, or the absolute path of a file that has one. */
+/** A PostgreSQL URL, or the absolute path of a file with one. */
 export const toClusterUrl: Read<string> = (text) =>
   /^\/[^\p{Cc}]*$/u.test(text) || toPostgresUrl(text) !== null ? text : null
 
 const VALKEY = /^(?:valkey|redis)(?:s|\+tls|\+unix|\+tls\+unix)?:$/
 
-/** Valkey's or Redis's, or the absolute path of a file that has one. */
+/** A Valkey or Redis URL, or the absolute path of a file with one. */
 export const toLimitsUrl: Read<string> = (text) =>
   /^\/[^\p{Cc}]*$/u.test(text) || VALKEY.test(URL.parse(text)?.protocol ?? '') ? text : null
 
@@ -107,13 +107,13 @@ export function toCollector(text: string): string | null {
   return isBare(url) ? url.href.replace(/\/+$/, '') : null
 }
 
-/** For messages: without what may be a URL's user, password, query, or fragment. */
+/** For messages: removes a possible URL's user, password, query, and fragment. */
 export const withoutSecrets = (text: string): string =>
   text.includes('://')
     ? text.replace(/:\/\/.*@/s, '://***@').replace(/([?#]).*/s, '$1***')
     : text.replace(/^.*:.*@/s, '***@')
 
-/** Unlike `percent`, also parts of one. */
+/** Unlike `percent`, accepts fractions of one percent. */
 export const toSample: Read<number> = (text) => {
   const share = Number(/^(\d{1,3}(?:\.\d{1,4})?)%$/.exec(text)?.[1]) / 100
   return share >= 0 && share <= 1 ? share : null

@@ -1,22 +1,22 @@
-/** Counts of failed sign-ins within 15 minutes, of one server or of all nodes of a cluster. */
+/** Counts of failed sign-ins within 15 minutes, on one server or all nodes of a cluster. */
 export const FAILURE_WINDOW_MS = 15 * 60_000
 
 export interface FailureSubject {
   /** Such as an address, or an address with an account. */
   name: string
   most: number
-  /** There are only as many as accounts. */
+  /** There are only as many such subjects as accounts. */
   isAccount: boolean
 }
 
-/** Those of a cluster throw `cluster_unreachable`. */
+/** In a cluster, all methods throw `cluster_unreachable`. */
 export interface SignInFailures {
-  /** Counts one of each, unless one has reached its maximum: how long until it is below, ms; 0 = counted. */
+  /** Counts one for each subject, unless one is at its maximum. Returns ms until it is below; 0 = counted. */
   begin(subjects: readonly FailureSubject[], nowMs: number): Promise<number>
   /** As `begin`, without counting. */
   waitMs(subjects: readonly FailureSubject[], nowMs: number): Promise<number>
-  /** One of each, counted at that time. */
+  /** Removes one from each subject, counted at that time. */
   takeBack(subjects: readonly FailureSubject[], atMs: number): Promise<void>
-  /** All of that name. */
+  /** Removes all with this name. */
   reset(name: string): Promise<void>
 }

@@ -1,23 +1,23 @@
-/** What the steps of a sign-in leave for the next one, such as a challenge: of one kind, short-lived, the same on all nodes of a cluster. */
+/** Short-lived data between the steps of a sign-in, such as a challenge. Shared by all nodes of a cluster. */
 export interface SignInNote {
   name: string
-  /** Of the client: too many of one displace its own first. */
+  /** The client's network: each has a maximum, above which its oldest note is dropped. */
   network: string
   text: string
   endsMs: number
 }
 
-/** Those of a cluster throw `cluster_unreachable`. */
+/** In a cluster, all methods throw `cluster_unreachable`. */
 export interface SignInNotes {
-  /** Replaces one of this name. */
+  /** Replaces a note of the same name. */
   put(note: SignInNote, nowMs: number): Promise<void>
-  /** Null: there is none, or it has ended. */
+  /** Null if there is none or it has expired. */
   find(name: string, nowMs: number): Promise<string | null>
-  /** True for the caller that removes it. */
+  /** True only for the caller that removes it. */
   remove(name: string): Promise<boolean>
 }
 
 export type SignInNoteKind = 'setup' | 'provider' | 'passkey'
 
-/** Of one kind. */
+/** Maximum per kind. */
 export const MAX_NOTES = { network: 100, all: 10_000 }

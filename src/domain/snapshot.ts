@@ -23,7 +23,7 @@ export interface Key extends Access {
   teamId: string | null
   /** Set if its user created it. */
   ownerId: string | null
-  /** For fair share and queue turns: the owner's ID, or else its own. */
+  /** For fair share and queue turns: the owner's ID, or the key's own. */
   quotaId: string
   expiresMs: number | null
   revokedMs: number | null
@@ -74,11 +74,11 @@ export interface Upstream {
   credential: string | null
   /** From 1. */
   credentialNumber: number
-  /** Redacted from what the upstream says. */
+  /** Redacted from the upstream's messages. */
   secrets: readonly string[]
   /** In order. */
   credentials: readonly CredentialSource[]
-  /** Once per credential, if several resolved. */
+  /** One upstream per credential, if several resolved. */
   each: readonly Upstream[] | null
   /** `ProcessSpec.hash`. */
   process: string | null

@@ -1,11 +1,11 @@
-/** A request to speak a text. */
+/** A request to convert text to speech. */
 import { EndpointRequest } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 import { MOST_UNITS, type UnitCounts } from './units.ts'
 
-/** Slow speech: usual is 15 characters a second, and languages with more sound per character are slower. */
+/** Slow speech. Typical is 15 characters per second; languages with more sound per character are slower. */
 const CHARS_PER_SECOND = 8
-/** OpenAI's models make about 21 tokens a second. */
+/** OpenAI's models make about 21 tokens per second. */
 const TOKENS_PER_SECOND = 21
 const TOKENS_BESIDE = 64
 
@@ -46,7 +46,7 @@ export class SpeechRequest extends EndpointRequest {
     const seconds = Math.ceil(input.length / CHARS_PER_SECOND / Math.min(1, speed ?? 1))
     this.max_tokens = hasTokens ? seconds * TOKENS_PER_SECOND + TOKENS_BESIDE : 0
     this.audio = { format: format === 'pcm' ? 'pcm16' : format }
-    // Providers count UTF-16 units or code points, which are fewer.
+    // Upper bound: providers count UTF-16 units or code points, which are fewer.
     const units = { characters: input.length, audioMs: seconds * 1_000 }
     this[MOST_UNITS] = units
     this.counted = { ...units, countedBy: 'text' }

@@ -7,7 +7,7 @@ import { type PricingItem, toMode, type Usage, type Variant } from './usage.ts'
 export const MAX_DECIMALS = 18
 const MS_PER_SECOND = 1_000n
 
-/** The first that the item has. */
+/** The first price that the item has applies. */
 const TOKENS_CHARGED_BY = {
   prompt: ['prompt'],
   cacheRead: ['input_cache_read', 'prompt'],
@@ -22,7 +22,7 @@ const TOKENS_CHARGED_BY = {
 } as const satisfies Record<Exclude<keyof Usage, 'toolPrompt' | keyof UnitCounts>, readonly (keyof PricingItem)[]>
 
 export type Kind = keyof typeof TOKENS_CHARGED_BY | Unit | 'request'
-/** Free without one: units and requests. */
+/** Units and requests are free without a price. */
 const CHARGED_BY = {
   ...TOKENS_CHARGED_BY,
   ...(Object.fromEntries(UNIT_NAMES.map((unit) => [unit, [UNITS[unit].price]])) as Record<Unit, (keyof PricingItem)[]>),
@@ -32,7 +32,7 @@ export const KINDS: readonly Kind[] = keysOf(CHARGED_BY)
 
 /** Tokens charged exactly as counted; others partly as another kind. */
 export const COUNTED_KINDS = keysOf(TOKENS_CHARGED_BY).filter((kind) => kind !== 'prompt' && kind !== 'completion')
-/** Of a kind in ms, per ms: a thousandth of the price. */
+/** For a kind in ms, per ms: a thousandth of the price. */
 export type Prices<T> = Record<Kind, T>
 
 const toEach = <T>(of: (kind: Kind) => T): Prices<T> =>
@@ -78,7 +78,7 @@ export const pricesAny = (pricing: readonly PricingItem[]): boolean =>
 export const pricesTokens = (pricing: readonly PricingItem[]): boolean =>
   pricing.some((item) => keysOf(TOKENS_CHARGED_BY).some((kind) => isPriced(item, kind)))
 
-/** Whether its usage has something else with a price that the provider charges for the same, such as tokens of audio for seconds. */
+/** Whether the provider charges the same usage by another price, such as tokens of audio in place of seconds. */
 export function isChargedInstead(item: PricingItem, usage: Usage, unit: Unit): boolean {
   const { instead }: { instead: readonly Kind[] | null } = UNITS[unit]
   return instead?.some((kind) => (kind === 'request' || (usage[kind] ?? 0) > 0) && isPriced(item, kind)) ?? false
@@ -89,7 +89,7 @@ const isPriced = (item: PricingItem, kind: Kind): boolean => {
   return name !== null && toAtto(String(item[name])) > 0n
 }
 
-/** Ms of audio as charged: at least the minimum, in whole steps. */
+/** Ms of audio as charged: minimum applied, rounded up to whole steps. */
 export function toChargedCount(
   { audio_min_seconds, audio_step_seconds }: PricingItem,
   unit: Unit,
@@ -105,9 +105,9 @@ export interface Tariff {
   item: PricingItem
   moreThan: number
   atto: Prices<bigint>
-  /** In 10^-12 where whole, as nearly always: faster, and as exact. */
+  /** In 10^-12 USD if whole, as nearly always: faster, and as exact. */
   pico: Prices<number> | null
-  /** Those with a price. */
+  /** Units with a price. */
   units: readonly Unit[]
 }
 
@@ -134,18 +134,18 @@ const ATTO_PER_PICO = 1_000_000n
 const toPicoPrices = (atto: Prices<bigint>): Prices<number> | null =>
   KINDS.every((kind) => atto[kind] % ATTO_PER_PICO === 0n) ? toEach((kind) => Number(atto[kind] / ATTO_PER_PICO)) : null
 
-/** By mode. */
+/** Tariffs by mode. */
 interface Sheet {
   usual: Tariff[]
   modes: ReadonlyMap<string, Tariff[]>
-  /** Whether some items are of a size or quality of images. */
+  /** Whether some items are for one size or quality of images. */
   hasSize: boolean
   hasQuality: boolean
-  /** Of images, if the usual tariff has no price of them: the dearest counts for one that isn't listed. */
+  /** Image prices, if the standard tariff has none. The highest applies to images that aren't listed. */
   images: Tariff[]
-  /** Beyond which an item applies. */
+  /** Prompt sizes above which items apply. */
   sizes: readonly number[]
-  /** By how many sizes are exceeded. */
+  /** Highest tariff, by number of exceeded sizes. */
   most: Tariff[]
 }
 
@@ -171,7 +171,7 @@ export function toTariff(
   return all.length === 0 ? tariff : toDearest(all)
 }
 
-/** Those of an image's words that the prices tell apart, and the service mode. */
+/** The service mode, and the size and quality of images if prices depend on them. */
 export function toPricedMode(
   pricing: readonly PricingItem[],
   mode: string | null,
@@ -181,13 +181,13 @@ export function toPricedMode(
   return toMode(...(mode?.split('+') ?? []), hasSize && size, hasQuality && quality)
 }
 
-/** Whether images have no price of their own at this size and quality, but at others. */
+/** Whether images are priced at other sizes and qualities, but not at this one. */
 export function lacksVariant(pricing: readonly PricingItem[], item: PricingItem): boolean {
   const { images } = sheetOf(pricing)
   return images.length > 0 && images.every((tariff) => tariff.item !== item)
 }
 
-/** Upper bound in any mode: `prompt` is the highest price of reading text, cache included, `completion` of writing it, and so on. */
+/** Upper bound in any mode: `prompt` is the highest price of input, cache included, `completion` of output, and so on. */
 export function toMaxTariff(pricing: readonly PricingItem[], promptTokens: number): Tariff | undefined {
   const sheet = sheetOf(pricing)
   let level = 0
@@ -219,18 +219,18 @@ function pick(tariffs: Tariff[], promptTokens: number): Tariff | undefined {
 const pickMode = (tariffs: Tariff[] | undefined, promptTokens: number): Tariff | undefined =>
   tariffs?.findLast(({ moreThan }) => promptTokens > moreThan)
 
-/** Of an upstream's own batches. */
+/** Mode of an upstream's own batches. */
 export const BATCH_MODE = 'batch'
 
 const ofBatches = new WeakMap<readonly PricingItem[], PricingItem[]>()
 
-/** Empty if there is no price for batches. */
+/** Empty without a batch price. */
 export const toBatchPricing = (pricing: readonly PricingItem[]): PricingItem[] =>
   ofBatches.getOrInsertComputed(pricing, () => pricing.filter(({ mode }) => mode === BATCH_MODE))
 
 export const hasMode = (pricing: readonly PricingItem[], mode: string): boolean => sheetOf(pricing).modes.has(mode)
 
-/** Under its own name if one has it, or if no other name would give it. */
+/** Highest price of each kind. Keeps a price's own name if an item has it or no other name would give the price. */
 function toDearest(tariffs: readonly Tariff[]): Tariff {
   const [first] = tariffs
   if (first && tariffs.length === 1) return first
@@ -247,13 +247,13 @@ function toDearest(tariffs: readonly Tariff[]): Tariff {
   }
   const least = Math.max(...tariffs.map((tariff) => tariff.item.audio_min_seconds ?? 0))
   if (least > 0) item.audio_min_seconds = least
-  // A length in whole steps of this is one in whole steps of each.
+  // A length in whole steps of this multiple is also one in whole steps of each.
   const step = tariffs.reduce((all, tariff) => toMultiple(all, tariff.item.audio_step_seconds || 1), 1)
   if (tariffs.some((tariff) => tariff.item.audio_step_seconds)) item.audio_step_seconds = step
   return toParsed(item)
 }
 
-/** The least common one. */
+/** Least common multiple. */
 const toMultiple = (one: number, other: number): number => (one / divisorOf(one, other)) * other
 const divisorOf = (one: number, other: number): number => (other === 0 ? one : divisorOf(other, one % other))
 
@@ -275,7 +275,7 @@ function toMost({ item, moreThan, atto }: Tariff): Tariff {
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other)
 
-/** Service mode, size, and quality that it is for; null: all. */
+/** Service mode, size, and quality that the item is for; null: all. */
 export const modeOf = ({ mode, size, quality }: PricingItem): string | null =>
   size === undefined && quality === undefined ? (mode ?? null) : toMode(...(mode?.split('+') ?? []), size, quality)
 

@@ -16,7 +16,7 @@ export class EmbeddingsRequest extends EndpointRequest {
    * @param inputs never empty, nor is any of them.
    * @param dimensions null = the model's default.
    * @param encoding `base64`: little-endian 32-bit floats.
-   * @param extras fields only the upstream may know.
+   * @param extras fields that only the upstream may know.
    */
   constructor(
     readonly model: string,
@@ -56,7 +56,7 @@ export const ENDPOINT_PATHS = {
 } as const
 export type Endpoint = keyof typeof ENDPOINT_PATHS
 
-/** A WebSocket, each turn of which is a request in the ledger. */
+/** A WebSocket. Each turn is a request in the ledger. */
 export const REALTIME_PATH = '/v1/realtime'
 
 /** As in the ledger. */
@@ -64,7 +64,7 @@ export const RECORDED_PATHS = { ...ENDPOINT_PATHS, realtime: REALTIME_PATH } as 
 export type RecordedEndpoint = keyof typeof RECORDED_PATHS
 export const RECORDED_ENDPOINTS = keysOf(RECORDED_PATHS)
 
-/** Further paths. Cohere's clients ask for this one. */
+/** Alternative paths. Cohere's clients use this one. */
 export const MORE_PATHS = { rerank: ['/v2/rerank'] } as const satisfies Partial<Record<Endpoint, readonly string[]>>
 
 export const CHAT_ENDPOINTS = ['chat', 'messages', 'responses', 'completions', 'gemini'] as const satisfies Endpoint[]
@@ -102,13 +102,13 @@ export interface ChatTask extends TaskFacts {
   untranslatable?: GatewayError
   /** Exceeds OpenAI's strict mode; local engines enforce any schema. */
   beyondStrict?: GatewayError
-  /** Agents built for one vendor send the same to every model: unsupported features are removed rather than rejected. */
+  /** Agents built for one vendor send the same features to every model: unsupported ones are removed, not rejected. */
   isForAnyModel?: true
-  /** The format's own, for writing the response. */
+  /** Data that the format needs to write the response. */
   own?: object
 }
 
-/** Any other endpoint's. */
+/** For any other endpoint. */
 export interface EndpointTask<Body extends EndpointRequest = EndpointRequest> extends TaskFacts {
   endpoint: OtherEndpoint
   body: Body
@@ -139,7 +139,7 @@ interface TaskFacts {
 /** The client ignores reasoning, as it did not ask for any. A symbol, so that no client field has this name. */
 export const UNREQUESTED_REASONING: unique symbol = Symbol('unrequested reasoning')
 
-/** Others are passed on. */
+/** Other types are passed on. */
 export const PART_TYPES: ReadonlySet<unknown> = new Set(['text', 'image_url', 'input_audio', 'file', 'refusal'])
 
 /* Loop detection: each server adds its ID to a header, and rejects requests with its own ID, before file descriptors run out. The ID is random per run. */

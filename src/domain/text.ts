@@ -9,7 +9,7 @@ export const capitalize = (text: string) => `${text.charAt(0).toUpperCase()}${te
 /** Within a sentence; a name such as `OpenID` or `OIDC` stays. */
 export const uncapitalize = (text: string) => text.replace(/^[A-Z](?=[a-z]*\b)/, (letter) => letter.toLowerCase())
 
-/** With its full stop. */
+/** Adds a missing full stop. */
 export const toSentence = (text: string) => (/[.!?…]$/.test(text) ? text : `${text}.`)
 
 /** Control, joining, direction, and invisible characters. */

@@ -1,15 +1,15 @@
-/** The trace of a request, by W3C Trace Context (https://www.w3.org/TR/trace-context/, read in November 2026). */
+/** The trace of a request, by W3C Trace Context (https://www.w3.org/TR/trace-context/, November 2026). */
 
 export interface Trace {
   readonly traceId: string
-  /** Of the request's own span. */
+  /** ID of the request's own span. */
   readonly spanId: string
   /** The client's span; null if it sent none. */
   readonly parentId: string | null
   /** The client's `tracestate`, passed on unchanged. */
   readonly state: string | null
   readonly isSampled: boolean
-  /** When it began, by the monotonic clock. */
+  /** Start of the request, by the monotonic clock. */
   readonly startedMs: number
 }
 

@@ -1,4 +1,4 @@
-/** Transcriptions and translations of audio: a form with a file, of which only the model's name changes on its way. */
+/** Transcriptions and translations of audio: a form with a file. Only the model's name is changed before it is sent. */
 import { EndpointRequest, type MediaTokens } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 import type { Form } from './multipart.ts'
@@ -7,7 +7,7 @@ import { MOST_UNITS, type UnitCounts } from './units.ts'
 export interface AudioLength {
   /** At least 1. */
   ms: number
-  /** `size`: the format is unknown or can't be measured, so it is the most that so many bytes may be. */
+  /** `size`: the format is unknown or can't be measured, so the length is the maximum for this file size. */
   from: 'contents' | 'size'
 }
 
@@ -23,9 +23,9 @@ export interface TranscriptionFields {
   extras: Readonly<JsonObject>
 }
 
-/** Of OpenAI's models, which hear ten a second. */
+/** As for OpenAI's models: ten input tokens per second. */
 const TOKENS_PER_SECOND = 10
-/** Fast speech has half as many. */
+/** Twice that of fast speech. */
 const WRITTEN_PER_SECOND = 10
 const LEAST_WRITTEN = 1_000
 
@@ -66,15 +66,15 @@ export class TranscriptionRequest extends EndpointRequest {
   }
 }
 
-/** Of a whole response. */
+/** A whole response. */
 export interface Transcript {
   of: 'transcript'
-  /** The upstream's, with our name of the model; null if it is text. */
+  /** From the upstream, with the catalog's model name; null if it is text. */
   json: JsonObject | null
-  /** What was said, or subtitles. */
+  /** Transcribed text, or subtitles. */
   text: string
 }
 
-/** Answered as plain text, without usage. */
+/** Returned as plain text, without usage. */
 const TEXT_FORMATS: ReadonlySet<string | null> = new Set(['text', 'srt', 'vtt'])
 export const isOfText = ({ fields: { format } }: TranscriptionRequest): boolean => TEXT_FORMATS.has(format)

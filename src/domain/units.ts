@@ -1,19 +1,20 @@
 /**
- * What is counted besides tokens. A new kind needs an entry here and a column in migrations of both databases; reports, documents, prices, and texts follow.
+ * Units other than tokens. A new kind needs an entry here and a column in the migrations of both databases. Reports, documents, prices,
+ * and texts follow.
  */
 import { keysOf } from './json.ts'
 
 interface UnitKind {
-  /** Its price in the catalog; of ms per second. */
+  /** Name of its price in the catalog; per second for ms. */
   price: string
-  /** Of the price. */
+  /** Title of the price. */
   title: string
   /** In counts: `3 web searches`. */
   one: string
   many: string
-  /** Whether hourly and daily totals have it. */
+  /** Whether hourly and daily totals have a column for it. */
   isSummed: boolean
-  /** Its price is missing unless one of these is charged instead, such as the tokens of an image; null: never missing. */
+  /** A missing price is reported unless one of these is charged instead, such as an image's tokens; null: never reported. */
   instead: readonly string[] | null
   /** Counted in ms, priced by the second. */
   isMs?: true
@@ -37,7 +38,7 @@ export const UNITS = {
     instead: null,
     isMs: true,
   },
-  /** Heard, or made where speech is priced by time. */
+  /** Input audio, or output audio if speech is priced by time. */
   audioMs: {
     price: 'audio_second',
     title: 'Second of audio',
@@ -47,7 +48,7 @@ export const UNITS = {
     instead: ['prompt', 'audioCompletion', 'characters', 'request'],
     isMs: true,
   },
-  /** As the provider counts them. */
+  /** As counted by the provider. */
   characters: {
     price: 'character',
     title: 'Character',
@@ -56,7 +57,7 @@ export const UNITS = {
     isSummed: true,
     instead: ['prompt', 'audioMs', 'request'],
   },
-  /** Made. */
+  /** Generated images. */
   images: {
     price: 'generated_image',
     title: 'Generated image',
@@ -86,16 +87,16 @@ export const UNITS = {
 export type Unit = keyof typeof UNITS
 export type UnitPrice = (typeof UNITS)[Unit]['price']
 
-/** Where counts are from, weakest last: the upstream's report, its response, the file that was sent, or the text that was sent. */
+/** Sources of counts, most reliable first: the upstream's report, its response, the file sent, or the text sent. */
 export const COUNT_SOURCES = ['upstream', 'answer', 'file', 'text'] as const
 export type CountSource = (typeof COUNT_SOURCES)[number]
 
-/** In bodies that aren't chats: the most units that one call may use. A symbol, so that no client field has this name. */
+/** In bodies that aren't chats: maximum units of one call. A symbol, so that no client field has this name. */
 export const MOST_UNITS: unique symbol = Symbol('most units')
 
-/** Zero if absent: a chat has none. */
+/** Absent counts are zero, as in chats. */
 export interface UnitCounts extends Partial<Record<Unit, number>> {
-  /** Of the weakest count; not known for chats. */
+  /** Source of the least reliable count; absent for chats. */
   countedBy?: CountSource | null
 }
 
@@ -105,7 +106,7 @@ export const NO_UNITS = Object.fromEntries(UNIT_NAMES.map((name) => [name, 0])) 
 export type SummedUnit = { [Name in Unit]: (typeof UNITS)[Name]['isSummed'] extends true ? Name : never }[Unit]
 export const SUMMED_UNITS = UNIT_NAMES.filter((name): name is SummedUnit => UNITS[name].isSummed)
 
-/** Those that any call has; absent ones stay absent, so that rows of chats don't grow. */
+/** Units that few calls have. Absent ones stay absent, so that rows of chats don't grow. */
 const OCCASIONAL = UNIT_NAMES.filter((name) => name !== 'webSearches' && name !== 'computeMs')
 
 export function addUnits(sum: UnitCounts, more: UnitCounts): void {
@@ -118,13 +119,13 @@ export function addUnits(sum: UnitCounts, more: UnitCounts): void {
     sum.countedBy = COUNT_SOURCES.findLast((source) => source === countedBy || source === sum.countedBy) ?? null
 }
 
-/** Those that the new object lacks. */
+/** Adds the counts that the new object lacks. */
 export function withUnits<To extends UnitCounts>(to: To, from: UnitCounts): To {
   addUnits(to, from)
   return to
 }
 
-/** The same fields, of something that has none of them. */
+/** The same fields, all zero. */
 export function toNone(counts: UnitCounts): UnitCounts {
   const none: UnitCounts = {}
   for (const name of OCCASIONAL) if (counts[name] !== undefined) none[name] = 0
@@ -132,7 +133,7 @@ export function toNone(counts: UnitCounts): UnitCounts {
   return none
 }
 
-/** Whether some may lack a price. */
+/** Whether there are units that may lack a price. */
 export function hasUnits(counts: UnitCounts): boolean {
   for (const name of PRICED) if (counts[name]) return true
   return false

@@ -1,4 +1,4 @@
-/** States of upstreams, and which of them count as ready: the one definition for pages, commands, reports, and `/readyz`. */
+/** States of upstreams, and which ones count as ready: defined once for pages, commands, reports, and `/readyz`. */
 
 interface StateFacts {
   isReady: boolean

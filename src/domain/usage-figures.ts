@@ -24,7 +24,7 @@ export const USAGE_FIGURE_NAMES = keysOf(USAGE_FIGURES)
 
 const DIGITS = 10_000
 
-/** Null where there is nothing to divide by. Money in whole nano-dollars, shares to four digits. */
+/** Null if the divisor is zero. Money in whole nano-dollars, shares to four digits. */
 export function toUsageFigure(name: UsageFigureName, fields: Fields): number | null {
   const figure: UsageFigure = USAGE_FIGURES[name]
   if (figure.ratio === undefined) return Number(fields[name] ?? 0)

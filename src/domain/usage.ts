@@ -59,10 +59,10 @@ export const NO_USAGE = {
   computeMs: 0,
 } satisfies Usage
 
-/** More is nonsense. */
+/** Larger counts are invalid. */
 export const MAX_SEARCHES = 10_000
 
-/** In place. */
+/** Changes `sum` in place. */
 export function addUsage(sum: Usage, more: Usage): void {
   for (const field of FIELDS) sum[field] += more[field]
   addUnits(sum, more)
@@ -110,10 +110,10 @@ export interface PricingItem extends Partial<Record<PriceName, string>> {
   min_prompt_tokens?: number
   /** Such as `flex`: see `toMode`. */
   mode?: string
-  /** Of images, as answered: `1024x1024`, `high`. */
+  /** Image size, as the upstream reports it: `1024x1024`, `high`. */
   size?: string
   quality?: string
-  /** Audio is charged for at least so long, in whole steps: Groq 10 s, OpenAI whole seconds. */
+  /** Minimum length and step of charged audio: Groq 10 s, OpenAI whole seconds. */
   audio_min_seconds?: number
   audio_step_seconds?: number
 }
@@ -124,20 +124,20 @@ export function toAudioTerms({ audio_min_seconds: least, audio_step_seconds: ste
   return terms.length === 0 ? '' : ` (${terms.join(', ')})`
 }
 
-/** What isn't charged by tokens, at its lowest price of any size or quality. */
+/** Lowest price of each unit other than tokens, at any size or quality. */
 export const toLeastPrices = (pricing: readonly Partial<PricingItem>[]) =>
   UNIT_NAMES.flatMap((unit) => {
     const { price } = UNITS[unit]
     const prices = new Set(pricing.flatMap((item) => (isNothing(item[price]) ? [] : (item[price] ?? []))))
     const [usd] = [...prices].sort((a, b) => Number(a) - Number(b))
-    // Of chat models, which have other prices.
+    // A search price of chat models, which have other prices.
     if (usd === undefined || unit === 'webSearches') return []
     return [{ unit, usd, per: UNITS[unit].title.toLowerCase(), isOneOfSeveral: prices.size > 1 }]
   })
 
 export const isNothing = (price = '0'): boolean => /^[0.]*$/.test(price)
 
-/** Charged by what isn't tokens only. */
+/** True if only units other than tokens are charged. */
 export const isByUnit = (pricing: readonly Partial<PricingItem>[]): boolean =>
   isNothing(pricing[0]?.prompt) && isNothing(pricing[0]?.completion) && toLeastPrices(pricing).length > 0
 
@@ -148,14 +148,14 @@ export function toUsd(nanoUsd: number): string {
   const rest = nanoUsd % NANO_PER_USD
   const usd = String((nanoUsd - rest) / NANO_PER_USD)
   if (rest === 0) return usd
-  // The one keeps leading zeros.
+  // The added one keeps leading zeros.
   const decimals = String(NANO_PER_USD + rest)
   let end = decimals.length
   while (decimals[end - 1] === '0') end--
   return `${usd}.${decimals.slice(1, end)}`
 }
 
-/** Of images, as answered. */
+/** Image size and quality, as the upstream reports them. */
 export interface Variant {
   size?: string | null
   quality?: string | null
@@ -165,7 +165,7 @@ const USUAL: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'on_demand', 'global', 'not_available', 'unspecified', 'type_unspecified'],
 ])
 
-/** Google's. */
+/** Google's prefixes. */
 const PREFIX = /^(?:service_tier|traffic_type|traffic|on_demand)_/
 
 const MAX_CHARS = 40
@@ -173,8 +173,8 @@ const MAX_CHARS = 40
 export const MODE = /^[a-z0-9][a-z0-9_.+-]{0,39}$/
 
 /**
- * Combines service words: OpenAI's `service_tier`, Anthropic's `service_tier`, `speed`, `inference_geo`, Google's `serviceTier`, `trafficType`; unusual ones
- * are joined: `fast+us`. Null for the usual mode.
+ * Combines service words: OpenAI's and Anthropic's `service_tier`, `speed`, `inference_geo`, Google's `serviceTier`, `trafficType`. Non-standard ones
+ * are joined: `fast+us`. Null for the standard mode.
  */
 export function toMode(...said: unknown[]): string | null {
   const words = new Set<string>()
