@@ -164,7 +164,7 @@ export class Breaker {
     }
     const own = this.ownCircuit(keyId, nowMs)
     if (isProbe) {
-      // Only this key waits now, for which it has not been closed.
+      // Only this key must wait; for others the breaker is half-open.
       everyone.halfOpen()
       own.halfOpen()
     } else if (own.isOpen() && own.probe !== request) return
@@ -211,7 +211,7 @@ export class Breaker {
     return this.everyone.failures > 0 || this.everyone.isOpen() || this.keys.has(keyId)
   }
 
-  /** As in another process. */
+  /** Restores the state of another process. */
   restore(reason: string, nowMs: number): void {
     this.everyone.failures = FAILURES_TO_OPEN
     this.everyone.reason = reason

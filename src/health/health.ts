@@ -27,12 +27,12 @@ export interface UpstreamHealth {
     model: string
     upstream_model: string
     breaker: 'closed' | 'open' | 'half_open'
-    /** For how many keys, if it is not closed for some keys only. */
+    /** Number of keys it is open for; null if closed or open for everyone. */
     open_for_keys: number | null
     failures_in_a_row: number
     /** Until the breaker half-opens; null if closed. */
     retry_in_ms: number | null
-    /** It rejected requests of some keys, or its provider wants a pause. */
+    /** It rejected requests of some keys, or its provider asked for a pause. */
     reason: string | null
   }[]
 }
@@ -64,7 +64,7 @@ function toState(state: UpstreamState): Pick<UpstreamHealth, 'state' | 'reason'>
   return { state: state.answers ? 'healthy' : 'unknown', reason: null }
 }
 
-/** Breakers are open, for everyone or for some keys, and no call has succeeded since. */
+/** Breakers are open, for everyone or some keys, and no call has succeeded since. */
 function toFailing({ targets, workedMs }: UpstreamState): string | null {
   const open = [...targets.values()].flatMap(({ breaker }) => breaker?.openCircuits() ?? [])
   const [latest] = open.toSorted((a, b) => (b.openedMs ?? 0) - (a.openedMs ?? 0))
@@ -96,7 +96,7 @@ function toRefused({ refusedKeys, refusedReason }: TargetState, nowMs: number): 
 /** For this long a successful call outweighs a free health check. */
 const PROVEN_MS = 60_000
 
-/** How long a busy upstream is deprioritized if it doesn't say. */
+/** How long a busy upstream is deprioritized unless it says otherwise. */
 const BUSY_MS = 1_000
 
 function takeNews(state: TargetState, request: CallingRequest, news: CallNews, used: Upstream | null): void {
@@ -162,7 +162,7 @@ function takeProbe(upstream: UpstreamState, found: Readiness, used: Upstream): v
   const isSilent = state === 'timeout' && unreached && (timeouts > 1 || penalty?.kind === 'down')
   if (state === 'down' || isSilent) upstream.markDown(reason)
   else if (!upstream.present()?.isOfCall) {
-    // Any response ends a doubt whether it responds; only a successful one clears a rejection.
+    // Any response ends doubt about reachability; only a successful one clears a rejection.
     if (state === 'ready' || (state === 'unknown' && penalty?.kind === 'degraded')) {
       if (!penalty?.isOfCall) upstream.clear()
     } else if (state !== 'unknown' && (unreached || timeouts > 1 || !isProven(upstream)))
@@ -188,7 +188,7 @@ export function createHealth(deps: HealthDeps) {
   /** Targets live as long as their snapshot. */
   const found = new WeakMap<Target, TargetState>()
 
-  /** Results from an old configuration go to a state that nobody reads. */
+  /** Results for an old configuration go to a state that is never read. */
   const stateOf = (upstream: Upstream): UpstreamState => {
     const known = states.get(upstream.id)
     return known && isSame(known.upstream, upstream) ? known : new UpstreamState(upstream, deps)
@@ -211,11 +211,11 @@ export function createHealth(deps: HealthDeps) {
       teller?.probed(upstream, state.upstream, found)
       takeProbe(state, found, upstream)
     },
-    /** From now on, other processes of this server are told what calls and checks find. */
+    /** Reports results of calls and checks to other processes of this server from now on. */
     share(tell: (news: HealthNews) => void): void {
       teller = new Teller(tell, deps.nowMs)
     },
-    /** Takes what another process has found. */
+    /** Applies a result from another process. */
     take(news: HealthNews): void {
       const state = sharedOf(news)
       if (state === null) return
@@ -227,11 +227,11 @@ export function createHealth(deps: HealthDeps) {
       const target = state.targets.get(news.model)
       if (target === undefined) return
       const request = taken.of(news)
-      // Its own breaker there may have let it in as the half-open probe.
+      // Its own breaker may have made the request its half-open probe.
       target.breaker?.enter(request, deps.nowMs())
       takeNews(target, request, typeof news.news === 'object' ? toUpstreamError(news.news) : news.news, used)
     },
-    /** What is known, for a process that has just started. */
+    /** Known states, for a process that has just started. */
     known: (): Known[] =>
       [...states].map(([upstream, state]) => ({
         ...{ upstream, config: toConfigHash(state.upstream), state: state.toKept() },

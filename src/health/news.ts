@@ -1,6 +1,6 @@
 /**
- * What a process finds of upstreams, as JSON for the other processes of its server, which take it as their own. A healthy
- * upstream costs one message a second.
+ * Results of calls and checks, as JSON for the other processes of the server, which apply them like their own. A healthy upstream costs
+ * one message per second.
  */
 import type { Upstream } from '../domain/snapshot.ts'
 import type { Readiness } from '../upstreams/backend.ts'
@@ -12,9 +12,9 @@ import type { KeptState, TargetState, UpstreamState } from './state.ts'
 
 interface About {
   upstream: string
-  /** Of its configuration: ignored by a process that has another. */
+  /** Hash of the upstream's configuration: ignored by processes with another. */
   config: string
-  /** Of the call or check, if it has several. */
+  /** Credential number of the call or check, if the upstream has several. */
   credential: number | null
 }
 
@@ -35,17 +35,17 @@ interface Called extends About {
 
 export type HealthNews = Probed | Called
 
-/** What is known, for a process that has just started. */
+/** A known state, for a process that has just started. */
 export interface Known {
   upstream: string
   config: string
   state: KeptState
 }
 
-/** More of the same say nothing new: five failures open a breaker. */
+/** Further equal failures add nothing: five open a breaker. */
 const MAX_SAME = 20
 const SAME_MS = 1_000
-/** Requests whose failures have been taken. */
+/** Remembered requests whose failures have been applied. */
 const MAX_REQUESTS = 1_000
 
 export class Teller {
@@ -68,7 +68,7 @@ export class Teller {
     this.#tell({ kind: 'probed', ...toAbout(configured, used), found })
   }
 
-  /** Before it is applied. */
+  /** Call before the result is applied. */
   called(request: CallingRequest, target: TargetState, news: CallNews, used: Upstream | null): void {
     if (news === 'aborted' || !this.#isWorth(request, target, news, used)) return
     const { keyId, teamId } = request
@@ -106,11 +106,11 @@ export class Teller {
   }
 }
 
-/** It had not responded. */
+/** True if it had not responded before. */
 const isBack = ({ answers, unreached, timeouts, penalty }: UpstreamState): boolean =>
   !answers || unreached || timeouts > 0 || penalty?.kind === 'down'
 
-/** Ends a mark, or a count of failures. */
+/** True if a success clears a mark or resets a count of failures. */
 function isRepair({ keyId }: CallingRequest, target: TargetState, used: Upstream | null): boolean {
   const { owner, breaker, refusedKeys, deps } = target
   return (
@@ -131,7 +131,7 @@ const toAbout = (configured: Upstream, used: Upstream | null): About => ({
 
 const HASHES = new WeakMap<Upstream, string>()
 
-/** Of what `isSame` compares. */
+/** Covers what `isSame` compares. */
 export const toConfigHash = (upstream: Upstream): string =>
   HASHES.getOrInsertComputed(upstream, ({ baseUrl, dialect, options }) =>
     Bun.hash(JSON.stringify([baseUrl, dialect, toNumbered(upstream), options])).toString(36),

@@ -29,7 +29,7 @@ class Credentials {
   /**
    * A conversation keeps its credential, and changes to others move no other conversation (rendezvous hashing). If all
    * are suspended, the one that expires first.
-   * @param tried those already rejected for this request. Null if none is left.
+   * @param tried credentials already rejected for this request. Null if none is left.
    */
   choose(each: readonly Upstream[], conversation: string, tried: ReadonlySet<number>, nowMs: number): Upstream | null {
     const chosen = this.#find(each, conversation, tried, nowMs)
@@ -155,7 +155,7 @@ abstract class Penalizable {
   }
 }
 
-/** JSON. Times are relative to now, ms, since each process has its own clock. */
+/** JSON. Times are relative to now, in ms, since each process has its own clock. */
 export interface KeptState {
   penalty: (Pick<Penalty, 'kind' | 'reason' | 'isOfCall'> & { forMs: number }) | null
   flags: Pick<UpstreamState, 'unreached' | 'timeouts' | 'probeFailed' | 'probeRefused' | 'answers' | 'lastError'>
@@ -167,7 +167,7 @@ export interface KeptState {
 }
 
 export class UpstreamState extends Penalizable {
-  /** Could not be connected to, or was silent, at the last call or check. */
+  /** The last call or check could not connect, or got no response. */
   unreached = false
   /** Health checks in a row without a timely response. */
   timeouts = 0
@@ -179,7 +179,7 @@ export class UpstreamState extends Penalizable {
   answers = false
   workedMs = Number.NEGATIVE_INFINITY
   lastError: { message: string; at_ms: number } | null = null
-  /** When other processes were last told of a success. */
+  /** When a success was last reported to other processes. */
   toldMs = Number.NEGATIVE_INFINITY
   readonly credentials = new Credentials()
   routes: { model: string; target: TargetState }[] = []

@@ -44,7 +44,7 @@ export interface TeamChanges extends SharedChanges {
 
 export type Kind = 'text' | 'patterns' | 'ranges' | 'scope' | 'team' | 'count' | 'budget' | 'time' | 'metadata'
 
-/** What bodies and commands need of a field; also of users and tokens. */
+/** What bodies and commands need to know about a field; also for users and tokens. */
 export interface InputField<Value> {
   kind: Kind | 'choice' | 'switch'
   /** The values of a choice, with labels. */
@@ -235,7 +235,7 @@ export function toBudgetText({ nanoUsd, period }: Budget): string {
   return `${money}${period === 'total' ? ' total' : `/${period}`}`
 }
 
-/** @param whose what is limited, such as `spend`. */
+/** @param whose the limited quantity, such as `spend`. */
 const toBudget = (whose: string): Field<Budget> => ({
   kind: 'budget',
   says: 'Budget per period in nano-dollars; null: no budget. Requires the period.',

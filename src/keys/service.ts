@@ -173,11 +173,10 @@ export function rotateKey(store: KeyStore, which: string, overlapMs: number, by:
 }
 
 /**
- * Ends all secrets of a key (`find.ts`) but the newest, which a rotation has left working for a while; that none did is
- * no error. Throws `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`,
- * and `revision_conflict`.
+ * Ends all secrets of a key (`find.ts`) except the newest, which stay valid for a while after a rotation. If there are none, that is no
+ * error. Throws `key_not_found`, `key_ambiguous`, `key_hidden`, `key_revoked`, and `revision_conflict`.
  *
- * @returns with the number of those that it ended
+ * @returns the key, and the number of ended secrets
  */
 export function endOverlap(store: KeyStore, which: string, by: Actor): Promise<{ key: ListedKey; ended: number }> {
   return store.changeKeys(by, ({ keys, teams }) => {
@@ -203,7 +202,7 @@ export function endOverlap(store: KeyStore, which: string, by: Actor): Promise<{
 const toSecretsDifference = (before: StoredKey, after: StoredKey) =>
   toDifference(toShownSecrets(before.secrets, after.secrets), toShownSecrets(after.secrets, before.secrets))
 
-/** Without those that are equal in `others`. */
+/** Without those that have an equal in `others`. */
 const toShownSecrets = (secrets: readonly StoredSecret[], others: readonly StoredSecret[]) => ({
   secrets: secrets
     .filter(({ hash, expiresMs }) => !others.some((other) => other.hash === hash && other.expiresMs === expiresMs))

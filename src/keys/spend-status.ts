@@ -6,7 +6,7 @@ import type { LastRefusal, Spending, SpendReader } from '../store/report-store.t
 
 export interface BudgetStatus {
   budget: Budget
-  /** In the current period, running requests at their reserved amounts. */
+  /** In the current period, including reservations of running requests. */
   spentNanoUsd: number
   /** Whole percent of the budget, rounded down. */
   percent: number
@@ -24,10 +24,10 @@ export function toBudgetStatus(budget: Budget, spentNanoUsd: number, resetMs: nu
 
 export interface SpendStatus extends Pick<Spending, 'lastUse'> {
   budget: BudgetStatus | null
-  /** Nano-dollars in the calendar month (UTC) and in total, running requests at their reserved amounts. */
+  /** Nano-dollars in the calendar month (UTC) and in total, including reservations of running requests. */
   monthNanoUsd: number
   totalNanoUsd: number
-  /** The last request that was refused, and how many were in the last 24 hours; null if none ever was. */
+  /** The last refused request, and the number in the last 24 hours; null if there never was one. */
   refusal: LastRefusal | null
 }
 
@@ -36,7 +36,7 @@ interface Owner {
   budget: Budget | null
 }
 
-/** By ID, with the current periods. Can be posted to a thread. */
+/** By ID, for the current periods. Can be posted to a thread. */
 export interface Spent {
   inForce: AllInForce
   spending: ReadonlyMap<string, Spending>

@@ -138,7 +138,7 @@ const OTHER_HEADERS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const
  * The token of a request: the first in `authorization`, the headers above, and the URL that looks like our key, else
  * the first of any kind; null if there is none.
  * @param found by Elysia's plugin in `authorization`.
- * @param inUrl where only Google's clients send one.
+ * @param inUrl key in the URL, which only Google's clients send.
  */
 export function toToken(found: string | undefined, headers: Headers, inUrl: string | null = null): string | null {
   const bearer = toBearer(found, headers.authorization)

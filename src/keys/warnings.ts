@@ -1,4 +1,4 @@
-/** What will certainly refuse requests of a key or team, told before and after it is changed. Loaded by browsers, too. */
+/** Reasons why requests of a key or team will certainly be refused, shown before and after a change. Loaded by browsers, too. */
 import { closest } from '../domain/closest.ts'
 import type { Budget, Period } from '../domain/limits.ts'
 import { type Access, mayUse } from '../domain/snapshot.ts'
@@ -13,27 +13,27 @@ export interface Warning {
   message: string
 }
 
-/** Of a key or team, by column. */
+/** A key or team, by column. */
 export interface Warned extends Access {
   budget_nano_usd: number | null
   budget_period: Period | null
-  /** Absent if it isn't changed. */
+  /** Absent if unchanged. */
   expires_ms?: number | null
 }
 
-/** What decides on warnings; what isn't known gives none. */
+/** Facts that warnings are based on; unknown facts give no warning. */
 export interface Known {
   nowMs: number
   /** Spent in the current periods. */
   spent: Partial<Record<Period, number>>
-  /** Those that the user may know of. */
+  /** Models that the user may know of. */
   models: readonly { slug: string; isLocal: boolean }[] | null
   aliases?: ReadonlyMap<string, { model: string }>
   /** The team of the key. */
   team: (Access & Pick<Warned, 'budget_nano_usd' | 'budget_period'> & { name: string; spent: number | null }) | null
 }
 
-/** @param isChanged leaves out fields that were so before */
+/** @param isChanged leaves out fields that haven't changed */
 export function findWarnings(of: Warned, known: Known, isChanged: (field: Warning['field']) => boolean): Warning[] {
   const { expires_ms: expiresMs } = of
   const warnings: (Warning | false)[] = [
@@ -85,7 +85,7 @@ const toCents = (nanoUsd: number) => {
   return `${whole}.${cents.padEnd(2, '0')}`
 }
 
-/** Suggestions compare each name. */
+/** Maximum number of names in a warning, since each is compared for suggestions. */
 const MAX_TOLD = 5
 
 /** Patterns that match no usable model, which may be intended for future models. */

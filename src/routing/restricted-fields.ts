@@ -33,7 +33,7 @@ export interface RestrictedField {
 
 const NONE: readonly RestrictedField[] = []
 
-/** Nearly no request has one. */
+/** Few requests have any. */
 export function findRestricted(body: AnyRequest): readonly RestrictedField[] {
   if (body instanceof EndpointRequest) return addRestricted(body.extras, '', null) ?? NONE
   let found = addRestricted(body, '', null)
@@ -153,7 +153,7 @@ export function findPassthroughRestricted({ endpoint, json }: PassthroughRequest
   return found
 }
 
-/** Holders of names that clients choose: schemas, labels, and tool inputs. */
+/** Fields that hold names chosen by clients: schemas, labels, and tool inputs. */
 const ANYBODYS: ReadonlySet<string> = new Set([
   ...['input_schema', 'output_schema', 'parameters', 'schema', 'input_examples', 'metadata', 'client_metadata'],
   ...['arguments', 'env', 'internal_chat_message_metadata_passthrough'],
@@ -319,7 +319,7 @@ export const PASSED_LISTS: Readonly<Record<Exclude<PassthroughEndpoint, 'complet
   },
 }
 
-/** Of Gemini's own API, whose objects have no types. */
+/** Fields of Gemini's own API, whose objects have no types. */
 const GEMINI_FIELDS = 'contents systemInstruction tools toolConfig generationConfig safetySettings'
 const GEMINI_WITHIN =
   'allowedFunctionNames args aspectRatio audioTimestamp behavior candidateCount category code codeExecutionResult computerUse data description displayName enableEnhancedCivicAnswers endOffset environment excludedPredefinedFunctions executableCode fileData fileUri fps frequencyPenalty functionCall functionCallingConfig functionDeclarations functionResponse id imageConfig imageSize includeServerSideToolInvocations includeThoughts inlineData language languageCode latLng latitude level logprobs longitude maxOutputTokens mediaResolution method mimeType mode multiSpeakerVoiceConfig name outcome output parameters parametersJsonSchema partMetadata parts prebuiltVoiceConfig presencePenalty response responseJsonSchema responseLogprobs responseMimeType responseModalities responseSchema retrievalConfig role scheduling seed speaker speakerVoiceConfigs speechConfig startOffset stopSequences temperature text thinkingBudget thinkingConfig thinkingLevel thought thoughtSignature threshold toolCall toolResponse toolType topK topP videoMetadata voiceConfig voiceName willContinue'
@@ -354,7 +354,7 @@ const WORD = /^[a-z][a-z_]{0,31}$/
 
 /**
  * Whether a field with an unknown name passes.
- * @param isSaid whether it is within the conversation.
+ * @param isSaid whether the field is part of the conversation.
  */
 function isHarmless(value: unknown, isSaid: boolean): boolean {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null) return true

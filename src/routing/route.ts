@@ -18,7 +18,7 @@ import { RECORDED_PATHS, type RecordedEndpoint } from '../domain/task.ts'
 import type { Availability } from '../health/health.ts'
 import { suggestModels, visibleModel } from './access.ts'
 
-/** Of a model, or of a target that can do less. */
+/** Capabilities of a model, or of a target that supports less. */
 export interface Capabilities extends Pick<Model, 'id' | 'max_output_length' | 'input_modalities'> {
   supported_features: readonly Feature[]
 }

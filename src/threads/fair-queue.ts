@@ -54,7 +54,7 @@ export interface QueueEntry {
   sinceMs: number
 }
 
-/** When full, the owner with the most items loses the last one to an owner with fewer, so that no owner can fill it. */
+/** When the queue is full, the owner with the most items loses the last one to an owner with fewer, so that no owner can fill it. */
 export class FairQueue<Entry extends QueueEntry> extends Turns<Entry> {
   constructor(private readonly most: number) {
     super()

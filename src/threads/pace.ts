@@ -29,7 +29,7 @@ export class Pace {
     this.#after = after
   }
 
-  /** @param elsewhereMs what it costs the event loop besides, such as the reading that follows. */
+  /** @param elsewhereMs further cost on the event loop, such as reading the result. */
   run<T>(owner: string, work: () => T, elsewhereMs = 0): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const run = () => {

@@ -1,4 +1,4 @@
-/** A wait that something else may end. One at a time. */
+/** A wait that can be ended early. One at a time. */
 export class Pause {
   #end = () => {}
 

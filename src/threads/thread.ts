@@ -15,7 +15,7 @@ interface StartedWorker {
 interface WorkerListener {
   ready(): void
   answer(reply: unknown): void
-  /** It failed to start, broke, or ended. Never called during `startWorker`. */
+  /** The thread failed to start, broke, or ended. Never called during `startWorker`. */
   lose(error: Error, wasReady: boolean): void
 }
 

@@ -1,4 +1,4 @@
-/** Long work on the event loop that lets other work run after each turn of so many ms. */
+/** For long work on the event loop: lets other work run after each turn of so many ms. */
 export class Turns {
   #sinceMs = performance.now()
 
