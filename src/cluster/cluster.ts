@@ -1,6 +1,6 @@
 /**
- * What a node of a cluster has besides what every server has: the connection to PostgreSQL, its place in the registry, and the parts that replicate the
- * configuration, ship the ledger, and share limits. Loaded only with `--cluster`. A node that has joined starts and serves without PostgreSQL.
+ * The cluster part of a server: the connection to PostgreSQL, the node's entry in the registry, and the parts that replicate the configuration, ship the
+ * ledger, and share limits. Loaded only with `--cluster`. A node that has joined starts and serves without PostgreSQL.
  */
 import { hostname } from 'node:os'
 import { messageOf } from '../domain/error.ts'
@@ -39,7 +39,7 @@ export interface ClusterOptions {
   /** Null = the machine's. */
   nodeName: string | null
   dataFolder: string
-  /** Of this run: the node's epoch. */
+  /** ID of this run: the node's epoch. */
   instance: string
   version: string
   log: Log
@@ -48,27 +48,27 @@ export interface ClusterOptions {
   timing?: Partial<ClusterTiming>
 }
 
-/** ms. */
+/** In ms. */
 export interface ClusterTiming extends Partial<Timing> {
   beatMs: number
   /** A node that is silent for longer counts as gone. */
   livingMs: number
 }
 
-/** What one concern adds: configuration, ledger, limits. */
+/** One concern of a cluster: configuration, ledger, or limits. */
 export interface ClusterPart {
-  /** For other nodes and people, at each heartbeat. */
+  /** For other nodes and `cluster status`; read at each heartbeat. */
   facts?(): NodeFacts
-  /** For `/readyz` and `status`: a sentence; null while all is well. */
+  /** A sentence for `/readyz` and `status`; null without a problem. */
   problem?(): string | null
-  /** This node is in the registry: at the start, or later if PostgreSQL couldn't be reached then. Awaited before the server goes on. */
+  /** Called once this node is in the registry: at the start, or when PostgreSQL becomes reachable. The server waits for its promise. */
   joined?(): Promise<void>
-  /** Another run is this node for now: nothing may be shipped. */
+  /** If true, another run has this node's identity, so nothing may be shipped. */
   setFenced?(isFenced: boolean): void
-  /** Another process continues with the data folder: nothing may be shipped or changed from here on, unless it is taken back. */
+  /** Another process takes over the data folder: from now on, nothing may be shipped or changed, unless this process takes the folder back. */
   handOver?(): Promise<void>
   takeBack?(): void
-  /** Before the node says that it has stopped, and before its database is closed. */
+  /** Called before the node reports that it has stopped, and before its database is closed. */
   close?(): Promise<void>
 }
 
@@ -76,11 +76,11 @@ export interface ClusterState {
   id: string
   name: string
   reachable: boolean
-  /** When `reachable` became what it is. */
+  /** Time of the last change of `reachable`. */
   since_ms: number
   trouble: string | null
   leader: boolean
-  /** Nodes seen lately, this one included. */
+  /** Nodes seen recently, including this one. */
   living_nodes: number
   /** PostgreSQL's clock less this machine's, ms; null if unknown. */
   clock_difference_ms: number | null
@@ -88,27 +88,27 @@ export interface ClusterState {
 }
 
 export interface Cluster {
-  /** Of PostgreSQL, for threads that connect themselves. Secret. */
+  /** URL of PostgreSQL, for threads with their own connections. Secret. */
   readonly url: string
   readonly postgres: Postgres
-  /** With connections of its own, which a timeout of others doesn't end. The caller closes it. */
+  /** A client with its own connections, which timeouts of other queries don't end. The caller closes it. */
   connect(): Postgres
   readonly node: OwnNode
   readonly leader: Leader
   /** Calls `joined` at once if this node is in the registry. */
   add(part: ClusterPart): Promise<void>
-  /** Of the parts, too; empty while all is well. */
+  /** Includes problems of the parts; empty without problems. */
   problems(): string[]
   state(): ClusterState
-  /** @param drain ends this server in order, when the cluster asks for it. */
+  /** @param drain stops this server after its requests, when the cluster asks for it. */
   serve(address: string, drain: () => void): void
   /** Throws a PostgresRefusal. */
   nodes(): Promise<ClusterNode[]>
   /** Asks a node to finish its requests and end. */
   drain(id: string): Promise<void>
-  /** A node that doesn't live. */
+  /** Removes a node that isn't running. */
   remove(id: string): Promise<void>
-  /** From now on the successor is this node, unless that fails. */
+  /** From now on, the successor has this node's identity, unless the handover fails. */
   handOver(): Promise<void>
   takeBack(): void
   close(): Promise<void>
@@ -116,10 +116,10 @@ export interface Cluster {
 
 const TIMING: ClusterTiming = { beatMs: 1_000, livingMs: LIVING_MS }
 const CLOSE_MS = 2_000
-/** All nodes have found an engine that restarted. */
+/** Heartbeats within which all nodes notice a restart of the limits engine. */
 const APART_BEATS = 3
 
-/** Throws a ServiceError if the node can't join, or PostgreSQL can't be reached by one that never has. */
+/** Throws a ServiceError if the node can't join, or if it never joined and can't reach PostgreSQL. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { dataFolder, instance, version, log, now, nodeName } = options
   const timing = { ...TIMING, ...options.timing }
@@ -173,7 +173,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       try {
         for (const part of parts) await part.joined?.()
       } catch (error) {
-        // The next heartbeat joins all again.
+        // The next heartbeat joins all parts again.
         hasEntered = false
         throw error
       }
@@ -184,7 +184,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     failure = null
     if (isOver) return
     if (answer === null) {
-      // PostgreSQL may have lost this run in a failover or a restore, or the other one has ended.
+      // PostgreSQL may have lost this run in a failover or a restore, or the other run has ended.
       const other = await enterRegistry(postgres, node, address, timing.livingMs, false)
       if (other !== null) throw new OtherRun(other)
       log.warn('cluster_joined_again', 'this server is the node again')
@@ -209,7 +209,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         note(false)
         const before = failure
         failure = messageOf(error)
-        // A connection that fails says so itself.
+        // Connection errors are reported elsewhere.
         if (failure === before || (error instanceof PostgresRefusal && error.kind !== 'failed')) return
         log.error('cluster_failed', 'this node takes no part in the cluster', { error: failure })
       })
@@ -258,12 +258,12 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
         await part.joined?.()
       } catch (error) {
         if (!(error instanceof PostgresRefusal)) {
-          // It never was a node.
+          // This folder has never been a node.
           if (known === null) await withdraw()
           throw error
         }
         if (known === null) throw toUnjoined(error)
-        // It was lost since: the next heartbeat joins.
+        // PostgreSQL was lost in between: the next heartbeat joins.
         hasEntered = false
       }
     },
@@ -294,7 +294,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       for (const part of parts.toReversed()) await part.handOver?.()
     },
     takeBack() {
-      // The successor may have been this node for a moment.
+      // The successor may have registered as this node in between.
       hasEntered = false
       fenced = null
       for (const part of parts) part.takeBack?.()
@@ -325,7 +325,7 @@ const toClockProblem = (ms: number | null): string | null =>
     ? `This machine's clock differs from PostgreSQL's by ${toAge(Math.abs(ms))}. Synchronize both.`
     : null
 
-/** Of this node's identity. */
+/** Another run has this node's identity. */
 class OtherRun extends ServiceError {
   readonly seenMsAgo: number
   constructor(other: ClusterNode | null) {
@@ -350,11 +350,11 @@ async function enterAtStart(enter: () => Promise<void>, hasJoined: boolean, beat
     try {
       return await enter()
     } catch (error) {
-      // Local first: it starts with what it has.
+      // Without PostgreSQL, a node that has joined starts with its local data.
       if (error instanceof PostgresRefusal && hasJoined) return
       if (error instanceof PostgresRefusal) throw toUnjoined(error)
       if (!(error instanceof OtherRun)) throw error
-      // It was seen since. One that was killed is soon forgotten.
+      // The other run was seen since, so it is alive. A killed run soon expires.
       if (before !== null && error.seenMsAgo < before + pauseMs / 2) throw error
       before = error.seenMsAgo
     }

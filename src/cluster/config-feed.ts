@@ -1,6 +1,6 @@
 /**
- * Replicates the configuration: commits this node's changes to the log, and follows those of all nodes by notifications and by polls, as notifications may be
- * lost without an error. Without PostgreSQL the node serves what it has, says that it is stale, and refuses changes.
+ * Replicates the configuration. Commits this node's changes to the log, and follows changes of all nodes by notifications and polls, because notifications may
+ * be lost without an error. Without PostgreSQL, the node serves its current configuration, reports that it is stale, and rejects changes.
  */
 import { messageOf } from '../domain/error.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -23,9 +23,9 @@ export interface ConfigFeedOptions {
   replica: ConfigReplica
   /** ID of this node. */
   node: string
-  /** Of credentials; throws `secret_unusable`. */
+  /** Encryption key of credentials; throws `secret_unusable`. */
   secret: Pick<SecretFile, 'read' | 'need'>
-  /** Revokes again what was revoked here only. */
+  /** Revokes keys and tokens again whose revocation was lost. */
   revoke(lost: Pick<Lost, 'keys' | 'tokens'>): Promise<void>
   log: Log
   /** Wall clock, ms. */
@@ -36,11 +36,11 @@ export interface ConfigFeedOptions {
 export interface ConfigTiming {
   pollMs: number
   pollTimeoutMs: number
-  /** Without a look at the log. */
+  /** Time without a look at the log after which the node is stale. */
   staleMs: number
-  /** Until it is logged. */
+  /** Time after which staleness is logged. */
   toldMs: number
-  /** For a change whose commit is in doubt. */
+  /** How long a commit in doubt is retried. */
   doubtMs: number
   /** Entries between snapshots. */
   snapshotEvery: number
@@ -53,16 +53,16 @@ const TIMING: ConfigTiming = {
 export interface ConfigState {
   /** Number of the newest applied entry. */
   seq: number
-  /** ms since when this may lack changes of other nodes; null if current. */
+  /** Time since which changes of other nodes may be missing, ms; null if current. */
   staleSinceMs: number | null
-  /** Why, in a sentence. */
+  /** Reason, in a sentence. */
   problem: string | null
 }
 
 export interface ConfigFeed {
   /** Begins the cluster with this node's configuration, joins it, or catches up. Throws a ServiceError or a PostgresRefusal. */
   join(): Promise<void>
-  /** Resolves once all changes committed before are applied here. */
+  /** Resolves once all changes committed before this call are applied here. */
   catchUp(): Promise<void>
   state(): ConfigState
   /** Resolves once nothing is being applied. */
@@ -75,7 +75,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
   const { postgres, replica, node, log, now } = options
   const timing = { ...TIMING, ...options.timing }
   const configLog = createConfigLog(postgres, node)
-  /** Newest look at the log after which nothing was missing, monotonic ms. */
+  /** Time of the last look at the log that left nothing missing, monotonic ms. */
   let currentMs = Number.NEGATIVE_INFINITY
   let currentWallMs = now()
   let trouble: string | null = null
@@ -117,7 +117,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       })
     if (lost.keys.length + lost.tokens.length > 0) void revokeAgain(lost)
   }
-  /** A failover must not undo a revocation. PostgreSQL may be away once more, and until this look is over, changes are refused. */
+  /** A failover must not undo a revocation. Retries, because PostgreSQL may fail again, and changes are rejected until the current look ends. */
   const revokeAgain = async (lost: Lost) => {
     const counts = { keys: lost.keys.length, tokens: lost.tokens.length }
     for (let tries = 0; isRunning || tries < MIN_TRIES; tries++) {
@@ -174,7 +174,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       trouble = null
     })
 
-  /** Many may ask at once. */
+  /** Shared by concurrent callers. */
   let asked: Promise<void> | null = null
   const lookSoon = () => {
     asked ??= inTurn(async () => {
@@ -204,7 +204,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         isAsked = true
         next.resolve()
       }
-      // Once it is told, being late is no news: a slow answer is better than none.
+      // Once staleness is logged, a slow response is better than none.
       await look(isTold ? timing.toldMs : timing.pollTimeoutMs).catch((error) => {
         trouble = messageOf(error)
       })
@@ -238,7 +238,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         await look().catch((error) => refuse(error, false))
         return false
       }
-      // If that fails, the next look applies it, and tells.
+      // If this fails, the next look applies the entry, and reports a failure.
       await inTurn(() => replica.apply([{ seq, id, format: ENTRY_FORMAT, text }])).catch(() => {})
       if (seq % timing.snapshotEvery === 0)
         void keepSnapshot().catch((error) =>
@@ -271,7 +271,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       const position = replica.position()
       let head = await configLog.readHead()
       if (!head && (position === null || position.seq === 0)) head = await found()
-      // Polls report it, and this node serves what it has.
+      // Polls report the problem. This node serves its current configuration.
       if (!head) return
       await requireSecret(head, options.secret.read(), configLog.moveSecret)
       if (replica.position() === null) {
@@ -282,7 +282,7 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
         await takeSnapshot('')
       }
       replica.changeThrough(changeLog)
-      // Local first: what it can't apply is reported by polls, and it serves what it has.
+      // Polls report an entry that can't be applied. This node serves its current configuration.
       await look().catch((error) => {
         if (position === null || !(error instanceof ServiceError) || error.failure.kind === 'cluster_foreign')
           throw error
@@ -324,7 +324,7 @@ function refuseEntry(error: unknown, seq: number): never {
   throw new ServiceError({ kind: 'cluster_unusable' }, toSentence(what))
 }
 
-/** An entry that is in doubt can be committed again: it has an ID. */
+/** Retries a commit in doubt, which is safe because an entry has an ID. */
 async function settle<T>(doubtMs: number, commit: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + doubtMs
   let isInDoubt = false
@@ -340,7 +340,7 @@ async function settle<T>(doubtMs: number, commit: () => Promise<T>): Promise<T> 
 }
 
 const AGAIN_MS = 200
-/** Before it is said that a revocation fails, which is tried on. */
+/** Attempts before a failing revocation is logged. More attempts follow. */
 const MIN_TRIES = 20
 
 function refuse(error: unknown, isInDoubt: boolean): never {
@@ -367,7 +367,7 @@ async function requireSecret(
   move: (from: string, to: string) => Promise<void>,
 ): Promise<void> {
   requireKnownSecret(head, secrets)
-  // A rotation has begun.
+  // A rotation of the encryption key has begun.
   const [current] = secrets
   if (current && current.id !== head.secret) await move(head.secret, current.id)
 }

@@ -1,4 +1,4 @@
-/** The log of configuration changes in PostgreSQL, and snapshots of what it comes to. */
+/** The log of configuration changes in PostgreSQL, and snapshots of the resulting configuration. */
 import {
   type ConfigSnapshot,
   ENTRY_FORMAT,
@@ -11,30 +11,30 @@ import type { Postgres, Queries } from '../store/postgres/client.ts'
 export const CONFIG_CHANNEL = 'tollgate_config'
 
 export interface ConfigHead extends Position {
-  /** Of the key that encrypts credentials. */
+  /** ID of the key that encrypts credentials. */
   secret: string
 }
 
 /** All throw a PostgresRefusal. */
 export interface ConfigLog {
-  /** null: there is no cluster yet. */
+  /** Null if no cluster exists yet. */
   readHead(timeoutMs?: number): Promise<ConfigHead | null>
-  /** From this one on, at most `MAX_ENTRIES`; its own text is ''. */
+  /** Entries from `seq`, at most `MAX_ENTRIES`. The text of entry `seq` is ''. */
   readFrom(seq: number): Promise<LoggedEntry[]>
-  /** Its number; null if the entry after which it was decided is not the newest. Safe to repeat. */
+  /** Returns the number of the new entry; null if `basis` is not the newest entry. Safe to repeat. */
   commit(basis: Position, id: string, text: string): Promise<number | null>
-  /** False if there is a cluster already. */
+  /** False if a cluster exists already. */
   found(snapshot: ConfigSnapshot, secret: string): Promise<boolean>
   moveSecret(from: string, to: string): Promise<void>
   findUnused(keyIds: readonly string[]): Promise<string[]>
   readSnapshot(): Promise<ConfigSnapshot | null>
-  /** Two are kept, and the entries after the older one. */
+  /** PostgreSQL keeps two snapshots, and the entries after the older one. */
   keepSnapshot(snapshot: ConfigSnapshot): Promise<void>
 }
 
 const MAX_ENTRIES = 200
 const COMMIT_MS = 3_000
-/** Of snapshots. */
+/** Timeout of snapshot transfers. */
 const TRANSFER_MS = 60_000
 
 const fromUuid = (column: string) => `replace(${column}::text, '-', '')`
@@ -54,7 +54,7 @@ const TRIM = `
     (select min(seq) from (select distinct seq from tollgate.config_snapshots order by seq desc limit 2) newest);
   delete from tollgate.config_log where seq < (select min(seq) from tollgate.config_snapshots)`
 
-/** @param node ID. */
+/** @param node ID of the node. */
 export function createConfigLog(postgres: Pick<Postgres, 'query' | 'begin'>, node: string): ConfigLog {
   return {
     async readHead(timeoutMs) {
@@ -77,7 +77,7 @@ export function createConfigLog(postgres: Pick<Postgres, 'query' | 'begin'>, nod
             [generation, seq, last, secret],
           )
           if (founded.length === 0) return false
-          // So that a node at this number finds its entry.
+          // Keep this entry: a node at this position looks for it.
           await tx.query(
             `insert into tollgate.config_log (seq, id, node, format, entry) values ($1, $2::uuid, $3, 0, '')`,
             [seq, last, node],

@@ -1,4 +1,4 @@
-/** The configuration as a part of a node: shared by all nodes of the cluster. */
+/** The part of a node that shares its configuration with all nodes of the cluster. */
 
 import { ServiceError } from '../domain/service-error.ts'
 import type { SignInFailures } from '../domain/sign-in-failures.ts'
@@ -20,7 +20,7 @@ export interface ConfigPartDeps {
   replica: ConfigReplica
   store: ConfigStore
   identity: IdentityStore
-  /** Of requests. */
+  /** True if the ledger has requests. */
   hasHistory(): boolean
   secret: SecretFile
   log: Log
@@ -28,7 +28,7 @@ export interface ConfigPartDeps {
   now(): number
 }
 
-/** What sign-ins share with other nodes. */
+/** Sign-in state shared with other nodes. */
 export interface SharedSignIn {
   notesOf(kind: SignInNoteKind): SignInNotes
   failures: SignInFailures
@@ -63,7 +63,7 @@ export async function shareConfig(cluster: Cluster, deps: ConfigPartDeps): Promi
   }
 }
 
-/** Otherwise the cluster would begin without the requests and spend that this node has. */
+/** Otherwise the cluster would begin without this node's requests and spend. */
 async function requireBegun(postgres: Postgres, node: string): Promise<void> {
   if ((await createConfigLog(postgres, node).readHead()) !== null) return
   throw new ServiceError(

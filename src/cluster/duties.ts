@@ -1,16 +1,16 @@
 /**
- * Where a server's scheduled work runs in a cluster: here and only here it is decided. What isn't listed is of each node: its journal, its SQLite file and the
- * requests in that, backups of the file, health checks, certificates, metrics, and traces.
+ * The only place that decides where scheduled work runs in a cluster. Each node does all other work: its journal, its SQLite file with its requests, backups of
+ * this file, health checks, certificates, metrics, and traces.
  */
 import type { Cluster } from './cluster.ts'
 
 /**
  * Once per cluster, by the leader.
  *
- * - `alerts`: look for what is wrong, and tell targets
- * - `removal`: of old keys and audit entries, which all nodes have
- * - `ledger`: months of PostgreSQL's ledger, and requests of nodes that left
- * - `nodes`: notice those that are silent or report a problem
+ * - `alerts`: find problems, and send alerts
+ * - `removal`: remove old keys and audit entries, on all nodes
+ * - `ledger`: maintain monthly partitions in PostgreSQL, and requests of nodes that left
+ * - `nodes`: report nodes that are silent or have a problem
  */
 export type Duty = 'alerts' | 'removal' | 'ledger' | 'nodes'
 

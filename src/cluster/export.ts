@@ -1,6 +1,6 @@
 /**
- * A new data folder for a single node, with the configuration and the ledger of a cluster. What nodes ship later is missing: stop them first to move, or take it
- * as a backup that every version of the engine reads.
+ * Writes a new data folder for a single node, with the configuration and the ledger of a cluster. Rows that nodes ship later are missing. To move, stop all nodes
+ * first. To back up, nodes may run; the backup doesn't depend on the version of PostgreSQL.
  */
 import { join } from 'node:path'
 import { ServiceError } from '../domain/service-error.ts'
@@ -22,9 +22,9 @@ import { copySums } from './import.ts'
 import { type ClusterNode, listNodes } from './nodes.ts'
 
 export interface ExportOptions {
-  /** Missing or empty. */
+  /** A missing or empty folder. */
   target: string
-  /** Of a node, for the key that encrypts credentials. */
+  /** A node's folder, for the key that encrypts credentials. */
   dataFolder: string
   postgres: Postgres
   environment: Environment
@@ -37,9 +37,9 @@ export interface ExportOptions {
 }
 
 export interface Exported extends Compared {
-  /** Of the requests, those that retention has kept. */
+  /** Number of requests that retention has kept. */
   kept: number
-  /** Those that run, whose latest requests are missing. */
+  /** Running nodes, whose latest requests are missing. */
   living: ClusterNode[]
   /** Where the key that encrypts credentials is; part of a sentence. */
   secret: string
@@ -48,7 +48,7 @@ export interface Exported extends Compared {
 const BATCH = 1_000
 const MAX_MS = 24 * 3_600_000
 
-/** Throws a ServiceError or a PostgresRefusal, and then leaves an unfinished folder. A difference is returned: the folder is complete as far as it goes. */
+/** Throws a ServiceError or a PostgresRefusal, and leaves an unfinished folder then. If totals differ, returns the difference; the folder is usable. */
 export async function exportCluster(options: ExportOptions): Promise<Exported> {
   const { target, dataFolder, postgres, environment, version, log, now, onProgress = () => {} } = options
   const head = await createConfigLog(postgres, '').readHead()
@@ -96,7 +96,7 @@ export async function exportCluster(options: ExportOptions): Promise<Exported> {
     },
     { timeoutMs: MAX_MS },
   )
-  // Until here, it is refused as a single node's.
+  // Until now, no single server can use the folder.
   replica.leave()
   openMark(target, served.ledger.count()).close()
   await served.checkpoint()
@@ -108,14 +108,14 @@ async function write({ writer }: ServedStore, records: readonly LedgerRecord[]):
   if (rejected) throw rejected.error
 }
 
-/** Open ones stay open: the folder's first start charges them as reserved. */
+/** Open requests stay open. The first start on the folder charges them as reserved. */
 function toRecords({ request, calls }: WholeRequest): LedgerRecord[] {
   const { status, ...row } = request
   const open: LedgerRecord = { kind: 'open', row }
   if (status !== 'open') return [open, { kind: 'settle', row: ofAnyEnd(request), calls: calls.map(ofAnyEnd) }]
   const ended = calls.filter((call) => call.status !== 'open').map(ofAnyEnd)
   const going = calls.filter((call) => call.status === 'open').map((call): LedgerRecord => ({ kind: 'call', call }))
-  // Those that ended come with another one.
+  // A record of one call can carry all ended calls.
   const [call] = ended
   return [open, ...going, ...(call ? [{ kind: 'call', call, ended } as const] : [])]
 }

@@ -1,6 +1,6 @@
 /**
- * A single node's data folder becomes the first node of a new cluster. Its ledger is copied first, and its configuration last, as that is what begins a cluster:
- * until then, all can be repeated, and nothing changes by it. Totals of requests that retention has removed are copied; all others must come out the same.
+ * Turns a single node's data folder into the first node of a new cluster. Copies its ledger first and its configuration last, because the configuration starts the
+ * cluster. Until then, each step can be repeated safely. Totals of requests removed by retention are copied. All other totals must match.
  */
 import { mintTag } from '../domain/id.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -47,18 +47,18 @@ export interface ImportOptions {
 export interface Imported extends Omit<Compared, 'difference'> {
   /** ID of the node. */
   node: string
-  /** Of the requests, those that retention has kept. */
+  /** Number of requests that retention has kept. */
   kept: number
   /** Where the key that encrypts credentials is; part of a sentence. */
   secret: string
 }
 
 const BATCH = 500
-/** Older requests go to one partition. */
+/** Older requests share one partition. */
 const MAX_MONTHS_MS = 10 * 366 * DAY_MS
 const AHEAD_MS = 62 * DAY_MS
 
-/** Throws a ServiceError or a PostgresRefusal; then the cluster has not begun, and the folder is a single node's as before. */
+/** Throws a ServiceError or a PostgresRefusal. Then the cluster has not started, and the folder still belongs to a single node. */
 export async function importFolder(options: ImportOptions): Promise<Imported> {
   const { dataFolder, postgres, environment, nodeName, version, log, now, onProgress = () => {} } = options
   const place = storeOf(dataFolder)
@@ -114,7 +114,7 @@ function* storedIn(outbox: Outbox) {
   }
 }
 
-/** Of the time of which requests are missing, and what is kept without them. */
+/** Copies totals from before the first kept request, and rows that don't depend on requests. */
 export async function copySums(from: LedgerCopy, to: LedgerTarget, keptFromMs: number): Promise<void> {
   const dayMs = keptFromMs === 0 ? 0 : dayOf(keptFromMs - 1) + DAY_MS
   const until: Record<SumTable, number> = {

@@ -1,13 +1,13 @@
-/** One node at a time does the work that only one must do: retention, snapshots, scheduled work. It is the one that holds the lock. */
+/** Elects the leader: the one node that does work for all nodes. The leader holds a lock in PostgreSQL. */
 import type { Log } from '../log.ts'
 import type { Postgres } from '../store/postgres/client.ts'
 import { LOCKS } from '../store/postgres/migrate.ts'
 
 export interface Leader {
   readonly isLeader: boolean
-  /** Calls it now if this node leads, and at each change. Returns the end of it. */
+  /** Calls `tell` now if this node leads, and at each change. Returns a function that unsubscribes. */
   onChange(tell: (isLeader: boolean) => void): () => void
-  /** Tries to lead. Until then, and after `stop`, another node may. */
+  /** Tries to become the leader. Before this call and after `stop`, only other nodes can lead. */
   start(): void
   stop(): void
 }

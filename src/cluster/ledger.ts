@@ -1,4 +1,4 @@
-/** The ledger of a node of the cluster: its rows are shipped, and the leader looks after those of all. */
+/** The ledger part of a node: ships its rows to PostgreSQL. The leader maintains the ledger of all nodes. */
 import type { ServeConfig } from '../config.ts'
 import { toSentence } from '../domain/text.ts'
 import { toAge } from '../domain/time.ts'
@@ -13,7 +13,7 @@ import { createShipper } from './shipper.ts'
 
 const UPKEEP_MS = 600_000
 const RETRY_MS = 60_000
-/** How often a server that handed over looks for what its successor ships. */
+/** How often a server that handed over checks whether its successor has shipped its rows. */
 const LOOK_MS = 20
 
 export interface ShipOptions extends Pick<ServeConfig, 'clusterKeepMs' | 'keepMs'> {
@@ -23,12 +23,12 @@ export interface ShipOptions extends Pick<ServeConfig, 'clusterKeepMs' | 'keepMs
 }
 
 export interface LedgerPart {
-  /** Entries were added to the outbox. */
+  /** Call after adding entries to the outbox. */
   note(): void
   share: Share
 }
 
-/** Becomes a part of the cluster. */
+/** Adds the ledger part to the cluster. */
 export function shipLedger(
   cluster: Pick<Cluster, 'postgres' | 'node' | 'leader' | 'add'>,
   outbox: Outbox,
@@ -37,7 +37,7 @@ export function shipLedger(
   const shared = createSharedLedger(cluster.postgres, cluster.node.id)
   const shipper = createShipper({ outbox, shared, keepMs: clusterKeepMs, monotonicMs, log })
   let isClosed = false
-  /** Resolves once a successor ships. */
+  /** Resolves once a successor ships the rows. */
   let handedOver = Promise.withResolvers<void>()
   let isHandedOver = false
   let timer: Timer | null = null
@@ -66,7 +66,7 @@ export function shipLedger(
   }
   const stopLeading = cluster.leader.onChange(() => void upkeep())
 
-  /** Of a server that only finishes its requests: its successor applies and ships what it records. */
+  /** For a server that only finishes its requests: its successor applies and ships their records. */
   const arrive = async (ids: readonly string[]): Promise<boolean> => {
     while (!isClosed && isHandedOver) {
       if ((await shared.countEnded(ids).catch(() => -1)) === ids.length) return true

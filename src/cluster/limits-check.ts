@@ -1,4 +1,4 @@
-/** What is asked of Valkey at a node's first start, and by `tollgate doctor`. */
+/** Checks Valkey at a node's first start, and for `tollgate doctor`. */
 
 import { messageOf } from '../domain/error.ts'
 import { isLoopback } from '../domain/ip.ts'
@@ -8,19 +8,19 @@ import { readLimitsUrl } from './limits-part.ts'
 import { readNodeId } from './nodes.ts'
 
 export interface ValkeyFacts {
-  /** Of Redis 7, or what Valkey says it is compatible with. */
+  /** Version of Redis 7, or the Redis version that Valkey is compatible with. */
   version: string
   address: string
   isLocal: boolean
   isEncrypted: boolean
   isReplica: boolean
-  /** It may drop keys when its memory is full. */
+  /** True if Valkey may drop keys when its memory is full. */
   mayEvict: boolean
 }
 
 const CONNECT_MS = 2_000
 
-/** @param limits a URL, or the path of a file that has one. Rejects if it can't be reached. */
+/** @param limits a URL, or the path of a file that has one. Rejects if Valkey can't be reached. */
 export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
   const options = readLimitsUrl(limits)
   const { host, hostname, protocol } = new URL(options.url)
@@ -43,7 +43,7 @@ export async function lookAtValkey(limits: string): Promise<ValkeyFacts> {
   }
 }
 
-/** A node that has joined starts with its share. Throws a ServiceError for one that hasn't. */
+/** Throws a ServiceError if a node that has never joined can't reach Valkey. A joined node can start with its share. */
 export async function requireValkey(limits: string, dataFolder: string): Promise<void> {
   if (readNodeId(dataFolder) !== null) return
   await lookAtValkey(limits).catch((error: unknown) => {

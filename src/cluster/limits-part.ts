@@ -1,4 +1,4 @@
-/** Limits as a part of a node: one set for all nodes, in Valkey or in PostgreSQL. */
+/** The limits part of a node: all nodes share one set of limits, in Valkey or in PostgreSQL. */
 import { readFileSync } from 'node:fs'
 import { messageOf } from '../domain/error.ts'
 import { toBadConfig } from '../domain/service-error.ts'
@@ -18,7 +18,7 @@ export interface LimitsPartDeps {
   /** URL of Valkey, or the path of a file that has one; null = PostgreSQL. */
   limits: string | null
   onOutage: OnOutage
-  /** Resolves once PostgreSQL has what this node recorded until now. */
+  /** Resolves once PostgreSQL has all records that this node has made so far. */
   shipped(): Promise<unknown>
   /** Requests of this node in the last minute, oldest first. */
   recent(): PastRequest[]
@@ -32,7 +32,7 @@ export interface LimitsPartDeps {
 
 const SPENT_MS = 1_000
 
-/** Resolves once the engine has been reached, or not: then this node begins with its share. Throws a ServiceError for a bad URL. */
+/** Resolves after the first attempt to reach the engine. If the attempt fails, this node starts with its share. Throws a ServiceError for a bad URL. */
 export async function shareLimits(cluster: Cluster, deps: LimitsPartDeps): Promise<SharedLimiter> {
   const { limits, onOutage, shipped, recent, onWarning, log, now, monotonicMs } = deps
   const postgres = cluster.connect()
@@ -96,7 +96,7 @@ function readText(path: string): string {
   }
 }
 
-/** Settled, of all nodes. Periods of budgets are whole UTC days. */
+/** Settled spend of all nodes. Budget periods are whole UTC days. */
 async function readSpent(postgres: Postgres, { kind, id }: Spender, span: { fromMs: number; untilMs: number }) {
   const [row] = await postgres.query<{ spent: number | bigint }>(
     `select coalesce(sum(cost_nano_usd), 0) as spent from tollgate.usage_daily

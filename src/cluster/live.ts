@@ -1,4 +1,4 @@
-/** Requests that other nodes have finished, for those who follow requests at this one. Asks PostgreSQL only while someone does. */
+/** Finds requests that other nodes have finished, for followers of live requests at this node. Polls PostgreSQL only while there are followers. */
 import { toFirstId } from '../domain/id.ts'
 import { toReason } from '../domain/request-errors.ts'
 import type { SettledRow } from '../store/ledger-rows.ts'
@@ -7,21 +7,21 @@ import { createEngine } from '../store/postgres/engine.ts'
 import { toRequestColumns } from '../store/reports/request-reader.ts'
 import type { Cluster } from './cluster.ts'
 
-/** What follows the requests of this process. */
+/** Receives finished requests, like those of this process. */
 export interface Followed {
   isFollowed(): boolean
   finished(finished: { row: SettledRow; reason: string | null }): void
-  /** That were not told. */
+  /** Reports requests that were left out. */
   dropped(count: number): void
 }
 
 const POLL_MS = 500
-/** Rows may arrive this much later than others. */
+/** A row may arrive this much later than rows of the same time. */
 const LATE_MS = 3_000
-/** After an outage, older ones are only in lists. */
+/** After an outage, older requests are only in lists. */
 const MAX_BACK_MS = 10_000
 const MAX_TOLD = 1_000
-/** Of other nodes, in flight. */
+/** Maximum tracked requests in flight at other nodes. */
 const MAX_OPEN = 10_000
 const KEPT_MS = 60_000
 
@@ -29,7 +29,7 @@ interface Ended extends SettledRow {
   matched: number
 }
 
-/** @param now wall clock, ms. Returns what stops it. */
+/** @param now wall clock, ms. Returns a function that stops following. */
 export function followOthers(
   { postgres, node }: { postgres: Queries; node: Pick<Cluster['node'], 'id'> },
   followed: Followed,
@@ -46,7 +46,7 @@ export function followOthers(
     SELECT ${dialect.toId('id')} AS id FROM requests WHERE status = 'open' AND node <> ?1 ORDER BY requests.id DESC LIMIT ${MAX_OPEN}`
   /** Null while no one follows. */
   let last: { atMs: number; open: ReadonlySet<string> } | null = null
-  /** When each was told. */
+  /** When each request was reported, by ID. */
   const told = new Map<string, number>()
 
   const look = async () => {

@@ -1,6 +1,6 @@
 /**
- * Nodes of a cluster: who they are, and who lives. A node's identity is a file of its data folder. A copy of the folder would be the same node twice, so the
- * registry refuses a second run of an identity, unless it is of the same folder, whose lock shows that the first one has ended or hands over.
+ * Registry of a cluster's nodes and their heartbeats. A node's identity is a file in its data folder. A copy of the folder would be the same node twice, so the
+ * registry rejects a second run of an identity. The exception is a run in the same folder, whose lock shows that the first run has ended or hands over.
  */
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ import { nodeFile } from '../store/data-folder.ts'
 import { putFile } from '../store/files.ts'
 import type { Postgres } from '../store/postgres/client.ts'
 
-/** Small: what a node tells about itself at each heartbeat. */
+/** Facts that a node reports at each heartbeat. Must be small. */
 export type NodeFacts = Readonly<Record<string, string | number | boolean | null>>
 
 export type NodeState = 'active' | 'draining' | 'stopped' | 'left'
@@ -27,7 +27,7 @@ export interface ClusterNode {
   /** Seen within `LIVING_MS`. */
   isLiving: boolean
   startedMs: number
-  /** Before now, by PostgreSQL's clock. */
+  /** Age of the last heartbeat, by PostgreSQL's clock. */
   seenMsAgo: number
   facts: NodeFacts
 }
@@ -36,16 +36,16 @@ export interface OwnNode {
   /** 32 hex digits. */
   id: string
   name: string
-  /** Of this run. */
+  /** ID of this run. */
   epoch: string
   version: string
-  /** This data folder on this machine since its boot. */
+  /** Identifies this data folder on this machine since its boot. */
   place: string
 }
 
-/** Without a heartbeat. */
+/** Time without a heartbeat after which a node counts as gone. */
 export const LIVING_MS = 5_000
-/** By which a node's clock may differ from PostgreSQL's. */
+/** Maximum difference between a node's clock and PostgreSQL's. */
 export const MAX_CLOCK_MS = 2_000
 
 /** Null before the folder's first join. Throws a ServiceError. */
@@ -61,7 +61,7 @@ export function readNodeId(dataFolder: string): string | null {
   }
 }
 
-/** Its file shows that the folder has joined. */
+/** The file shows that the folder has joined. */
 export const keepNodeId = (dataFolder: string, id: string): void =>
   putFile(nodeFile(dataFolder), `${JSON.stringify({ id })}\n`, { mode: 0o600, isNew: true })
 
@@ -69,7 +69,7 @@ export const forgetNodeId = (dataFolder: string): void => rmSync(nodeFile(dataFo
 
 export const mintNodeId = mintId
 
-/** Copies have other places, and so has the folder after a reboot, when no earlier run lives. */
+/** Differs for a copy of the folder. Also differs after a reboot, when no earlier run can be alive. */
 export function toPlace(dataFolder: string): string {
   const { dev, ino } = statSync(dataFolder)
   let boot = hostname()
@@ -82,8 +82,8 @@ export function toPlace(dataFolder: string): string {
 }
 
 /**
- * Makes this run the identity's only one. Returns the other one if that lives elsewhere.
- * @param isLatest whether the folder's lock shows that an earlier run there has ended.
+ * Makes this run the only one with its identity. Returns the other run if one is alive elsewhere.
+ * @param isLatest whether the folder's lock shows that an earlier run in this folder has ended.
  */
 export async function enterRegistry(
   postgres: Postgres,
@@ -109,13 +109,13 @@ export async function enterRegistry(
 }
 
 export interface Heartbeat {
-  /** Asked of this node through the cluster. */
+  /** Request to this node from the cluster. */
   wish: 'drain' | null
   /** PostgreSQL's clock. */
   serverMs: number
-  /** Nodes seen lately, this one included. */
+  /** Nodes seen recently, including this one. */
   living: number
-  /** One of them that has the limits elsewhere. */
+  /** Name of a living node whose limits are elsewhere. */
   apart: string | null
 }
 
@@ -143,7 +143,7 @@ export async function beat(
     : null
 }
 
-/** Half a character, as at the end of a text that was cut, would be an error for each node that reads it. */
+/** Half a surrogate pair, as at the end of a truncated text, would be an error for each node that reads it. */
 const toReadable = (_: string, value: unknown) =>
   typeof value === 'string' ? value.replaceAll('\0', '').toWellFormed() : value
 
@@ -159,7 +159,7 @@ interface Row {
   facts: string
 }
 
-/** Those that have not left, by name. */
+/** Nodes that have not left, by name. */
 export async function listNodes(postgres: Postgres, livingMs = LIVING_MS): Promise<ClusterNode[]> {
   const rows = await postgres.query<Row>(
     `select id, name, epoch, address, version, state, started_ms, tollgate.now_ms() - seen_ms as ago_ms, facts
@@ -177,7 +177,7 @@ export async function wishDrain(postgres: Postgres, id: string): Promise<void> {
   await postgres.query("update tollgate.nodes set wish = 'drain' where id = $1", [id])
 }
 
-/** @param epoch null = of any run. */
+/** @param epoch null for any run. */
 export async function setState(postgres: Postgres, id: string, epoch: string | null, state: NodeState): Promise<void> {
   await postgres.query(
     'update tollgate.nodes set state = $2, wish = null where id = $1 and ($3::text is null or epoch = $3)',
@@ -191,7 +191,7 @@ export function requireGone<N extends { name: string; isLiving: boolean }>(node:
   throw new ServiceError({ kind: 'node_lives', node: node.name }, `Node ${node.name} still runs.`)
 }
 
-/** A node that was refused when it first joined. */
+/** Removes a node that was rejected when it first joined. */
 export async function withdrawNode(postgres: Postgres, { id, epoch }: OwnNode): Promise<void> {
   await postgres.query('delete from tollgate.nodes where id = $1 and epoch = $2', [id, epoch])
 }
@@ -205,7 +205,7 @@ export function findNode<N extends { id: string; name: string }>(nodes: readonly
   throw new ServiceError({ kind: 'node_not_found', node: which }, `${what} called '${which.slice(0, 64)}'.`)
 }
 
-/** Makes a stopped node the only one of a cluster that has not begun. May be repeated by it. Throws `cluster_foreign`. */
+/** Makes a stopped node the only node of a cluster that has not started. Safe to repeat for the same node. Throws `cluster_foreign`. */
 export async function claimEmptyCluster(postgres: Postgres, node: OwnNode): Promise<void> {
   const isFree = await postgres.begin(async (tx) => {
     await tx.query('lock table tollgate.nodes in exclusive mode')

@@ -1,4 +1,4 @@
-/** What a lost change had revoked is revoked again: a failover must not let anybody in. */
+/** Repeats revocations of lost changes, so that a failover doesn't reinstate a key or token. */
 import type { AuditAction } from '../domain/changes.ts'
 import type { Lost } from '../store/config-replica.ts'
 import type { ConfigStore } from '../store/config-store.ts'

@@ -1,12 +1,12 @@
 /**
- * Ships to PostgreSQL what the node's outbox names: one batch at a time, each with the cursor in its transaction. In doubt it reads the cursor, and so notices
- * everything that can have happened meanwhile:
+ * Ships the rows named by the node's outbox to PostgreSQL, one batch at a time. Each transaction also moves the cursor. When in doubt, the shipper reads the
+ * cursor:
  *
- * - The cursor is at an entry of this outbox: it goes on from there. After a failover that lost transactions, that is an earlier one.
- * - It is at an entry that this outbox doesn't have: the data folder is from a backup, or a crash took the end of it. It ships all entries again.
- * - It is before all that is kept: it also makes entries for the requests of that time.
+ * - If the cursor is at an entry of this outbox, the shipper continues after this entry. A failover that lost transactions moves the cursor back.
+ * - If this outbox doesn't have the entry, the data folder was restored, or a crash lost the outbox's end. The shipper sends all entries again.
+ * - If the cursor is before the oldest kept entry, the shipper also adds entries for the requests in between.
  *
- * What PostgreSQL has already changes nothing there.
+ * Rows that PostgreSQL already has change nothing there.
  */
 import { toFirstId } from '../domain/id.ts'
 import { DAY_MS, hourOf } from '../domain/time.ts'
@@ -20,23 +20,23 @@ const BATCH = 500
 const MIN_BATCH = 20
 /** Event loop time for reading a batch. */
 const SLICE_MS = 5
-/** So that few requests make few transactions. */
+/** Delay before a batch, so that transactions are few under low load. */
 const GATHER_MS = 50
 const RETRY_MS = 200
 const BEHIND_MS = 10_000
 const TIDY_MS = 1_000
-/** How long a stop waits for the rest to arrive. */
+/** How long a stop waits for the remaining entries to arrive. */
 const STOP_MS = 1_000
-/** A request that ended after a time was created at most this long before, but for rare ones. */
+/** Maximum duration of a request, with rare exceptions. */
 const LONGEST_MS = DAY_MS
-/** Points in time that are told apart. */
+/** Maximum number of points in `came`. */
 const MAX_POINTS = 1_000
 const BUSY_MS = 20
 
 export interface ShipperOptions {
   outbox: Outbox
   shared: Pick<SharedLedger, 'cursor' | 'ship'>
-  /** How long entries that were shipped are kept, ms. */
+  /** How long shipped entries are kept, ms. */
   keepMs: number
   /** Monotonic clock, ms. */
   monotonicMs(): number
@@ -46,24 +46,24 @@ export interface ShipperOptions {
 export interface Shipping {
   /** `behind`: the oldest entry has waited for 10 s. */
   state: 'ok' | 'behind' | 'unreachable'
-  /** Entries that PostgreSQL doesn't have. */
+  /** Number of entries that PostgreSQL doesn't have. */
   waiting: number
-  /** How long the oldest of them has waited, ms. */
+  /** Age of the oldest entry that PostgreSQL doesn't have, ms. */
   lagMs: number
-  /** Entries whose rows PostgreSQL refused for what is in them, since the start. */
+  /** Entries since the start whose rows PostgreSQL rejected because of their data. */
   refused: number
-  /** Why the last try failed. */
+  /** Error of the last attempt. */
   trouble: string | null
 }
 
 export interface Shipper {
-  /** Entries were added. */
+  /** Call after adding entries. */
   note(): void
-  /** Ships all entries without delay; resolves once they have arrived. Pending for as long as PostgreSQL is away. */
+  /** Ships all entries without delay. Resolves once they have arrived; pending while PostgreSQL is unreachable. */
   shipped(): Promise<void>
   state(): Shipping
   start(): void
-  /** Resolves once nothing more is sent. Waits a second for the rest, unless another process ships it. */
+  /** Resolves once sending has stopped. Waits a second for remaining entries, unless another process ships them. */
   stop(isSuccessors: boolean): Promise<void>
 }
 
@@ -73,7 +73,7 @@ interface Point {
 }
 
 export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: ShipperOptions): Shipper {
-  /** The cursor in PostgreSQL, and the entry after which to go on; null in doubt. */
+  /** The cursor in PostgreSQL, and the last shipped entry; null in doubt. */
   let place: { there: number; after: number } | null = null
   let lastAfter = 0
   let limit = BATCH
@@ -85,15 +85,15 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
   let isStopped = true
   let timer: Timer | null = null
   let tidyTimer: Timer | null = null
-  /** The gap for which entries were made already. */
+  /** The cursor whose gap has been filled with entries already. */
   let filled = -1
-  /** When entries came, and when they arrived. */
+  /** When entries were added, and when they arrived in PostgreSQL. */
   const came: Point[] = []
   const arrived: Point[] = []
   let waiters: { until: number; resolve(): void }[] = []
   let running: Promise<void> = Promise.resolve()
 
-  /** Those from about the same time are one, with the earliest time. */
+  /** Merges points within `apartMs`; the earliest time stays. */
   const addPoint = (points: Point[], seq: number, apartMs: number) => {
     const ms = monotonicMs()
     const last = points.at(-1)
@@ -137,7 +137,7 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
     }
   }
 
-  /** Null if a smaller batch is to be tried. */
+  /** Null if the caller should send a smaller batch. */
   const send = async (there: number, batch: OutboxBatch) => {
     try {
       return await shared.ship(there, batch)
@@ -238,7 +238,7 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
 
   const lagMs = () => (came[0] ? monotonicMs() - came[0].ms : 0)
 
-  /** Some at a time; the last one stays. */
+  /** Removes one batch of old entries at a time. The last entry stays. */
   const tidy = () => {
     const endMs = monotonicMs() - keepMs
     while (arrived[1] && arrived[1].ms <= endMs) arrived.shift()
@@ -247,7 +247,7 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
     try {
       if (outbox.remove(oldest.seq, BATCH) === BATCH) setImmediate(tidy)
     } catch {
-      // The next time.
+      // Retried at the next tick.
     }
   }
 
@@ -295,7 +295,7 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
   }
 }
 
-/** Another process, such as retention, may be writing. */
+/** Retries while another process, such as retention, is writing. */
 async function untilFree<T>(work: () => T): Promise<T> {
   for (;;) {
     try {
@@ -307,5 +307,5 @@ async function untilFree<T>(work: () => T): Promise<T> {
   }
 }
 
-/** The same rows would be refused again. */
+/** True if PostgreSQL would reject the same rows again. */
 const isOfData = (error: unknown) => error instanceof PostgresRefusal && /^2[23]/.test(error.sqlstate ?? '')

@@ -1,4 +1,4 @@
-/** Failed sign-ins in PostgreSQL, so that several nodes give nobody more attempts. */
+/** Failed sign-ins in PostgreSQL, so that several nodes don't allow more attempts than one. */
 import { FAILURE_WINDOW_MS, type FailureSubject, type SignInFailures } from '../domain/sign-in-failures.ts'
 import type { Postgres } from '../store/postgres/client.ts'
 import { createSignInQuery } from './sign-in-query.ts'
@@ -6,7 +6,7 @@ import { createSignInQuery } from './sign-in-query.ts'
 const BEGIN = `select tollgate.sign_in_begin(
   array(select json_array_elements_text($1::text::json)),
   array(select json_array_elements_text($2::text::json)::int4), $3::int8, ${FAILURE_WINDOW_MS}, $4::text::boolean) as wait`
-/** One of each. */
+/** Deletes one failure per name. */
 const TAKE_BACK = `delete from tollgate.sign_in_failures where ctid in (
   select distinct on (name) ctid from tollgate.sign_in_failures
   where at_ms = $2::int8 and name in (select json_array_elements_text($1::text::json)))`
@@ -23,7 +23,7 @@ export function createSharedFailures(postgres: Pick<Postgres, 'query'>): SignInF
     begin: (subjects, nowMs) => ask(subjects, nowMs, true),
     waitMs: (subjects, nowMs) => ask(subjects, nowMs, false),
     async takeBack(subjects, atMs) {
-      // Otherwise it counts as failed.
+      // If this fails, the sign-in counts as failed.
       await query(TAKE_BACK, [JSON.stringify(subjects.map(({ name }) => toHash(name))), atMs]).catch(() => {})
     },
     async reset(name) {

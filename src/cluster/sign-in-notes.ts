@@ -1,4 +1,4 @@
-/** Notes of sign-ins in PostgreSQL: a sign-in that begins at one node may end at another. */
+/** Pending sign-ins in PostgreSQL, because a sign-in may begin at one node and end at another. */
 import { MAX_NOTES, type SignInNoteKind, type SignInNotes } from '../domain/sign-in-notes.ts'
 import type { Postgres } from '../store/postgres/client.ts'
 import { createSignInQuery } from './sign-in-query.ts'

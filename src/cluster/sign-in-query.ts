@@ -1,4 +1,4 @@
-/** Without PostgreSQL no session can begin. */
+/** Queries for sign-ins. Without PostgreSQL, no session can begin. */
 import { ServiceError } from '../domain/service-error.ts'
 import { type Postgres, PostgresRefusal } from '../store/postgres/client.ts'
 

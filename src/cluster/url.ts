@@ -1,4 +1,4 @@
-/** Where the URL of the cluster comes from: `--cluster`, TOLLGATE_CLUSTER, or the file that `tollgate cluster join` wrote. */
+/** Finds the cluster's URL: `--cluster`, TOLLGATE_CLUSTER, or the file written by `tollgate cluster join`. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../domain/error.ts'
@@ -7,7 +7,7 @@ import { toBadConfig } from '../domain/service-error.ts'
 import type { Environment } from '../domain/snapshot.ts'
 import { putFile } from '../store/files.ts'
 
-/** @param text a URL, or the path of a file that has one. Throws a ServiceError that doesn't repeat it. */
+/** @param text a URL, or the path of a file that has one. Throws a ServiceError that doesn't include the URL. */
 export function readClusterUrl(text: string): string {
   if (!text.startsWith('/')) return text
   let url: string
@@ -20,7 +20,7 @@ export function readClusterUrl(text: string): string {
   throw toBadConfig([`${text} must have the URL of PostgreSQL, e.g. postgres://tollgate@db.internal/tollgate.`])
 }
 
-/** For commands, which don't have the flags of the server. Null if none is known. Throws a ServiceError. */
+/** For commands, which don't have the server's flags. Null if no URL is known. Throws a ServiceError. */
 export function findClusterUrl(dataFolder: string, environment: Environment): string | null {
   const known = environment.TOLLGATE_CLUSTER || findJoined(dataFolder)
   return known === null ? null : readClusterUrl(known)
@@ -28,7 +28,7 @@ export function findClusterUrl(dataFolder: string, environment: Environment): st
 
 const fileOf = (dataFolder: string) => join(dataFolder, 'cluster')
 
-/** The path of the file that has the URL; null if the folder has not joined a cluster with the command. */
+/** Path of the file with the URL; null if `tollgate cluster join` hasn't run in this folder. */
 export const findJoined = (dataFolder: string): string | null =>
   existsSync(fileOf(dataFolder)) ? fileOf(dataFolder) : null
 

@@ -1,4 +1,4 @@
-/** The leader reports what other nodes can't or don't: that they are silent, and what they say is wrong with them. Alerts follow from it. */
+/** The leader reports silent nodes, and problems that other nodes report. Alerts use these findings. */
 import { toAge } from '../domain/time.ts'
 import type { Cluster } from './cluster.ts'
 import { isOnDuty } from './duties.ts'
@@ -7,11 +7,11 @@ import type { ClusterNode } from './nodes.ts'
 const LOOK_MS = 5_000
 /** A restart takes less. */
 const SILENT_MS = 60_000
-/** Others are named in `cluster status`. */
+/** `cluster status` names the others. */
 const MAX_NAMED = 3
 const MAX_CHARS = 200
 
-/** @param findOwn what is wrong with this server. */
+/** @param findOwn finds problems of this server. */
 export async function watchNodes(
   cluster: Pick<Cluster, 'add' | 'leader' | 'node' | 'nodes'>,
   findOwn: () => string | null,
@@ -20,13 +20,13 @@ export async function watchNodes(
   let problem: string | null = null
   const look = async () => {
     if (!isOnDuty('nodes', cluster)) problem = null
-    // While PostgreSQL is away, that is reported.
+    // While PostgreSQL is unreachable, the cluster reports that instead.
     else problem = toProblem(await cluster.nodes().catch(() => []), cluster.node.id)
   }
   const timer = setInterval(look, lookMs).unref()
   await cluster.add({
     facts() {
-      // The leader's would name the others.
+      // A leader's own findings would include the other nodes' problems.
       const own = isOnDuty('nodes', cluster) ? null : findOwn()
       return own === null ? {} : { problem: own.slice(0, MAX_CHARS) }
     },
