@@ -52,7 +52,7 @@ export function toServeConfig(sources: ConfigSources): ServeConfig {
   return { ...config, oidcClientSecret }
 }
 
-/** The disk budget alone: other settings may be wrong, or depend on flags of the server. Null = the whole disk. */
+/** Only the disk budget: other settings may be wrong, or depend on flags of the server. Null = the whole disk. */
 export function toDiskBytes(sources: ConfigSources): number | null {
   const problem = findProblem(SETTINGS.diskBytes, sources)
   if (problem !== null) throw toBadConfig([problem])

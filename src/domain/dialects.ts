@@ -76,7 +76,7 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   think_tags?: boolean
   /** Such as `5s`, or `off`. */
   disconnect_grace?: string
-  /** To estimate output that nobody counted. */
+  /** To estimate output without reported usage. */
   max_tokens_per_second?: number
   /** Path of chat requests, if not the default; `{model}` is the model's name there. */
   path?: string

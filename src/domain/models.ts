@@ -154,5 +154,5 @@ export interface Model {
   tokens_per_second?: number | null
 }
 
-/** Reason of a route whose upstream is disabled; the dashboard tells such routes apart by it. */
+/** Reason of a route whose upstream is disabled; the dashboard recognizes such routes by it. */
 export const UPSTREAM_DISABLED = 'its upstream is disabled'

@@ -109,7 +109,7 @@ export class AdaptiveConcurrency {
         if (isLeft) return
         isLeft = true
         const nowMs = this.monotonicMs()
-        // If it ran alone, concurrency wasn't the problem.
+        // If no other call was running, concurrency wasn't the problem.
         if (how === 'busy' && load.calls > 1) {
           load.width = Math.max(1, Math.floor(Math.min(load.width, load.tokens) / 2))
           load.calmMs = nowMs + CALM_MS

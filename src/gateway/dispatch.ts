@@ -61,7 +61,7 @@ async function makeCall(
       const asking = { owner: quotaId, tokens: tokensOf(reserve, planned) }
       const entering = deps.concurrency.enter(upstream, asking, signal)
       room = entering instanceof Promise ? await entering : entering
-      // Other calls of the request may have begun meanwhile.
+      // Other calls of the request may have begun in between.
       if (entering instanceof Promise) reserve = calls.reserveOf(planned)
     }
     const permitting = permitFor(deps, upstream, tokensOf(reserve, planned))

@@ -96,7 +96,7 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
       const last = events.at(-1)
       if (last?.kind === 'failure') failure = last.error
       const share = toShare(events, index)
-      // After an abort, nobody may be reading.
+      // After an abort, there may be no reader.
       if (signal.aborted || share.length === 0) return !signal.aborted
       return queue.put(share)
     }
@@ -129,7 +129,7 @@ function toShare(events: readonly AnswerEvent[], index: number): AnswerEvent[] {
 
 /**
  * Lowest first. Rejects with the first failure once running tasks have ended. A task rejected by a limit of ours is
- * retried after the others, and fails only if it ran alone.
+ * retried after the others, and fails only if no other was running.
  */
 async function inParallel(
   count: number,

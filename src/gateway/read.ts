@@ -103,7 +103,7 @@ async function readPieces(
   let bytes = 0
   let pieces = 0
   for await (const piece of request.body ?? []) {
-    // The upload was rejected meanwhile, and its memory is no longer counted.
+    // The upload was rejected in between, and its memory is no longer counted.
     if (upload.isEnded) return clientGone()
     bytes += piece.length
     if (++pieces > FREE_PIECES + bytes / PIECE_BYTES) return tooManyPieces(pieces)

@@ -106,7 +106,7 @@ export const toKeyFields = (key: StoredKey) =>
     ceilings: key.ceilings,
   }) satisfies Fields & Record<Exclude<keyof Body<KeyChanges>, 'team'>, unknown>
 
-/** What a key's revision covers: also its secrets, so that nobody rotates away one that they didn't know of. */
+/** What a key's revision covers: also its secrets, so that no one rotates away a secret they didn't know of. */
 export const toKeyState = (key: StoredKey) => ({
   ...toKeyFields(key),
   secrets: key.secrets.map(({ createdMs }) => createdMs),

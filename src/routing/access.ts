@@ -1,6 +1,6 @@
 /**
  * Which models a key may use, through which targets, and which of them lists show. Models that a wildcard covers are
- * listed only if an upstream of theirs is ready, since nobody added them one by one.
+ * listed only if an upstream of theirs is ready, since no one added them one by one.
  */
 
 import {
