@@ -1,8 +1,9 @@
 /**
- * Replaces a data folder's database atomically: a kill at any moment leaves the old or the new one. New files are prepared in `restore.part/`; renaming it to
- * `restore/` commits. Then each old file moves to `backups/replaced-<time>/`, and each new one into its place, the database last. The next holder of
- * `serve.lock` finishes or undoes an interrupted restore. A rollback does the same in folders of its own, which older versions don't know: until it is finished,
- * they find the newer database, and refuse it. Keep it small: every start loads it.
+ * Replaces a data folder's database atomically: a kill at any moment leaves the old or the new one. New files are
+ * prepared in `restore.part/`; renaming it to `restore/` commits. Then each old file moves to
+ * `backups/replaced-<time>/`, and each new one into its place, the database last. The next holder of `serve.lock`
+ * finishes or undoes an interrupted restore. A rollback does the same in its own folders, which older versions don't
+ * know. Until it is finished, they find the newer database, and refuse it. Keep this file small: every start loads it.
  */
 import {
   existsSync,
@@ -24,17 +25,17 @@ import { giveToOwner } from '../store/data-folder.ts'
 import { BACKUPS, syncPath, toStamp } from '../store/files.ts'
 import { storeOf } from '../store/open.ts'
 
-/** Also the folder that decides it. */
+/** Also the name of the folder that commits it. */
 export type Swap = 'restore' | 'rollback'
 
-/** Other files that it may bring, in this order. */
+/** Other files that it may replace, in this order. */
 const BROUGHT: Record<Swap, readonly string[]> = {
   restore: ['ledger.mark', 'secret'],
   rollback: ['journal', 'ledger.mark'],
 }
 /** File in both folders: where the old files go, relative to the data folder. */
 const TARGET = 'replaced'
-/** May be in both folders: goes with the old files. */
+/** May be in both folders; moves with the old files. */
 export const REPORT = 'rollback.json'
 
 const partOf = (dataFolder: string, swap: Swap) => join(dataFolder, `${swap}.part`)
@@ -110,7 +111,7 @@ function finish(dataFolder: string, of: Swap): string {
   if (existsSync(join(work, REPORT))) renameSync(join(work, REPORT), join(target, REPORT))
   // The old log must be gone, or the new database would use it.
   syncPath(dataFolder)
-  // Never without a database: an older version would create an empty one.
+  // Never leave it without a database: an older version would create an empty one.
   moveIn(main, (name) => link(join(dataFolder, name), join(target, name)) || moveOut(name))
   syncPath(target)
   syncPath(dataFolder)
@@ -119,7 +120,7 @@ function finish(dataFolder: string, of: Swap): string {
   return target
 }
 
-/** A second name, unless it has one. False if that can't be: not every file system has links. */
+/** Adds a hard link, unless there is one. False if that fails, since not every file system supports links. */
 function link(from: string, to: string): boolean {
   if (!existsSync(from)) return false
   try {
@@ -154,7 +155,7 @@ export function settleSwap(
 
 const SWAPS: readonly Swap[] = ['restore', 'rollback']
 
-/** Until TARGET is removed, which comes last. */
+/** True once committed, until TARGET is removed in the last step. */
 const isDecided = (dataFolder: string, of: Swap) => existsSync(join(dataFolder, of, TARGET))
 
 /** Throws a ServiceError if old and new files may be mixed. */

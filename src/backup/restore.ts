@@ -108,7 +108,7 @@ async function readReplaced(
     if (lost !== null) throw new Error('the database is missing or empty.')
     return await store.readRevocations(busyMs)
   } catch (error) {
-    // Another writer would keep writing to the replaced database.
+    // Another writer would continue to write to the replaced database.
     if (refusalOf(error)?.reason === 'busy') throw error
     if (reinstateRevoked) return null
     throw new ServiceError(

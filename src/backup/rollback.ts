@@ -1,6 +1,7 @@
 /**
- * Puts the copy from before the last migration back, for the older version. Requests since then go with it as journal segments, which that version applies at
- * its first start: it knows the records, and ignores fields that it doesn't. Before anything is replaced, this is tried on another copy.
+ * Restores the copy from before the last migration, for the older version. Later requests become journal segments,
+ * which that version applies at its first start: it knows the records, and ignores unknown fields. Before anything is
+ * replaced, this is tested on another copy.
  */
 import {
   chmodSync,
@@ -33,11 +34,11 @@ import { beginSwap, cancelSwap, findMounted, REPORT, requireSettled, settleSwap,
 
 export interface RollbackOptions {
   dataFolder: string
-  /** Recorded in the newer database. */
+  /** This version, which is also recorded in the newer database. */
   version: string
-  /** Replaces nothing. */
+  /** True to replace nothing. */
   dryRun?: boolean
-  /** Also past a migration of an earlier version. */
+  /** True to undo migrations of an earlier version, too. */
   force?: boolean
   nowMs: number
   onStage?(stage: RollbackStage, bytes: number): void
@@ -51,11 +52,16 @@ export interface Rollback {
   copy: Omit<MigrationCopy, 'migrations'>
   /** Migrations that the older version doesn't know. */
   undone: string[]
-  /** Since the copy. `rejected`: IDs of those that the older tables can't hold; they stay in the journal folder. */
+  /**
+   * Requests since the copy. `rejected`: IDs of those that don't fit the older tables; they stay in the journal folder.
+   */
   requests: { carried: number; costNanoUsd: string; rejected: string[] }
-  /** Keys whose spend differs afterwards: retention deleted requests since, or some were rejected. In nano-dollars. */
+  /**
+   * Keys whose spend differs afterwards, in nano-dollars: since the copy, retention deleted requests, or some were
+   * rejected.
+   */
   spend: { key: string; name: string | null; newer: string; restored: string }[]
-  /** Changes since the copy, which it doesn't have. `name` of the subject, if it has one. */
+  /** Changes since the copy, which are lost. `name`: the subject's, if it has one. */
   changes: (Pick<AuditRow, 'atMs' | 'actor' | 'action' | 'subject'> & { name: string | null })[]
   kept: KeptRevocations
   /** Where the newer database is; null for a dry run. */
@@ -63,14 +69,15 @@ export interface Rollback {
 }
 
 /**
- * Finishes an interrupted one first, unless it's a dry run. Throws a ServiceError: `already_served`, `rollback_unfinished`, `no_database`, `no_copy`, `migrated_earlier`, `schema_newer`, `no_room`, `backup_unusable`. Then the
- * newer database is in place.
+ * Finishes an interrupted rollback first, unless it's a dry run. Throws a ServiceError: `already_served`,
+ * `rollback_unfinished`, `no_database`, `no_copy`, `migrated_earlier`, `schema_newer`, `no_room`, `backup_unusable`.
+ * After an error, the newer database is in place.
  */
 export async function rollBack(options: RollbackOptions): Promise<Rollback> {
   const { dataFolder, dryRun = false, nowMs } = options
   const place = storeOf(dataFolder)
   requireReadable(dataFolder)
-  // Where there are no links, an interrupted one may be without.
+  // Without hard links, an interrupted rollback may leave no database.
   if (!place.exists() && !existsSync(join(dataFolder, 'rollback')))
     throw new ServiceError({ kind: 'no_database', dataFolder }, `No Tollgate database in ${dataFolder}.`)
   prepareDataFolder(dataFolder)
@@ -124,7 +131,7 @@ async function findCopy(place: StorePlace, { dataFolder, version, force = false 
   throw none(true, 'backups/ has no copy from before a migration')
 }
 
-/** As a start would, so that the newer database is complete in one file. */
+/** Like a start, so that the newer database is complete in one file. */
 async function applyJournal(place: StorePlace, { dataFolder, version, nowMs }: RollbackOptions): Promise<void> {
   const served = await place.serve({ version, startedMs: nowMs, now: () => nowMs, log: SILENT })
   try {
@@ -138,7 +145,7 @@ async function applyJournal(place: StorePlace, { dataFolder, version, nowMs }: R
 
 const INSTANCE = 'rollback'
 
-/** Rejected records are in a file. */
+/** No log is needed: rejected records are kept in a file. */
 const SILENT: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 type Report = Omit<Rollback, 'replaced'>
@@ -179,19 +186,19 @@ async function prepare(place: StorePlace, { copy, undone }: Found, options: Roll
   return report
 }
 
-/** Two copies, one of which grows by the requests since. As journal lines, these take two to three times as much. */
+/** Two copies, one of which grows by the requests since. As journal lines, these take two to three times the space. */
 const bytesFor = (copy: number, newer: number) => 2 * copy + 4 * Math.max(0, newer - copy) + SPARED_BYTES
 
 const full = (folder: string) => new ServiceError({ kind: 'no_room', folder }, `The disk of ${folder} is full.`)
 
-/** Where the file system can, without copying the data. */
+/** Clones the file if the file system supports it, else copies it. */
 function putCopy(from: string, to: string): void {
   copyFileSync(from, to, constants.COPYFILE_FICLONE)
   chmodSync(to, 0o600)
   syncPath(to)
 }
 
-/** What was revoked since must stay so, and the audit log says why the rest is as it was. */
+/** Keeps what was revoked since the copy, and records the rollback in the audit log. */
 async function completeOlder(place: StorePlace, found: Found, main: string, nowMs: number): Promise<KeptRevocations> {
   const { path } = found.copy
   using copy = await openWhole(place, path, main)
@@ -223,7 +230,7 @@ async function openWhole(place: StorePlace, file: string, main: string): Promise
 
 const unusable = (path: string, why: string) => new ServiceError({ kind: 'backup_unusable', path }, `${path} ${why}.`)
 
-/** A start reads each as a whole. */
+/** A start reads each segment into memory. */
 const SEGMENT_BYTES = 16 * 1024 * 1024
 
 interface Carried {
@@ -252,7 +259,7 @@ function writeSegments(
   }
   for (const slice of slices)
     for (const { row, calls } of slice) {
-      // Whole calls: older versions may not know what newer ones leave out.
+      // Calls are complete: older versions may not know which fields newer ones leave out.
       lines.addJson(JSON.stringify({ kind: 'settle', row, ...(calls.length > 0 ? { calls } : {}) }))
       carried.requests++
       carried.costNanoUsd += BigInt(row.costNanoUsd)
@@ -262,7 +269,7 @@ function writeSegments(
   return carried
 }
 
-/** What this version makes of the copy and the segments: as much as the older one will have. */
+/** Applies the segments to a copy, to predict the content that the older version will have. */
 async function tryUpdate(place: StorePlace, main: string, segments: readonly string[], nowMs: number) {
   const scratch = `${main}.try`
   try {
@@ -277,7 +284,7 @@ async function tryUpdate(place: StorePlace, main: string, segments: readonly str
   }
 }
 
-/** Without those of the ledger and of files, which stay, and what is kept ended. */
+/** Actions whose effect a rollback keeps: on the ledger and files, and revocations. */
 const STAYS =
   /^((ledger|backups|sessions|passkeys)\.|(database\.restore|keys\.revoke|keys\.end_overlap|tokens\.revoke|admins\.(code|password|close))$)/
 

@@ -25,12 +25,12 @@ export interface ContentChange {
 
 export interface UpgradeCheck {
   migrations: string[]
-  /** Of a copy, such as the one that a migration keeps. */
+  /** Size of a copy, such as the one that a migration keeps. */
   bytes: number
   migrationMs: number
   changes: ContentChange[]
   findings: Finding[]
-  /** No findings, and nothing but settings has changed. */
+  /** True without findings, if only settings change. */
   isSafe: boolean
 }
 
