@@ -127,7 +127,7 @@ function createSocketClient(dataFolder: string, found: ServerLookup): AdminClien
   return toClient(send, found, behind)
 }
 
-/** For a server of another version, whose operator API may differ: what is a dry run here could be a change there. */
+/** Blocks the operator API of another version: what is a dry run in this version could be a change in the other. */
 const withoutOperator = (client: AdminClient): AdminClient => ({
   ...client,
   get operator(): never {

@@ -1,4 +1,4 @@
-/** `tollgate cluster import` and `export`: a single node's data folder to a cluster, and back. */
+/** `tollgate cluster import` and `export`: copies a single node's data folder to a cluster, or back. */
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'

@@ -72,7 +72,7 @@ async function status(io: Context): Promise<void> {
   io.stdout(toText(document, io))
 }
 
-/** Without a server on the data folder. */
+/** If no server uses the data folder. */
 const readAlone = async (postgres: Postgres): Promise<ClusterDocument> => ({
   nodes: (await listNodes(postgres)).map(toNodeDocument),
   ...{ node: null, postgres: postgres.server?.address ?? null },
@@ -183,10 +183,10 @@ async function leaveWithFolder(isLost: boolean, io: Context): Promise<string> {
   const id = readNodeId(dataFolder)
   if (id === null && findJoined(dataFolder) === null)
     throw new CommandError('no_cluster', `${dataFolder} doesn't belong to a cluster. Pass another folder with --data.`)
-  // Its server has ended, and none starts meanwhile.
+  // Fails while its server runs, and prevents a start.
   const unlock = takeWholeFolder(dataFolder)
   try {
-    // It has joined, and never started since.
+    // Without an ID, it has joined but never started.
     const name =
       id === null
         ? hostname()
@@ -211,7 +211,7 @@ async function leaveWith(postgres: Postgres | null, id: string, io: Context): Pr
       return toShortId(id)
     }
     const outbox = store.ship(true)
-    // Of a server that was killed: what it had recorded, and what it had open.
+    // A killed server leaves records in the journal, and requests in progress.
     const checkpoint = async () => (await store.checkpoint()) !== 'nowhere'
     const writer = { ...store.writer, checkpoint }
     const { leases } = store
@@ -232,7 +232,7 @@ async function leaveWith(postgres: Postgres | null, id: string, io: Context): Pr
   }
 }
 
-/** By TOLLGATE_CLUSTER, or as the folder has joined. */
+/** Uses TOLLGATE_CLUSTER, else the cluster that the folder has joined. */
 export async function withPostgres<T>(io: Context, work: (postgres: Postgres) => Promise<T>): Promise<T> {
   const given = io.environment.TOLLGATE_CLUSTER || findJoined(io.dataFolder)
   if (!given)

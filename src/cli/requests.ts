@@ -78,7 +78,7 @@ export async function list(flags: ListFlags, io: Context): Promise<void> {
   else if (requests.length === 0) io.stderr(NONE)
 }
 
-/** As it arrives, a page at a time. */
+/** Writes the CSV as it arrives, page by page. */
 const printCsv = (query: object, io: Context): Promise<void> =>
   readReport(io, async ({ send }) => {
     const wanted = toQueryText(query)

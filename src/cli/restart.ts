@@ -1,4 +1,4 @@
-/** `tollgate restart` and `tollgate reload`: apply changes to the running server without an interruption. */
+/** `tollgate restart` and `tollgate reload`: apply changes to the running server without interrupting requests. */
 import type { Command } from 'commander'
 import { orderReload, orderRestart } from './control-client.ts'
 import { type Context, printJson, toExamples } from './io.ts'

@@ -44,7 +44,7 @@ async function rollback({ dryRun = false, force = false }: Flags, io: Context): 
 
 const MAX_SHOWN = 20
 
-/** @param isNode of a cluster, which has what was changed since. */
+/** @param isNode true for a node of a cluster, which keeps later changes. */
 function toLines(done: Rollback, isNode: boolean): string[] {
   const { copy, requests, spend, undone, replaced } = done
   const { carried, costNanoUsd, rejected } = requests
@@ -100,7 +100,10 @@ function toNext(older: string): string {
 
 const START_MS = 10_000
 
-/** `tollgate update` leaves the former executable next to the new one: it may be a later one than the copy's. Null if there is none. */
+/**
+ * `tollgate update` leaves the former executable next to the new one: it may be newer than the copy's version. Null if
+ * there is none.
+ */
 function readVersionOf(program: string): string | null {
   if (!existsSync(program)) return null
   try {

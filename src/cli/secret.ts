@@ -38,7 +38,7 @@ async function rotate({ yes = false }: { yes?: boolean }, io: Context): Promise<
     )
 }
 
-/** If not, rotating fails and says so. True if unknown. */
+/** False if the encryption key is missing: then rotating fails with an error. True if unknown. */
 async function hasKey(io: Context): Promise<boolean> {
   const { dataFolder, environment } = io
   const { inspectVault } = await import('../store/vault.ts')
@@ -59,7 +59,7 @@ export interface CredentialFlags {
   /** Name of a variable. */
   keyEnv?: string
   keyStdin?: boolean
-  /** False: no key. True: prompt for it. */
+  /** False: no key. True: prompt for one. */
   key?: boolean
 }
 

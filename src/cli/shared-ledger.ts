@@ -1,11 +1,11 @@
-/** What a command reads in its own process: in a cluster, the ledger of all nodes. */
+/** Reports for commands in their own process: in a cluster, from the ledger of all nodes. */
 import { readNodeId } from '../cluster/nodes.ts'
 import { findClusterUrl } from '../cluster/url.ts'
 import type { ReportReaders } from '../store/report-store.ts'
 import type { Store } from '../store/store.ts'
 import type { Context } from './io.ts'
 
-/** Of a statement. */
+/** Per statement. */
 const TIMEOUT_MS = 60_000
 
 export async function sharedReports(io: Context, { reports }: Store): Promise<ReportReaders> {
@@ -16,7 +16,7 @@ export async function sharedReports(io: Context, { reports }: Store): Promise<Re
   return openReportLedger({ url, timeoutMs: TIMEOUT_MS }, reports)
 }
 
-/** The URL of a cluster may be known to the server only. */
+/** Warns if only the server knows the cluster's URL. */
 export function noteOwnOnly({ dataFolder, environment, stderr }: Context): void {
   if (findClusterUrl(dataFolder, environment) !== null || readNodeId(dataFolder) === null) return
   stderr("note: these are this node's own requests only. For those of all nodes, set TOLLGATE_CLUSTER.\n")

@@ -7,7 +7,7 @@ import type { Context } from './io.ts'
 
 type Output = ReturnType<typeof createOutput>
 
-/** Standard output and error. If both go to one file, they're one output, so that texts keep their order. */
+/** Standard output and error. If both go to one file, they share an output, so that texts stay in order. */
 export function createOutputs(): { stdout: Output; stderr: Output } {
   const stdout = createOutput(1)
   return { stdout, stderr: isOneFile(1, 2) ? stdout : createOutput(2) }

@@ -1,4 +1,4 @@
-/** `tollgate upgrade check`: what this version would do to a data folder. */
+/** `tollgate upgrade check`: tests this version's migrations on a copy of a data folder's database. */
 import type { Command } from 'commander'
 import { type ContentChange, checkUpgrade, type UpgradeCheck } from '../backup/upgrade-check.ts'
 import { count, toSizeText } from '../domain/text.ts'

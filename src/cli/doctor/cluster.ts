@@ -78,7 +78,7 @@ async function checkLimits(limits: string): Promise<Check[]> {
 }
 
 async function look(postgres: Postgres, url: string, io: Context): Promise<Check[]> {
-  // The first query connects, which would count as a difference of clocks.
+  // The first query also connects, and that time would count as clock skew.
   await postgres.query('select 1')
   const sentMs = io.nowMs()
   const [row] = await postgres.query<Row>(LOOK)

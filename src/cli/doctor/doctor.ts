@@ -89,7 +89,7 @@ async function inspectRoom(store: Store | null, found: ServerLookup, io: Context
   return [checkDisk(toDiskState(measured, budget)), ...(space ? checkSpace(space, dataFolder) : [])]
 }
 
-/** Null = none, undefined = unknown. */
+/** Instance of the running server: null = none, undefined = unknown. */
 function toLiving(found: ServerLookup, store: Store | null): string | null | undefined {
   if (found.kind === 'server') return found.status.instance
   if (found.kind === 'none') return null
@@ -97,7 +97,7 @@ function toLiving(found: ServerLookup, store: Store | null): string | null | und
   return store.audit.lastInstance() ?? undefined
 }
 
-/** Without one, none of it is loaded. */
+/** Loads no cluster code without a cluster. */
 async function inspectCluster(found: ServerLookup, io: Context): Promise<Check[]> {
   const serves = found.kind === 'server' && found.status.cluster
   if (!serves && !io.environment.TOLLGATE_CLUSTER && findJoined(io.dataFolder) === null) return []

@@ -138,7 +138,7 @@ const toTaken = (slug: string, where: string) =>
     `Model ${slug} already exists (${toPrintable(where)}). Choose another name (tollgate models add FILE --name local/other), or remove it: tollgate models remove ${slug}`,
   )
 
-/** Writes it to the database, where a running server picks it up. */
+/** Writes the model to the database, where a running server reads it. */
 async function apply(file: ModelFile, io: Context): Promise<void> {
   try {
     const { catalog } = await parseModelFiles({ modelFiles: [file] }, io.environment)

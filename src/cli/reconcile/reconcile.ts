@@ -112,7 +112,7 @@ async function reconcile(files: readonly string[], flags: Flags, io: Context): P
   })
 }
 
-/** null: nothing is taken over. */
+/** Null to import nothing. */
 function toReason({ take = false, reason }: Flags): string | null {
   if (take !== (reason !== undefined)) throw usageError('Pass both --take and --reason, or neither.')
   const text = reason?.trim()
@@ -149,7 +149,7 @@ function toPpm(text: string): bigint {
 }
 
 function toSpan({ since, until, provider }: Flags, todayMs: number, nowMs: number) {
-  // Providers without a start have no pages; a file has its own days.
+  // A provider's API needs a start; an export file has its own days.
   const first = provider === undefined ? 0 : todayMs - 7 * DAY_MS
   const fromMs = since === undefined ? first : dayOf(toMoment('--since', since, nowMs))
   const untilMs = until === undefined ? todayMs : Math.min(todayMs, dayOf(toMoment('--until', until, nowMs)))
@@ -254,7 +254,7 @@ function requireKeys(bill: Bill, accounts: readonly Account[]): void {
     bill.notes.push('The export does not say which API keys the costs are of, so money is not compared.')
 }
 
-/** The first whole day of which all requests are kept. */
+/** The first day whose requests are all still recorded. */
 async function toKeptDay(calls: CallReader): Promise<number> {
   const keptMs = await calls.keptFromMs()
   return keptMs === dayOf(keptMs) ? keptMs : dayOf(keptMs) + DAY_MS
@@ -277,7 +277,10 @@ const withProgress = ({ sums }: CallReader, onHour: (done: number, of: number) =
 
 const MAX_SCANNED = 10_000
 
-/** The requests that can explain each difference: those with an error, an estimate, or no price; all, if only the ledger has them. */
+/**
+ * Requests that can explain each difference: those with an error, an estimate, or no price; all, if the bill lacks the
+ * row.
+ */
 async function findRequests(calls: CallReader, cells: readonly Cell[]): Promise<Map<Cell, CallRef[]>> {
   const found = new Map<Cell, CallRef[]>()
   const differing = cells.filter(({ isEqual, upstreamModels }) => !isEqual && upstreamModels.length > 0)

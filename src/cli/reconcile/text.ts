@@ -1,4 +1,4 @@
-/** What `tollgate reconcile` prints. */
+/** Output of `tollgate reconcile`. */
 import { toShortId } from '../../domain/id.ts'
 import { count } from '../../domain/text.ts'
 import { toDay } from '../../domain/time.ts'
@@ -50,7 +50,7 @@ export function toDocument(
 
 const HEADINGS = ['DAY', 'UPSTREAM', 'MODEL', '', 'PROVIDER', 'LEDGER', 'DIFFERENCE']
 const MODEL_WIDTH = 26
-/** A longer table is not read. */
+/** Longer tables are truncated: no one reads them. */
 const MAX_PRINTED = 500
 
 export function toText(

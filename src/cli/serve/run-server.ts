@@ -31,7 +31,7 @@ interface RunOptions {
 
 const STOPPING = 'Finishing in-flight requests. Press Ctrl-C again to stop now.\n'
 
-/** With the cluster that `tollgate cluster join` left in the data folder, unless another is named. */
+/** Adds the cluster that `tollgate cluster join` stored in the data folder, unless a flag or variable names one. */
 export function withJoined(flags: Flags, { dataFolder, environment }: Context): Flags {
   const joined = flags.cluster || environment.TOLLGATE_CLUSTER ? null : findJoined(dataFolder)
   return joined === null ? flags : { ...flags, cluster: joined }
@@ -84,7 +84,7 @@ export async function runServer(io: Context, given: RunOptions): Promise<void> {
       Bun.spawn([...toThisVersion(), ...process.argv.slice(2)], {
         argv0: process.execPath,
         cwd: io.cwd,
-        // Its data folder may come from anywhere, and `main.ts` must not execute itself again.
+        // Passes on the data folder, and prevents `main.ts` from executing itself again.
         env: { ...environment, TOLLGATE_DATA: dataFolder, [FETCHES.variable]: String(FETCHES.raised), ...own },
         stdio: ['ignore', 'inherit', 'inherit'],
       }),

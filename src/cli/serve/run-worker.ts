@@ -9,7 +9,7 @@ import { type Flags, installCrashHandlers, toLogLevel, withJoined } from './run-
 export async function runWorkerProcess(io: Context, given: Flags, keeper: string): Promise<void> {
   const { dataFolder, environment, nowMs: now } = io
   const flags = withJoined(given, io)
-  // Its keeper tells it to stop, also on a terminal, where Ctrl-C reaches all processes.
+  // The keeper stops it, even on a terminal, where Ctrl-C reaches all processes.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.umask(0o077)
   const log = createLog({ now })

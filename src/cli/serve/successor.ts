@@ -1,4 +1,7 @@
-/** Both ends of `tollgate restart`: a server starts the next one as a child process, and they agree by messages. See `server/handover.ts`. */
+/**
+ * Both sides of `tollgate restart`: a server starts its successor as a child process, and they exchange messages. See
+ * `server/handover.ts`.
+ */
 import { type } from 'node:os'
 import { FETCHES } from '../../config.ts'
 import { messageOf } from '../../domain/error.ts'
@@ -13,9 +16,9 @@ import { toSelf } from './welcome.ts'
 
 /** Set for a server that succeeds another, which is its parent. */
 const SUCCEEDS = 'TOLLGATE_SUCCEEDS'
-/** From the service manager: a command started by hand has other values, or none. */
+/** Set by the service manager; a command started manually has other values, or none. */
 const OF_MANAGER = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'INVOCATION_ID', 'JOURNAL_STREAM']
-/** Names the process that it is meant for. */
+/** Contains the ID of the process that it is for. */
 const OF_PROCESS = 'WATCHDOG_PID'
 
 /** In this order; the earlier server sends `yours` and `left`. A later version must still understand these. */
@@ -37,7 +40,7 @@ const say = (message: Message) =>
   new Promise<void>((resolve) => process.send?.(message, undefined, undefined, () => resolve()))
 
 export interface EarlierServer {
-  /** Resolves once the data folder is this process's: handed over, or its server is gone. */
+  /** Resolves once this process owns the data folder: it was handed over, or the earlier server is gone. */
   succeed(): Promise<Handed>
   /** Resolves once the earlier server forwards its requests, or is gone. */
   serving(url: string, version: string, listeners: number): Promise<void>
@@ -71,7 +74,7 @@ export function findEarlierServer(environment: Environment): EarlierServer | nul
   }
 }
 
-/** Of a start that failed, for who asked the earlier server to restart. */
+/** Reports a failed start to the caller of the restart, through the earlier server. */
 export const tellFailure = (message: string): Promise<void> =>
   Promise.race([say({ step: 'failed', message }), Bun.sleep(TELL_MS)])
 
@@ -89,10 +92,10 @@ interface RestarterDeps {
 export interface Restarter {
   /** Resolves once the next server serves. Throws a ServiceError, and then nothing has changed. */
   restart(how: RestartOptions): Promise<Restarted>
-  /** This server stops: ends a next one that doesn't serve yet, and starts no other. */
+  /** When this server stops: ends a successor that doesn't serve yet, and starts no other. */
   cancel(): void
   hasLeft(): boolean
-  /** Resolves once the next server serves: what is left is to finish requests, and to exit. */
+  /** Resolves once the next server serves: then this one only finishes its requests, and exits. */
   left: Promise<void>
 }
 
@@ -155,7 +158,7 @@ export function createRestarter(deps: RestarterDeps): Restarter {
     try {
       return await done.promise
     } catch (error) {
-      // Both at once would be two servers of one folder.
+      // The successor must be gone first: two servers must not use one folder.
       next.kill('SIGKILL')
       await ended
       await giving?.catch(noteError)

@@ -19,7 +19,7 @@ interface Served {
   setupCode: string | null
   /** Sentences. */
   warnings: readonly string[]
-  /** Of a new key. */
+  /** Secret of a new key. */
   firstKey: string | null
   /** Requests are not logged. */
   isQuiet: boolean
@@ -87,7 +87,7 @@ export interface Started {
 /** The command that runs this program again. */
 export const toSelf = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
-/** The same version, also once an upgrade has replaced the file. Linux. */
+/** Runs the same version, even after an upgrade has replaced the file. Linux only. */
 export const toThisVersion = (): string[] => (isCompiled() ? [`/proc/${process.pid}/exe`] : toSelf())
 
 /** Such as `tollgate`, `./dist/tollgate` or `npx -y bun@1.4.5 src/main.ts`. */

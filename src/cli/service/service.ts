@@ -1,4 +1,4 @@
-/** `tollgate service`: runs the server under systemd; on macOS it prints what launchd needs. */
+/** `tollgate service`: runs the server under systemd; on macOS it prints a property list for launchd. */
 import {
   chmodSync,
   copyFileSync,
@@ -18,7 +18,7 @@ import { MARK, type ServiceOptions, toPropertyList, toUnit } from './unit.ts'
 const NAME = 'tollgate'
 const UNIT = '/etc/systemd/system/tollgate.service'
 const ENVIRONMENT = '/etc/tollgate.env'
-/** systemd makes it (`StateDirectory=`). */
+/** Created by systemd (`StateDirectory=`). */
 const DATA = '/var/lib/tollgate'
 const PROGRAM = '/usr/local/bin/tollgate'
 const USER_DATA = '/usr/local/var/tollgate'
@@ -30,7 +30,7 @@ export interface Machine {
   isRoot: boolean
   /** Full path of this executable; null if this is a checkout. */
   executable: string | null
-  /** Of the files that are written. */
+  /** Root of all written paths; `/` except in tests. */
   root: string
 }
 
@@ -95,7 +95,7 @@ interface InstallFlags {
 
 async function install(flags: string[], options: InstallFlags, io: Context, machine: Machine): Promise<void> {
   const { user } = options
-  // As useradd takes them (NAME_REGEX of Debian).
+  // Names that useradd accepts (NAME_REGEX of Debian).
   if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(user)) throw usageError(`--user must be a system user's name (got '${user}').`)
   const control = flags.find((flag) => /\p{Cc}/u.test(flag))
   if (control !== undefined) throw usageError('Flags may not contain line breaks or control characters.')
@@ -125,12 +125,12 @@ async function install(flags: string[], options: InstallFlags, io: Context, mach
       ['useradd', '--system', '--home-dir', DATA, '--no-create-home', '--shell', '/usr/sbin/nologin', user],
       io,
     )
-  // Its secrets are read by systemd, as root.
+  // systemd reads its secrets as root.
   if (!existsSync(at(ENVIRONMENT))) put(at(ENVIRONMENT), 0o600, (part) => writeFileSync(part, EMPTY_ENVIRONMENT))
   put(at(UNIT), 0o644, (part) => writeFileSync(part, toUnit(service)))
   await must(['systemctl', 'daemon-reload'], io)
   await must(['systemctl', 'enable', NAME], io)
-  // Also a service that runs gets the new unit and binary.
+  // A running service also gets the new unit and binary.
   await must(['systemctl', 'restart', NAME], io)
   if (io.json) return printJson(io, { unit: UNIT, program: service.program, user, data: DATA })
   io.stdout(
@@ -157,7 +157,7 @@ function requireOwn(unit: string): void {
     throw new CommandError('foreign_service', `${UNIT} was not written by this command. Move it away first.`)
 }
 
-/** Where the service can run it: home folders, for one, are hidden from it. */
+/** A path that the service can run: home folders, for example, are hidden from it. */
 const toProgram = ({ executable }: Machine) =>
   executable !== null && /^\/(usr|opt)\//.test(executable) ? executable : PROGRAM
 

@@ -16,12 +16,12 @@ export interface ServiceOptions {
 
 export const MARK = '# Written by: tollgate service install'
 
-/** Graphics drivers need their devices; anything else runs without. */
+/** Only graphics drivers need devices. */
 const devices = (hasDevices: boolean) => (hasDevices ? 'PrivateDevices=no' : 'PrivateDevices=yes')
 
 /**
- * Not restricted: executable memory, which JavaScript compilers write, and the network, which upstreams may be anywhere
- * on. See systemd.exec(5) and systemd.service(5).
+ * Not restricted: executable memory, which the JavaScript compiler writes, and the network, since upstreams may be
+ * anywhere. See systemd.exec(5) and systemd.service(5).
  */
 export const toUnit = ({ program, user, environmentFile, dataFolder, flags, hasDevices }: ServiceOptions): string => `\
 ${MARK}

@@ -1,4 +1,4 @@
-/** What this executable is: stamps of its build. A checkout has neither commit nor target. */
+/** Build information of this executable. A checkout has neither commit nor target. */
 import { entries } from '../../../drizzle/meta/_journal.json'
 import { version } from '../io.ts'
 

@@ -1,4 +1,7 @@
-/** Reads what a publisher offers: a signed `latest.json`, and the files next to it. Nothing that a server sends is trusted. */
+/**
+ * Reads a publisher's releases: a signed `latest.json`, and the files next to it. Nothing that a server sends is
+ * trusted.
+ */
 
 import { createReadStream } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -29,7 +32,7 @@ export const unusable = (message: string) => new CommandError('update_unusable',
 
 const MAX_INDEX_BYTES = 64 * 1024
 const MAX_REDIRECTS = 5
-/** Silence of a server. */
+/** Idle timeout of a server. */
 const IDLE_MS = 30_000
 
 /** @param from a URL, or a path on this machine. Throws `usage` unless it is HTTPS, a file, or this machine itself. */

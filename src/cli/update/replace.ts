@@ -1,4 +1,4 @@
-/** Replaces a program by one rename in its own folder, so that it is always whole: the old one, or the new one. */
+/** Replaces a program by a rename in its own folder, so that it is always complete: the old one, or the new one. */
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -101,7 +101,7 @@ async function unpack(archive: string, path: string): Promise<void> {
   if (left !== 0) throw unusable("The release's archive doesn't begin with a program.")
 }
 
-/** Whole on the disk once it returns. */
+/** The file is complete on disk when this returns. */
 async function write(path: string, work: (put: (bytes: Uint8Array) => void) => Promise<void>): Promise<void> {
   const file = openSync(path, 'wx', 0o600)
   try {
@@ -122,7 +122,7 @@ function replace(program: string, path: string, ino: number): string {
       throw new CommandError('update_failed', `Another update has replaced ${program} in the meantime.`)
   }
   if (process.platform === 'win32') {
-    // A running program can be renamed there, but not replaced.
+    // Windows can rename a running program, but not replace it.
     requireSame()
     rmSync(previous, { force: true })
     renameSync(program, previous)
@@ -136,7 +136,7 @@ function replace(program: string, path: string, ino: number): string {
     // Another user's file, or a file system without hard links.
     copyFileSync(program, link)
   }
-  // What was kept is the old program only if that was still in place afterwards.
+  // The copy is of the old program only if no other update has replaced it meanwhile.
   requireSame()
   renameSync(link, previous)
   renameSync(path, program)
@@ -144,10 +144,10 @@ function replace(program: string, path: string, ino: number): string {
   return previous
 }
 
-/** Of an update: the ID of its process. */
+/** Temporary files of an update, with its process ID. */
 const LEFTOVER = /^\.update-(\d+)(?:\.gz|\.previous)?$/
 
-/** Of updates that were killed. */
+/** Removes files of updates that were killed. */
 function removeLeftovers(program: string): void {
   const own = basename(program)
   for (const name of readdirSync(dirname(program))) {

@@ -1,4 +1,4 @@
-/** `tollgate update`: replaces this executable with a newer release, signed by a key that it knows. */
+/** `tollgate update`: replaces this executable with a newer release, signed by a known key. */
 import { existsSync, realpathSync } from 'node:fs'
 import type { Command } from 'commander'
 import { codeOf, messageOf } from '../../domain/error.ts'
@@ -12,7 +12,7 @@ import { type PublicKey, toPublicKey } from './minisign.ts'
 import { type Release, readRelease, toSourceUrl, unusable } from './release-index.ts'
 import { type Candidate, fetchCandidate } from './replace.ts'
 
-/** The program that is replaced. */
+/** The program to replace. */
 export interface Self {
   /** Full path; null if this is a checkout. */
   executable: string | null
@@ -105,7 +105,7 @@ const toSchemaText = (schema: string, build: Build) =>
     ? ''
     : 'It migrates the database on its first start, and keeps a copy to go back to (tollgate rollback).\nCheck that with the new version, before the restart: tollgate upgrade check\n'
 
-/** A package manager updates what it installed. */
+/** Rejects a program that a package manager installed. */
 function requireReplaceable({ executable }: Self): string {
   if (executable === null)
     throw new CommandError('no_binary', 'This is a checkout, not a release. Update it with git, then build it.')
@@ -121,7 +121,7 @@ function requireReplaceable({ executable }: Self): string {
 
 const START_MS = 30_000
 
-/** A program for another machine, or a damaged one, must not replace one that works. */
+/** A program that is damaged, or for another machine, must not replace a working one. */
 async function requireRuns({ path }: Candidate, release: Release): Promise<void> {
   const child = Bun.spawn([path, 'version', '--json'], {
     ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'ignore', env: {}, timeout: START_MS, killSignal: 'SIGKILL' },

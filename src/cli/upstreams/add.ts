@@ -277,7 +277,7 @@ const lookAround = (io: Context, at?: string[]) =>
     ),
   )
 
-/** At the first start. Never throws. */
+/** For the first start. Never throws. */
 export async function enableAtStart(io: Context, log: Log): Promise<void> {
   try {
     const { servers } = await lookAround(io)
