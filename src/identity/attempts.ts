@@ -1,7 +1,7 @@
 /**
  * Limits failed sign-ins within 15 minutes. Password failures count by address and account together, by address, and by account: an account is soon blocked for
  * one address, and much later for all, except addresses that signed in before. Codes (128 bits), passkeys, and provider sign-ins count by address only. In
- * memory, unless a cluster counts them; failures are reported.
+ * memory, or shared by a cluster's nodes; failures are reported.
  */
 import { toIp } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'

@@ -25,8 +25,9 @@ export function requireMember({ id, teamId }: Pick<Principal, 'id' | 'teamId'>):
 }
 
 /**
- * The member's keys and team. A change checks the member's present state, so that nothing is created after they were disabled. Throws, besides the services'
- * errors, `no_team`, `above_ceiling`, `too_many_keys` above the team's limit of active keys, and `invalid` if another user's active key has the name.
+ * The member's keys and team. A change checks the member's current state, so that nothing is created after they were
+ * disabled. Throws, besides the services' errors, `no_team`, `above_ceiling`, `too_many_keys` above the team's limit of
+ * active keys, and `invalid` if another user's active key has the name.
  */
 export function createOwnKeys(keys: Pick<ConfigStore, 'readKeys'>, identity: IdentityStore, { id, teamId }: Member) {
   const store: KeyStore = {
@@ -60,7 +61,9 @@ function toPresent(admins: readonly StoredAdmin[], id: string): Pick<StoredAdmin
   return found && found.disabledMs === null ? found : { id, teamId: null }
 }
 
-/** As long as the longest budget period: an ended key with ceilings counts this long, or ending it would be a way around them. */
+/**
+ * The longest budget period. A revoked or expired key with ceilings counts this long, or ending it would bypass them.
+ */
 const HELD_MS = 31 * DAY_MS
 
 const hasCeilings = ({ ceilings }: StoredKey) => Object.keys(ceilings).length > 0

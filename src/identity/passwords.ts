@@ -107,7 +107,7 @@ export class SetupCode {
     return hashCode(code) === (await this.#notes.find(NAME, nowMs))
   }
 
-  /** Once there is an owner, it opens nothing anyway. */
+  /** Errors are ignored: once there is an owner, the code has no effect. */
   async end(): Promise<void> {
     await this.#notes.remove(NAME).catch(() => false)
   }

@@ -1,5 +1,6 @@
 /**
- * Sign-ins in progress at an identity provider or authenticator: for ten minutes, bound to the browser, single-use. In memory, unless a cluster has them.
+ * Sign-ins in progress at an identity provider or authenticator: for ten minutes, bound to the browser, single-use. In
+ * memory, or in a cluster's PostgreSQL.
  */
 
 import { MAX_NOTES, type SignInNote, type SignInNotes } from '../domain/sign-in-notes.ts'
