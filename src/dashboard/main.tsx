@@ -4,7 +4,7 @@ import { followLinks } from './address/address.ts'
 import { App, loadFirst } from './shell/app.tsx'
 import { keepFocus } from './shell/focus.ts'
 import { listenToKeys } from './shell/keyboard.ts'
-// Shared by many pages. As scripts of their own they would be more requests than the six a browser makes at once.
+// Shared by many pages. As separate scripts, they would exceed a browser's limit of six concurrent requests.
 import '../domain/dialects.ts'
 import '../domain/tariff.ts'
 import '../identity/definition.ts'

@@ -46,12 +46,12 @@ export function setQuery(changes: Record<string, string | null>, how: 'replace' 
   open(path + withQuery(before, changes), { replace: how === 'replace' })
 }
 
-/** The action that would discard the changes of a form, if the user confirms it; null if there is no question. */
+/** Navigation that would discard a form's changes, until the user confirms it; null if none is pending. */
 export const leaving = signal<(() => void) | null>(null)
 
 const hasUnsaved = () => document.querySelector('form[data-unsaved]') !== null
 
-/** Goes at once, or asks first if a form has changes. */
+/** Navigates, or asks first if a form has changes. */
 export function leave(go: () => void): void {
   if (hasUnsaved()) leaving.value = go
   else go()
@@ -88,7 +88,7 @@ export function followLinks(): void {
       at = now
       address.value = read()
     } else {
-      // The browser has left already: returns, so that the form stays, and the entries ahead of it.
+      // The URL has changed already: goes back, to keep the form and the forward entries.
       isReturning = true
       history.go(-steps)
       leaving.value = () => {

@@ -11,7 +11,7 @@ const ANSWER_MS = 120_000
 
 const fetcher = Object.assign(
   async (url: string | URL | Request, init: RequestInit = {}) => {
-    // Bad networks swallow requests, and a page waits for one before it sends the next.
+    // Bad networks lose requests, and a page waits for a response before it sends the next request.
     const signals = [AbortSignal.timeout(ANSWER_MS), ...(init.signal ? [init.signal] : [])]
     try {
       const response = await fetch(url, { ...init, signal: AbortSignal.any(signals) })

@@ -1,9 +1,12 @@
-/** Whether the server answers and runs the version of this page. While it doesn't answer, one probe asks for the whole page. */
+/**
+ * Tracks whether the server responds, and has this page's version. During an outage, a single probe checks for the
+ * whole page.
+ */
 import { signal } from '@preact/signals'
 
 export const isConnected = signal(true)
 
-/** Counts when the server or the session was back: then open data is read again, and streams reopen. */
+/** Increments when the server or the session is back: then open data reloads, and streams reopen. */
 export const returns = signal(0)
 
 /** True if the server has pages of another version, so that parts of this one may no longer load. */
@@ -28,7 +31,10 @@ const isFromProxy = (status: number, type: string | null): boolean =>
 
 const isOurs = ({ status, headers }: Response): boolean => !isFromProxy(status, headers.get('content-type'))
 
-/** Only a probe ends an outage: if one address keeps failing while others answer, reloading all at each answer would never end. */
+/**
+ * Only a probe ends an outage: if one URL keeps failing while others respond, reloading at each response would never
+ * end.
+ */
 export function noteAnswer(response: Response): void {
   if (!isOurs(response)) noteLost()
 }
@@ -48,7 +54,7 @@ function noteBack(): void {
   void lookForUpdate()
 }
 
-/** Random, so that the pages of a team don't all ask at once. */
+/** Random, so that a team's pages don't all probe at once. */
 export const toPauseMs = (failed: number, random: number): number =>
   Math.min(MAX_MS, FIRST_MS * 2 ** Math.min(failed, 10)) * (0.5 + random / 2)
 
@@ -84,7 +90,7 @@ export async function lookForUpdate(): Promise<void> {
   const response = await fetch('/admin', { cache: 'no-store' }).catch(() => null)
   if (!response?.ok) return
   const page = new DOMParser().parseFromString(await response.text(), 'text/html')
-  // A proxy's login page is no version of ours.
+  // A proxy's login page isn't a version of ours.
   if (page.getElementById('app') === null) return
   isOutdated.value = toAssets(page).join() !== toAssets(document).join()
 }

@@ -56,14 +56,14 @@ async function reload(entry: Entry): Promise<void> {
   entry.isLoading = true
   try {
     const data = await entry.load()
-    // At first anything is better than waiting for the newer one.
+    // Without data, an older response is better than waiting.
     if (entry.isDropped || (asked !== entry.asked && entry.data.value !== null)) return
     entry.data.value = data
     entry.problem.value = null
   } catch (error) {
     if (entry.isDropped || asked !== entry.asked) return
     const problem = toRefusal(error)
-    // The page says it once, keeps what it has, and reads again afterwards.
+    // The page shows the outage once, keeps its data, and reloads afterwards.
     entry.problem.value = isPassing(problem) && entry.data.value !== null ? null : problem
   }
   entry.isLoading = false
@@ -133,7 +133,7 @@ export async function reloadAll(name: string): Promise<void> {
   await Promise.all(concerned.map(([, entry]) => entry.shown > 0 && reload(entry)))
 }
 
-/** Awaits a change, reloads the named data, and returns the change's response. */
+/** Awaits a change, reloads the named data, and returns the response to the change. */
 export async function change<T>(asked: Promise<T>, ...names: readonly string[]): Promise<T> {
   const answer = await asked
   await Promise.all(names.map(reloadAll))

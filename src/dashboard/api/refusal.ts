@@ -15,7 +15,7 @@ export class Refusal extends Error {
 export const UNREACHABLE = () =>
   new Refusal("Can't reach the server. This page reconnects when it is back.", 'unreachable')
 
-/** Browsers don't load a part again that failed to load. */
+/** Browsers don't retry a script that failed to load. */
 export const NOT_LOADED = new Refusal("Can't load this page from the server. Reload it.", 'unreachable')
 
 /** At its field, a message doesn't repeat the field's name: `Invalid rpm: must be a number.` is `Must be a number.` */
@@ -32,9 +32,9 @@ export function readRefusal(answer: unknown, status: number): Refusal {
   return new Refusal(`A proxy in front of the server returned an error (${status}).`, 'failed')
 }
 
-/** The field of a name that is taken. */
+/** The form field, if a name is taken. */
 const toTakenField = (kind: string): string | null =>
   kind.endsWith('_exists') ? (kind === 'upstream_exists' ? 'id' : 'name') : null
 
-/** Problems that the page itself reports, once, until they are over. */
+/** Problems that the page reports once, for as long as they last. */
 export const isPassing = ({ kind }: Refusal): boolean => kind === 'unreachable' || kind === 'signed_out'

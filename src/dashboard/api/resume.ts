@@ -10,7 +10,7 @@ export async function resume(): Promise<void> {
   if (before.state !== 'in') return
   const found = await ask(api.session.get())
   if (found.name === null) return endSession()
-  // Nothing of one user's page may be left for another, or of one role's for another.
+  // No data of one user, or role, may stay for another.
   if (found.name !== before.name || found.role !== before.role) return discardPage()
   if (!hasEnded.value) return
   hasEnded.value = false

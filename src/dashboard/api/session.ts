@@ -25,7 +25,7 @@ const roleOf = (): Role | null => (session.value.state === 'in' ? session.value.
 /** True if passkeys work at this page's origin. */
 export const takesPasskeys = signal(false)
 
-/** Members have their own keys and see no others. */
+/** True for members, who see only their own keys. */
 export const isMember = (): boolean => roleOf() === 'member'
 
 /** True if the user can use the playground. */

@@ -64,7 +64,7 @@ export function AuditPage() {
   )
 }
 
-/** Applies on Enter or blur, not at every letter. */
+/** Applies on Enter or blur, not at each keystroke. */
 const Typed = ({
   name,
   label,

@@ -128,7 +128,7 @@ function SignIn() {
   )
 }
 
-/** After the session has ended: over the page, which keeps what was typed. */
+/** Shown after the session has ended, over the page, which keeps typed text. */
 export function SignInAgain() {
   const { value } = session
   if (value.state !== 'in' || !hasEnded.value) return null

@@ -28,7 +28,7 @@ export async function undo(number: number, isPlan: boolean, revision: string | u
   return done
 }
 
-/** What undoing it now would change, or why it can't be. */
+/** A preview of undoing a version, or why it can't be undone. */
 export const useUndo = (number: number) =>
   useLoaded(`catalog/history/${number}/undo`, () => undo(number, true, undefined))
 

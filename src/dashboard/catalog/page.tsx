@@ -123,7 +123,7 @@ function VersionDrawer({ number, isNewest, onClose }: { number: number; isNewest
   )
 }
 
-/** Says why, if it can't be undone. */
+/** Shows the reason if a version can't be undone. */
 function Undo({ number, onClick }: { number: number; onClick(): void }) {
   const { data, problem } = useUndo(number)
   const reason = problem?.message ?? (data?.changes.length === 0 ? 'Nothing of this version is in effect.' : null)
@@ -239,7 +239,7 @@ function Fields({ form }: { form: FormState<Values> }) {
 
 const PAUSE_MS = 400
 
-/** Entries that the file lacks, once it can be read; null before. */
+/** Entries that the file lacks; null before it was read. */
 function useMissing(yaml: string): readonly string[] | null {
   const [missing, setMissing] = useState<readonly string[] | null>(null)
   useEffect(() => {

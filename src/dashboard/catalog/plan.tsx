@@ -188,7 +188,7 @@ export function PlannedForm<Values extends Record<string, string>>(props: Planne
         {fields(form)}
       </Form>
     )
-  // The whole catalog may lose entries that nobody named.
+  // Applying a whole catalog may remove entries that the user didn't name.
   const removes = plan.revision !== undefined && plan.deleted > 0
   return (
     <Fragment key="plan">
@@ -217,7 +217,7 @@ export function PlannedDialog<Values extends Record<string, string>>({
   ...props
 }: Omit<PlannedFormProps<Values>, 'onDone' | 'onCancel'> & {
   title: string
-  /** The notice shown then. */
+  /** The notice shown after closing. */
   done: string
   onClose(): void
   onDone?: () => void

@@ -13,7 +13,7 @@ export interface Change {
   name: string
   before: Readonly<Record<string, unknown>>
   after: Readonly<Record<string, unknown>>
-  /** Of plans only. */
+  /** Only in plans. */
   effect?: Effect
 }
 
@@ -110,7 +110,7 @@ export function toPlanText({ created, updated, deleted }: Counts): string {
 }
 
 export interface RowChange extends Change {
-  /** Routes that come or go with their model. */
+  /** Routes created or removed with their model. */
   routes: number
   /** Names of other entries with the same change. */
   same: readonly string[]
@@ -131,13 +131,13 @@ export function foldRoutes(changes: readonly Change[]): RowChange[] {
     }))
 }
 
-/** Without the routes of models that are among them. */
+/** Leaves out routes whose model is also in the list. */
 export const foldNames = (names: readonly string[]): string[] =>
   foldRoutes(names.map((name) => ({ action: 'delete', name, before: {}, after: {} }))).map(({ name }) => name)
 
 const MIN_SAME = 3
 
-/** Several entries of one kind that change alike become one. */
+/** Groups entries of a kind that have the same change. */
 export function foldSame(changes: readonly RowChange[]): RowChange[] {
   const alike = Map.groupBy(changes, ({ action, name, before, after, effect }) =>
     action === 'update' && effect === undefined ? `${toKind(name)} ${JSON.stringify([before, after])}` : name,
@@ -150,7 +150,7 @@ export function foldSame(changes: readonly RowChange[]): RowChange[] {
 
 const toKind = (name: string) => (name.includes(': route ') ? 'route' : name.slice(0, name.indexOf('.')))
 
-/** Such as `model openai/gpt-5`, or `12 models` that change alike. */
+/** Such as `model openai/gpt-5`, or `12 models` with the same change. */
 export function toRowsName({ name, same }: RowChange): string {
   if (same.length === 0) return toEntryName(name)
   const kind = toKind(name)

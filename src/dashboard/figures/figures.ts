@@ -96,14 +96,14 @@ const PER_MILLION = new Intl.NumberFormat('en-US', {
 /** Dollars per token to dollars per million: `$1.25`. */
 export const toPerMillion = (usdPerToken: string): string => PER_MILLION.format(`${usdPerToken}e6` as `${number}`)
 
-/** Outputs that are charged by unit, unless their tokens have a price. */
+/** Output modalities that are charged by unit, unless their tokens have a price. */
 const BY_UNIT: ReadonlySet<string> = new Set(['image', 'rerank', 'speech', 'transcription'])
 const UNIT_PRICES = Object.values(UNITS).map(({ price }) => price)
 
 /**
  * `$1.25 in, $10.00 out per million`, with `$32.00 images out`, `from $0.02 per generated image`, all of these, `free`, or
  * `no price set`.
- * @param made what the model makes
+ * @param made the model's output modalities
  */
 export function toPrices(pricing: Prices, made: readonly string[] = []): string {
   const { prompt, completion, image_token_completion: images, audio_completion: audio } = pricing[0] ?? {}
@@ -119,14 +119,17 @@ export function toPrices(pricing: Prices, made: readonly string[] = []): string 
   return parts.join(', ') || (lacksPrice(pricing, made) ? 'no price set' : 'free')
 }
 
-/** Whether all prices are zero, and none is of what the model is charged by: its requests are unpriced, not free. */
+/**
+ * True if all prices are zero, and none is for the unit that the model is charged by: its requests are unpriced, not
+ * free.
+ */
 export function lacksPrice(pricing: Prices, made: readonly string[]): boolean {
   const isByUnit = made.length > 0 && made.every((output) => BY_UNIT.has(output))
   const isStated = pricing.some((item) => UNIT_PRICES.some((name) => item[name] !== undefined))
   return isByUnit && pricing.length > 0 && !isStated && isFree(pricing)
 }
 
-/** Of what isn't tokens, by unit; the cheapest of several. Characters by the million. */
+/** Prices per unit other than tokens; the lowest, if there are several. Characters per million. */
 export const toUnitPrices = (pricing: Prices): [word: string, usd: string][] =>
   toLeastPrices(pricing).map(({ unit, usd, per, isOneOfSeveral }) => {
     const isMany = unit === 'characters'
@@ -136,7 +139,7 @@ export const toUnitPrices = (pricing: Prices): [word: string, usd: string][] =>
     ]
   })
 
-/** True if input, output, and all else that is counted cost nothing. */
+/** True if input, output, and all other units are free. */
 export function isFree(pricing: Prices): boolean {
   const { prompt, completion, image_token_completion: images, audio_completion: audio } = pricing[0] ?? {}
   return [prompt, completion, images, audio].every(isNothing) && toUnitPrices(pricing).length === 0
@@ -151,7 +154,7 @@ export function toPerToken(perMillion: string): string | null {
   return `${digits.slice(0, -6).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`
 }
 
-/** As a user would type it: `1.25`, `0`. */
+/** In the form a user would type: `1.25`, `0`. */
 export const toTypedPrice = (usdPerToken: string): string =>
   toPerMillion(usdPerToken)
     .slice(1)

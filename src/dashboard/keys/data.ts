@@ -29,7 +29,7 @@ interface PickedModel {
   pricing: readonly { prompt?: string; completion?: string }[]
   is_ready: boolean | null
   reason: string | null
-  /** False for members, who don't learn it. */
+  /** False for members, who can't know this. */
   isLocal: boolean
 }
 

@@ -78,7 +78,7 @@ export function KeyDrawer({ id, onClose }: { id: string; onClose(): void }) {
   )
 }
 
-/** Of a rotated key, until they expire. */
+/** Old secrets of a rotated key, until they expire. */
 function OldSecrets({ of: key }: { of: KeyDocument }) {
   const [isEnding, setEnding] = useState(false)
   const old = key.secrets.slice(0, -1).filter(({ expires_ms: ms }) => ms === null || ms > nowMs.value)

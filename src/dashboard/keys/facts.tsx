@@ -46,7 +46,7 @@ export const Spent = ({ of: { spent_month_nano_usd, spent_total_nano_usd } }: { 
 
 export type Refused = Pick<KeyDocument, 'refused_24h' | 'last_refused_ms' | 'last_refused_code'>
 
-/** A state if requests were refused in the last 24 hours. */
+/** Shows a state if requests were refused in the last 24 hours. */
 export const RefusedState = ({ of: { refused_24h: lately, last_refused_code: code } }: { of: Refused }) =>
   lately === 0 ? null : (
     <span title={`In the last 24 hours. The last one: ${toRefusalMeaning(code ?? '')}`}>
@@ -56,7 +56,7 @@ export const RefusedState = ({ of: { refused_24h: lately, last_refused_code: cod
 
 type Use = Pick<KeyDocument, 'last_used_ms' | 'last_refused_ms' | 'last_refused_code'>
 
-/** A key that was only ever refused says so. */
+/** Covers keys whose requests were all refused. */
 export function LastUsed({
   of: { last_used_ms: usedMs, last_refused_ms: refusedMs, last_refused_code: code },
 }: {

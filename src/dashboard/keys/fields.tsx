@@ -66,7 +66,7 @@ const INPUTS: Readonly<Record<Kind, (props: InputProps) => ComponentChildren>> =
   ),
 }
 
-/** Folded away while empty. */
+/** Collapsed while empty. */
 const FOLDED: readonly Kind[] = ['scope', 'ranges', 'metadata']
 
 interface FieldsProps<Changes> {
@@ -90,7 +90,7 @@ export function SettableFields<Changes>({ form, of: fields, empty, most = {}, ke
   const open = inputs.filter(({ kind }) => !FOLDED.includes(kind))
   const folded = inputs.filter(({ kind }) => FOLDED.includes(kind))
   const at = open.findIndex(({ isOfBudget }) => isOfBudget)
-  // Decided once, so that erasing a value doesn't fold the field away.
+  // Decided once, so that erasing a value doesn't collapse the field.
   const [isOpen] = useState(() => folded.some(({ column }) => form.values.value[column] !== empty[column]))
   const others = (some: typeof inputs) => some.filter(({ isOfBudget }) => !isOfBudget).map(({ input }) => input)
   return (
@@ -121,7 +121,7 @@ export const RateFields = ({ form, most = {} }: RateFieldsProps) => (
   </div>
 )
 
-/** False until the lists to choose from are there, so that they don't move the fields below. */
+/** False until the lists of options have loaded, so that they don't move the fields below. */
 export const useChoicesRead = (): boolean =>
   [useTeams(), useModels()].every(({ data, problem }) => data !== null || problem !== null)
 

@@ -1,4 +1,4 @@
-/** Snippets for clients, with the real URL and key, ready to run. By what the model is for. */
+/** Snippets for clients, with the real URL and key, ready to run. They depend on the model's task. */
 import { endpointsOf } from '../../domain/models.ts'
 import { EXAMPLES, toEndpointSnippets } from '../snippets/endpoints.ts'
 import {

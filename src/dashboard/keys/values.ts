@@ -23,7 +23,7 @@ export type Values = Record<string, string>
 export type Columns = Readonly<Record<string, unknown>>
 
 interface Typing {
-  /** @param of the stored values or the defaults. */
+  /** @param of stored or default values. */
   type(of: Columns, column: string): Values
   /** @throws a Refusal that names the field. */
   read(values: Values, column: string, nowMs: number): Columns
@@ -64,7 +64,7 @@ const KINDS: Readonly<Record<Kind, Typing>> = {
   time: {
     type: ({ expires_ms: ms }) => ({
       ...{ expires_ms: typeof ms === 'number' ? 'kept' : '', expires_on: '' },
-      // Only to notice that someone else moved it.
+      // Only to detect that another user moved it.
       expires_was: String(ms ?? ''),
     }),
     read({ expires_ms = '', expires_on = '' }, column, nowMs) {

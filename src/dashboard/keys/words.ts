@@ -36,7 +36,7 @@ export function toBudgetText({
 }: Pick<Budgeted, 'budget_nano_usd' | 'budget_period' | 'spent_nano_usd'>): string {
   if (budget === null) return ''
   const isLess = spent !== null && spent < budget
-  // Rounded, the rest would seem to be spent.
+  // Rounding would make the budget look spent.
   const spentText = isLess && toMoney(spent) === toMoney(budget) ? toExactMoney(spent) : toMoney(spent ?? 0)
   return `${spentText} of ${toMoney(budget)} ${PERIOD_WORDS[period ?? 'total']}`
 }
@@ -53,7 +53,10 @@ interface KeyFilter {
   search: string
   /** Name or ID. */
   team: string
-  /** A standing, `refused` for those that ever were, `all`, or '' for all that are neither expired nor revoked. */
+  /**
+   * A spend status, `refused` for keys with refused requests, `all`, or '' for keys that are neither expired nor
+   * revoked.
+   */
   state: string
   /** IDs of teams whose budget is spent. */
   spentTeams: ReadonlySet<string>

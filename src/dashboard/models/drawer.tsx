@@ -183,7 +183,7 @@ function toFactText(value: Model[ModelFieldName], no = ''): string {
   return value.map(toAbilityWord).join(', ') || 'none'
 }
 
-/** In requests that have a key. */
+/** Snippets, with a placeholder for the key. */
 const Code = ({ of: { slug, output_modalities: made } }: { of: Model }) => (
   <details>
     <summary>Code</summary>

@@ -211,7 +211,7 @@ const RouteFields = ({ form, route, upstreams }: FieldsProps) => (
   </>
 )
 
-/** Of a new route, if its upstream lists another price than the model has. */
+/** For a new route whose upstream lists a price other than the model's. */
 function ListedPrice({ form, of: model, upstreams }: Omit<FieldsProps, 'route'> & { of: Model }) {
   const { upstream, price } = form.values.value
   const { known } = useOffers(
@@ -264,7 +264,7 @@ const toPrice = (typed: string) => {
 
 interface PriceFieldsProps<Values extends Record<string, string>> {
   form: FormState<Values>
-  /** Of a route: hidden while it has the model's price, but named in a conflict with a route that has its own. */
+  /** Price fields of a route: hidden while it uses the model's price, but named in conflicts. */
   isHidden?: boolean
 }
 

@@ -14,7 +14,7 @@ import { type FormState, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { FactsRoom, tell, Unread } from '../ui/notice.tsx'
 import { useUpstreams } from '../upstreams/data.ts'
 
-/** Models that the upstream lists, none for the demo, and the one that is typed. */
+/** Models that the upstream lists (none for the demo), and the typed one. */
 export const useOffers = (
   upstream: ShownUpstream | undefined,
   { upstream_model: text }: { upstream_model: string },
@@ -60,7 +60,7 @@ export function UpstreamModelField<Values extends Record<string, string>>(props:
   )
 }
 
-/** For a route: one that isn't the demo, if there is one. */
+/** The default upstream of a route: one other than the demo, if any. */
 export const chooseUpstream = (upstreams: readonly ShownUpstream[]): string =>
   (upstreams.find((one) => !isBuiltIn(one)) ?? upstreams[0])?.id ?? ''
 

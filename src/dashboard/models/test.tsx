@@ -1,4 +1,4 @@
-/** A button that sends one real request to a model, says before what it costs, and shows the result in words. */
+/** A button that sends one real request to a model. It shows the cost before, and the result after. */
 import { useState } from 'preact/hooks'
 import type { ShownModel } from '../../documents/model.ts'
 import { toHref } from '../address/address.ts'
@@ -10,7 +10,7 @@ import { announce } from '../ui/notice.tsx'
 import { askOnce, type TestResult } from './data.ts'
 import { toTestCost } from './words.ts'
 
-/** What the test sends. */
+/** Shown while the test runs. */
 const TESTING: TestResult = { kind: 'off', word: 'Testing…', request: null }
 
 type Tested = Pick<ShownModel, 'slug' | 'enabled' | 'pricing' | 'output_modalities'>

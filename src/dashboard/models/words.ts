@@ -39,7 +39,7 @@ const ABILITIES: Readonly<Record<string, string>> = { ...FEATURE_WORDS, ...MODAL
 
 export const ABILITY_OPTIONS = Object.entries(ABILITIES).filter(([name]) => name !== 'text')
 
-/** A newer server may know more than this page; those keep their names. */
+/** Names from a newer server that this page doesn't know are shown unchanged. */
 export const toAbilityWord = (name: string): string => ABILITIES[name] ?? name
 
 /** Modalities other than text, and capabilities: `images, files, tools, reasoning`. */
@@ -51,7 +51,7 @@ export const toFeatures = (
   ...model.supported_features.map(toAbilityWord),
 ]
 
-/** Most words of modalities are for input. */
+/** Modalities without a direction are inputs. */
 const toOutputWord = (modality: string) =>
   ENDPOINT_MODALITIES.some((one) => one === modality) ? toAbilityWord(modality) : `${modality} output`
 
@@ -158,7 +158,7 @@ export const toPriceLines = (item: PricingItem) =>
     return [{ name, word, usd, isOfTokens }]
   })
 
-/** Of what isn't tokens, each with its condition: `Generated image, 1024x1024 in low quality`. */
+/** Prices per unit other than tokens, each with its condition: `Generated image, 1024x1024 in low quality`. */
 export const toUnitLines = (pricing: readonly PricingItem[]) =>
   pricing.flatMap((item) =>
     toPriceLines(item).flatMap(({ name, word, usd, isOfTokens }) => {
@@ -169,7 +169,7 @@ export const toUnitLines = (pricing: readonly PricingItem[]) =>
     }),
   )
 
-/** Editable prices. The others of an item are kept. */
+/** Editable prices. Other prices of an item don't change. */
 export const TYPED_PRICES = [
   'prompt',
   'completion',
@@ -198,7 +198,7 @@ export const toPriceValues = ([item]: readonly PricingItem[]) =>
 
 const toTyped = (usdPerToken: string | undefined) => (usdPerToken === undefined ? '' : toTypedPrice(usdPerToken))
 
-/** Replaces the first item, which is for short prompts. @throws a Refusal that names the field. */
+/** Replaces the first price item, which is for short prompts. @throws a Refusal that names the field. */
 export function toPricing(values: TypedPrices, [first, ...longer]: readonly PricingItem[]): PricingItem[] {
   const item: PricingItem = { prompt: '0', completion: '0', ...first }
   const isByUnit = UNIT_PRICES.some((name) => values[name]?.trim())

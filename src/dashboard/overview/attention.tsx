@@ -13,13 +13,13 @@ const FRESH_MS = 10_000
 const useAttention = () =>
   useLoaded('attention', () => ask(isMember() ? api.own.attention.get() : api.attention.get()), { everyMs: FRESH_MS })
 
-/** True once the strip has its size, so that it doesn't move what is below. */
+/** True once the strip has its size, so that it doesn't move the content below. */
 export function useAttentionRead(): boolean {
   const { data, problem } = useAttention()
   return data !== null || problem !== null
 }
 
-/** The rest is a tap away, so that the figures stay on the first screen. */
+/** Others are collapsed, so that the figures stay on the first screen. */
 const FEW = 4
 
 export function Attention() {
@@ -41,7 +41,7 @@ export function Attention() {
   )
 }
 
-/** Figures are read less often than findings; they must not say that all is well below a problem. */
+/** Reloads figures when findings change: figures refresh less often, and must not look healthy below a problem. */
 function useAgreement(findings: readonly ShownFinding[] | undefined): void {
   const seen = useRef<string | null>(null)
   const now = findings?.map(({ kind, subject }) => `${kind} ${subject?.id ?? ''}`).join() ?? null

@@ -104,12 +104,12 @@ function Drawn({ by, of, rows, most, setMost }: DrawnProps) {
   )
 }
 
-/** As many as fit into a URL. */
+/** Maximum that fits into a URL. */
 const MAX_LINES = Math.min(50, STEP)
 const hasLines = (by: Group) => by !== 'owner' && by !== 'user'
 const toRowId = ({ id, name }: BrokenDown) => id ?? name
 
-/** Those with a value in a file; figures come from their definition. */
+/** Columns of the CSV file; figures come from their definition. */
 type ExportedColumn = Column<BrokenDown> & { toCells(row: BrokenDown): Record<string, string | number | null> }
 
 const toColumns = (by: Group, of: Overview): ExportedColumn[] => [

@@ -54,7 +54,7 @@ const LATENCIES = {
   whole: { text: 'Duration', p50: 'durationP50Ms', p95: 'durationP95Ms' },
 } as const
 
-/** Time to first token, or total duration, as the URL says. */
+/** Time to first token, or total duration, as selected in the URL. */
 export function LatencyChart({ of, marks }: OverviewProps) {
   const { columns, now, range } = of
   const shown = query.value.get('latency') === 'whole' ? 'whole' : 'first'
@@ -128,7 +128,7 @@ const toShown = ({ range, filters }: Overview) => ({ ...filters, ...toSpan(range
 
 interface ChartSeries extends PlotSeries {
   total: string
-  /** The requests behind it; null if they can't be listed. */
+  /** Link to its requests; null if they can't be listed. */
   href: string | null
 }
 

@@ -1,4 +1,7 @@
-/** The overview's data: headline figures and main charts first, in no more requests than a browser makes at once; then the rest. */
+/**
+ * The overview's data: headline figures and main charts first, within a browser's limit of concurrent requests; then
+ * the rest.
+ */
 
 import { keysOf } from '../../domain/json.ts'
 import { BREAKDOWNS, FAILURE_FILTERS, REPORT_PARAMETERS } from '../../domain/report-filters.ts'
@@ -32,7 +35,7 @@ const SLOW_MS = 5 * 60_000
 const MAX_ROWS = 10_000
 /** Changes shown. */
 const FEW = 7
-/** Of the period before, to name what changed. */
+/** Groups of the period before, to find the cause of a change. */
 const MAX_MODELS = 300
 /** Rows of the breakdown. */
 const MAX_GROUPS = 1_000
@@ -99,7 +102,7 @@ const readSpend = (
   span: Pick<Range, 'sinceMs' | 'untilMs'> = range,
 ) => ask(api.usage.get({ query: { ...toGiven(filters), ...toSpan(span), ...query, figures: 'spend' } }))
 
-/** Owners are added up from their keys. */
+/** Owners are sums of their keys. */
 export const GROUPS = {
   ...(Object.fromEntries(BREAKDOWNS.map((name) => [name, REPORT_PARAMETERS[name].title])) as Record<
     (typeof BREAKDOWNS)[number],
@@ -130,7 +133,7 @@ export const useBreakdown = (by: Group, overview: Overview) =>
     `breakdown by ${by}`,
     overview,
     () => readBreakdown(by, overview),
-    // Users are read from the requests themselves.
+    // Users are only in the requests themselves.
     by === 'user' ? undefined : FRESH_MS,
   )
 
@@ -163,7 +166,7 @@ export const useLines = (by: Group, overview: Overview, ids: string[]) =>
     SLOW_MS,
   )
 
-/** Most refused first, with the keys; none with a filter that refused requests don't have. */
+/** Most refused first, with the keys; empty with a filter that refused requests don't support. */
 export const useRefusals = (overview: Overview) =>
   useOfRange(
     'refusals',

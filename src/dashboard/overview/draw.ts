@@ -22,7 +22,7 @@ export interface PlotProps {
   /** A column's values for screen readers. */
   describe(at: number): string
   marks: readonly Mark[]
-  /** Columns were selected. */
+  /** Called when columns were selected. */
   onSelect(from: number, to: number): void
 }
 
@@ -32,7 +32,7 @@ export const pointed = signal<number | null>(null)
 export const anchored = signal<number | null>(null)
 
 const LABEL_WIDTH = 64
-/** Of `FONT`, at most, with room for the gap. */
+/** Maximum width of a character in `FONT`, including the gap. */
 const CHARACTER_WIDTH = 8
 /** px; a shorter drag is a click. */
 const MIN_DRAG = 6
@@ -120,7 +120,7 @@ function toOptions(
 ): uPlot.Options {
   const { kind, series, height, columnText, valueText } = props
   const count = series[0]?.values.length ?? 0
-  // Labels between 0 and a made-up maximum would be noise.
+  // Without data, the maximum is arbitrary, so labels would be noise.
   const isZero = series.every(({ values }) => values.every((value) => !value))
   const [dim, line] = [colorOf('--dim'), colorOf('--line')]
   const axis = { stroke: dim, font: FONT, ticks: { show: false } }

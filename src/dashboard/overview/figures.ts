@@ -122,7 +122,7 @@ export function toColumns(rows: readonly UsageFields[], range: Range): Column[] 
 
 /** A row of the breakdown. */
 export interface BrokenDown {
-  /** Value to filter by; null if the group is not set. */
+  /** Filter value; null if the group is not set. */
   id: string | null
   name: string
   figures: UsageFigureValues
@@ -186,10 +186,10 @@ export function toCulprit(
 }
 
 export interface Share extends Totals {
-  /** Value to filter by; null if the dimension is not set. */
+  /** Filter value; null if the dimension is not set. */
   id: string | null
   name: string
-  /** Of total cost, or of total requests if everything is free. */
+  /** Share of total cost, or of total requests if everything is free. */
   share: number
 }
 
@@ -243,7 +243,7 @@ interface Failure {
 }
 
 export const OTHERS = 'others'
-/** For requests past retention, of which only totals are left. */
+/** Errors of requests past retention, of which only totals are left. */
 export const UNKNOWN = 'unknown (past retention)'
 const MAX_CODES = 5
 
@@ -279,7 +279,7 @@ export const toStopped = (rows: readonly Failure[]): number =>
 
 type Budgeted = Parameters<typeof toForecast>[0]
 
-/** Those with a budget, most used first. */
+/** Keys or teams with a budget, highest use first. */
 export const byUse = <Of extends Budgeted>(all: readonly Of[]): Of[] =>
   all.filter(({ budget_nano_usd: budget }) => budget !== null && budget > 0).sort((a, b) => toUse(b) - toUse(a))
 
@@ -337,7 +337,7 @@ const MAX_CHANGES = 1_000
 /** IDs may be slightly ahead of their time. */
 const SLACK_MS = 60_000
 
-/** For a past range, skips newer rows. */
+/** Skips rows newer than a past range. */
 export const toMarksQuery = ({ sinceMs, untilMs }: Pick<Range, 'sinceMs' | 'untilMs'>) => ({
   since: String(sinceMs),
   ...(untilMs !== null && { before: toFirstId(untilMs + SLACK_MS).padEnd(32, '0') }),
@@ -361,7 +361,7 @@ export const marksOf = (marks: readonly Mark[], column: number): Mark[] =>
 /** The next ID, so that a page `before` it starts with the row itself. */
 export const toIdAfter = (id: string): string => (BigInt(`0x${id}`) + 1n).toString(16).padStart(id.length, '0')
 
-/** Refused requests by code, most first, with the keys they hit. */
+/** Refused requests by code, most first, with the affected keys. */
 export function toRefusals(rows: readonly Readonly<Record<string, string | number | null>>[]) {
   const codes = Map.groupBy(rows, ({ code }) => String(code))
   return [...codes]

@@ -31,7 +31,7 @@ export function OverviewPage() {
   return isEmpty && !isExplicit ? <StartUnlessUsed>{shown}</StartUnlessUsed> : shown
 }
 
-/** Before the first request there is nothing to show. */
+/** Shown before the first request. */
 function StartUnlessUsed({ children }: { children: ComponentChildren }) {
   const { data: hasRequests, problem, reload } = useHasRequests()
   const start = useStart()
@@ -46,7 +46,7 @@ function StartUnlessUsed({ children }: { children: ComponentChildren }) {
   )
 }
 
-/** Most servers have requests, and their pages don't load this. */
+/** Loaded on demand, since most servers have requests. */
 const useStart = () =>
   useLoaded('start page', () => import('../start/page.tsx').catch(() => Promise.reject(NOT_LOADED)))
 

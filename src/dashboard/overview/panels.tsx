@@ -24,7 +24,7 @@ const FEW = 20
 
 const toUnready = ({ upstreams }: Overview) => upstreams.filter((one) => !isReady(one))
 
-/** What changed the cost most since the period before. */
+/** Main cause of the change in cost since the period before. */
 export function WhatChanged({ of }: { of: Overview }) {
   const { data } = useCulpritKey(of)
   const { now, before, range, culprit } = of
@@ -216,7 +216,7 @@ const Panel = ({ title, children }: { title: string; children: ComponentChildren
   </section>
 )
 
-/** Rejected before they were recorded, so in no other figure of the page. */
+/** Requests rejected before they were recorded; other figures don't include them. */
 export function Refusals({ of }: { of: Overview }) {
   const codes = useNewest(useRefusals(of).data)
   if (codes === null || codes.length === 0) return null

@@ -43,7 +43,7 @@ export function CustomRange({ of: { sinceMs, untilMs } }: { of: { sinceMs: numbe
   const send = (event: SubmitEvent) => {
     event.preventDefault()
     const fields = new FormData(event.currentTarget as HTMLFormElement)
-    // In either order.
+    // Users may enter the days in either order.
     const [from = '', to = ''] = [fields.get('from'), fields.get('to')].map(String).sort()
     if (toWanted(new URLSearchParams({ from, to }), nowMs.value).name === 'custom')
       setQuery({ range: null, from, to }, 'push')

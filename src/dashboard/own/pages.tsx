@@ -203,7 +203,7 @@ const Shown = ({ of: usage }: { of: Usage }) => (
 const toRequests = (range: Range, of: Record<string, string> = {}) =>
   toHref(`/requests${withQuery('', { ...of, ...toSpan(range) })}`)
 
-/** The first, the middle, and the last, as far as there are so many. */
+/** The first, the middle, and the last label, if there are that many. */
 const toTicks = <One,>(all: readonly One[]) =>
   all.filter((_, at) => at === 0 || at === all.length - 1 || (all.length % 2 === 1 && at === (all.length - 1) / 2))
 

@@ -13,7 +13,7 @@ export function toBrowser(agent: string): string {
   return system === undefined ? browser : `${browser} on ${system}`
 }
 
-/** In this order, because some also name a later one. */
+/** Order matters: some browsers also send the name of a later one. */
 const BROWSERS: readonly [string, RegExp][] = [
   ['Edge', /Edg(e|A|iOS)?\//],
   ['Opera', /OPR\//],

@@ -29,7 +29,7 @@ interface AnswerProps {
   answer: Answer
   /** The side's current model. */
   model: string
-  /** Of the answering model; null if unknown. */
+  /** Pricing of the answering model; null if unknown. */
   pricing: readonly PricingItem[] | null
   isLast: boolean
 }
@@ -83,7 +83,7 @@ function Said({ answer, isRaw }: AnswerProps & { isRaw: boolean }) {
       close()
     }
     const cancel = () => {
-      // A new handwritten answer that was not entered.
+      // Canceling a new handwritten answer removes it.
       if (answer.model === null && text === '') removeAnswer(id)
       close()
     }
@@ -100,7 +100,7 @@ function Said({ answer, isRaw }: AnswerProps & { isRaw: boolean }) {
 
 let loaded: typeof Markdown | null = null
 
-/** Formatted once the code for it has loaded. */
+/** Formatted once the Markdown code has loaded. */
 function Words({ text, isRunning, isRaw }: { text: string; isRunning: boolean; isRaw: boolean }) {
   const [View, setView] = useState(() => loaded)
   useEffect(() => {
@@ -110,7 +110,7 @@ function Words({ text, isRunning, isRaw }: { text: string; isRunning: boolean; i
         loaded = Markdown
         setView(() => Markdown)
       },
-      // The plain text stays.
+      // On failure, the plain text stays.
       () => {},
     )
   }, [])

@@ -217,7 +217,7 @@ export function ModelsPicker({ models, chosen }: PickerProps) {
   )
 }
 
-/** Its field has no room for prices; those of the chosen model are below it. */
+/** The field is too small for prices, so the selected model's are below. */
 const IS_NARROW = matchMedia('(max-width: 40em)')
 
 interface FieldProps {

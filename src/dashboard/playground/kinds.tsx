@@ -1,4 +1,4 @@
-/** Requests other than chats: what is typed for each endpoint, and how its result is shown. */
+/** Requests other than chats: each endpoint's form fields and result view. */
 import type { ComponentChildren } from 'preact'
 import { asObject, type JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
@@ -12,28 +12,28 @@ export interface KindField {
   /** The API's name. */
   name: string
   label: string
-  /** Of the empty field. */
+  /** Placeholder. */
   placeholder?: string
   hint?: string
   isRequired?: true
-  /** Makes it a text of several lines. */
+  /** Number of lines; makes it a text area. */
   lines?: number
   suggestions?: readonly string[]
-  /** What is typed at first. */
+  /** Initial value. */
   value?: string
-  /** Default: the text. @throws a Refusal that names the field */
+  /** Converts the text; default: unchanged. @throws a Refusal that names the field */
   read?(text: string, name: string): unknown
 }
 
 interface Kind {
-  /** Of the button. */
+  /** Label of the button. */
   action: string
-  /** A file makes the request a form. */
+  /** With a file, the request is a multipart form. */
   file?: { name: keyof typeof files; label: string; accept: string }
   fields: readonly KindField[]
-  /** Sent by this page only. */
+  /** Fields sent only by this page, not in code. */
   also?: JsonObject
-  /** Default: the JSON of the response. */
+  /** Shows the result; default: as JSON. */
   read?(response: Response, typed: Typed): Promise<JsonObject>
   Shown(props: { of: JsonObject; typed: Typed }): ComponentChildren
 }
@@ -104,7 +104,7 @@ export const KINDS: Readonly<Record<OtherEndpoint, Kind>> = {
       },
       { name: 'speed', label: 'Speed', placeholder: '1', read: toNumber },
     ],
-    // Bytes alone don't have the cost.
+    // A response of only bytes lacks the cost.
     also: { stream_format: 'sse' },
     read: readSpeech,
     Shown: ({ of, typed }) => {
@@ -226,7 +226,7 @@ function toSimilarity(one: readonly number[], other: readonly number[]): number 
   return dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other))
 }
 
-/** By the first bytes of each format. */
+/** Media types by the first bytes of each format. */
 const IMAGE_TYPES: readonly (readonly [start: string, type: string])[] = [
   ['/9j/', 'jpeg'],
   ['UklGR', 'webp'],
@@ -238,7 +238,7 @@ const toImageUrl = (base64: string) =>
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'mpeg', opus: 'ogg' }
 
-/** Events become one file. @throws Refusal */
+/** Joins the audio of events into one file. @throws Refusal */
 async function readSpeech(response: Response, { response_format: format }: Typed): Promise<JsonObject> {
   const type = `audio/${AUDIO_TYPES[format ?? ''] ?? (format || 'mpeg')}`
   const pieces: Uint8Array<ArrayBuffer>[] = []

@@ -1,4 +1,4 @@
-/** Requests other than chats, and what they made, in memory for as long as the tab is open. */
+/** Requests other than chats, and their results, in memory for as long as the tab is open. */
 import { computed, signal } from '@preact/signals'
 import type { JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
@@ -10,12 +10,12 @@ export interface Made {
   endpoint: OtherEndpoint
   model: string
   typed: Typed
-  /** Of the file that was sent. */
+  /** Name of the sent file. */
   file: string | null
   json: JsonObject
   tookMs: number
   nanoUsd: number | null
-  /** Of a model without a price for what it makes. */
+  /** True for a model without a price for its output. */
   isUnpriced: boolean
   requestId: string | null
 }
@@ -25,9 +25,9 @@ export const made = signal<readonly Made[]>([])
 export const working = signal<number | null>(null)
 export const isWorking = computed(() => working.value !== null)
 
-/** What is in the forms. */
+/** Form values. */
 export const typed = signal<Partial<Record<OtherEndpoint, Typed>>>({})
-/** What is chosen, by the field's name: audio stays where an image is chosen. */
+/** Selected files by field name, so that selecting an image keeps the audio. */
 export const files = { file: signal<File | null>(null), image: signal<File | null>(null) }
 
 export function forgetMade(): void {

@@ -22,7 +22,7 @@ export async function make(
   const file = kind.file ? files[kind.file.name].value : null
   const body = toBody(endpoint, model, typed, file)
   const controller = new AbortController()
-  // Answers of chats have positive ones.
+  // Answers of chats have positive IDs.
   const id = -++count
   working.value = id
   const startedMs = performance.now()
@@ -43,7 +43,7 @@ export async function make(
   } catch (error) {
     if (error instanceof Refusal) throw error
     if (controller.signal.aborted) throw new Refusal('Stopped. What the provider had made may be charged.', 'stopped')
-    // Not of the kind `unreachable`: sent again, it is charged again.
+    // Not of the kind `unreachable`, since a retry would be charged again.
     throw new Refusal(UNREACHABLE().message, 'failed')
   } finally {
     working.value = null
@@ -70,7 +70,7 @@ function toBody(endpoint: OtherEndpoint, model: string, typed: Typed, file: File
   return form
 }
 
-/** The form around it has some bytes, too. */
+/** Leaves bytes for the rest of the form. */
 const MAX_FILE_BYTES = 31 * 1024 ** 2
 
 /** `param` names the field. */

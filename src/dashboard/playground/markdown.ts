@@ -98,7 +98,7 @@ function toBlock(token: Token, budget: Budget, depth: number): Block[] {
   }
 }
 
-/** A task's box is text, since it can't be ticked here. */
+/** A task's checkbox is text, since it can't be ticked here. */
 function withBox({ task, checked, tokens }: Tokens.ListItem): Token[] {
   const others = tokens.filter(({ type }) => type !== 'checkbox')
   if (!task) return others
@@ -148,7 +148,7 @@ function toLink(href: string, children: Inline[]): Inline[] {
 
 const toLanguage = (info: string) => /^[\w+#.-]{1,24}/.exec(info.trim())?.[0] ?? ''
 
-/** Where the text's last block may begin: everything before it stays as it is while more arrives. */
+/** Possible start of the last block: arriving text doesn't change anything before it. */
 export function findSettled(text: string): number {
   if (text.length > MAX_CHARS) return 0
   let settled = 0
@@ -158,7 +158,7 @@ export function findSettled(text: string): number {
     const mark = /^ {0,3}(\x60{3,}|~{3,})/.exec(line)?.[1] ?? ''
     if (fence === '') fence = mark
     else if (mark.startsWith(fence) && line.trim() === mark) fence = ''
-    // A list or quote may go on after an empty line, but not before unindented text.
+    // A list or quote may continue after an empty line, but not before unindented text.
     if (fence === mark && /^[^\s>*+\-\d|]/.test(line) && text.slice(Math.max(0, at - 2), at) === '\n\n') settled = at
     at += line.length + 1
   }

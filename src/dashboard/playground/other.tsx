@@ -1,4 +1,4 @@
-/** A form for requests other than chats, and what they made. */
+/** A form for requests other than chats, and their results. */
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import type { JsonObject } from '../../domain/json.ts'
@@ -118,7 +118,7 @@ function toSpoken({ endpoint, tookMs, isUnpriced, nanoUsd }: Made): string {
   return `${TITLES[endpoint]} finished in ${toLatency(tookMs)}${cost}.`
 }
 
-/** With what is in the form, or else an example. */
+/** The request as code, from the form or else an example. */
 export function OtherCode({
   endpoint,
   model,
@@ -138,7 +138,7 @@ export function OtherCode({
   )
 }
 
-/** Without a field that is invalid or missing, an example has all. */
+/** If a field is invalid or missing, uses an example. */
 function tryFields(endpoint: OtherEndpoint, typed: Typed): JsonObject {
   try {
     return toFields(endpoint, typed)

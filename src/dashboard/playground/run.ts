@@ -9,7 +9,7 @@ import { type Answer, isRunning, toTooLong } from './thread.ts'
 const DRAWN_EVERY_MS = 50
 const TICK_MS = 100
 
-/** Ticks while an answer is in flight. */
+/** Updated while an answer is in flight. */
 export const clock = signal(performance.now())
 
 const running = new Map<number, AbortController>()

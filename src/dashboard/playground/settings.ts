@@ -64,7 +64,7 @@ function readNumber(typed: string, { label, least, most, isWhole = false }: Numb
   const text = typed.trim().replaceAll(',', '.')
   if (text === '') return null
   const number = Number(text)
-  // 1,000 and 1.000 would be read as 1.
+  // `1,000` and `1.000` would be parsed as 1.
   if (Number.isNaN(number) || (isWhole && (text.includes('.') || !Number.isSafeInteger(number))))
     return `${label} must be a ${isWhole ? 'whole ' : ''}number.`
   if (number >= least && number <= most) return number

@@ -201,14 +201,14 @@ async function readModels(): Promise<OfferedModel[]> {
   return [...offered, ...others]
 }
 
-/** What the model can be tried with; a model that isn't known may chat. */
+/** Kinds of requests that the model supports; an unknown model may chat. */
 export const toEndpoints = (model: OfferedModel | null): PlayedEndpoint[] =>
   model === null ? ['chat'] : toPlayed(model.output_modalities)
 
 const isPlayed = (model: OfferedModel) => toEndpoints(model).length > 0
 const rankOf = (model: OfferedModel) => PLAYED.indexOf(toEndpoints(model)[0] ?? 'chat')
 
-/** The one in the URL if the model has it. */
+/** The kind in the URL, if the model supports it. */
 export function toEndpoint(model: OfferedModel | null): PlayedEndpoint {
   const able = toEndpoints(model)
   return able.find((endpoint) => endpoint === query.value.get('as')) ?? able[0] ?? 'chat'

@@ -42,7 +42,7 @@ export function ThreadView({ models, chosen }: ThreadProps) {
     follows.current = true
   }, [rounds])
   useLayoutEffect(() => {
-    // Also once an answer has ended and its figures appear.
+    // Also scrolls once an answer has ended and its figures appear.
     if (follows.current && (isAnswering.value || wasAnswering.current))
       scrollTo(0, document.documentElement.scrollHeight)
     wasAnswering.current = isAnswering.value

@@ -1,4 +1,4 @@
-/** What a model can be tried with. Light: the forms load later. */
+/** Kinds of requests for the playground. Keep it light: the forms load later. */
 import { keysOf } from '../../domain/json.ts'
 import { endpointsOf } from '../../domain/models.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'

@@ -1,4 +1,4 @@
-/** The providers, searchable; model servers that were found come first. */
+/** Searchable list of providers; discovered model servers come first. */
 
 import { useEffect } from 'preact/hooks'
 import type { ShownFoundServer, ShownPreset } from '../../documents/upstream.ts'
@@ -19,7 +19,7 @@ interface Card {
   serves: string
   /** Why it comes first. */
   mark: string | null
-  /** Where a found server is. */
+  /** URL of a discovered server. */
   base_url: string | null
 }
 
@@ -31,7 +31,7 @@ export function ChooseProvider({ presets, found }: { presets: readonly ShownPres
     const variable = variableOf(id)
     return { id, name, serves, mark: variable === undefined ? null : `${variable} is set`, base_url: null }
   }
-  /** Those with a key on the server come first, those that need one's own URL last. */
+  /** Providers with a key on the server come first, those that need a custom URL last. */
   const rank = ({ id, base_url: url }: ShownPreset) => (variableOf(id) !== undefined ? 0 : url !== null ? 1 : 2)
   const here = servers.flatMap((server): Card[] => {
     if (server.upstream !== null) return []
@@ -69,7 +69,7 @@ export function ChooseProvider({ presets, found }: { presets: readonly ShownPres
   )
 }
 
-/** A found server's address is filled in. A key that was typed for another address stays behind. */
+/** Fills in a discovered server's URL. A key typed for another URL is dropped. */
 function follow({ id, base_url: url }: Card): void {
   if (url === null) return
   const { id: name, base_url: before, ...typed } = typedFor(id)

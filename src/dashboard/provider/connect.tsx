@@ -23,7 +23,8 @@ export function Connect({ provider, of: preset, initial }: ConnectProps) {
     },
   }
   const { values, problem, isBusy } = form
-  // What is usually missing; Enter then checks. As it was when the page was opened: what is typed must not move the focus.
+  // Focuses the field that is usually missing; Enter then checks. Decided when the page opens: typing must not move the
+  // focus.
   const [first] = useState(
     initial.base_url === '' ? 'base_url' : initial.credential === 'variable' || preset?.local ? 'id' : 'api_key',
   )

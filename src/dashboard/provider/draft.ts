@@ -1,4 +1,4 @@
-/** What was entered for a new provider, kept in memory while the tab is open: the credential must not be in the address. */
+/** Values entered for a new provider, in memory while the tab is open: the credential must not be in the URL. */
 import { effect, signal } from '@preact/signals'
 import type { ShownOffer } from '../../documents/offer.ts'
 import { address, named, open } from '../address/address.ts'
@@ -11,13 +11,13 @@ import { type Choice, type Connection, type Names, type Picks, toModels } from '
 type Upstream = ReturnType<typeof import('./picks.ts').toUpstream>
 
 interface Draft {
-  /** Whose key `typed` has. */
+  /** The provider that the key in `typed` belongs to. */
   provider: string | null
-  /** The address of a found server, which was not typed. */
+  /** The URL of a discovered server, which was not typed. */
   found: string | null
   /** Only what the user changed. */
   typed: Partial<Connection>
-  /** As checked, or as accepted without a check. */
+  /** The checked connection, or one accepted without a check. */
   upstream: Upstream | null
   offers: readonly ShownOffer[]
   notes: readonly string[]
@@ -42,7 +42,7 @@ export const change = (changes: Partial<Draft>): void => {
   draft.value = { ...draft.value, ...changes }
 }
 
-/** What was typed and fits another provider: its name and its address, with the key only if the address was typed. */
+/** Typed values that fit another provider: name and URL, and the key only if the URL was typed. */
 export function typedFor(provider: string): Partial<Connection> {
   const { provider: before, found, typed } = draft.value
   const isOwnUrl = typed.base_url !== undefined && typed.base_url !== found
@@ -54,7 +54,7 @@ effect(() => {
   if (session.value.state === 'out') draft.value = EMPTY
 })
 
-// A reload loses what other steps and pages keep.
+// Asks before a reload, which loses the values; other steps and pages keep them.
 addEventListener('beforeunload', (event) => {
   const { typed, upstream } = draft.value
   if (address.value.path === '/upstreams/new' && (upstream !== null || Object.keys(typed).length > 0))
@@ -78,7 +78,7 @@ export async function check(upstream: Upstream): Promise<void> {
   openStep('models')
 }
 
-/** The provider couldn't be asked. */
+/** Called if the provider couldn't be reached. */
 export function skipCheck(upstream: Upstream): void {
   const notes = ['The provider was not checked. Add models by name, or later.']
   change({ upstream, offers: [], notes, picks: toPicks(upstream) })
@@ -88,7 +88,7 @@ export function skipCheck(upstream: Upstream): void {
 const toPlace = (upstream: Upstream) =>
   JSON.stringify(['preset' in upstream && upstream.preset, 'base_url' in upstream && upstream.base_url])
 
-/** Chosen models are kept for the same provider at the same address. */
+/** Selected models are kept for the same provider and URL. */
 function toPicks(upstream: Upstream): Picks {
   const { upstream: before, picks } = draft.value
   return before !== null && toPlace(before) === toPlace(upstream) ? picks : new Map()

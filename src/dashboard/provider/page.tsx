@@ -1,4 +1,4 @@
-/** Adds a provider in steps that are in the address: provider, connection, models, done. */
+/** Adds a provider in steps, which are in the URL: provider, connection, models, done. */
 import { useEffect } from 'preact/hooks'
 import type { ShownPreset } from '../../documents/upstream.ts'
 import { named, open, query, toHref } from '../address/address.ts'

@@ -1,4 +1,4 @@
-/** The models that the provider lists, with known facts; what is unknown can be typed. */
+/** The provider's models, with known facts; users can enter unknown ones. */
 import { useLayoutEffect, useState } from 'preact/hooks'
 import type { ShownOffer } from '../../documents/offer.ts'
 import { count } from '../../domain/text.ts'
@@ -40,7 +40,7 @@ export function PickModels({ provider }: { provider: string | null }) {
 interface OffersProps {
   of: readonly ShownOffer[]
   names: Names
-  /** Its field is the model's name, a space, and the field. */
+  /** A refusal's field is the model's name, a space, and the field. */
   wrong: Refusal | null
 }
 
@@ -141,7 +141,7 @@ interface ChoiceProps {
   choice: Choice
   names: Names
   wrong: Refusal | null
-  /** Null if it isn't listed. */
+  /** Null if the model isn't listed. */
   offer: ShownOffer | null
 }
 

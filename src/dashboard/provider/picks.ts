@@ -7,7 +7,7 @@ import { hasWords, toExactCount, toPerToken, toPrices } from '../figures/figures
 import { toWhole } from '../keys/values.ts'
 import { toFeatures } from '../models/words.ts'
 
-/** In the address, for any OpenAI-compatible API. */
+/** Name in the URL for any OpenAI-compatible API. */
 export const OTHER = 'other'
 
 export interface Connection extends Record<string, string> {
@@ -19,7 +19,7 @@ export interface Connection extends Record<string, string> {
   local: string
 }
 
-/** @param typed replaces what the preset has */
+/** @param typed overrides the preset */
 export function toConnection(
   preset: ShownPreset | null,
   taken: ReadonlySet<string>,
@@ -73,7 +73,7 @@ export const toUrlExample = (preset: ShownPreset | null) =>
 /** A chosen model, as typed. */
 export interface Choice {
   slug: string
-  /** Per million tokens; '' as known. */
+  /** Per million tokens; '' for the known price. */
   prompt: string
   completion: string
   context: string
@@ -90,7 +90,7 @@ export interface Names {
   aliases: ReadonlySet<string>
 }
 
-/** What choosing this name does; null for a new model. */
+/** Effect of choosing an existing model's name; null for a new model. */
 export function toConflict(name: string, pick: Choice, picks: Picks, { models, aliases }: Names) {
   const slug = pick.slug.trim()
   if (aliases.has(slug)) return { isWrong: true, text: `${slug} is an alias. Choose another name.` }
@@ -142,7 +142,7 @@ export const toOfferPrice = ({ pricing }: Pick<ShownOffer, 'pricing'>): string =
 export const toOfferContext = ({ context_length: length }: Pick<ShownOffer, 'context_length'>): string =>
   length === null ? 'context unknown' : `${toExactCount(length)} tokens`
 
-/** Presets that fit all words; ones whose name begins with the search come first. */
+/** Presets that match all words; those whose name begins with the search come first. */
 export function filterPresets<Preset extends Pick<ShownPreset, 'id' | 'name' | 'serves'>>(
   presets: readonly Preset[],
   search: string,

@@ -1,4 +1,4 @@
-/** Search and filters of requests: the usual ones, the others behind "More filters", and what is set as links that remove it. */
+/** Search and filters of requests: common filters, others behind "More filters", and links that remove active ones. */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { REPORT_PARAMETERS } from '../../domain/report-filters.ts'

@@ -268,9 +268,9 @@ function useLive(filters: RequestFilters, isWanted: boolean, reload: () => void)
       opened.onerror = () => {
         clearTimeout(calm)
         setState('waiting')
-        // In an outage the page's probe looks for the server; `returns` opens the stream again.
+        // In an outage, the page's probe checks for the server; `returns` reopens the stream.
         if (!isConnected.value) return opened.close()
-        // Browsers don't say why; the server or the session may have ended.
+        // Browsers don't report why; the server or the session may have ended.
         resume().then(
           () => {
             const isRefused = opened.readyState === EventSource.CLOSED && !hasEnded.value

@@ -1,4 +1,4 @@
-/** How requests end, in words; pages of keys show it, too. */
+/** Texts of request statuses, also for pages of keys. */
 import type { RequestStatus } from '../../domain/report-filters.ts'
 
 export const STATUS_KINDS = { ok: 'good', failed: 'bad', cut: 'warn', abandoned: 'warn', open: 'off' } as const

@@ -137,7 +137,7 @@ export const STATES = [
 
 export const CUSTOM = 'custom'
 
-/** Spans as the API takes them, so that a link means the same on another day. */
+/** Converts periods for the API, so that a link means the same on another day. */
 export const PERIODS = [
   { name: '', title: 'Any time', since: '', until: '' },
   { name: '1h', title: 'Last hour', since: '1h', until: '' },
@@ -165,14 +165,14 @@ export function toInputTime(text: string, nowMs: number): string {
   return ms === null ? '' : new Date(ms).toISOString().slice(0, 16)
 }
 
-/** A custom period begins as the one that was shown. */
+/** A custom period starts with the shown one. */
 export function toPeriodValue(name: string, before: Span, nowMs: number): Span {
   const { since, until } = PERIODS.find((one) => one.name === name) ?? PERIODS[0]
   if (name !== CUSTOM) return { since, until }
   return { since: toInputTime(before.since || since, nowMs), until: toInputTime(before.until, nowMs) }
 }
 
-/** In either order. */
+/** Accepts the times in either order. */
 export function toCustom(since: string, until: string): Span {
   return until !== '' && until < since ? { since: until, until: since } : { since, until }
 }

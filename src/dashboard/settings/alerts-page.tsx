@@ -185,7 +185,7 @@ function TestButton({ of: { id } }: { of: Pick<Target, 'id'> }) {
   )
 }
 
-/** A phone cuts longer ones. */
+/** Short labels: a phone truncates longer ones. */
 const FORMATS = [
   ['', 'Automatic'],
   ['slack', 'Slack-compatible'],

@@ -36,7 +36,7 @@ const UNITS = [
 export const toCurl = (origin: string, token: string): string =>
   [`curl ${origin}/admin/api/keys \\`, `  -H 'Authorization: Bearer ${token}'`].join('\n')
 
-/** All topics are on. */
+/** A new target, for all topics. */
 export const NEW_TARGET = {
   ...{ url: '', name: '', format: '' },
   ...(Object.fromEntries(ALERT_TOPIC_NAMES.map((topic) => [topic, 'yes'])) as Record<AlertTopic, string>),

@@ -1,6 +1,6 @@
 /**
- * Keeps the keyboard's place: when the focused element is removed, what replaced it gets the focus: the first field of
- * a form, the main button, or else the first control or the heading. Browsers give it to the document.
+ * Keeps the keyboard's position. If the focused element is removed, its replacement gets the focus: the first field of
+ * a form, the main button, or else the first control or the heading. Browsers would focus the document.
  */
 const CONTROLS = ':is(input, select, textarea, button, summary, a.button):not([disabled])'
 
@@ -21,7 +21,7 @@ export function keepFocus(): void {
     last = null
     if (isByPointer) return
     const added = records.flatMap((record) => [...record.addedNodes])
-    // After pages, forms, and drawers have focused what they want.
+    // After pages, forms, and drawers have set the focus.
     requestAnimationFrame(() => setTimeout(() => isLost() && takeFocus(added)))
   }).observe(document.body, { childList: true, subtree: true })
 }
@@ -37,7 +37,7 @@ function takeFocus(added: readonly Node[]): void {
   control?.focus()
   if (control) return
   const heading = room?.querySelector<HTMLElement>('h1, h2')
-  // Not before, or a dialog would open with the focus there.
+  // Not earlier, or a dialog would open with the focus on its heading.
   heading?.setAttribute('tabindex', '-1')
   heading?.focus({ preventScroll: true })
 }

@@ -27,7 +27,7 @@ export function listenToKeys(): void {
   })
 }
 
-/** While the page is loading, waits for what matches, until the user does something else. */
+/** While the page is loading, waits for a matching element, until the user does something else. */
 function whenThere(selector: string, run: (found: HTMLElement) => void): void {
   const look = () => {
     const found = document.querySelector<HTMLElement>(selector)
@@ -46,7 +46,7 @@ function whenThere(selector: string, run: (found: HTMLElement) => void): void {
 
 const OTHER_INPUTS = ['keydown', 'pointerdown', 'popstate'] as const
 
-/** From the list's search, or from where the keys would only scroll; false if no list is on the screen. */
+/** From the list's search, or from where the keys would only scroll; false if no list is visible. */
 function enterList(from: EventTarget | null): boolean {
   if (!(from instanceof HTMLElement) || !from.matches('body, main, h1, input[type=search]')) return false
   const first = [...document.querySelectorAll<HTMLElement>('main tbody :is(a, button), main .row-link')].find(

@@ -1,3 +1,3 @@
-/** All that writes snippets, loaded when some are shown. */
+/** All code for snippets, loaded when some are shown. */
 export { toSnippets } from '../keys/snippets.ts'
 export { toChatSnippets } from './snippets.ts'

@@ -1,4 +1,4 @@
-/** Code that sends a request other than a chat. All were run as they are. */
+/** Code that sends a request other than a chat. Every snippet was tested unchanged. */
 import type { JsonObject } from '../../domain/json.ts'
 import type { OtherEndpoint } from '../../domain/task.ts'
 import { JSON_TEXT, PYTHON, quote, SCRIPT, type Snippet, toLiteral } from './snippets.ts'
@@ -8,7 +8,7 @@ interface EndpointCall {
   /** Ends in `/v1`. */
   baseUrl: string
   secret: string
-  /** With `model`. */
+  /** Fields, including `model`. */
   fields: Readonly<JsonObject>
   /** Name of the file, for endpoints that take one; default: an example. */
   file?: string | undefined
@@ -17,13 +17,13 @@ interface EndpointCall {
 interface Spoken {
   /** Below `/v1`. */
   path: string
-  /** The libraries' method; null: they have none. */
+  /** The libraries' method; null if they have none. */
   method: string | null
-  /** What is done with `result`. */
+  /** Code that uses `result`. */
   python: readonly string[]
-  /** Also with the JSON of a plain `fetch`. */
+  /** True if it also works with the JSON of a plain `fetch`. */
   script: readonly string[]
-  /** Makes the request a form. */
+  /** True for a multipart form. */
   file?: { field: string; example: string; isTyped?: true }
   /** The response is a file of this name. */
   saved?: (fields: Readonly<JsonObject>) => string
@@ -88,7 +88,7 @@ const CALLS: Readonly<Record<OtherEndpoint, Spoken>> = {
   },
 }
 
-/** Fields of a first request, without the model. */
+/** Fields of an example request, without the model. */
 export const EXAMPLES: Readonly<Record<OtherEndpoint, JsonObject>> = {
   speech: { input: 'Hello there!', voice: 'alloy' },
   transcriptions: {},
@@ -108,7 +108,7 @@ export const toEndpointSnippets = (call: EndpointCall): Snippet[] => [
   { title: 'JavaScript', text: toJavaScript(call) },
 ]
 
-/** With the name of the file that is sent. */
+/** Fields, and the name of the file to send. */
 function toSent({ endpoint, file: chosen }: EndpointCall) {
   const { file, ...spoken } = CALLS[endpoint]
   const name = chosen ?? exampleFile(endpoint)
@@ -213,6 +213,6 @@ ${saved ? toWrite(saved(fields), 'response') : `const result = await response.js
 `
 }
 
-/** Providers take images only with their type. */
+/** Providers accept images only with their media type. */
 const toType = (name: string) =>
   `{ type: 'image/${name.split('.').at(-1)?.toLowerCase().replace('jpg', 'jpeg') ?? 'png'}' }`

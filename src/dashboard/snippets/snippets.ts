@@ -1,5 +1,6 @@
 /**
- * Code that sends a chat request and streams the response, and shell commands for coding agents. All were run as they are.
+ * Code that sends a chat request and streams the response, and shell commands for coding agents. Every snippet was
+ * tested unchanged.
  *
  * Sources: https://code.claude.com/docs/en/llm-gateway, https://github.com/openai/codex/blob/main/docs/config.md
  */

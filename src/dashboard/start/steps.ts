@@ -1,4 +1,4 @@
-/** Progress of the first-run checklist: what the user did, not what the demo brings along. */
+/** Progress of the first-run checklist: only the user's actions count, not the demo's entries. */
 
 interface Key {
   id: string

@@ -128,7 +128,7 @@ export function CopyButton({
 }: {
   text: string
   label?: string
-  /** What it copies, for screen readers. */
+  /** Name of the copied text, for screen readers. */
   what?: string
   kind?: 'main' | 'plain'
 }) {

@@ -1,4 +1,7 @@
-/** Edits of something that others may edit at the same time: what only one of them changed is kept, the rest is asked. */
+/**
+ * Edits of documents that others may edit at the same time: changes of different fields are merged, conflicts are
+ * shown.
+ */
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { capitalize } from '../../domain/text.ts'
@@ -18,9 +21,9 @@ export interface Conflict extends Merged {
 }
 
 export interface Editing<Document> {
-  /** What the values started from; renewed after a conflict. */
+  /** The document that the values are based on; reloaded after a conflict. */
   base: Signal<Document>
-  /** True if the user must confirm again what they see then. */
+  /** True if the user must confirm the changed values again. */
   asksAgain(mine: Readonly<Values>): boolean
   /** Reads the current state and merges. */
   renew(mine: Readonly<Values>): Promise<Conflict>
@@ -29,12 +32,12 @@ export interface Editing<Document> {
 interface EditingOptions<Document> {
   /** As it was when the form was opened: a background reload doesn't change what the user edits. */
   of: Document
-  /** Omit it to confirm an action, such as a removal. */
+  /** Omitted to confirm an action, such as a removal. */
   toValues?(of: Document): Readonly<Values>
   read(): Promise<Document>
   /** True for values that can't be compared, such as a credential. Default: without values. */
   asksAgain?(mine: Readonly<Values>): boolean
-  /** Its subject in the audit log. */
+  /** The document's subject in the audit log. */
   subject: string
   groups?: readonly Group[]
 }
@@ -54,7 +57,7 @@ export function useEditing<Document>(options: EditingOptions<Document>): Editing
   }
 }
 
-/** A form that edits `of`. @param send gets what the values are based on, with its revision. */
+/** A form that edits `of`. @param send gets the document that the values are based on, with its revision. */
 export function useEdit<Document, Edited extends Values>(
   options: Omit<EditingOptions<Document>, 'toValues'> & { toValues(of: Document): Edited },
   send: (values: Edited, base: Document) => Promise<unknown>,

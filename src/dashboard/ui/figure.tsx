@@ -55,12 +55,12 @@ export const PerMillion = ({ usd }: { usd: string | undefined }) =>
     </span>
   )
 
-/** What is made is priced with the output, all else with the input. */
+/** This unit is priced with the output, others with the input. */
 const MADE = UNITS.images.title.toLowerCase()
 
 interface PriceProps {
   of: Prices
-  /** What the model makes. */
+  /** The model's output modalities. */
   made: readonly string[]
   side: 'prompt' | 'completion'
 }

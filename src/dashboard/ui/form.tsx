@@ -25,11 +25,11 @@ export interface FormState<Values extends Record<string, string>> {
 
 interface ShownField {
   label: string
-  /** @param all the values that it is one of */
+  /** @param all all values of the form */
   toText(value: string, all: Readonly<Record<string, string>>): string
 }
 
-/** Others may save again and again. */
+/** Others may keep saving. */
 const MAX_MERGES = 5
 
 /**
@@ -68,7 +68,7 @@ export function useForm<Values extends Record<string, string>>(
     if (found && labels) tell(`${toWho(found)} changed ${labels} at the same time. Both changes are saved.`)
   }
 
-  // Said until the user has signed in again.
+  // Shown until the user has signed in again.
   useSignalEffect(() => {
     if (!hasEnded.value && problem.peek()?.kind === 'signed_out') problem.value = null
   })
@@ -97,7 +97,7 @@ export function useForm<Values extends Record<string, string>>(
   }
 }
 
-/** Says in a form what became of what was sent. @param wasLost true if an earlier response got lost */
+/** Adapts an error to its form. @param wasLost true if an earlier response got lost */
 function inForm(refusal: Refusal, wasLost: boolean): Refusal {
   const { kind, message, field } = refusal
   if (wasLost && kind.endsWith('_exists'))
@@ -118,16 +118,16 @@ interface Sent {
 
 const Sent = createContext<Sent>({ problem: null, isAtField: false, warnings: [] })
 
-/** Of a value that can be saved, but will refuse requests. */
+/** Warning about a value that can be saved, but will make requests fail. */
 export interface FieldWarning {
   field: string
   message: string
 }
 
-/** So that a word isn't judged while it is typed. */
+/** Prevents warnings while a word is being typed. */
 const SETTLED_MS = 700
 
-/** Shows warnings once typing rests. @returns also whether all are shown by now; if not, it shows them. */
+/** Shows warnings once typing pauses. @returns also `show`, which shows them now; true if all were already shown. */
 function useShownWarnings(found: readonly FieldWarning[]): [shown: readonly FieldWarning[], show: () => boolean] {
   const [shown, setShown] = useState(found)
   const text = JSON.stringify(found)
@@ -157,7 +157,7 @@ interface FormProps {
   isReady?: boolean
   /** Default: while its values differ from those it was opened with. */
   isUnsaved?: boolean
-  /** Of the current values; the user confirms them by sending. */
+  /** Warnings about the current values; the user confirms them by submitting. */
   warnings?: readonly FieldWarning[]
   /** Next to the button that submits. */
   otherActions?: ComponentChildren
@@ -305,7 +305,7 @@ export function TextField<Values extends Record<string, string>>(props: TextProp
       ((value) =>
         type === 'password' ? 'a new one' : value === '' ? (placeholder ?? '') : `${props.before ?? ''}${value}`),
   })
-  // Before the page is drawn: later, what is typed at once elsewhere would land here.
+  // Before the page is drawn: later, text typed immediately elsewhere would land here.
   useLayoutEffect(() => {
     // Outside dialogs, browsers honor the attribute only once per page load.
     if (autoFocus) document.getElementById(id)?.focus()
@@ -417,7 +417,7 @@ interface FileProps {
   accept: string
 }
 
-/** Shows again what was chosen before. */
+/** Restores the selected file. */
 function keepFile(input: HTMLInputElement | null, file: File | null): void {
   if (!input || !file || input.files?.[0] === file) return
   const chosen = new DataTransfer()
@@ -425,7 +425,7 @@ function keepFile(input: HTMLInputElement | null, file: File | null): void {
   input.files = chosen.files
 }
 
-/** Not among the values of its form. */
+/** Not part of the form's values. */
 export function FileField({ file, name, label, accept }: FileProps) {
   const { id, hintId, isWrong, refused } = useField(name, undefined)
   return (

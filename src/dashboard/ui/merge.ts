@@ -2,7 +2,7 @@
 
 type Values = Readonly<Record<string, string>>
 
-/** Names of values that are one thing for the user, such as a budget and its period. */
+/** Names of values that users see as one, such as a budget and its period. */
 export type Group = readonly string[]
 
 export interface Difference {
@@ -19,7 +19,7 @@ export interface Merged {
   theirs: Group[]
 }
 
-/** @param before what both started from. @param groups other values are by themselves. */
+/** @param before the common base. @param groups values outside of these form their own groups. */
 export function mergeValues(before: Values, mine: Values, now: Values, groups: readonly Group[] = []): Merged {
   const names = [...new Set([...Object.keys(mine), ...Object.keys(now)])]
   const single = names.filter((name) => !groups.some((group) => group.includes(name))).map((name) => [name])

@@ -29,7 +29,7 @@ export function tell(text: string, kind: Notice['kind'] = 'good'): void {
   announce(text)
 }
 
-/** Puts the toasts above whatever was opened last. */
+/** Puts the toasts above the latest overlay. */
 function raise(at: HTMLElement | null): void {
   if (at === null) return
   at.hidePopover()
@@ -43,7 +43,7 @@ export function announce(text: string): void {
 }
 
 function say(): void {
-  // What is below an open dialog is inert, so screen readers don't read it.
+  // Content below an open dialog is inert, so screen readers don't read it.
   const live = [...document.querySelectorAll('[data-live]')].at(-1)
   if (live) live.textContent = waiting[0] ?? ''
   setTimeout(() => {
@@ -80,7 +80,7 @@ export const Problem = ({ of, retry }: { of: Refusal; retry?: () => void }) => (
   </div>
 )
 
-/** Empty state: what will be here, and the next step. */
+/** Empty state: describes the future content, and the next step. */
 export const Empty = ({ title, children }: { title: string; children: ComponentChildren }) => (
   <section class="empty">
     <h2>{title}</h2>
@@ -91,7 +91,7 @@ export const Empty = ({ title, children }: { title: string; children: ComponentC
 interface OverlayProps {
   title: ComponentChildren
   kind?: 'dialog' | 'drawer'
-  /** Must unmount the overlay. Without it, only what is inside ends the overlay. */
+  /** Must unmount the overlay. Without it, only the content can close the overlay. */
   onClose?: (() => void) | undefined
   children: ComponentChildren
 }
@@ -116,7 +116,7 @@ export function Overlay({ title, kind = 'dialog', onClose, children }: OverlayPr
     const address = location.pathname + withQuery(location.search, { edit: null })
     return () => {
       isOpen.current = false
-      // The inner ones first: while they are open, what opened this one can't get the focus.
+      // Inner dialogs close first: while they are open, this one's opener can't get the focus.
       for (const inner of dialog?.querySelectorAll('dialog') ?? []) inner.close()
       dialog?.close()
       requestAnimationFrame(() => giveBack(opener, address))
@@ -174,7 +174,9 @@ export const AskToDiscard = ({ discard, keep }: { discard(): void; keep(): void 
   </Overlay>
 )
 
-/** What browsers don't: after it was shown again, opened by its address, or its row was drawn again meanwhile. */
+/**
+ * Restores the focus where browsers don't: if the overlay was shown again or opened by its URL, or its row was redrawn.
+ */
 function giveBack(opener: Element | null, address: string): void {
   if (!isUnused(document.activeElement)) return
   const row = document.querySelector<HTMLElement>(`a.row-link[href="${CSS.escape(address)}"]`)
@@ -184,7 +186,7 @@ function giveBack(opener: Element | null, address: string): void {
     ?.focus()
 }
 
-/** A page's heading has the focus until something is used. */
+/** A page's heading has the focus until the user moves it. */
 const isUnused = (one: Element | null) => one === null || one === document.body || one.matches('h1')
 
 interface UnreadProps {

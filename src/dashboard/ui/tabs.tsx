@@ -50,7 +50,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
 
 type Snippets = typeof import('../snippets/all.ts')
 
-/** Once what writes them has loaded. */
+/** Shows snippets once their code has loaded. */
 export function CodeTabs({ of, label }: { of(write: Snippets): { title: string; text: string }[]; label: string }) {
   const [write, setWrite] = useState<Snippets | null>(null)
   useEffect(() => void import('../snippets/all.ts').then(setWrite, () => {}), [])

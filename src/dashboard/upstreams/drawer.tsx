@@ -179,14 +179,14 @@ const LastError = ({ of: { last_error: error } }: { of: ShownUpstream }) => (
         <p class="dim">
           <When ms={error.at_ms} />
         </p>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
         <pre tabIndex={0}>{error.message}</pre>
       </div>
     )}
   </section>
 )
 
-/** Last in the drawer, because it loads separately and would move what follows. */
+/** Last in the drawer, because it loads separately and would move content below. */
 function Failures({ id }: { id: string }) {
   const { data: requests, problem, reload } = useFailures(id)
   const link = (extra: string) => toHref(`/requests?upstream=${encodeURIComponent(id)}${extra}`)

@@ -1,4 +1,4 @@
-/** Tests of upstreams, and how they did in the last day. */
+/** Tests of upstreams, and their results in the last day. */
 import { useState } from 'preact/hooks'
 import { nowMs } from '../api/clock.ts'
 import { toRefusal } from '../api/loaded.ts'

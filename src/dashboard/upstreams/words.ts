@@ -25,7 +25,7 @@ export const toUpstreamState = ({ state }: Pick<ShownUpstream, 'state'>): Told =
 
 type Target = ShownUpstream['targets'][number]
 
-/** An open breaker keeps requests away. */
+/** An open breaker blocks requests. */
 export function toBreaker({ breaker, open_for_keys: keys, retry_in_ms: ms }: Target): Told {
   const forWhom = keys === null ? '' : ` for ${toCount(keys)} ${keys === 1 ? 'key' : 'keys'}`
   if (breaker === 'closed') return { kind: 'good', word: 'closed' }
