@@ -10,9 +10,9 @@ import { checkEvent, endsCharacter, eventTooLong, LineReader, type SseEvent, Sse
 import type { HttpCall } from './http-call.ts'
 import type { BodyTaker, Incoming } from './transport.ts'
 
-/** Limit before the first content. Some upstreams repeat the request there, in at most two of the largest events. */
+/** Limit before the first content. Some upstreams repeat the request there, in at most two events of maximum size. */
 const MAX_UNSAID_BYTES = 16 * 1024 * 1024
-/** An image is one event, and no content before its end. */
+/** Limit in events, for images: an image is one event, and counts as content only at its end. */
 const MAX_UNSAID_EVENTS = 2
 
 const isBeginning = (event: AnswerEvent) => event.kind === 'working' || isContent(event)
@@ -31,11 +31,11 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   #take: Take = () => false
   #sink: PassthroughSink | null = null
   #plain: PlainReader | null = null
-  /** Errors of the consumer and bugs of ours, which must not be blamed on the upstream. */
+  /** Errors of the consumer and our own bugs, which must not be blamed on the upstream. */
   #thrown: unknown[] = []
   #taken: Promise<boolean> | null = null
   isHeard = false
-  /** True once the model has begun to answer, reason or work: from then on any byte is a sign of life. */
+  /** True once the model has begun to respond, reason or use a tool. From then on, any byte resets the idle timeout. */
   #isBegun = false
   #unsaidBytes: number | null = 0
   #isOver = false
@@ -100,7 +100,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
     this.#end()
   }
 
-  /** Hands over what was read. Returns true if more is wanted and there is more. */
+  /** Passes on the events that were read. Returns true if the consumer wants more and there is more. */
   #read(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean> {
     this.isHeard = true
     let text: string
@@ -159,7 +159,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
     this.#end()
   }
 
-  /** After a bug of ours, nothing stays open. */
+  /** Closes everything after a bug of ours. */
   #closed(error: unknown): unknown {
     this.close()
     return error
@@ -182,7 +182,7 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
     }
   }
 
-  /** Pings don't count as a beginning: `first_token` keeps running, and too many bytes end the call. */
+  /** Pings don't count as content: `first_token` keeps running, and too many bytes end the call. */
   #waitForContent(bytes: number, events: AnswerEvent[]): void {
     if (this.#isOver) return
     if (!this.#isBegun && events.some(isBeginning)) {
@@ -211,9 +211,9 @@ export class SseStream implements AnswerStream, BodyTaker, ActivitySource {
   }
 }
 
-/** After larger pieces, streams take turns to read on: hundreds of them at full speed would keep everyone else waiting. */
+/** After larger pieces, streams continue in turns. Hundreds of them at full speed would block other requests. */
 const MAX_SMALL_BYTES = 16 * 1024
-/** How many are received and copied per ms of the event loop. */
+/** Bytes received and copied per ms of the event loop. */
 const BYTES_PER_MS = 1024 * 1024
 export const toReadingMs = (bytes: number) => bytes / BYTES_PER_MS
 
@@ -278,7 +278,7 @@ export class BytesStream implements AnswerStream, BodyTaker, ActivitySource {
     }
   }
 
-  /** Reads on when it is the key's turn. */
+  /** Continues when it is the key's turn. */
   async #inTurn(went: boolean | Promise<boolean>, bytes: number): Promise<boolean> {
     return (await went) && this.#call.inTurn(() => true, toReadingMs(bytes))
   }

@@ -15,7 +15,7 @@ export function toAuthHeaders(
   return { [header]: scheme === undefined ? credential : `${scheme} ${credential}` }
 }
 
-/** True for a service account's JSON, which no API key looks like, or for a path if the upstream is declared to have a key file. */
+/** True for a service account's JSON, which no API key resembles, or for a path with the setting `service_account`. */
 export const isServiceAccount = ({ credential, options }: Pick<Upstream, 'credential' | 'options'>): boolean =>
   credential !== null && (isJson(credential) || (options.service_account === true && isPath(credential)))
 
@@ -50,7 +50,7 @@ export const toChatPath = ({ path }: Pick<UpstreamSettings, 'path'>, model: stri
 
 export const CHATS = '/chat/completions'
 
-/** Of another endpoint in OpenAI's format: next to the chat endpoint, if its path is the usual one. */
+/** The path of another endpoint in OpenAI's format, derived from the chat path if that is the usual one. */
 export function toEndpointPath(
   { upstream: { options }, upstreamModel }: Pick<Target, 'upstreamModel'> & { upstream: Pick<Upstream, 'options'> },
   endpoint: `/${string}`,

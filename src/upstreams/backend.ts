@@ -1,6 +1,5 @@
 /**
- * Contract of everything that answers requests: HTTP upstreams and built-in models. Only `dispatch` calls `call`, so every call is in the
- * ledger.
+ * Contract of HTTP upstreams and built-in models. Only `dispatch` calls `call`, so every call is in the ledger.
  */
 
 import type { Deadlines } from '../domain/deadlines.ts'
@@ -19,8 +18,8 @@ export interface BackendCall {
   passthrough: PassthroughRequest | null
   target: Target
   /**
-   * Aborts when the client disconnects or the server stops: then a backend may tell the observer and read on. For other reasons
-   * (`endReasonOf`) the call ends at once.
+   * Aborts when the client disconnects or the server stops. A backend may then call the observer and keep reading. For other reasons
+   * (`endReasonOf`), the call ends immediately.
    */
   signal: EndSignal
   observer: CallObserver
@@ -28,7 +27,7 @@ export interface BackendCall {
   /** `<request id>-<call number>`, sent upstream as `x-client-request-id`. */
   callId: string
   hops: string
-  /** Its place in the trace (W3C Trace Context); null or missing without one. */
+  /** Headers of W3C Trace Context; null or missing without a trace. */
   traceHeaders?: Readonly<Record<string, string>> | null
   /** Reserves memory for bytes that are held for the request. */
   take: TakeRoom
@@ -40,7 +39,7 @@ export interface BackendCall {
 export interface CallQueue {
   /** Quota ID for round-robin across keys. */
   owner: string
-  /** Called with a function that describes the position in the queue; null once it waits no longer. */
+  /** Called with a function that describes the position in the queue; with null once the call isn't queued anymore. */
   onWaiting(note: (() => string) | null): void
 }
 
@@ -52,23 +51,24 @@ export interface CallObserver {
 }
 
 export interface Reading {
-  /** Ends it within `ms`, if it doesn't end earlier. */
+  /** Ends the call within `ms`, if it doesn't end earlier. */
   endWithin(ms: number): void
 }
 
 export interface Backend {
   /**
-   * Resolves once a whole response, or the beginning of a stream, is certain; throws an UpstreamError otherwise. A streaming request may
-   * get a whole response, too.
+   * Resolves with a whole response, or once a stream has begun. Throws an UpstreamError otherwise. A streaming request may get a whole
+   * response, too.
    */
   call(call: BackendCall): Promise<Answer>
-  /** Checks at no cost whether the upstream could answer now. Never throws. */
+  /** Checks for free if the upstream can respond now. Never throws. */
   probe(upstream: Upstream, signal: AbortSignal): Promise<Readiness>
 }
 
 /**
- * `unknown` = it responds, but not to this; `degraded` = it returns an error or breaks off; `not_made` = a shortage of ours prevented the
- * check. `isWrong`: the credential is invalid, and not only barred from this request. Reasons name no host, since clients read some.
+ * `unknown`: it responds, but doesn't support the check. `degraded`: it returns an error or closes the connection. `not_made`: a shortage
+ * on this machine prevented the check. `isWrong`: the credential is invalid, and not only denied this request. Reasons name no host, since
+ * clients see some of them.
  */
 export type Readiness =
   | { state: 'ready' | 'unknown' }

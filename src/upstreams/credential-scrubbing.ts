@@ -1,8 +1,8 @@
-/** Masks credentials in upstream error messages, also parts of them and other cases and encodings. Never used for responses. */
+/** Masks credentials in upstream error messages, also partial, in other case, or encoded. Never used for responses. */
 import type { Upstream } from '../domain/snapshot.ts'
 import { redact } from '../log.ts'
 
-/** So many characters in a row are no coincidence; for a short credential, nearly half of it. */
+/** Matches of this length aren't a coincidence. For a short credential, nearly half of its length counts. */
 const LONGEST_WINDOW = 16
 const SHORTEST_WINDOW = 8
 
@@ -63,7 +63,7 @@ function formsOf(credential: string): string[] {
   return [credential, encodeURIComponent(credential.toWellFormed()), bytes.toString('hex'), ...inBase64(bytes)]
 }
 
-/** Base64 of the bytes inside other bytes: three alignments, without what depends on the neighbors. */
+/** Base64 of the bytes within other bytes: three alignments, without characters that depend on adjacent bytes. */
 function inBase64(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
@@ -77,7 +77,7 @@ const MAX_CHARS = 1_000
 /** Longer texts are cut before masking, which shortens them: a partial secret at the end is cut, too. */
 const MAX_READ_CHARS = MAX_CHARS + 256
 
-/** Masks our credentials, and what looks like one of anyone else's, then truncates. */
+/** Masks our credentials, and text that looks like any other credential, then truncates. */
 export function toPublic(text: string, { secrets }: Pick<Upstream, 'secrets'>): string {
   return redact(secrets.reduce(maskCredential, text.slice(0, MAX_READ_CHARS))).slice(0, MAX_CHARS)
 }

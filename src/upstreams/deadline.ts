@@ -1,13 +1,13 @@
 /**
  * Ends a call on a timeout, client disconnect or server stop. One ticker checks all calls, because a timer and listener per call cost more
- * than the rest of its bookkeeping: an end comes up to TICK_MS late.
+ * than the rest of a call's bookkeeping. So calls end up to TICK_MS late.
  */
 import { type EndSignal, mayReadOn } from '../domain/end-signal.ts'
 import { endOf, UpstreamError } from '../domain/error.ts'
 import type { CallObserver, Reading } from './backend.ts'
 
 const TICK_MS = 50
-/** A later tick means that this process or the machine stood still, and nothing that arrived could be read. */
+/** A later tick means that this process or the machine was suspended, so data that arrived couldn't be read. */
 const LATE_MS = 4 * TICK_MS
 
 const running = new Set<Deadline>()
@@ -31,7 +31,7 @@ export interface DeadlineOptions {
   /** Called at most once, with the reason: a timeout, or the client's signal. */
   end(error: UpstreamError): void
   client?: EndSignal
-  /** Says how long to read on once `client` has aborted; without one the call ends then. */
+  /** Decides how long to keep reading once `client` has aborted. Without an observer, the call ends then. */
   observer?: Pick<CallObserver, 'left'>
 }
 
@@ -74,7 +74,7 @@ export class Deadline implements Reading {
     this.#isTouched = false
   }
 
-  /** Asks `hearer` at each tick whether the phase restarts, so a chunk has one object less to touch. */
+  /** Asks `hearer` at each tick if the phase restarts, so that chunks don't have to access this object. */
   askOf(hearer: ActivitySource): void {
     this.#hearer = hearer
   }
@@ -104,7 +104,7 @@ export class Deadline implements Reading {
 
   /**
    * Checks the clock and the client; true once the call was ended.
-   * @param stillMs time just passed that counts as nobody's silence.
+   * @param stillMs time in which this process was suspended, which doesn't count as silence.
    */
   check(nowMs: number, stillMs: number): boolean {
     if (this.#client?.aborted && !this.#isReadOn(this.#client, nowMs)) {

@@ -1,4 +1,4 @@
-/** Errors of upstreams as JSON, for another process of this server. Their cause stays. */
+/** Errors of upstreams as JSON, for another process of this server. The cause isn't sent. */
 import { UpstreamError, type UpstreamErrorDetail, type UpstreamErrorKind } from '../domain/error.ts'
 
 export interface UpstreamErrorJson extends Omit<UpstreamErrorDetail, 'cause'> {

@@ -1,16 +1,16 @@
-/** Reads upstream failures the same way for all dialects: who is to blame, how long to wait, and what others may see. */
+/** Reads upstream failures the same way for all dialects: the cause, the wait, and the text that clients may see. */
 import { LOOP_STATUS, type UpstreamError } from '../domain/error.ts'
 import type { Readiness } from './backend.ts'
 
-/** Errors about the request itself: the client should read them, and the next upstream would say the same. */
+/** Errors about the request itself. The client should see them, and the next upstream would respond the same. */
 const OF_THE_REQUEST: ReadonlySet<number | null> = new Set([400, 413, 422])
 
 export const blamesTheRequest = (status: number | null): boolean => OF_THE_REQUEST.has(status)
 
 export interface Refusal {
-  /** True of all models of the upstream, or of this one. */
+  /** Applies to all models of the upstream, or only to this one. */
   of: 'upstream' | 'target'
-  /** True if other keys would get the same; a 403 or 404 may be about this request. */
+  /** True if other keys would get the same response. A 403 or 404 may be about this request. */
   isForEveryone: boolean
   /** Such as `payment required on the provider account`. */
   why: string
@@ -47,7 +47,7 @@ export const UNAFFORDABLE_CODE = 'request_unaffordable'
 const isUnaffordable = ({ status, code }: Pick<UpstreamError, 'status' | 'code'>): boolean =>
   status === 402 && code === UNAFFORDABLE_CODE
 
-/** What a failure says of this server's configuration; null if nothing, or if it is about this request only. */
+/** The configuration problem that a failure shows; null if there is none, or if only this request is at fault. */
 export const toRefusal = (failure: Pick<UpstreamError, 'status' | 'code'>): Refusal | null =>
   isUnaffordable(failure) ? null : toStatusRefusal(failure.status ?? 0)
 
@@ -66,9 +66,9 @@ export interface CredentialFailure {
   forMs: number
 }
 
-/** A person has to fix it, and Tollgate isn't told when they do. */
+/** For credentials that an administrator must fix. Tollgate can't know when that happens. */
 const REFUSED_MS = 5 * 60_000
-/** Shorter limits are over before another credential would matter. */
+/** Shorter limits end before another credential would help. */
 const MIN_QUOTA_MS = 60_000
 /** The quota may be raised or paid for by then. */
 const MAX_QUOTA_MS = 60 * 60_000
@@ -78,7 +78,7 @@ const QUOTA_CODES: ReadonlySet<string | null> = new Set([
   'quota_exceeded',
   'daily_limit_exceeded',
 ])
-/** Longer-lasting quotas. Limits per minute also say that paying gets more. */
+/** Messages of long-lasting quotas. Errors of per-minute limits also advertise paid plans. */
 const QUOTA =
   /\bquota\b[^.]{0,40}(exceeded|exhausted|reached|used up)|(exceeded|exhausted|reached)[^.]{0,40}\bquota\b|(insufficient|not enough|out of|no more) (quota|credit|balance|funds)|per[ _-]?day\b|\bdaily\b|\b[RT]PD\b/i
 const OF_A_MINUTE = /per[ _-]?(min(ute)?|sec(ond)?)(\b|_)|\b[RT]P[MS]\b/i
@@ -103,7 +103,7 @@ export function toCredentialFailure(failure: FailureFacts): CredentialFailure | 
     return {
       state: status === 402 ? 'out_of_quota' : 'refused',
       reason: `returned ${status}: ${why}`,
-      // It may work for others: a 403 may be about this model or prompt, and a smaller request may have enough credit.
+      // The credential may work for other requests: a 403 may be about this model or prompt, and a smaller request may be affordable.
       forMs: status === 403 || isOfRequest ? 0 : REFUSED_MS,
     }
   const waitMs = retryAfterMs ?? MIN_QUOTA_MS
@@ -119,7 +119,7 @@ export function toCredentialFailure(failure: FailureFacts): CredentialFailure | 
 }
 
 /**
- * Not every server has `/models`, and some fail at it while they chat: any other status means that it responds.
+ * Some servers have no `/models`, and others fail at it while chats work. Any other status means that the server responds.
  * @param ofWrongKey statuses that mean an invalid credential.
  */
 export function toReadiness(asked: string, status: number, ofWrongKey: readonly number[] = [401]): Readiness {

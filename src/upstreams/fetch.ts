@@ -52,7 +52,7 @@ class FetchExchange implements Exchange {
   #controller: AbortController | null
   readonly #onEnd: () => void
 
-  /** @param onEnd called once, when nothing of it is in flight any more. */
+  /** @param onEnd called once, when no part of the request is in flight anymore. */
   constructor(url: string, headers: Headers, body: string | Blob, onEnd: () => void) {
     const controller = idle.pop() ?? new AbortController()
     const { signal } = controller
@@ -74,7 +74,7 @@ class FetchExchange implements Exchange {
     }
   }
 
-  /** @param isWhole true if the response was read to its end, so nothing holds the signal any more. */
+  /** @param isWhole true if the response was read to its end, so nothing holds the signal anymore. */
   #release(isWhole: boolean): void {
     const controller = this.#end()
     if (isWhole && controller && !controller.signal.aborted && idle.length < MAX_IDLE) idle.push(controller)

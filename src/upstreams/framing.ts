@@ -1,6 +1,6 @@
 /**
- * From bytes of a stream to events: UTF-8 across chunks, server-sent events or JSON lines, and limits on JSON, since parsing blocks the
- * event loop.
+ * Converts bytes of a stream to events: UTF-8 across chunks, server-sent events or JSON lines. Limits JSON, since parsing blocks the event
+ * loop.
  */
 import { tooLong, UpstreamError } from '../domain/error.ts'
 import { type JsonLimits, JsonScan } from '../domain/json-text.ts'
@@ -127,7 +127,7 @@ export class Utf8Reader {
     return this.#decoder.decode(bytes.subarray(from, to), { stream: true })
   }
 
-  /** Reads what is left of an unfinished character. */
+  /** Reads the rest of an unfinished character. */
   end(): string {
     return this.#decoder.decode()
   }
@@ -139,7 +139,7 @@ export const eventTooLong = (maxBytes: number): UpstreamError =>
 /** The same depth as for requests. */
 const MAX_DEPTH = 256
 
-/** For a whole response: 9,000 tokens with 20 logprobs each. Embeddings are limited by their 64 MiB alone. */
+/** For a whole response: 9,000 tokens with 20 logprobs each. For embeddings, only the 64 MiB limit applies. */
 export const toWholeLimits = (isEmbedding: boolean): Pick<JsonLimits, 'depth' | 'values'> => ({
   depth: MAX_DEPTH,
   values: isEmbedding ? Number.POSITIVE_INFINITY : 1_000_000,
@@ -172,8 +172,8 @@ const EXCESS_WORDS: Record<keyof JsonLimits, string> = {
 }
 
 /**
- * Nobody could read JSON nested too deeply, so another upstream may do better.
- * @param what the upstream did.
+ * The failure of a response whose JSON exceeds a limit. No client could read JSON of that depth, so another upstream may be tried.
+ * @param what action of the upstream.
  */
 export function tooMuch(what: 'returned JSON' | 'sent an event', excess: keyof JsonLimits): UpstreamError {
   const message = `${what} that ${EXCESS_WORDS[excess]}`

@@ -50,7 +50,7 @@ export function createHttpBackend(
 
 type Asking = Pick<BackendCall, 'body' | 'passthrough' | 'target'>
 
-/** How a call is written and its whole response read, as for one that is sent at once. Throws what the format can't express. */
+/** Functions to write a call and read its whole response, for batches. Throws if the format can't express the call. */
 export async function loadCallFormat(format: WireFormat, call: Asking): Promise<CallFormat> {
   return toCallFormat(format, call, (await loaderOf(format, call)?.()) ?? null)
 }
@@ -75,14 +75,14 @@ const HEADERS = {
   'user-agent': 'tollgate',
 }
 
-/** One call; its stream uses it to end it. */
+/** One call. Its stream uses this object to end the call. */
 export class HttpCall {
   readonly deadline: Deadline
   readonly maxEventBytes: number
   readonly #dialect: WireFormat
   readonly #reader: Pick<WireFormat, 'whole' | 'decoder'>
   readonly #call: BackendCall
-  /** Null once it is answered, since a stream may take an hour. */
+  /** Null once the response has begun, to free memory: a stream may take an hour. */
   #wire: EndpointWire | null
   readonly #transport: Transport
   readonly #authority: Authority | null
@@ -271,7 +271,7 @@ export class HttpCall {
     return this.#toAnswer(isLong ? await this.#call.inTurn(read) : read(), null, response)
   }
 
-  /** Other requests get turns between slices, and the call may be ended. Memory is reserved as parsing goes on. */
+  /** Other requests get turns between slices, and the call may end. Memory is reserved during parsing. */
   async #parseInTurns(text: string): Promise<unknown> {
     const { body, take, inTurn } = this.#call
     const sliced = new SlicedJson(text, toWholeLimits(body instanceof EmbeddingsRequest))
@@ -302,7 +302,7 @@ export class HttpCall {
     return answer
   }
 
-  /** At least the silence that its endpoint needs. */
+  /** Deadlines of the call, extended to the time that its endpoint may be silent. */
   get #deadlines(): Deadlines {
     const { body, deadlines } = this.#call
     const ms = body instanceof EndpointRequest ? body.leastSilenceMs : 0
@@ -341,7 +341,7 @@ export class HttpCall {
     return { target, choices: body.n ?? 1, logprobs: body.logprobs === true, callId, body }
   }
 
-  /** If the error's body is truncated or there is no memory for it, its status still says most. */
+  /** If the error's body is truncated or there is no memory for it, the status is used. */
   async #toFailure(response: Incoming): Promise<UpstreamError> {
     let text: string | null = null
     if (response.status === 401) this.#authority?.refused(this.#call.target.upstream)

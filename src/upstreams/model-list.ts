@@ -1,4 +1,4 @@
-/** Lists a provider's models. Trusts nothing: redirects, size, time and format are limited, and every error says what to do. */
+/** Lists a provider's models. Limits size, time, and format, follows no redirects, and says in every error what to do. */
 
 import { UpstreamError } from '../domain/error.ts'
 import { tryJson } from '../domain/json.ts'
@@ -19,7 +19,7 @@ export interface ListLimits {
 
 /** The longest known list, OpenRouter's, has some 400 models and 600 kB. */
 const LIMITS: ListLimits = { ms: 30_000, bytes: 16 * 1024 * 1024, pages: 50, models: 20_000 }
-/** Local discovery asks whatever listens at a usual port, and nobody has more models on one machine. */
+/** Lower limits for local discovery, which calls any server at a usual port. */
 const LOCAL: Partial<ListLimits> = { bytes: 4 * 1024 * 1024, models: 1_000 }
 
 export type Send = (url: string, init: RequestInit) => Promise<Response>
@@ -65,10 +65,10 @@ const MAX_NEXT = 1_000
 /** Maximum number of models queried one by one; nobody has more on one machine. */
 const MAX_ASKED = 100
 const AT_ONCE = 4
-/** For each of these: Ollama sends some ten kilobytes per model, including its license. */
+/** Limit per queried model. Ollama sends about ten kilobytes, including the license. */
 const FURTHER_BYTES = 512 * 1024
 
-/** Adds further facts about each model, as far as the upstream has them and time allows. */
+/** Adds further facts about each model, if the upstream has them and time allows. */
 async function askFurther(
   models: ListedModel[],
   asking: Asking & { dialect: Pick<WireFormat, 'headers' | 'models'> },

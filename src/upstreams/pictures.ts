@@ -1,6 +1,6 @@
 /**
- * Cuts base64 pictures out of server-sent events before the events are read. Decoding, searching, parsing, and writing many MB would keep
- * other requests waiting.
+ * Cuts base64 images out of server-sent events before the events are parsed. Decoding, searching, parsing, and writing many MB would delay
+ * other requests.
  */
 import { Base64Pieces } from '../domain/base64-pieces.ts'
 import type { RawEvent } from '../domain/events.ts'
@@ -12,20 +12,20 @@ import type { BodyTaker, Incoming } from './transport.ts'
 
 const NAME = '"b64_json"'
 /**
- * What precedes a picture: five characters of base64, so that empty texts and data URLs stay. Texts like a mark are cut, too, so that no
- * upstream can forge one. Within strings nothing matches, since their quotes are escaped.
+ * The text before an image. Requires five characters of base64, so that empty strings and data URLs stay. Strings that look like a mark
+ * are cut, too, so that no upstream can forge one. Nothing matches within strings, since their quotes are escaped.
  */
 const HEAD = /^"b64_json"[ \t]{0,20}:[ \t]{0,20}"(?=[\w+/-]{5}|#)/
 /** A head that may continue in the next piece. */
 const HEAD_BEGUN = /"b?6?4?_?j?s?o?n?(?:"[ \t]{0,20}:?[ \t]{0,20}(?:"[\w+/-]{0,4})?)?$/
 const MAX_HEAD_BYTES = 64
-/** Replaces a picture: its number. */
+/** A mark, which replaces an image: its number. */
 const MARK = /(?<="b64_json"[ \t]{0,20}:[ \t]{0,20}")#\d+/g
-/** Of a string that continues, the rest stays in the event. */
+/** The end of the base64. If the string continues, the rest stays in the event. */
 const NO_BASE64 = /[^\w+/=-]/
 /** Bytes read per turn. */
 const TURN_BYTES = 64 * 1024
-/** Memory per picture besides its bytes. */
+/** Memory per image in addition to its bytes. */
 const PICTURE_BYTES = 1024
 const NOTHING = new Uint8Array()
 
@@ -34,17 +34,17 @@ interface CutCall extends Pick<BackendCall, 'inTurn'> {
 }
 
 export class PictureCutter {
-  /** By mark, until their event is read. */
+  /** Images by mark, until their event is read. */
   readonly #pictures = new Map<string, Base64Pieces>()
   #bytes = 0
   #count = 0
-  /** The picture that is arriving. */
+  /** The image being received. */
   #open: Pieces | null = null
-  /** Perhaps the beginning of a head. */
+  /** Bytes that may begin a head. */
   #held: Uint8Array = NOTHING
   #unpaced = 0
 
-  /** A body without its pictures. Throws an UpstreamError if those of an event exceed its limit. */
+  /** A body without its images. Throws an UpstreamError if the images of unread events exceed the limit of an event. */
   of(body: Incoming, call: CutCall): Pick<Incoming, 'pump' | 'leave'> {
     return {
       leave: () => body.leave(),
@@ -57,12 +57,12 @@ export class PictureCutter {
     }
   }
 
-  /** The data of an event as it came. */
+  /** The original data of an event. */
   restore(data: string): string {
     return this.#pictures.size === 0 ? data : data.replace(MARK, (mark) => this.take(mark)?.toString() ?? mark)
   }
 
-  /** The same, with a single picture apart. */
+  /** The same, but with a single image kept separate. */
   split(data: string): Pick<RawEvent, 'data' | 'picture'> {
     const [found, ...others] = this.#pictures.size === 0 ? [] : data.matchAll(MARK)
     const base64 = found && others.length === 0 ? this.take(found[0]) : null
@@ -82,7 +82,7 @@ export class PictureCutter {
   #take(taker: BodyTaker, call: CutCall, piece: Uint8Array): boolean | Promise<boolean> {
     const rest = this.#cut(piece)
     if (this.#bytes + (this.#open?.bytes ?? 0) > call.maxEventBytes) throw eventTooLong(call.maxEventBytes)
-    // Also if empty, since any byte is a sign of life.
+    // Also called without bytes, since any activity resets the idle timeout.
     const went = taker.takeBytes(rest, 0, rest.length)
     this.#unpaced += piece.length
     if (this.#unpaced < TURN_BYTES) return went
@@ -95,7 +95,7 @@ export class PictureCutter {
     return (await went) && call.inTurn(() => true, elsewhereMs)
   }
 
-  /** Returns the bytes that belong to no picture. */
+  /** Returns the bytes that aren't part of an image. */
   #cut(piece: Uint8Array): Buffer {
     const bytes = this.#held.length === 0 ? toBuffer(piece) : Buffer.concat([this.#held, piece])
     this.#held = NOTHING
@@ -138,7 +138,7 @@ export class PictureCutter {
   }
 }
 
-/** Returns where the next picture begins, or -1. */
+/** Returns the start of the next image, or -1. */
 function findPicture(bytes: Buffer, from: number): number {
   for (let name = bytes.indexOf(NAME, from); name !== -1; name = bytes.indexOf(NAME, name + 1)) {
     const head = HEAD.exec(bytes.toString('latin1', name, name + MAX_HEAD_BYTES))

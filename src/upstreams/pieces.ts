@@ -1,14 +1,14 @@
 /**
- * Queues bytes of a body. Small pieces are copied together, since each keeps the whole socket read in memory and a response may arrive byte
- * by byte.
+ * Queues bytes of a body. Joins small pieces in a copy, since each keeps a whole socket read in memory and a response may arrive byte by
+ * byte.
  */
 import type { BackendCall } from './backend.ts'
 import type { Incoming, TakeRoom } from './transport.ts'
 
 const MAX_BLOCK_BYTES = 64 * 1024
-/** Smaller ones are copied, since each takes some 400 bytes besides its own; a single one stays. */
+/** Smaller pieces are copied, since each takes about 400 bytes in addition to its own. A single piece isn't. */
 const MIN_OWN_BYTES = 4 * 1024
-/** Per turn, in about a ms. */
+/** Bytes copied per turn, in about a ms. */
 const COPIED_BYTES = 2 * 1024 * 1024
 
 export class Pieces {
@@ -32,7 +32,7 @@ export class Pieces {
     let block = this.#block
     if (block !== null && block.length - this.#used >= piece.length) this.#all.pop()
     else {
-      // As large as everything queued, so that copies stay few and half of it is in use.
+      // As large as all queued bytes, so that copies are few and half of the block is in use.
       block = Buffer.allocUnsafeSlow(Math.max(piece.length, Math.min(this.#bytes, MAX_BLOCK_BYTES)))
       this.#used = 0
       this.#block = block
@@ -63,8 +63,8 @@ export class Pieces {
   }
 
   /**
-   * The same for pieces that nobody else reads, some MiB per turn: each is freed once it is copied, so that few bytes
-   * are held twice.
+   * The same for pieces that nothing else reads, a few MiB per turn. Frees each piece once it is copied, so that few bytes
+   * are in memory twice.
    */
   async joinOwn(inTurn: BackendCall['inTurn']): Promise<Uint8Array> {
     if (this.#all.length <= 1) return this.join()
@@ -86,7 +86,7 @@ export class Pieces {
     return all
   }
 
-  /** Sooner than the collector would. Nobody may read them again. */
+  /** Frees all pieces before the garbage collector would. They must not be read again. */
   free(): void {
     for (const piece of this.#all) release(piece)
     this.clear()

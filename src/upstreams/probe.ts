@@ -1,5 +1,5 @@
 /**
- * Checks an HTTP upstream for free and explains why a host is unreachable, by status and error code only, since messages may quote the
+ * Checks an HTTP upstream for free and explains why a host is unreachable. Uses only status and error code, since messages may quote the
  * request.
  */
 import { nameOf, UpstreamError } from '../domain/error.ts'
@@ -10,8 +10,8 @@ import { toReadiness } from './failure.ts'
 import { isOurShortage } from './shortage.ts'
 
 /**
- * Never throws. Only an unreachable upstream is down: one that is late or breaks off may still chat. Behind a proxy, the proxy is asked, as
- * for calls.
+ * Never throws. Only an unreachable upstream is down: one that is late or closes the connection may still chat. The check uses a proxy
+ * if calls do.
  */
 export async function askReadiness(
   dialect: WireFormat,

@@ -1,5 +1,5 @@
 /**
- * WebSocket to an upstream's realtime API, and what its events report
+ * WebSocket to an upstream's realtime API, and the usage in its events
  * (https://platform.openai.com/docs/guides/realtime-websocket).
  */
 
@@ -25,7 +25,7 @@ export async function connectRealtime(
   if (!format || url === null) throw new UpstreamError('broken', 'base_url is not a valid URL', { retryable: false })
   url.protocol = url.protocol === 'http:' ? 'ws:' : 'wss:'
   for (const [name, value] of Object.entries(upstream.options.query ?? {})) url.searchParams.set(name, value)
-  // OpenAI refuses a model for a session that only transcribes: its settings name one.
+  // OpenAI refuses a model in the URL of a transcription session, whose settings name the model.
   if (isTranscription) url.searchParams.set('intent', 'transcription')
   else url.searchParams.set('model', upstreamModel)
   const headers = { ...toOwnHeaders(upstream), ...format.headers(upstream), 'x-client-request-id': callId }
@@ -56,7 +56,7 @@ export async function connectRealtime(
 function toFailure(said: string): UpstreamError {
   const status = Number(/status code: (\d{3})/.exec(said)?.[1] ?? Number.NaN)
   if (Number.isNaN(status)) return new UpstreamError('connection', 'the WebSocket could not be opened')
-  // It works, but not as a WebSocket.
+  // The server works, but has no WebSocket.
   if (status < 400)
     return new UpstreamError('broken', `returned ${status} instead of a WebSocket; it may have no realtime API`, {
       isSpoiled: true,
@@ -67,7 +67,7 @@ function toFailure(said: string): UpstreamError {
 
 const count = (value: unknown): number => asCount(value) ?? 0
 
-/** Of `response.done`: `input_token_details` are parts of `input_tokens`, those of the cache parts of them. */
+/** Usage in `response.done`. `input_token_details` are parts of `input_tokens`, and include `cached_tokens_details`. */
 export function toResponseUsage(said: JsonObject): Usage {
   const input = asObject(said.input_token_details) ?? {}
   const cached = asObject(input.cached_tokens_details) ?? {}
@@ -84,7 +84,7 @@ export function toResponseUsage(said: JsonObject): Usage {
   }
 }
 
-/** Of `conversation.item.input_audio_transcription.completed`, which another model makes. */
+/** Usage in `conversation.item.input_audio_transcription.completed`, which is from another model. */
 export function toTranscriptionUsage(said: JsonObject): Usage {
   if (said.type === 'duration')
     return {

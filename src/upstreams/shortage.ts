@@ -1,4 +1,4 @@
-/** Distinguishes failures for lack of our own files or ports from failures of the upstream, and waits briefly for a file to become free. */
+/** Tells a shortage of our own files or ports from failures of the upstream, and waits briefly for a free file. */
 import { closeSync, openSync } from 'node:fs'
 import { GatewayError, nameOf } from '../domain/error.ts'
 import type { Transport } from './transport.ts'
@@ -17,7 +17,7 @@ const UNCONNECTED = new Set([
 ])
 const REFUSED = new Set(['ECONNREFUSED', 'ConnectionRefused'])
 
-/** True if it failed for lack of our own files, ports or memory. Bun reports a refusal when no file is left. */
+/** True if our own files, ports or memory ran out. Bun reports a refused connection when no file is left. */
 export const isOurShortage = (error: unknown): boolean =>
   OUR_OWN.has(nameOf(error)) ||
   (REFUSED.has(nameOf(error)) && (nextFreeFile() === null || performance.now() < shortUntilMs))
@@ -54,7 +54,7 @@ interface Sending<T> {
   isEnded(): boolean
 }
 
-/** Sends again after a shortage of ours, since nothing was sent. Throws a GatewayError if nothing becomes free within a second. */
+/** Sends again after a shortage, since nothing was sent. Throws a GatewayError if the shortage lasts a second. */
 export async function sendAgain<T>(cause: unknown, { transport, send, isEnded }: Sending<T>): Promise<T> {
   let error = cause
   for (let tries = 0; isOurShortage(error) && !isEnded(); tries++) {

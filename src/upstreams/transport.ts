@@ -1,5 +1,5 @@
 /**
- * How requests reach an upstream, below every dialect: by our own HTTP/1.1 (`http1/`), or by `fetch` (`fetch.ts`) for what that doesn't
+ * How requests of all dialects reach an upstream: with our own HTTP/1.1 (`http1/`), or with `fetch` (`fetch.ts`) for what `http1/` doesn't
  * support, such as proxies.
  */
 import type { GatewayError } from '../domain/error.ts'
@@ -18,20 +18,20 @@ export interface Outgoing {
   body: string | Uint8Array
   /** Follows `body`. */
   rest?: readonly (string | Uint8Array)[] | undefined
-  /** Called when it is sent again, over another connection. */
+  /** Called when the request is sent again, over another connection. */
   resent?: () => void
 }
 
 /** Consumes a body. An object rather than a function, as `PassthroughSink` is. */
 export interface BodyTaker {
   /**
-   * Takes `bytes` between two positions, since a view would cost as much as decoding it. False: no more for now. A promise: no more until
-   * it resolves.
+   * Takes `bytes` between two positions, since a view would cost as much as decoding it. Returns false to pause, or a promise to pause
+   * until it resolves.
    */
   takeBytes(bytes: Uint8Array, from: number, to: number): boolean | Promise<boolean>
 }
 
-/** Reserves memory for bytes; returns the refusal if there is none. */
+/** Reserves memory for bytes. Returns the refusal if there isn't enough. */
 export type TakeRoom = (bytes: number) => GatewayError | null
 
 /** A response whose head has arrived. Its body is read in one of two ways. */
@@ -47,14 +47,14 @@ export interface Incoming {
   pump(taker: BodyTaker): Promise<boolean>
   /** Drops the rest. Idempotent. */
   cancel(): void
-  /** Drops the rest, which should be short: if it ends soon the connection is kept. Idempotent. */
+  /** Drops the rest, which should be short: if the body ends soon, the connection is kept. Idempotent. */
   leave(): void
 }
 
 export interface Exchange {
   /** Rejects with connection errors before the head, and with the reason of an `abort`. */
   answer: Promise<Incoming>
-  /** Ends it at any point. Idempotent. */
+  /** Ends the request at any point. Idempotent. */
   abort(reason: Error): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Anthropic's message batches (platform.claude.com/docs/en/api/creating-message-batches): requests within the request, and results that
- * can be read once all have ended.
+ * Anthropic's message batches (platform.claude.com/docs/en/api/creating-message-batches): all requests are in one body, and results can be
+ * read once all requests have ended.
  */
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
 import { sourceOf } from '../../domain/json-text.ts'
@@ -16,7 +16,7 @@ const EXPIRED = { code: 'batch_expired', message: 'This request could not be exe
 const CANCELED = { code: 'batch_cancelled', message: 'The batch was canceled before this request was executed.' }
 const MISSING = { code: 'no_result', message: 'The provider ended the batch without a result for this line.' }
 
-/** How far its clock may be from ours. */
+/** Maximum difference between Anthropic's clock and ours. */
 const SKEW_MS = 5 * 60_000
 
 const pathOf = ({ target: { upstream } }: BatchApi, rest: string) => toPath(upstream, `/messages/batches${rest}`)
@@ -33,7 +33,7 @@ export const anthropicBatches: BatchProtocol = {
     return toBatchId(await api.upload(pathOf(api, ''), body))
   },
 
-  /** It keeps no mark of ours: the time and the number of lines tell, and the lines' IDs when they are read. */
+  /** Anthropic stores no mark of ours. Batches are found by time and number of lines, and line IDs are checked later. */
   async find(api, { lines, sinceMs, isTaken }) {
     const { data } = await api.get(pathOf(api, '?limit=100'))
     const match = asList(data).find((each) => {
@@ -48,7 +48,7 @@ export const anthropicBatches: BatchProtocol = {
     const batch = await api.get(pathOf(api, `/${id}`))
     const { processing_status: status, results_url: url } = batch
     if (status !== 'ended' || asText(url) === '') return { phase: 'running' }
-    // Not the URL itself, which may name another host.
+    // `results_url` isn't used, since it may name another host.
     const { succeeded } = asObject(batch.request_counts) ?? {}
     const results = typeof succeeded === 'number' ? succeeded : 0
     return { phase: 'ended', sources: [pathOf(api, `/${id}/results`)], results, missing: MISSING }

@@ -1,4 +1,4 @@
-/** Requests about batches: few, small or long, and none of them a model call. Credentials, headers, and errors are those of calls. */
+/** Requests about batches, which are few and aren't model calls. Credentials, headers, and errors are the same as for calls. */
 import { nameOf, UpstreamError } from '../../domain/error.ts'
 import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'
 import type { Target } from '../../domain/snapshot.ts'
@@ -9,7 +9,7 @@ import { readFailure } from '../dialects/errors.ts'
 import { toOwnHeaders } from '../probe.ts'
 
 const ASK_MS = 60_000
-/** An upload, or a file of results. */
+/** Timeout of an upload, or of reading a file of results. */
 const FILE_MS = 15 * 60_000
 const MAX_JSON_BYTES = 4 * 1024 * 1024
 const MAX_LINE_CHARS = 32 * 1024 * 1024
@@ -19,7 +19,7 @@ export interface BatchApiDeps {
   format: WireFormat
   /** Any model of the upstream, with the credential in use. */
   target: Target
-  /** Of this server, in the hops header. */
+  /** This server's value of the hops header. */
   hops: string
   /** Aborts when the server stops. */
   signal: AbortSignal
@@ -48,7 +48,7 @@ export class BatchApi {
     return this.#json(path, { method: 'POST', body: body === null ? '' : JSON.stringify(body) }, ASK_MS)
   }
 
-  /** @param body a form, or pieces of JSON that would be long as one text. */
+  /** @param body a form, or JSON in pieces, which may be too long for one string. */
   async upload(path: string, body: FormData | Blob): Promise<JsonObject> {
     return this.#json(path, { method: 'POST', body }, FILE_MS)
   }
@@ -95,7 +95,7 @@ export class BatchApi {
     if (!(init.body instanceof FormData) && init.body) headers['content-type'] = 'application/json'
     let response: Response
     try {
-      // A redirect would take the credential elsewhere.
+      // A redirect would send the credential to another address.
       const ending = AbortSignal.any([signal, AbortSignal.timeout(ms)])
       response = await fetch(`${upstream.baseUrl}${path}`, { ...init, headers, redirect: 'manual', signal: ending })
     } catch (error) {
@@ -128,5 +128,5 @@ export class BatchApi {
 
 export const broken = (message: string) => new UpstreamError('broken', message)
 
-/** Without IDs. */
+/** The path without IDs, for messages. */
 const toPlain = (path: string) => path.replace(/\?.*/, '').replace(/[\w-]{12,}/g, '…')

@@ -1,6 +1,6 @@
 /**
- * OpenAI's batches (platform.openai.com/docs/api-reference/batch), also Groq's: a file of lines is uploaded and named by a batch, whose
- * answers and errors end up in two other files.
+ * Batches of OpenAI (platform.openai.com/docs/api-reference/batch) and Groq: a batch names an uploaded file of lines. Its responses and
+ * errors are in two other files.
  */
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
 import { sourceOf } from '../../domain/json-text.ts'
@@ -20,7 +20,7 @@ import {
 
 const MIB = 1024 * 1024
 
-/** By final state; `failed` never began. */
+/** Reasons of missing results, by final state. A `failed` batch never began. */
 const MISSING: Readonly<Record<string, Unanswered>> = {
   completed: { code: 'no_result', message: 'The provider completed the batch without a result for this line.' },
   expired: { code: 'batch_expired', message: 'This request could not be executed before the batch expired.' },
@@ -72,7 +72,7 @@ export const openAiBatches: BatchProtocol = {
   },
 }
 
-/** Newest first, so a lost one is among the first. */
+/** Pages to search for a lost batch. Newer batches come first. */
 const MAX_PAGES = 5
 
 const toFile = (tag: string, url: string, lines: Submission['lines']): string[] =>
@@ -103,7 +103,7 @@ function toState(batch: JsonObject, { target: { upstream } }: BatchApi): BatchSt
   if (missing === undefined) return { phase: 'running' }
   const { completed, failed } = asObject(batch.request_counts) ?? {}
   const [output, errors] = [toIdOf(batch.output_file_id), toIdOf(batch.error_file_id)]
-  // The state may come before the files.
+  // The final state may be reported before the files.
   const isEarly = lacks(completed, output) || lacks(failed, errors)
   if (isEarly || (status === 'completed' && output === null && errors === null)) return { phase: 'running' }
   const sources = [output, errors].flatMap((id) => (id ? [`/files/${id}/content`] : []))

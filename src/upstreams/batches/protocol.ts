@@ -1,6 +1,6 @@
 /**
- * Batches of an upstream's own, at its price for them: submitted as a whole, asked for now and then, and read line by line in any order.
- * Its lines have numbers of ours, so that nothing a client wrote names anything there.
+ * Batches that the upstream itself runs, at its batch price. They are submitted as a whole and polled, and results are read by line, in
+ * any order. Lines have our own numbers, so that no text of a client is used as an ID upstream.
  */
 
 import type { DialectName } from '../../domain/dialects.ts'
@@ -10,31 +10,31 @@ import type { BatchApi } from './api.ts'
 
 export interface BatchLine {
   number: number
-  /** JSON, as a single request would send it. */
+  /** The same JSON as for a single request. */
   body: string
 }
 
 export interface Submission {
-  /** Ours: finds a submission whose response was lost, and marks its lines. 12 hex digits. */
+  /** Our mark, 12 hex digits. Identifies the lines, and finds a submission whose response was lost. */
   tag: string
-  /** Of each request, such as `/chat/completions`. */
+  /** Path of each request, such as `/chat/completions`. */
   path: string
   lines: readonly BatchLine[]
 }
 
 export interface LostSubmission {
   tag: string
-  /** How many. */
+  /** Number of lines. */
   lines: number
   sinceMs: number
-  /** Whether an ID belongs to another submission. */
+  /** True if an ID belongs to another submission. */
   isTaken(id: string): boolean
 }
 
 /**
- * - `running`: also if it has ended, but its results can't be read yet.
- * - `ended`: `sources` are paths of its results, `results` how many it counts at least; `missing` tells why other lines have none, which
- *   cost nothing.
+ * - `running`: also if the batch has ended, but its results can't be read yet.
+ * - `ended`: `sources` are paths of its results, and `results` is their minimum number. `missing` says why other lines have no result.
+ *   Those cost nothing.
  */
 export type BatchState =
   | { phase: 'running' }
@@ -60,14 +60,14 @@ export type LineOutcome =
 export interface BatchProtocol {
   readonly maxLines: number
   readonly maxBytes: number
-  /** Returns the upstream's ID. A status below 500 took nothing; after other errors it may have been taken: `find` tells. */
+  /** Returns the upstream's ID. An error with a status below 500 means it wasn't accepted. After others, use `find`. */
   submit(api: BatchApi, submission: Submission): Promise<string>
-  /** Of a submission whose response was lost; null if it never arrived. */
+  /** Finds the ID of a submission whose response was lost; null if the submission never arrived. */
   find(api: BatchApi, sent: LostSubmission): Promise<string | null>
   look(api: BatchApi, id: string): Promise<BatchState>
-  /** Of one source. Skips lines that aren't of this submission. */
+  /** Reads one source. Skips lines that aren't from this submission. */
   results(api: BatchApi, source: string, tag: string): AsyncIterable<LineResult>
-  /** Its lines so far are kept and charged. */
+  /** Cancels the batch. Lines that are done are kept and charged. */
   cancel(api: BatchApi, id: string): Promise<void>
 }
 
@@ -76,13 +76,13 @@ const PROTOCOLS: Partial<Record<DialectName, () => Promise<BatchProtocol>>> = {
   anthropic: async () => (await import('./anthropic.ts')).anthropicBatches,
 }
 
-/** Loads it with its first use; null if upstreams of the dialect have no batches. */
+/** The protocol, loaded on first use; null if upstreams of the dialect have no batches. */
 export const batchesOf = async (dialect: DialectName): Promise<BatchProtocol | null> =>
   (await PROTOCOLS[dialect]?.()) ?? null
 
 export const toCustomId = (tag: string, number: number): string => `${tag}-${number}`
 
-/** Null for a line that isn't ours. */
+/** The number of a line; null if the line isn't from this submission. */
 export function toNumber(customId: unknown, tag: string): number | null {
   const [, mark, digits] = typeof customId === 'string' ? (/^(\w{1,40})-(\d{1,9})$/.exec(customId) ?? []) : []
   return mark === tag ? Number(digits) : null
@@ -90,5 +90,5 @@ export function toNumber(customId: unknown, tag: string): number | null {
 
 const ID = /^[\w-]{1,200}$/
 
-/** Part of a path, so nothing else may be in it. Null for other values. */
+/** A valid ID, which is safe in a path. Null for other values. */
 export const toIdOf = (value: unknown): string | null => (typeof value === 'string' && ID.test(value) ? value : null)

@@ -21,7 +21,7 @@ import type { ErrorReader } from './errors.ts'
 export interface WireRequest {
   path: string
   body: string
-  /** What follows `body`: joining them would copy a large request. */
+  /** Pieces after `body`, not joined with it because that would copy a large request. */
   rest?: readonly string[]
   headers?: Readonly<Record<string, string>>
 }
@@ -98,14 +98,14 @@ export interface EmbeddingFormat {
   /**
    * Reads vectors, usage and `done`. Throws an UpstreamError `broken` or `status` if the JSON is invalid or the vectors don't match the
    * request.
-   * @param text source of `json`, for what parsing has lost.
+   * @param text source of `json`, with details that parsing loses.
    */
   whole(json: unknown, asked: EmbeddingsRequest, target: Target, text: string): AnswerEvent[]
 }
 
 /**
- * One endpoint of a dialect, loaded with its first call. Reads whole JSON; `plain` other text; `stream` whatever arrives in pieces. All throw
- * an UpstreamError `broken` or `status` if the response is invalid. `usage` events have `countedBy`.
+ * One endpoint of a dialect, loaded with its first call. `whole` reads JSON, `plain` other text, and `stream` responses in pieces. All
+ * throw an UpstreamError `broken` or `status` if the response is invalid. `usage` events have `countedBy`.
  */
 export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest> {
   /** Throws an UpstreamError `status` 400 for what the format can't express. */
@@ -114,10 +114,10 @@ export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest>
   accept?(asked: Asked, target: Target): string
   /**
    * Reads a whole JSON response, up to `done`.
-   * @param text source of `json`, for what parsing has lost.
+   * @param text source of `json`, with details that parsing loses.
    */
   whole(json: unknown, asked: Asked, target: Target, text: string): AnswerEvent[]
-  /** Reads a whole response of another media type, up to `done`; missing: there is none. */
+  /** Reads a whole response of another media type, up to `done`. Missing if there are none. */
   plain?(text: string, asked: Asked, target: Target): AnswerEvent[]
   /**
    * How to read a response of this media type in pieces; null if it is whole.
@@ -131,8 +131,8 @@ export interface EndpointFormat<Asked extends EndpointRequest = EndpointRequest>
 }
 
 /**
- * The decoder of `bytes` reads all of them as they arrive, and has no events. With `pictures`, the decoder of events gets
- * marks in place of pictures.
+ * The decoder of `bytes` gets all bytes as they arrive, without event framing. With `pictures`, the decoder of events gets
+ * marks in place of images.
  */
 export type EndpointStream =
   | { framing: 'events' | 'lines'; decoder: Decoder; pictures?: PictureCutter }
@@ -171,13 +171,13 @@ export interface WireFormat {
   request(body: CanonicalRequest, target: Target): WireRequest
   /**
    * Reads a whole response, up to `done`. Throws an UpstreamError `broken` or `status` if it is invalid.
-   * @param text source of `json`, for what parsing has lost.
+   * @param text source of `json`, with details that parsing loses.
    */
   whole(json: unknown, expected: Expected, text?: string): AnswerEvent[]
   decoder(expected: Expected): Decoder
   readonly passthrough: { readonly [Endpoint in PassthroughEndpoint]?: PassthroughFormat }
   readonly embeddings: EmbeddingFormat | null
-  /** As `Dialect.endpoints` says. */
+  /** Endpoints listed in `Dialect.endpoints`. */
   readonly endpoints?: EndpointFormats
   readonly errors: ErrorReader
 }

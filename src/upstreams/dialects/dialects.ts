@@ -32,15 +32,15 @@ export interface Dialect {
   authority(upstream: Pick<Upstream, 'credential' | 'options'>): AuthorityName | null
   readonly output: StructuredOutput
   readonly embeds: 'texts and tokens' | 'texts' | 'nothing'
-  /** Besides chats and embeddings. Whether a model has them is in its output modalities. */
+  /** Endpoints in addition to chats and embeddings. A model's output modalities say which of these it has. */
   readonly endpoints: readonly OtherEndpoint[]
   /** True if its upstreams have OpenAI's realtime API. */
   readonly hasRealtime: boolean
-  /** True if the client's service tier is sent on, and the used one read back. */
+  /** True if the client's service tier is forwarded, and the tier in the response is read. */
   readonly tellsMode: Readonly<Record<'translated' | 'native', boolean>>
   /** How it reports web searches: by a count or, translated, only by citations. */
   readonly searches: 'counted' | 'cited'
-  /** True if it says how long written cache entries live. */
+  /** True if responses state the lifetime of written cache entries. */
   readonly tellsCacheLifetime: boolean
   /** True if its models have several ways to request reasoning, so a route has to choose. */
   readonly hasWaysToThink: boolean
@@ -197,7 +197,7 @@ const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   },
 }
 
-/** A row for an upstream. One with a dialect of a newer version is never called, so any row will do. */
+/** A row for an upstream. An upstream with a newer version's dialect is never called, so any row is fine. */
 export const dialectOf = ({ dialect }: { dialect: DialectName }): Dialect =>
   DIALECTS[dialect] ?? DIALECTS[USUAL_DIALECT]
 

@@ -1,6 +1,6 @@
 /**
- * Reads upstream errors for all dialects: the error body, context overflows, and what model servers wrongly blame on themselves. Also
- * refuses requests a format can't express.
+ * Reads upstream errors for all dialects: the error body, context overflows, and request errors that model servers report as 5xx. Also
+ * refuses requests that a format can't express.
  */
 import { UpstreamError, type UpstreamErrorDetail } from '../../domain/error.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../domain/json.ts'
@@ -39,7 +39,7 @@ export const readFailure = (
     toRetryAfterMs((name) => headers.header(name)),
   )
 
-/** JSON, with or without its envelope, or text; markup is a proxy's page and useless to a client. */
+/** Reads JSON, with or without its envelope, or text. Drops markup, which is a proxy's page and useless to a client. */
 function toSaid(body: string): JsonObject {
   const json = tryJson(body)
   if (json === undefined) return body.trimStart().startsWith('<') ? {} : { message: body.trim() }
@@ -50,7 +50,7 @@ function toSaid(body: string): JsonObject {
 export const toBareError = (said: JsonObject): JsonObject => asObject(said.error) ?? said
 
 export interface ReportedFailure {
-  /** Status of the response, or stated by the error if that was a 200. */
+  /** Status of the response. If that is a 200, the status in the error. */
   status: number
   /** Status as the upstream stated it; null leaves the message to show an overflow. Default: `status`. */
   stated?: number | null
@@ -182,9 +182,9 @@ function toClassicSentence(
 interface Said {
   words: RegExp
   /**
-   * - `request`: any such server would say the same.
-   * - `busy`: it works, but is full right now.
-   * - `spoiled`: the model's output could not be parsed. A retry may succeed; the work was done.
+   * - `request`: any such server would respond the same.
+   * - `busy`: the server works, but is at capacity.
+   * - `spoiled`: the model's output could not be parsed. A retry may succeed, but the work was done.
    */
   means: 'request' | 'busy' | 'spoiled'
   code?: string

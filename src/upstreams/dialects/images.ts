@@ -1,4 +1,4 @@
-/** Images between OpenAI's requests and answers and those of upstreams: what all dialects share. */
+/** Converts images between OpenAI's requests and responses and those of upstreams. Shared by all dialects. */
 import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
@@ -22,7 +22,7 @@ export function toDataUrl(image: InputImage): string {
   return `data:${mediaType};base64,${base64}`
 }
 
-/** Throws an UpstreamError for a URL: nothing is fetched for clients. */
+/** Throws an UpstreamError for a URL, since Tollgate doesn't fetch URLs for clients. */
 export function toInline(image: InputImage): { mediaType: string; base64: string } {
   if ('bytes' in image) return { mediaType: toMediaType(image), base64: Buffer.from(image.bytes).toString('base64') }
   const [head, mediaType = ''] = DATA_URL.exec(image.url.slice(0, 512)) ?? []
@@ -31,7 +31,7 @@ export function toInline(image: InputImage): { mediaType: string; base64: string
   return { mediaType: mediaType || 'image/png', base64: image.url.slice(head.length) }
 }
 
-/** As stated, or by the first bytes: clients often state none. */
+/** The stated type, or else the type by the first bytes, since clients often state none. */
 export function toMediaType({ type, bytes }: { type: string; bytes: Uint8Array }): string {
   if (/^image\/[\w.+-]+$/i.test(type)) return type
   const head = Buffer.from(bytes.subarray(0, 12)).toString('latin1')
@@ -40,7 +40,7 @@ export function toMediaType({ type, bytes }: { type: string; bytes: Uint8Array }
   return head.startsWith('RIFF') && head.endsWith('WEBP') ? 'image/webp' : 'image/png'
 }
 
-/** A `data:` URL is base64, which all clients read. */
+/** Converts a `data:` URL to base64, which all clients can read. */
 export function toImage(
   b64: string | Base64Pieces | null,
   url: string | null,
@@ -61,7 +61,7 @@ export interface PixelSize {
   height: number
 }
 
-/** Null for `auto` and other words. */
+/** Null for `auto` and other names. */
 export function toPixels(size: string | null): PixelSize | null {
   const [, width, height] = SIZE.exec(size ?? '') ?? []
   return width === undefined || height === undefined ? null : { width: Number(width), height: Number(height) }
@@ -69,7 +69,7 @@ export function toPixels(size: string | null): PixelSize | null {
 
 const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9']
 
-/** The nearest that all providers of ratios know. */
+/** The nearest ratio that all providers with aspect ratios support. */
 export function toAspectRatio(size: string | null): string | null {
   const pixels = toPixels(size)
   if (pixels === null) return null
@@ -81,20 +81,20 @@ export function toAspectRatio(size: string | null): string | null {
   return RATIOS.reduce((best, ratio) => (distance(ratio) < distance(best) ? ratio : best))
 }
 
-/** Facts that clients get as the upstream says them. */
+/** Fields that clients get unchanged. */
 const FACTS = ['background', 'output_format', 'quality', 'size'] as const
 
 export const toFacts = (answer: JsonObject): Record<string, string> =>
   Object.fromEntries(FACTS.flatMap((name) => (asText(answer[name]) ? [[name, asText(answer[name])]] : [])))
 
-/** What was asked decides only where the upstream doesn't say what it made. */
+/** The requested size and quality count only if the upstream doesn't report the actual ones. */
 export function toModeEvent({ asked }: ImagesRequest, { size, quality }: Record<string, string> = {}): AnswerEvent {
   return { kind: 'mode', mode: null, size: size ?? toNamed(asked.size), quality: quality ?? toNamed(asked.quality) }
 }
 
 const toNamed = (word: string | null) => (word === 'auto' ? null : word)
 
-/** Output is of images, unless the upstream tells its text apart. @param said null if it reports none. */
+/** Output counts as image tokens unless the upstream reports text apart. @param said null if nothing is reported. */
 export function toUsage(said: Usage | null, estimated: number, count: number): Usage {
   if (said === null)
     return { ...NO_USAGE, completion: estimated, imageCompletion: estimated, images: count, countedBy: 'answer' }
@@ -102,7 +102,7 @@ export function toUsage(said: Usage | null, estimated: number, count: number): U
   return { ...said, imageCompletion, images: count, countedBy: 'upstream' }
 }
 
-/** They refuse `response_format`, and return only base64. Told by the upstream's own name, whatever clients call them. */
+/** GPT image models refuse `response_format` and return only base64. Recognized by the upstream's name of the model. */
 export const isGptImage = (upstreamModel: string) => /(^|\/)(gpt-image|chatgpt-image)/.test(upstreamModel)
 
 /** Output tokens by size (developers.openai.com, "Image generation"), read 2026-08-21. */
@@ -112,12 +112,12 @@ const TOKENS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   high: { '1024x1024': 4_160, '1024x1536': 6_240, '1536x1024': 6_208 },
 }
 const SQUARE = 1_024 * 1_024
-/** gpt-image-2 has a calculator in place of a table: a square of high quality has some 7,030 tokens. */
+/** gpt-image-2 has a calculator instead of a table: a square image of high quality has about 7,030 tokens. */
 const TIMES_OF_2 = 7_030 / 4_160
 
 /**
- * Output tokens of a GPT image model that reports none, by what it made; 0 if tokens of its output have no price, or images have one. What
- * isn't known is taken to be the dearest of the table.
+ * Output tokens of a GPT image model that reports none, by the size and quality of its images. 0 if output tokens have no price, or images
+ * have one. Unknown sizes and qualities count as the most expensive ones of the table.
  */
 export function estimateTokens(
   { asked }: ImagesRequest,

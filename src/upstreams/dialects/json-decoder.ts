@@ -1,4 +1,4 @@
-/** Shared by all decoders: stream events read as JSON one by one, up to the end or a failure; and text without split characters. */
+/** Shared by all decoders: reads stream events as JSON up to the end or a failure, and text without split characters. */
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
 import { asObject, type JsonObject, tryJson } from '../../domain/json.ts'

@@ -1,6 +1,6 @@
 /**
- * Passthrough: requests with only the fields changed that are not the client's to choose, and the upstream's text before the events read
- * from it.
+ * Passthrough: changes only request fields that clients may not choose. In responses, the upstream's text comes before the events
+ * decoded from it.
  */
 
 import type { PassthroughEndpoint } from '../../domain/dialects.ts'
@@ -15,7 +15,7 @@ import type { SseEvent } from '../framing.ts'
 import type { Decoder, Expected, PassthroughFormat, PlainReader } from './dialect.ts'
 import type { JsonDecoder } from './json-decoder.ts'
 
-/** Null for a body that must be translated, since duplicate names in an object may be read differently upstream. */
+/** Null for a body with duplicate names in an object. It must be translated, since upstreams may read it differently. */
 export function toPassthroughRequest(
   endpoint: PassthroughEndpoint,
   body: unknown,
@@ -42,7 +42,7 @@ export function toOwnFields(names: string): OwnFields {
   return { names: new Set(all), plain: new Set(all.map(toPlainName)) }
 }
 
-/** A receiver that turns other requests into chats would obey these and write more than was reserved. */
+/** An upstream that converts requests to chats would apply these fields, and write more than was reserved. */
 const OF_CHATS: ReadonlySet<string> = new Set(['n', 'max_tokens', 'max_completion_tokens'].map(toPlainName))
 
 /**
@@ -65,8 +65,8 @@ export function toPassthroughText(
 }
 
 /**
- * Sets the cap if the client gave none, or more than the model writes.
- * @param body the canonical request, which has it.
+ * Sets the cap if the client gave none, or one above the model's maximum.
+ * @param body the canonical request, which has the cap.
  */
 export function toCapEdit({ json }: PassthroughRequest, body: CanonicalRequest, name: string): Record<string, string> {
   const cap = body.max_completion_tokens ?? body.max_tokens
@@ -105,7 +105,7 @@ const toRaw = (name: string | null, data: string, told: RawFlags): RawEvent => (
   isTail: told.isTail ?? false,
 })
 
-/** An event between two positions: lines with its name and data, and an empty one. */
+/** An event between two positions: lines with its name and data, and an empty line. */
 function toPlainRaw(text: string, from: number, to: number): RawEvent {
   const data = text.indexOf(DATA, from)
   return toRaw(text.slice(from + NAME.length, data - 1), text.slice(data + DATA.length, to - 2), {})
@@ -116,7 +116,7 @@ const DATA = 'data: '
 /** An escaped half of a character, whose reader may wait for the other half. */
 const HALF = /\\u[dD][89abAB]/
 
-/** Flags of an event; null if it doesn't pass. Failures never pass, since each format has its own errors. */
+/** Flags of an event; null if the event isn't passed on. Failures never are, since each format has its own errors. */
 type Tell = (event: SseEvent, read: readonly AnswerEvent[]) => RawFlags | null
 
 /**

@@ -16,13 +16,13 @@ const OFF_THE_LIST = -9999
 export const toLogprobFigure = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : OFF_THE_LIST
 
-/** Faster is a mistake: no model writes more. */
+/** Faster than any model. A higher value is invalid. */
 const MAX_PER_SECOND = 100_000
 
 export const toSpeed = (value: unknown): number | undefined =>
   typeof value === 'number' && value > 0 && value <= MAX_PER_SECOND ? value : undefined
 
-/** More is a mistake or a lie. */
+/** More than any context. A higher value is invalid. */
 const MAX_TOKENS = 100_000_000
 
 /** A number of tokens; undefined if missing or invalid, and the latter is added to `oddities`. */

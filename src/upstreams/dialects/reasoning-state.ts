@@ -8,9 +8,9 @@ import { type JsonLimits, JsonScan } from '../../domain/json-text.ts'
 import type { Target } from '../../domain/snapshot.ts'
 
 /**
- * Issuer of reasoning state, which decides whether it is sent on: other models refuse or drop a signature, and so does the same one
- * elsewhere (ai.google.dev/gemini-api/docs/thought-signatures; platform.claude.com, "Thinking blocks are tied to the model that produced
- * them"). State without a signer may be anyone's.
+ * Issuer of reasoning state. State is sent only to its issuer: other models refuse or drop a signature, and so does the same model of
+ * another provider (ai.google.dev/gemini-api/docs/thought-signatures; platform.claude.com, "Thinking blocks are tied to the model that
+ * produced them"). The issuer of state without a signer is unknown.
  */
 export type IssuingTarget = Pick<Target, 'upstreamModel'> & { upstream: Pick<Target['upstream'], 'id'> }
 
@@ -20,12 +20,12 @@ export const toReasoningIssuer = ({ upstream, upstreamModel }: IssuingTarget): s
 /** Prefix of encoded text, and of nothing else. */
 const PREFIX = 'tg1.'
 
-/** Beginning of encoded state as a signature of Gemini's, which is base64: some clients decode it and encode it again. */
+/** Beginning of encoded state in Gemini's signatures, which are base64: some clients decode and re-encode them. */
 export const SIGNATURE_PREFIX = 'dGcxL'
 
 export const toSignature = (state: string): string => Buffer.from(state).toString('base64')
 
-/** Null for a signature of Google's own. */
+/** Null for Google's own signatures. */
 export const toState = (signature: string): string | null =>
   signature.startsWith(SIGNATURE_PREFIX) ? Buffer.from(signature, 'base64').toString() : null
 
@@ -93,10 +93,10 @@ const isBare = (detail: object): boolean => {
   return type === TEXT && !format && !signature && !signer
 }
 
-/** No reasoning has more. */
+/** More JSON values than any reasoning has. */
 const MAX_VALUES = 16_384
 
-/** Keeps a request full of encoded state as fast to read as the same bytes of anything else. */
+/** Limits by length, so that encoded state isn't slower to read than other content. */
 const toLimits = ({ length }: string): JsonLimits => ({
   depth: 16,
   values: Math.min(24 + length / 24, MAX_VALUES),

@@ -1,6 +1,6 @@
 /**
- * What a client asks of reasoning: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` (openrouter.ai/docs/use-cases/reasoning-tokens) or
- * Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking), the same for every dialect.
+ * The client's reasoning settings: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` (openrouter.ai/docs/use-cases/reasoning-tokens) or
+ * Anthropic's `thinking` (platform.claude.com/docs/en/build-with-claude/extended-thinking). Read alike for every dialect.
  */
 
 import { asObject } from '../../domain/json.ts'
@@ -9,12 +9,12 @@ import type { CanonicalRequest } from '../../domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 
 export interface ReasoningRequest {
-  /** Null if the client leaves it to the model. False overrides everything else. */
+  /** Null for the model's default. False overrides everything else. */
   isOn: boolean | null
   /** As given, or derived from the token count. Null if neither was given. */
   effort: Effort | null
   tokens: number | null
-  /** True if the client refused the reasoning text, or didn't ask for it. */
+  /** True if the client refused the reasoning text, or didn't request it. */
   isHidden: boolean
 }
 

@@ -7,8 +7,8 @@ import type { Message } from '../../domain/request.ts'
 import type { Expected } from './dialect.ts'
 
 /**
- * Replaces IDs that a receiver refuses: too long, with other characters, or used before. They are derived from the client's, so every
- * request of a conversation repeats them and nothing is stored.
+ * Replaces IDs that an upstream refuses: too long, with other characters, or used before. Replacements are derived from the client's IDs,
+ * so every request of a conversation repeats them and nothing is stored.
  */
 /** Accepted IDs, and a replacement for others; `seed` distinguishes equal replacements. */
 export interface IdRule {
@@ -113,7 +113,7 @@ const hex = (text: string) => Bun.hash(text).toString(16).padStart(16, '0')
 
 type BegunCall = Extract<AnswerEvent, { kind: 'tool' }>
 
-/** The calls of one choice whose name comes first, as functions or tools like the request has them. */
+/** The calls of one choice, for formats that send names first. Written as functions or tools, as in the request. */
 export class CallBook {
   readonly #choice: number
   readonly #ids: CallIds

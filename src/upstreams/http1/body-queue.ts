@@ -1,11 +1,11 @@
 /**
- * Passes the pieces of a body to its reader one at a time, and keeps those that arrive early. A piece that is taken at once costs no
+ * Passes the pieces of a body to its reader one at a time, and keeps pieces that arrive early. A piece that is taken immediately needs no
  * promise.
  */
 import { Pieces } from '../pieces.ts'
 import type { BodyTaker } from '../transport.ts'
 
-/** With the piece that its reader is busy with. */
+/** Maximum bytes kept, including the piece that the reader is processing. */
 const MAX_KEPT = 32 * 1024
 
 const WHOLE = { error: null }
@@ -31,7 +31,7 @@ export abstract class BodyQueue {
     return this.#held + this.bytes > MAX_KEPT
   }
 
-  /** True if the rest is not wanted. */
+  /** True if the rest isn't needed. */
   get isDropped(): boolean {
     return this.#isDropped
   }
@@ -125,7 +125,7 @@ export abstract class BodyQueue {
     went.then(
       (isWanted) => {
         this.#held = 0
-        // The reader may have learned of the end in the meantime.
+        // The reader may have received the end since.
         if (this.#pumped !== pumped) return
         if (!isWanted) {
           this.stop()

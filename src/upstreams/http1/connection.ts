@@ -6,7 +6,7 @@ import { isAddress } from '../../domain/ip.ts'
 import { type AnswerListener, ResponseParser } from './response-parser.ts'
 import { keepFrom, type Request, toBytes } from './transport.ts'
 
-/** Hears how a response begins or fails; nothing after `fail` or its end. */
+/** Receives the beginning or failure of a response. Isn't called after `fail` or the end. */
 export interface ExchangeListener extends AnswerListener {
   /** @param isStale true if the origin was closing the idle connection just when the request was sent. */
   fail(error: unknown, isStale: boolean): void
@@ -16,7 +16,7 @@ export interface ConnectionOwner {
   /** The connection can take another request within `keptMs`. */
   idle(connection: Connection, keptMs: number): void
   closed(connection: Connection): void
-  /** Closed before the system opened it: it holds a file until that attempt ends, which may take minutes. */
+  /** Closed before it was opened. The system holds a file until its attempt ends, which may take minutes. */
   abandoned(): void
   gone(): void
   /** Monotonic clock. */
@@ -26,9 +26,9 @@ export interface ConnectionOwner {
 /** Maximum time for TCP connect and TLS handshake. */
 const OPENING_MS = 10_000
 /**
- * A request is resent on a new connection if its own was used before and ended without a byte of response, as if the origin had closed it
- * before (RFC 9112, 9.3.1). That is never certain, and the origin may charge for it. So it must be an orderly close at once; or, after an
- * idle period, a close or reset within the time that a distant host or a router needs.
+ * A request is resent on a new connection if its own was used before and ended without a byte of response, since the origin had probably
+ * closed it before (RFC 9112, 9.3.1). That is never certain, and the origin may charge for the request. So the close must be orderly and
+ * immediate. After an idle period, it may also be a reset, within the time that a distant host or a router needs.
  */
 const AT_ONCE_MS = 100
 const IDLE_MS = 1_000
@@ -51,7 +51,7 @@ export class Connection implements SocketListener {
   #isUnheard = true
   #request: Request | null = null
   #unsent: Uint8Array | null = null
-  /** What follows it. */
+  /** Unsent pieces after `#unsent`. */
   #further: Iterator<Uint8Array> | null = null
   #isPaused = false
 
@@ -98,7 +98,7 @@ export class Connection implements SocketListener {
     else this.#socket?.unref()
   }
 
-  /** Closes it and drops the current exchange without telling its listener. Idempotent. */
+  /** Closes the connection and drops the current exchange without calling its listener. Idempotent. */
   abort(): void {
     this.#listener = null
     this.closed(null)
@@ -136,7 +136,7 @@ export class Connection implements SocketListener {
       this.closed(error)
       return
     }
-    // By now, anything after the response in the same piece has been checked.
+    // Bytes after the response in the same piece have been checked by now.
     if (this.#parser.isIdle && !this.#isClosed) this.#release()
   }
 
@@ -255,7 +255,7 @@ function openSocket({ hostname, port, isTls }: HttpOrigin, listener: SocketListe
 /** An IP address can't be a server name (RFC 6066, 3). */
 const toServerName = (hostname: string) => (isAddress(hostname) ? '' : hostname)
 
-/** As `fetch` reads it. */
+/** The same variable as `fetch` uses. */
 const VERIFIES = process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0'
 
 const HANDLER: Bun.SocketHandler<SocketListener> = {

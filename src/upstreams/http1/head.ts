@@ -1,5 +1,5 @@
 /**
- * Head of an HTTP/1.1 response: status, headers, and where the body ends (RFC 9112, 6.3). Rejects what two readers could understand
+ * Head of an HTTP/1.1 response: status, headers, and where the body ends (RFC 9112, 6.3). Rejects heads that two readers could interpret
  * differently.
  */
 
@@ -8,11 +8,11 @@ export interface Head {
   /** By lower-case name; repeated headers are joined by `, `. */
   headers: ReadonlyMap<string, string>
   length: number | 'chunked' | 'until close'
-  /** How long the connection is kept, in ms: 0 if it isn't, Infinity if unstated. */
+  /** How long the server keeps the connection, in ms: 0 if it doesn't, Infinity if unstated. */
   keptMs: number
 }
 
-/** Invalid HTTP/1.1, or more than we read; nothing after it can be trusted. The message quotes nothing of it. */
+/** Invalid HTTP/1.1, or beyond our limits. Later bytes can't be trusted. The message doesn't quote the response. */
 export class FramingError extends Error {
   override readonly name = 'FramingError'
 }

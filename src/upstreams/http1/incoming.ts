@@ -136,7 +136,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The runtime's name for a content-encoding. Null for an unknown one, which is as likely none at all; compressed data won't parse as JSON.
+ * The runtime's name for a content-encoding. Null for an unknown one: the body may be plain, and compressed data won't parse as JSON.
  */
 export const toFormat = (encoding: string | undefined): string | null =>
   encoding === undefined ? null : (FORMATS[encoding.toLowerCase()] ?? null)

@@ -10,9 +10,9 @@ export interface PoolOptions {
   nowMs: () => number
 }
 
-/** Safety margin for the time a request takes to arrive before the origin closes the connection. */
+/** Safety margin: a request must arrive before the origin closes the connection. */
 const ON_ITS_WAY_MS = 1_000
-/** Maximum number of abandoned attempts that the system still makes, to an unreachable host. */
+/** Maximum number of abandoned attempts that the system still makes to connect to an unreachable host. */
 const MAX_ABANDONED = 64
 
 export class IdleConnections {

@@ -21,7 +21,7 @@ export interface AnswerListener {
   head(head: Head): BodyListener
 }
 
-/** Hears the body of one response: any number of `data`, then `end`. */
+/** Receives the body of one response: any number of `data`, then `end`. */
 export interface BodyListener {
   /** Body bytes of one piece without framing, between two positions. */
   data(piece: Buffer, from: number, to: number): void
@@ -55,7 +55,7 @@ export class ResponseParser {
     return this.#listener === null
   }
 
-  /** How long another request may be sent, in ms; 0 if the last response had no certain end. */
+  /** How long the connection can take another request, in ms; 0 if the end of the last response is uncertain. */
   get keptMs(): number {
     return this.#listener === null ? this.#keptMs : 0
   }
@@ -67,7 +67,7 @@ export class ResponseParser {
     this.#interim = 0
   }
 
-  /** Takes the next piece, which it now owns. Throws a FramingError after handing on what came before it. */
+  /** Takes ownership of the next piece. Throws a FramingError after passing on the bytes before the error. */
   feed(bytes: Buffer): void {
     try {
       for (let at = 0; at < bytes.length; ) at = this.#take(bytes, at)
@@ -135,7 +135,7 @@ export class ResponseParser {
     this.#left = typeof head.length === 'number' ? head.length : 0
     this.#state = head.length === 'chunked' ? 'size' : head.length === 'until close' ? 'until close' : 'length'
     const body = this.#listener?.head(head) ?? null
-    // The listener may have stopped it.
+    // The listener may have stopped the parser.
     if (this.#listener !== null) this.#body = body
     if (this.#state === 'length' && this.#left === 0) this.#end(bytes)
     return to
@@ -201,7 +201,7 @@ export class ResponseParser {
     return gathered
   }
 
-  /** Moves body bytes together, since handing over each chunk would cost the listener as much as all of them. */
+  /** Joins body bytes of a piece, since one call of the listener costs as much for a chunk as for all chunks. */
   #add(bytes: Buffer, from: number, to: number): void {
     if (this.#to === this.#from) {
       this.#from = from
@@ -219,7 +219,7 @@ export class ResponseParser {
     if (to > from) this.#body?.data(bytes, from, to)
   }
 
-  /** The listener may have stopped it with the last bytes. */
+  /** The listener may have stopped the parser with the last bytes. */
   #end(bytes: Buffer | null): void {
     if (bytes) this.#handOn(bytes)
     const body = this.#body

@@ -68,7 +68,7 @@ function toRequest(
   return rest && isLarge(rest) ? { lines, body, further: rest.map(toPiece) } : { lines, body, rest }
 }
 
-/** Such a file is sent from where it is, rather than copied next to the head. */
+/** A body of this size isn't copied into the buffer of the head. */
 const LARGE_BYTES = 64 * 1024
 const isLarge = (rest: NonNullable<Outgoing['rest']>) =>
   rest.some((piece) => typeof piece !== 'string' && piece.length > LARGE_BYTES)
@@ -111,7 +111,7 @@ class Http1Exchange implements Exchange, ExchangeListener {
     return incoming
   }
 
-  /** Resends it once, on a new connection, if the old one was stale; that is not a failed attempt. */
+  /** If the connection was stale, resends the request once, on a new one. That doesn't count as a failed attempt. */
   fail(error: unknown, isStale: boolean): void {
     this.#connection = null
     if (this.#incoming) this.#incoming.broken(error)
@@ -137,7 +137,7 @@ export interface Request {
   lines: string
   body: Outgoing['body']
   rest?: Outgoing['rest']
-  /** Follows both, and must stay as it is until it is sent. */
+  /** Follows `body` and `rest`, and must not change until it is sent. */
   further?: readonly Uint8Array[]
 }
 
@@ -148,7 +148,7 @@ let sharedBuffer: Buffer | null = null
 const MAX_CHAR_BYTES = 3
 const LENGTH_ROOM = 'content-length: 9007199254740991\r\n\r\n'.length
 
-/** The bytes of a request before what is `further`, valid until the next one is written. */
+/** The bytes of a request before `further`, valid until the next request is written. */
 export function toBytes({ lines, body, rest = NOTHING, further = NOTHING_MORE }: Request): Uint8Array {
   const room = lines.length + LENGTH_ROOM
   const bytes = placeFor(room, body, rest)

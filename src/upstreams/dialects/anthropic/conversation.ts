@@ -1,6 +1,6 @@
 /**
- * Turns as the API requires them: leading instructions apart, all tool results at the start of the next user turn, no two turns of one role
- * in a row, nothing blank.
+ * Turns as the API requires them: leading instructions are separate, all tool results start the next user turn, roles alternate, and no
+ * content is blank.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CacheMarked, Message } from '../../../domain/request.ts'
@@ -30,7 +30,7 @@ export interface Conversation {
 const NOTHING = '.'
 
 export interface Reader {
-  /** True if it takes later instructions in turns of their own. */
+  /** True if the model accepts later instructions in their own turns. */
   keepsSystem: boolean
   /** Issuer of the signatures it accepts (`toReasoningIssuer`). */
   signer: string
@@ -90,7 +90,7 @@ function toBlocks(message: Message, index: number, before: Before, as: Turn['rol
   }
 }
 
-/** Reasoning comes before what it led to, and calls last. */
+/** Reasoning comes first, and calls last. */
 function toAnswer(message: AssistantMessage, index: number, before: Before): Block[] {
   const said = toSaid(message.content, `messages[${index}].content`)
   const refusal = toTexts(message.refusal ?? '')
@@ -173,7 +173,7 @@ function toBlock(part: JsonObject, at: string): SaidBlock | null {
   }
 }
 
-/** A block in this format's own words; the API validates the rest. */
+/** A block that is already in Anthropic's format. The API validates the rest. */
 function toOwnBlock({ cache_control: _, ...part }: JsonObject, at: string): SaidBlock {
   if (part.type === 'search_result') {
     const content = asList(part.content).flatMap((each) => toTexts(asText(asObject(each)?.text)))

@@ -95,7 +95,7 @@ export class AnswerDecoder extends JsonDecoder {
     if (reader) this.#open.set(index, reader)
   }
 
-  /** Server-side tools are not the client's; their findings are in the text that follows. */
+  /** Skips calls of server-side tools. Their results are in the text that follows. */
   #toReader(block: JsonObject, out: AnswerEvent[]): BlockReader | null {
     switch (block.type) {
       case 'text':
@@ -132,7 +132,7 @@ export class AnswerDecoder extends JsonDecoder {
     else if (used) out.push({ kind: 'usage', ...used })
   }
 
-  /** How the call is served, which may have its own price; later reports don't repeat it. */
+  /** Takes the service tier and speed, which may have their own price. Later reports don't repeat them. */
   #takeMode(value: unknown, out: AnswerEvent[]): void {
     const usage = asObject(value) ?? {}
     const tier = TIERS.get(usage.service_tier)
@@ -144,7 +144,7 @@ export class AnswerDecoder extends JsonDecoder {
   #finish(usage: unknown, out: AnswerEvent[]): void {
     this.isOver = true
     const cut = REASONS.get(this.#stop) ?? null
-    // A refusal may come without text.
+    // A refusal may have no text.
     const isSilent = this.#places.chars === 0 && this.#calls.reason === null
     if (cut === 'content_filter' && isSilent && this.#explanation !== '')
       out.push({ kind: 'refusal', choice: 0, text: this.#explanation.toWellFormed() })
@@ -262,7 +262,7 @@ class ThoughtReader implements BlockReader {
   }
 }
 
-/** Hidden reasoning, which comes whole. */
+/** Hidden reasoning, which arrives in one piece. */
 function readRedacted(block: JsonObject, places: Places, out: AnswerEvent[]): void {
   const data = toWhole(block.data)
   if (data === '') return

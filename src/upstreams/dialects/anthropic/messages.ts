@@ -43,7 +43,7 @@ export const messages: PassthroughFormat = {
       return (event, read) => {
         const type = typeOf(event)
         if (type !== 'message_start') return tell(type, event, read)
-        // Some servers repeat it, which clients take for another response.
+        // Some servers repeat `message_start`, which clients would take for another response.
         if (isBegun) return null
         isBegun = true
         return { origin: 'message' }

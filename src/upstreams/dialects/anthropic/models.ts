@@ -49,7 +49,7 @@ const toInput = (can: JsonObject): Modality[] => [
   ...(toSupport(can.pdf_input) ? (['file'] as const) : []),
 ]
 
-/** The list doesn't say whether a model takes a temperature: models without budgets refuse one, as all of Anthropic's in models.dev do. */
+/** The list doesn't say whether a model accepts a temperature. Models without budgets refuse one, like all of Anthropic's in models.dev. */
 function toOptions(can: JsonObject): RouteSettings {
   const thinking = asObject(can.thinking)
   const types = asObject(thinking?.types) ?? {}

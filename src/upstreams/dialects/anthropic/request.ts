@@ -67,7 +67,7 @@ function refuse(body: CanonicalRequest): void {
 
 const isNoThought = ({ type }: Turn['content'][number]) => type !== 'thinking' && type !== 'redacted_thinking'
 
-/** True if the last assistant turn with pending results came back without its reasoning. */
+/** True if the client sent the last assistant turn with pending results without its reasoning. */
 function hasForgotten(turns: readonly Turn[]): boolean {
   const last = turns.findLast(({ role }) => role === 'assistant')
   const isOpen = last === turns.at(-1) || turns.at(-1)?.content.some(({ type }) => type === 'tool_result') === true
@@ -191,7 +191,7 @@ function choose({ tool_choice: choice, function_call: call }: CanonicalRequest):
   return { type: 'tool', name: asked.type === 'custom' ? asked.custom.name : asked.function.name }
 }
 
-/** Reasoning settings for what the client asks and the route supports. A refusal is sent, since some models reason by default. */
+/** Reasoning settings by the client's request and the route. "Off" is sent explicitly, since some models reason by default. */
 export interface Thinking {
   thinking?: WireThinking
   effort?: Effort
@@ -202,7 +202,7 @@ export interface Thinking {
 export interface Circumstances {
   cap: number
   isForced: boolean
-  /** True if the last assistant turn called tools and came back without its reasoning. */
+  /** True if the last assistant turn called tools and the client sent it without its reasoning. */
   hasForgotten: boolean
 }
 
@@ -245,7 +245,7 @@ function toAdaptive({ isOn, effort, isHidden }: ReasoningRequest, efforts: reado
  * The required output cap, if the client sets none: the model's maximum within the remaining context, since models before Claude 4.5 refuse
  * a larger sum.
  */
-/** Minimum UTF-8 bytes per token, so that the estimate is rather too high. */
+/** Minimum UTF-8 bytes per token, so that the estimate is too high rather than too low. */
 const BYTES_PER_TOKEN = 3
 /** Approximately the tokens of the largest image. */
 const IMAGE_TOKENS = 1_600

@@ -24,13 +24,13 @@ interface Used {
 interface Iterations {
   own: Counts
   others: ModelUsage[]
-  /** The counts next to them. */
+  /** The counts outside the inner calls. */
   top: Counts
   /** True if another model took over, and those counts are its own. */
   isTakenOver: boolean
 }
 
-/** Each is recorded as a call. */
+/** Limit for models in one response, each of which is recorded as a call. */
 const MAX_MODELS = 20
 const FURTHER = 'further models'
 
@@ -45,7 +45,7 @@ export class UsageReader {
     this.#top = counts
     this.#iterations = toIterations(report.iterations, counts) ?? this.#iterations
     const { own, others, top, isTakenOver } = this.#iterations ?? alone(counts)
-    // A later report without inner calls counts on; the growth came after them.
+    // A later report without inner calls continues the counts. The increase came after the inner calls.
     const grown = combine(top, counts, (before, now) => Math.max(0, now - before))
     const sum = combine(own, grown, plus)
     const all = isTakenOver ? sum : { ...combine(sum, counts, Math.max), searches: counts.searches }
@@ -59,8 +59,8 @@ export class UsageReader {
 const alone = (counts: Counts): Iterations => ({ own: counts, others: [], top: counts, isTakenOver: false })
 
 /**
- * Each inner call is billed, and the counts next to them are those of the last. A model that declines before its first token is free
- * (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null if there are none.
+ * Each inner call is billed. The outer counts are those of the last one. A model that declines before its first token is free
+ * (https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback). Null without inner calls.
  */
 function toIterations(value: unknown, counts: Counts): Iterations | null {
   const all = asList(value)

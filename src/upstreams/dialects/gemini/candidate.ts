@@ -62,7 +62,7 @@ export class Candidate {
     if (reason !== '') this.#reason ??= toReason(reason)
   }
 
-  /** Adds the finish reason once nothing more comes. @param blocked true if the prompt was refused and nothing was written. */
+  /** Adds the finish reason at the end. @param blocked true if the prompt was refused and nothing was written. */
   end(blocked: boolean, out: AnswerEvent[]): void {
     this.#calls.end(out)
     const items = this.#said === null ? [] : toCitations(this.#grounding, this.#said)
@@ -73,7 +73,7 @@ export class Candidate {
   }
 
   #takePart(part: JsonObject, out: AnswerEvent[]): void {
-    // Google's own tools: clients don't send their signatures back.
+    // Calls of Google's own tools are skipped: clients don't send their signatures back.
     if (part.toolCall || part.toolResponse) return
     const text = asText(part.text).toWellFormed()
     const signature = asSound(part.thoughtSignature)

@@ -20,8 +20,8 @@ export interface Manner {
 }
 
 /**
- * Text of an empty user turn, since a conversation can't begin with the model. Models before Gemini 3.5 Flash-Lite and 3.6 continue one
- * that ends with the model, and later ones refuse themselves.
+ * Text of an empty user turn, since a conversation can't begin with the model. If a conversation ends with the model, models before
+ * Gemini 3.5 Flash-Lite and 3.6 continue it, and later ones refuse it themselves.
  */
 const NOTHING: Part = { text: '.' }
 
@@ -138,7 +138,7 @@ class Turns {
 
 const isResponse = ({ parts }: Content) => parts.some((part) => part.functionResponse)
 
-/** Content parts that aren't empty. Unsupported ones were refused before. */
+/** Content parts that aren't empty. Unsupported parts were refused before. */
 function toParts({ content }: Message): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   return (content ?? []).flatMap((part) => toPart(part) ?? [])
@@ -153,7 +153,7 @@ function toImages(message: AssistantMessage, signer: string): Part[] {
   })
 }
 
-/** The signature of a text goes on its last part, or on an empty one. */
+/** Adds the signature of a text to the text's last part, or to an empty part. */
 function sign(parts: Part[], thoughtSignature: string): void {
   const last = parts.findLast((part) => part.text !== undefined)
   if (last) last.thoughtSignature = thoughtSignature

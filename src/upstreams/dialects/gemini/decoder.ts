@@ -1,6 +1,6 @@
 /**
- * Decodes Gemini responses. Each stream event is a whole response with what is new; the stream just ends once all candidates have a
- * `finishReason` or the prompt was blocked.
+ * Decodes Gemini responses. Each stream event is a whole response with only the new content. The stream has no end marker: it is complete
+ * once all candidates have a `finishReason` or the prompt was blocked.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent, AnswerOrigin } from '../../../domain/events.ts'
@@ -38,7 +38,7 @@ export class AnswerDecoder extends JsonDecoder {
     if (tryJson(data) === undefined) super.takeText(data, out)
   }
 
-  /** Whether only the end of the body is missing. */
+  /** True if only the end of the body is missing. */
   get isComplete(): boolean {
     const candidates = this.#candidates
     return this.#isBlocked || (candidates.length > 0 && candidates.every(({ isFinished }) => isFinished))
@@ -96,7 +96,7 @@ export class AnswerDecoder extends JsonDecoder {
     if (tier) out.push({ kind: 'origin', origin: { service_tier: tier } })
   }
 
-  /** The candidate of an index, created together with those of lower ones. */
+  /** The candidate of an index. Creates it, and those of lower indexes. */
   #candidate(index: number): Candidate {
     const candidates = this.#candidates
     while (candidates.length <= index) candidates.push(new Candidate(this.expected, candidates.length))
@@ -116,7 +116,7 @@ export class AnswerDecoder extends JsonDecoder {
   }
 }
 
-/** The model failed at its calls: there is no usable response, but a retry may succeed. */
+/** Reasons for invalid tool calls: there is no usable response, but a retry may succeed. */
 const FAILURES = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',

@@ -15,7 +15,7 @@ import { geminiErrors } from './errors.ts'
 import { speaksVertex, toResource } from './request.ts'
 import { toUsage } from './usage.ts'
 
-/** See `EmbeddingFormat`. Clients set the purpose by `task_type`, as there. */
+/** See `EmbeddingFormat`. Clients set the purpose with `task_type`, as in Gemini's API. */
 export function toEmbeddingRequest(
   { inputs, dimensions, extras }: EmbeddingsRequest,
   { upstream, upstreamModel }: Target,

@@ -47,7 +47,7 @@ function toInnerStatus({ code, status }: JsonObject): number {
   return STATUSES.get(asText(status)) ?? 500
 }
 
-/** Google returns 400 for an invalid key or a barred account, too. Other errors are INVALID_ARGUMENT, and may quote the client. */
+/** Google also returns 400 for an invalid key or a suspended account. INVALID_ARGUMENT means another error, and may quote the client. */
 function toStatus(status: number, error: JsonObject, details: JsonObject[]): number {
   if (status !== 400) return status
   const message = asText(error.message)
@@ -61,7 +61,7 @@ const isOfKey = (reason: string) => reason === 'API_KEY_INVALID' || reason === '
 /** A daily quota may be reset at any time. */
 const DAY_MS = 60 * 60_000
 
-/** The wait that a quota asks for, which no header has; undefined if unstated. */
+/** The wait stated by a quota error, since no header has it; undefined if unstated. */
 function toQuotaWaitMs(details: JsonObject[]): number | undefined {
   const ofDay = details.some(({ violations }) =>
     asList(violations).some((each) => /PerDay/i.test(asText(asObject(each)?.quotaId))),

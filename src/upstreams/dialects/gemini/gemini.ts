@@ -14,7 +14,7 @@ import { generate } from './generate.ts'
 import { toWireRequest } from './request.ts'
 
 export const gemini: WireFormat = {
-  // A wrong key is a 400; nothing else about this request can be.
+  // A wrong key gets a 400. This request can't get a 400 for any other reason.
   probe: { path: () => '/models?pageSize=1', readiness: (status) => toReadiness('/models', status, [400, 401]) },
 
   models: {
@@ -22,7 +22,7 @@ export const gemini: WireFormat = {
     read: readModels,
   },
 
-  // In the URL, as in Google's own examples, it would get into logs.
+  // A key in the URL, as in Google's examples, would appear in logs.
   headers: (upstream) =>
     // A service account gets a token per request.
     upstream.credential === null || isServiceAccount(upstream) ? {} : { 'x-goog-api-key': upstream.credential },

@@ -18,7 +18,7 @@ const OWN = toOwnFields(
   'contents systemInstruction system_instruction tools toolConfig tool_config generationConfig generation_config safetySettings safety_settings cachedContent cached_content serviceTier service_tier',
 )
 
-/** Those that decide how much is written, and so what was reserved. */
+/** Fields that limit the output, on which the reservation is based. */
 const COUNTED: ReadonlySet<string> = new Set(['maxoutputtokens', 'candidatecount'])
 const COUNTED_NAMES: ReadonlySet<string> = new Set([
   ...['maxOutputTokens', 'max_output_tokens', 'candidateCount', 'candidate_count'],
@@ -34,7 +34,7 @@ export const generate: PassthroughFormat = {
   ),
 }
 
-/** What Google's own tools write is no event of ours. */
+/** True for output of Google's own tools, for which there are no canonical events. */
 const isUnparsed = (data: string, read: readonly AnswerEvent[]) =>
   (data.includes('"executableCode"') || data.includes('"codeExecutionResult"')) &&
   read.every(({ kind }) => kind === 'usage')
@@ -46,7 +46,7 @@ function toRequest(passthrough: PassthroughRequest, body: CanonicalRequest, targ
   return { path: toMethodPath(target, body.stream === true), body: toPassthroughText(passthrough, target, OWN, edits) }
 }
 
-/** The cap, and the removal of other spellings of it. */
+/** Sets the cap, and removes its other spellings. */
 function toConfigEdit(passthrough: PassthroughRequest, body: CanonicalRequest): Edits {
   const { text, json } = passthrough
   const name = 'generation_config' in json ? 'generation_config' : 'generationConfig'
@@ -59,7 +59,7 @@ function toConfigEdit(passthrough: PassthroughRequest, body: CanonicalRequest): 
   return { [name]: splice(held ? text.slice(held.from, held.to) : '{}', edits) }
 }
 
-/** Signatures of ours are restored for the upstream that signed, and removed for any other. */
+/** Decodes Tollgate's signatures for the upstream that issued them, and removes them for all others. */
 const withSignatures = (contents: unknown, target: Target): unknown =>
   asList(contents).map((each) => {
     const content = asObject(each)

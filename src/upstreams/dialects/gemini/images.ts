@@ -23,7 +23,7 @@ import { toMethodPath, toResource } from './request.ts'
 import { toUsage as readUsage } from './usage.ts'
 import type { GenerateContent, Part } from './wire.ts'
 
-/** Imagen makes several images from a text; Gemini's models one, from a text and images. */
+/** Imagen makes several images from text. Gemini's models make one, from text and images. */
 const isImagen = ({ upstreamModel }: Target) => /(^|\/)imagen/.test(upstreamModel)
 
 export const images: EndpointFormat<ImagesRequest> = {
@@ -69,7 +69,7 @@ function toGeneration({ asked, edited }: ImagesRequest, target: Target) {
   return { path: toMethodPath(target, false), body: JSON.stringify(body) }
 }
 
-/** Only larger ones: earlier models have a single size. */
+/** Undefined for sizes below 2K, because earlier models have only one size. */
 function toImageSize(size: string | null): string | undefined {
   const { width = 0, height = 0 } = toPixels(size) ?? {}
   const longest = Math.max(width, height)
@@ -77,7 +77,7 @@ function toImageSize(size: string | null): string | undefined {
   return longest < 3_840 ? '2K' : '4K'
 }
 
-/** Those that Imagen has. */
+/** Aspect ratios that Imagen supports. */
 const IMAGEN_RATIOS: ReadonlySet<string | null> = new Set(['1:1', '3:4', '4:3', '9:16', '16:9'])
 
 function toPrediction({ asked, edited }: ImagesRequest, { upstreamModel }: Target) {
@@ -95,7 +95,7 @@ const readPredictions = ({ predictions }: JsonObject): Image[] =>
     return data === '' ? [] : [toImage(data, null)]
   })
 
-/** Drafts of a model that reasons are marked as thoughts. */
+/** Skips drafts of reasoning models, which are marked as thoughts. */
 const readParts = ({ candidates }: JsonObject): Image[] =>
   asList(asObject(asObject(asList(candidates)[0])?.content)?.parts).flatMap((each) => {
     const part = asObject(each)
@@ -105,7 +105,7 @@ const readParts = ({ candidates }: JsonObject): Image[] =>
     return isImage && data !== '' ? [toImage(data, null)] : []
   })
 
-/** Google's words for why are constants, such as `IMAGE_SAFETY`. */
+/** Google's reasons are constants, such as `IMAGE_SAFETY`. */
 const REASON = /^[A-Z_]{2,64}$/
 const ENDED = new Set(['STOP', 'MAX_TOKENS', 'NO_IMAGE'])
 

@@ -86,11 +86,11 @@ function toGenerationConfig(body: CanonicalRequest, { features, options }: Targe
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined && value !== null))
 }
 
-/** Seeds have 32 bits there; equal seeds stay equal. */
+/** Gemini's seeds have 32 bits. Equal seeds stay equal. */
 const toInt32 = (seed: number | null | undefined) =>
   typeof seed === 'number' ? Number(BigInt.asIntN(32, BigInt(seed))) : undefined
 
-/** Null leaves it to the project's settings. */
+/** Null for the default of the project's settings. */
 function toTier(tier: CanonicalRequest['service_tier']): string | null {
   if (tier === 'default') return 'standard'
   return tier === 'flex' || tier === 'priority' ? tier : null

@@ -1,4 +1,4 @@
-/** Reads token usage. Prompts of Google's own tools and reasoning are counted apart from prompt and output. */
+/** Reads token usage. Google counts reasoning, and prompts of its own tools, separately from output and prompt. */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Usage } from '../../../domain/usage.ts'
 import { asCount } from '../readings.ts'
@@ -15,7 +15,7 @@ export function toUsage(value: unknown, webSearches = 0): Usage | null {
   const prompt = read + ofTools
   const written = asCount(found.candidatesTokenCount) ?? 0
   const thoughts = asCount(found.thoughtsTokenCount) ?? 0
-  // In case reasoning becomes part of the output, the total will show it.
+  // If reasoning ever becomes part of the output, the total shows it.
   const isInside = thoughts > 0 && thoughts <= written && asCount(found.totalTokenCount) === prompt + written
   const completion = written + (isInside ? 0 : thoughts)
   const cacheRead = Math.min(asCount(found.cachedContentTokenCount) ?? 0, prompt)
@@ -54,7 +54,7 @@ function countOf(usage: JsonObject, modality: string, lists: string[], without =
   return Math.max(0, lists.reduce((all, name) => all + sum(name), 0) - sum(without))
 }
 
-/** A part never exceeds its whole, whatever an upstream says. */
+/** Limits parts to their total, whatever an upstream reports. */
 function within(most: number, { audio, images }: Media): Media {
   const heard = Math.min(audio, most)
   return { audio: heard, images: Math.min(images, most - heard) }

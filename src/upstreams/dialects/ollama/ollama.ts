@@ -38,8 +38,8 @@ export const ollama: WireFormat = {
 }
 
 /**
- * Ollama's models (`GET /api/tags`, `POST /api/show`, `GET /api/ps`), none of which loads a model. A loaded model reports the context it is
- * served with, others the one they were trained with, for which few machines have the memory.
+ * Ollama's models (`GET /api/tags`, `POST /api/show`, `GET /api/ps`). None of these requests loads a model. A loaded model reports the
+ * context it is served with. Others report their trained context, for which few machines have the memory.
  */
 function readModels(json: unknown): ModelPage | null {
   const list = asObject(json)?.models

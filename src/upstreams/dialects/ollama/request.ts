@@ -51,7 +51,7 @@ function toOptions(body: CanonicalRequest, { contextLength, options }: Target): 
 
 const toNumber = (value: unknown) => (typeof value === 'number' ? value : undefined)
 
-/** Undefined leaves it to the model. Only gpt-oss has efforts; every reasoning model takes true and false. */
+/** Undefined for the model's default. Only gpt-oss has efforts; every reasoning model accepts true and false. */
 function toThink(body: CanonicalRequest, { features, upstreamModel, options }: Target): boolean | string | undefined {
   if (!features.includes('reasoning') || options.thinking === 'none') return undefined
   const { isOn, effort } = toReasoningRequest(body)

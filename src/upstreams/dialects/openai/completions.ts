@@ -92,7 +92,7 @@ class CompletionDecoder extends JsonDecoder {
     for (const [place, value] of choices.entries()) {
       const choice = asObject(value) ?? {}
       const index = typeof choice.index === 'number' ? choice.index : place
-      // Unrequested choices were not reserved; they are passed on and charged as reported.
+      // Unrequested choices weren't reserved. They are forwarded and charged as reported.
       if (!Number.isInteger(index) || index < 0 || index >= this.expected.choices) continue
       const said = asText(choice.text).toWellFormed()
       if (said !== '') out.push({ kind: 'text', choice: index, text: said })

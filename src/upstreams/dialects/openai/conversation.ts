@@ -1,6 +1,6 @@
 /**
- * Adapts a conversation to an upstream that hasn't seen all of it: removes others' signed state, replaces call IDs it refuses, and moves
- * images of tool results to a user message. Returns the same list if nothing changes, which is nearly always.
+ * Adapts a conversation that other upstreams took part in: removes their signed state, replaces call IDs that this upstream refuses, and
+ * moves images of tool results to a user message. Returns the same list if nothing changes, which is nearly always.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, Message } from '../../../domain/request.ts'
@@ -45,7 +45,7 @@ const NOT_SAID: ReadonlySet<string> = new Set(['role', 'name'])
 const isFilled = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0)
 
-/** Adds the only model that can read it to an item of `reasoning_details` with a signature or encrypted data. */
+/** Adds the issuer to an item of `reasoning_details` with a signature or encrypted data. Only the issuer can read it. */
 export function signed<Item extends object>(item: Item, signer: string): Item | (Item & { signer: string }) {
   const { signature, data } = item as JsonObject
   return asText(signature) === '' && asText(data) === '' ? item : { ...item, signer }
@@ -94,7 +94,7 @@ function withoutForeign(message: AssistantMessage, signer: string): AssistantMes
   })
 }
 
-/** The upstream's own state goes back unchanged, without our mark. */
+/** Returns the upstream's own state unchanged, without Tollgate's `signer`. */
 function toKept(value: unknown, signer: string): unknown[] {
   const detail = asObject(value)
   if (detail?.signer === undefined) return [value]

@@ -114,7 +114,7 @@ export class AnswerDecoder extends JsonDecoder {
     out.push(...report)
   }
 
-  /** The decoder of a choice, created together with those of lower ones. */
+  /** The decoder of a choice. Creates it, and those of lower indexes. */
   #choice(index: number): ChoiceDecoder {
     while (this.#choices.length <= index) {
       this.#choices.push(new ChoiceDecoder(this.expected, this.#choices.length))
@@ -184,7 +184,7 @@ class ChoiceDecoder {
   /** Created on demand: most choices are content only. */
   #deltas: DeltaDecoder | null = null
   #reason: 'stop' | 'length' | 'content_filter' | null = null
-  /** True once the upstream has mentioned it, if only by a role. */
+  /** True once the upstream has sent anything for the choice, even only a role. */
   isNamed = false
   isFinished = false
 

@@ -1,4 +1,4 @@
-/** Decodes all other deltas, whatever their fields and shapes; incomplete parts are held back. A whole message is one delta. */
+/** Decodes all other deltas, with any fields and shapes. Holds back incomplete parts. A whole message is one delta. */
 
 import type { AnswerEvent, Logprob, Logprobs, TokenLogprob } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
@@ -248,7 +248,7 @@ export class ItemNumbers {
   }
 }
 
-/** Far beyond any list; with larger numbers counting becomes inexact. */
+/** Far beyond any list. Counting becomes inexact with larger numbers. */
 const MAX_INDEX = 1e6
 
 const isIndex = (value: unknown): value is number =>

@@ -7,7 +7,7 @@ import { type ErrorReader, isOverflowCode, toBareError, toStatusError } from '..
 
 export const openAiErrors: ErrorReader = { find: findError, read: toUpstreamError }
 
-/** `"error": null` is no error, and neither is a message next to choices. */
+/** `"error": null` isn't an error, and neither is a message next to choices. */
 function findError(answer: JsonObject): JsonObject | null {
   const { error, object, type, choices } = answer
   // If `error` is a text or a flag, message and code are next to it.
@@ -46,7 +46,7 @@ const UNPAID: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Refused for the prompt, not the sender, though OpenRouter (openrouter.ai/docs/errors) and xAI use 403. Another credential would not help.
+ * The prompt was refused, although OpenRouter (openrouter.ai/docs/errors) and xAI return 403. Another credential wouldn't help.
  */
 const FLAGGED = /violates usage guidelines|input was flagged|requires moderation/i
 const FLAGGED_CODE = 'content_policy_violation'

@@ -49,8 +49,9 @@ function add(changes: Map<string, Change>, [name = '', ...rest]: string[], to: s
 }
 
 /**
- * The body of a request that isn't a chat, by the upstream's settings. Fields that choose a route are for this server, unless the upstream takes them.
- * @param own known fields, which the client's further ones don't replace.
+ * The body of a request that isn't a chat, by the upstream's settings. Drops fields that choose a route, unless the upstream's `pass`
+ * allows them.
+ * @param own known fields, which the client's extra fields don't replace.
  */
 export function toEndpointBody(own: JsonObject, extras: Readonly<JsonObject>, options: UpstreamOptions): JsonObject {
   const sent = { ...own }
@@ -59,7 +60,7 @@ export function toEndpointBody(own: JsonObject, extras: Readonly<JsonObject>, op
   return { ...toChanged(sent, toChanges(options).fields), ...options.extra_body }
 }
 
-/** The same for a form: new names, and fields to leave out. */
+/** The same for a form: new names, and fields to drop. */
 export function toFormChanges({ parts }: Form, options: UpstreamOptions) {
   const changes = toChanges(options).fields
   const names = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Reads images that arrive as server-sent events: unfinished ones pass as they are, finished ones are read. */
+/** Reads images from server-sent events. Partial images are forwarded unchanged, and completed ones are decoded. */
 import type { Base64Pieces } from '../../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
@@ -27,7 +27,7 @@ export class ImageDecoder implements Decoder {
   #nanoUsd: number | null = null
   #isDone = false
 
-  /** @param pictures cut out of the events. */
+  /** @param pictures images cut out of the events. */
   constructor(asked: ImagesRequest, target: Target, pictures: PictureCutter) {
     this.#asked = asked
     this.#target = target
@@ -44,7 +44,7 @@ export class ImageDecoder implements Decoder {
       this.end(out)
       return
     }
-    // Not parsed: its picture may have another name.
+    // Not parsed, since the field of its image may have another name.
     if (name?.endsWith(PARTIAL)) {
       this.#pass(name, data, out)
       return
@@ -75,7 +75,7 @@ export class ImageDecoder implements Decoder {
     return asText(whole === data ? json.b64_json : asObject(tryJson(whole))?.b64_json) || null
   }
 
-  /** Any picture is content. */
+  /** An event with an image counts as content. */
   #toRaw(name: string | null, data: string, isContent: boolean): AnswerEvent {
     const own = this.#pictures.split(data)
     const isImage = isContent || own.picture !== undefined || own.data.length > data.length
@@ -86,13 +86,13 @@ export class ImageDecoder implements Decoder {
     this.#partials += 1
     out.push(this.#toRaw(name, data, true))
     if (this.#usage !== null) return
-    // In case nothing more comes: an image that has begun is charged.
+    // If the stream ends here, the image in progress is charged.
     const begun = this.#completed + 1
     const estimated = estimateTokens(this.#asked, this.#target, this.#facts, begun, this.#partials)
     out.push({ kind: 'usage', usage: toUsage(null, estimated, begun) }, toModeEvent(this.#asked, this.#facts))
   }
 
-  /** Each image of several has its own usage. */
+  /** With several images, each has its own usage. */
   #complete(json: JsonObject, data: string, out: AnswerEvent[]): void {
     const image = toImage(this.#toBase64(json, data), asText(json.url) || null)
     this.#completed += 1

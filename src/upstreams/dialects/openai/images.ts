@@ -1,4 +1,4 @@
-/** Image generation and edits of OpenAI, and of those who take its requests or nearly so: see the setting `images`. */
+/** Image generation and edits of OpenAI and of providers with similar requests; see the setting `images`. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import type { EditedImages, Image, ImagesRequest, InputImage } from '../../../domain/images.ts'
@@ -62,7 +62,7 @@ export const images: EndpointFormat<ImagesRequest> = {
 const GENERATIONS = '/images/generations'
 const EDITS = '/images/edits'
 
-/** @param sent in place of the usual fields where a provider's differ; undefined fields are left out. */
+/** @param sent fields that replace or extend the usual ones, as the provider needs. Undefined fields are omitted. */
 function toJsonRequest(
   asked: ImagesRequest,
   target: Target,
@@ -79,7 +79,7 @@ function toOpenAi(asked: ImagesRequest, target: Target): EndpointWire {
   const { edited } = asked
   if (edited === null) return toJsonRequest(asked, target, GENERATIONS, toOpenAiFields(asked, target))
   if (edited.form) return passForm(edited.form, target)
-  // Others take only forms.
+  // Other models accept only forms.
   if (!isGptImage(target.upstreamModel)) return makeForm(asked, edited, target)
   const toRef = (image: InputImage) => ({ image_url: toDataUrl(image) })
   const refs = { images: edited.images.map(toRef), mask: edited.mask ? toRef(edited.mask) : undefined }
@@ -93,7 +93,7 @@ function toOpenAiFields({ asked }: ImagesRequest, { upstreamModel }: Target) {
   return partials === null ? fields : { ...fields, stream: true, partial_images: partials }
 }
 
-/** Fields that only others than GPT image models take, and that only these take. */
+/** Fields that GPT image models refuse, and fields that only these accept. */
 const OF_OTHERS = ['response_format']
 const OF_GPT_IMAGES = ['stream', 'partial_images']
 
@@ -126,7 +126,7 @@ function makeForm(asked: ImagesRequest, { images, mask }: EditedImages, target: 
   return { path: toEndpointPath(target, EDITS), body: '', rest: pieces, headers: { 'content-type': contentType } }
 }
 
-/** Together has width and height, its own word for base64, and edits at the same path. */
+/** Together uses width and height, its own name for base64, and the same path for edits. */
 function toTogether(asked: ImagesRequest, target: Target): EndpointWire {
   const { size, form } = asked.asked
   const { width, height } = toPixels(size) ?? {}
@@ -137,7 +137,7 @@ function toTogether(asked: ImagesRequest, target: Target): EndpointWire {
   })
 }
 
-/** xAI has ratios in place of sizes, and edits as JSON. */
+/** xAI uses aspect ratios instead of sizes, and JSON for edits. */
 function toXai(asked: ImagesRequest, target: Target): EndpointWire {
   const { size, form } = asked.asked
   return toJsonRequest(asked, target, asked.edited ? EDITS : GENERATIONS, {
@@ -147,7 +147,7 @@ function toXai(asked: ImagesRequest, target: Target): EndpointWire {
   })
 }
 
-/** Each of Fireworks' models has a path of its own. */
+/** Each model of Fireworks has its own path. */
 function toFireworks(asked: ImagesRequest, target: Target): EndpointWire {
   if (asked.edited) throw unsupported('does not edit images', 'image')
   if (asked.asked.count > 1) throw unsupported('makes one image per request', 'n')
@@ -166,7 +166,7 @@ function onlyImage({ images: [image, ...others], mask }: EditedImages): InputIma
 
 function readImages(json: unknown, asked: ImagesRequest, target: Target, text: string): AnswerEvent[] {
   const answer = asObject(json) ?? {}
-  // Fireworks' images are texts.
+  // Fireworks sends images as plain strings.
   const data = Array.isArray(answer.data) ? answer.data : asList(answer.base64)
   const error = data.length > 0 ? null : openAiErrors.find(answer)
   if (error) throw openAiErrors.read(null, error, target)

@@ -55,7 +55,7 @@ function readMeta(meta: JsonObject | null) {
   return toSize({ parameters, quantization, bytes })
 }
 
-/** llama-swap reports the context in its configuration, which its operator sets to what is served. */
+/** llama-swap reports the context that its operator has configured. */
 const toSwapped = ({ owned_by: owner, context_length: context }: JsonObject) =>
   owner === 'llama-swap' ? context : undefined
 
@@ -130,7 +130,7 @@ export function askFurther(models: readonly ListedModel[], { options, process }:
   if (options.preset !== 'llama.cpp' && process === null) return []
   const [only, ...others] = models
   if (only && others.length === 0) return [{ at: 'root', path: '/props', of: only.id, read: readProps }]
-  // In router mode it has several models, and would load one to answer.
+  // In router mode, llama-server has several models and would load one to respond.
   return models.map(({ id }) => ({
     ...{ at: 'root', of: id, read: readProps },
     path: `/props?model=${encodeURIComponent(id)}&autoload=false`,

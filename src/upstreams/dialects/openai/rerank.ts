@@ -1,6 +1,6 @@
 /**
- * Reranking by servers of the OpenAI format and of Cohere's, Jina's, Voyage's, TEI's, and DeepInfra's: one request but for the names of its
- * fields, and a response read in any of their shapes. All documents are asked for, since only the client's part is left out later.
+ * Reranking in the formats of OpenAI-compatible servers, Cohere, Jina, Voyage, TEI, and DeepInfra. Requests differ only in field names,
+ * and responses are read in any of their shapes. Requests the scores of all documents. The client's `top_n` is applied later.
  */
 
 import type { RankedDocument } from '../../../domain/endpoint-results.ts'
@@ -34,7 +34,7 @@ function toFields({ query, documents }: RerankRequest, { upstream: { options }, 
   return fields
 }
 
-/** DeepInfra's base URL for this, `https://api.deepinfra.com/v1/inference`, is followed by the model. */
+/** DeepInfra's path is the model, after the base URL `https://api.deepinfra.com/v1/inference`. */
 const toPath = (target: Target): string =>
   target.upstream.options.rerank === 'queries'
     ? `/${target.upstreamModel.split('/').map(encodeURIComponent).join('/')}`
@@ -56,7 +56,7 @@ function readRanking(json: unknown, asked: RerankRequest, target: Target, text: 
   return events
 }
 
-/** Null if it is no ranking. */
+/** Null if the response has no ranking. */
 function itemsOf(json: unknown, { results, data, scores }: JsonObject): unknown[] | null {
   if (Array.isArray(scores)) return scores.map((score, index) => ({ index, score }))
   return [json, results, data].find(Array.isArray) ?? null
@@ -78,7 +78,7 @@ function toDocuments(items: readonly unknown[], count: number): RankedDocument[]
   return byScore(documents)
 }
 
-/** Zero is no report. */
+/** The first count that isn't 0. Servers write 0 for unknown. */
 const firstCount = (...values: unknown[]): number => values.map(asCount).find((count) => count) ?? 0
 
 function toUsage(answer: JsonObject): Usage | null {

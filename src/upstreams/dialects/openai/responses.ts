@@ -82,11 +82,11 @@ const toThought = (value: unknown) => {
   return item?.type === 'reasoning' ? item : null
 }
 
-/** Encoded by us, so issued by another model. */
+/** True for state that Tollgate encoded, which another model issued. */
 const isOfOthers = (item: unknown) => isEncodedState(asText(toThought(item)?.encrypted_content))
 
 /**
- * True for a mere ID of reasoning stored at the provider. Nothing of ours is stored, and another's must not be found
+ * True for an item that is only the ID of reasoning stored at the provider. Tollgate stores none, and keys must not find each other's
  * (https://github.com/langchain-ai/langchain/pull/38372).
  */
 function isKept(item: unknown): boolean {
@@ -104,7 +104,7 @@ interface Call {
   chars: number
 }
 
-/** Items with text or reasoning; others are work at the provider, unless they are calls. */
+/** Items with text or reasoning. Others are calls, or work at the provider. */
 const SAID: ReadonlySet<unknown> = new Set(['message', 'reasoning'])
 
 const CALLED: ReadonlyMap<unknown, string> = new Map([

@@ -1,6 +1,6 @@
 /**
- * Speech in the OpenAI format: bytes as they arrive, events with base64, or Mistral's JSON. Bytes come without usage, so a model that is
- * charged by token is asked for events, and the client gets what it wants all the same.
+ * Speech in the OpenAI format: bytes as they arrive, events with base64, or Mistral's JSON. Byte responses have no usage. So for a model
+ * that is charged by token, Tollgate requests events, and converts them to the client's format.
  */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
@@ -45,7 +45,7 @@ export const speech: EndpointFormat<SpeechRequest> = {
     return BYTES.test(mediaType) ? { framing: 'bytes', decoder: new AudioDecoder(asked, target) } : null
   },
 
-  // A second of PCM is 64 kB of base64, and some send all of it in one event.
+  // A second of PCM is 64 kB of base64, and some providers send all audio in one event.
   maxEventBytes: 32 * 1024 * 1024,
 }
 
@@ -53,7 +53,7 @@ const BYTES = /^(?:audio\/|(?:application|binary)\/octet-stream$|$)/
 
 const isPriced = (price: string | undefined) => price !== undefined && /[1-9]/.test(price)
 
-/** Tokens of the audio have a price, and characters have none. `tts-1` can't send events. */
+/** True if audio tokens have a price and characters have none. `tts-1` can't send events. */
 const isByToken = ({ pricing, upstreamModel }: Target): boolean =>
   !/(?:^|\/)tts-1/.test(upstreamModel) &&
   !pricing.some(({ character }) => isPriced(character)) &&
@@ -66,8 +66,8 @@ function toBytes(base64: unknown): Uint8Array | null {
 }
 
 /**
- * Reported tokens; else the characters if they have a price, which are exact where all providers count alike. A model without a price per
- * token has used none.
+ * Reported tokens, else characters if they have a price. Characters are exact if all providers count the text alike. A model without a
+ * price per token counts as having used none.
  */
 function toUsageEvents(answer: JsonObject | null, { text }: SpeechRequest, target: Target): AnswerEvent[] {
   const { pricing } = target

@@ -1,4 +1,4 @@
-/** What a transcription used: as reported in seconds or tokens, else by the duration in the answer, else as measured from the file. */
+/** Usage of a transcription: reported seconds or tokens, else the duration in the response, else the measured duration of the file. */
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
@@ -7,12 +7,12 @@ import type { TranscriptionRequest } from '../../../domain/transcriptions.ts'
 import { NO_USAGE, type Usage } from '../../../domain/usage.ts'
 import { findCharge, findUsage } from './usage.ts'
 
-/** Null if there is nothing to charge by. */
+/** Null if the response has nothing to charge by. */
 export function readTranscriptUsage(answer: JsonObject, asked: TranscriptionRequest, target: Target): Usage | null {
   const usage = asObject(answer.usage)
   const seconds = toMs(usage?.seconds, asked) ?? toMs(usage?.prompt_audio_seconds, asked)
   const tokens = usage && findTokens(answer, usage)
-  // Of both, the one that has a price.
+  // If both are reported, the one with a price counts.
   if (tokens && (usage.type === 'tokens' || seconds === null || !pricesSeconds(target))) return tokens
   const isBySecond = pricesSeconds(target) || !pricesTokens(target.pricing)
   if (seconds !== null && isBySecond) return { ...NO_USAGE, audioMs: seconds, countedBy: 'upstream' }
@@ -30,10 +30,10 @@ function findTokens(answer: JsonObject, usage: JsonObject): Usage | null {
   return found && { ...found, countedBy: 'upstream' }
 }
 
-/** Nothing encoded is longer than its bytes can be; more, zero, or less is a mistake. */
+/** Lowest bit rate of encoded speech. A reported duration that needs a lower one is invalid. */
 const LEAST_BYTES_PER_SECOND = 750
 
-/** Numbers, also as text. Null if missing or absurd. */
+/** Milliseconds from seconds, which may be text. Null if missing or impossible. */
 function toMs(value: unknown, { form, length }: TranscriptionRequest): number | null {
   const seconds = typeof value === 'number' ? value : asText(value).trim() === '' ? Number.NaN : Number(asText(value))
   const most = Math.max((form.bytes.length / LEAST_BYTES_PER_SECOND) * 1_000, length.ms) * 1.1 + 10_000
@@ -47,8 +47,7 @@ export const pricesSeconds = ({ pricing }: Pick<Target, 'pricing'>): boolean =>
 const isFree = ({ pricing }: Pick<Target, 'pricing'>) => pricing.length === 0
 
 /**
- * Of what isn't reported, seconds are measured (`EndpointRequest.counted`), and tokens counted, by whichever has a price.
- *
+ * Events of the reported usage. Otherwise the measured seconds (`EndpointRequest.counted`) or counted tokens, whichever has a price.
  * @param text source of `answer`.
  */
 export function toUsageEvents(

@@ -1,4 +1,4 @@
-/** Transcriptions in the OpenAI format, and in those of servers that differ: the client's own form, and answers of any media type. */
+/** Transcriptions in the OpenAI format and its variants: forwards the client's form, and reads responses of any media type. */
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
 import { asList, asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
@@ -53,7 +53,7 @@ export const transcriptions: EndpointFormat<TranscriptionRequest> = {
     mediaType === EVENT_STREAM ? { framing: 'events', decoder: new TranscriptDecoder(asked, target) } : null,
 }
 
-/** Next to the chat endpoint if its path is the usual one; else the upstream's own, such as whisper.cpp's `/inference`. */
+/** Derived from the chat path if that is the usual one. Otherwise the configured path, such as whisper.cpp's `/inference`. */
 function toPath({ endpoint }: TranscriptionRequest, { upstream: { options }, upstreamModel }: Target): string {
   const path = toChatPath(options, upstreamModel, CHATS)
   const own = path.endsWith(CHATS) ? `${path.slice(0, -CHATS.length)}/audio/${endpoint}` : path
@@ -78,7 +78,7 @@ function toEvents(
   ]
 }
 
-/** OpenAI's events, as they are; those of vLLM and Mistral become OpenAI's. */
+/** Forwards OpenAI's events unchanged. Converts those of vLLM and Mistral to OpenAI's. */
 class TranscriptDecoder implements Decoder {
   readonly #asked: TranscriptionRequest
   readonly #target: Target
@@ -159,7 +159,7 @@ class TranscriptDecoder implements Decoder {
     out.push({ kind: 'raw', name: null, data, origin: null, isContent: !isTail, isTail })
   }
 
-  /** @param json null if the stream ends otherwise. */
+  /** @param json the final event; null if the stream ends with `[DONE]`. */
   #finish(json: JsonObject | null, data: string, out: AnswerEvent[]): void {
     this.#isDone = true
     const usage = this.#usage
@@ -168,7 +168,7 @@ class TranscriptDecoder implements Decoder {
     const written = isOwn
       ? data
       : JSON.stringify({ ...done, ...(json?.model ? { model: this.#asked.model } : {}), type: 'transcript.text.done' })
-    // Silence is an answer, too.
+    // An empty text is a valid transcript, of silence.
     if (this.#text === '') out.push({ kind: 'text', choice: 0, text: asText(done.text) })
     this.#pass(written, out, true)
     const reported = readTranscriptUsage(done, this.#asked, this.#target)

@@ -58,11 +58,11 @@ function toUsage(value: unknown): Usage | null {
   // Anthropic splits cache writes by lifetime, and LiteLLM forwards that.
   const lifetimes = asObject(usage.cache_creation ?? read?.cache_creation_token_details)
   const reasoning = firstCount(written?.reasoning_tokens, usage.reasoning_tokens) ?? 0
-  // Some count reasoning outside the completion; their total shows it.
+  // Some providers count reasoning outside the completion. The total shows that.
   const beside = reasoning > 0 && toCount(usage.total_tokens) === counts.prompt + counts.completion + reasoning
   const completion = counts.completion + (beside ? reasoning : 0)
   const prompt = counts.prompt + (isCacheBeside(cached ?? 0, counts, usage) ? (cached ?? 0) : 0)
-  // A part never exceeds its whole, whatever an upstream says.
+  // Limits parts to their total, whatever an upstream reports.
   const cacheRead = Math.min(cached ?? 0, prompt)
   const written1h = toCount(lifetimes?.ephemeral_1h_input_tokens) ?? 0
   const allWritten = Math.min(Math.max(cacheWritten ?? 0, written1h), prompt)
@@ -138,7 +138,7 @@ function firstCount(...values: unknown[]): number | null {
   return null
 }
 
-/** Some write counts as strings. */
+/** Some providers write counts as strings. */
 const toCount = (value: unknown): number | null =>
   asCount(typeof value === 'string' && value.trim() !== '' ? Number(value) : value)
 
@@ -147,10 +147,10 @@ const NUMBER = /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i
 
 const PLACES: Readonly<Record<ReportedCost['unit'], number>> = { usd: 0, '1e-10usd': 10 }
 
-/** A higher cost than a million dollars is nonsense and would make sums inexact. */
+/** A million dollars. A higher cost is invalid and would make totals inexact. */
 const MAX_NANO_USD = 10n ** 15n
 
-/** Reads a JSON number as integer nano-dollars; null if it is invalid, negative or nonsensical. */
+/** Reads a JSON number as integer nano-dollars; null if it is invalid, negative or too large. */
 export function toNanoUsd(text: string, unit: ReportedCost['unit']): number | null {
   const [, whole = '', places = '', exponent = '0'] = NUMBER.exec(text.trim()) ?? []
   if (whole === '') return null
