@@ -1,7 +1,7 @@
 /**
  * Budgets of keys and teams in integer nano-dollars: reserved before a request is sent, settled with its cost. A
- * request reserves its worst case (a token per byte of text), or a counted cost if the budget can't cover that. It
- * stays charged to the period it was admitted in, even if it settles late or the budget is gone.
+ * request reserves its worst case (a token per byte of text), or a counted cost if the budget can't cover the worst
+ * case. The charge stays in the period of admission, even if the request settles late or the budget is removed.
  */
 import { BUDGET_WARNING_PERCENT, type Budget, type Period } from '../domain/limits.ts'
 import type { Spender } from '../domain/snapshot.ts'
@@ -12,19 +12,19 @@ export interface PeriodUsage {
   readonly startMs: number
   readonly endMs: number | null
   spentNanoUsd: number
-  /** Held by running requests, or lent. */
+  /** Reserved by running requests, or lent. */
   reservedNanoUsd: number
-  /** Of that, lent and not needed so far. */
+  /** The part of `reservedNanoUsd` that is lent and unused. */
   lentNanoUsd: number
   /** Reservations at the worst case, which may shrink once counted. */
   readonly uncounted: Set<BudgetReservation>
-  /** The last percentage warned of. */
+  /** The last percentage with a warning. */
   warned: number
   /** Whether earlier spend is unknown. */
   readonly isProvisional: boolean
   /**
-   * Requests already running when this budget became known, by ID, with the amount that each is in `spentNanoUsd` with
-   * until it ends.
+   * Requests already running when this budget became known, by ID, with the amount of each in `spentNanoUsd` until it
+   * ends.
    */
   readonly inFlight: Map<string, number>
 }
@@ -35,7 +35,7 @@ interface BudgetState {
   readonly name: string
   readonly budget: Budget
   usage: PeriodUsage
-  /** Usage of the period before: a clock that was far ahead for a while returns to it. */
+  /** Usage of the previous period, for a clock that was far ahead and is set back. */
   previous: PeriodUsage | null
 }
 
@@ -58,8 +58,8 @@ const openPeriod = (
 })
 
 /**
- * Moves a budget to the period of `atMs`, which goes back only if the clock had been far ahead. If it returns to the
- * previous period, that usage applies; if to an unknown one, current usage is carried over until that period ends.
+ * Moves a budget to the period of `atMs`. This time goes back only if the clock was far ahead. The previous period
+ * returns with its usage. Any other earlier period takes over the current usage until it ends.
  */
 function rollOver(state: BudgetState, atMs: number): void {
   const { usage, previous, budget } = state
@@ -83,7 +83,7 @@ export interface BudgetRefusal {
   budget: Budget
   spentNanoUsd: number
   reservedNanoUsd: number
-  /** Beyond what the request has reserved. */
+  /** Amount beyond the request's reservation. */
   askedNanoUsd: number
   /** Start of the next period, ms; null for a total budget. */
   resetMs: number | null
@@ -93,16 +93,16 @@ export interface BudgetRefusal {
 export interface Cost {
   /** The budget must have this much left. */
   likelyNanoUsd: number
-  /** Held until the cost is known. */
+  /** Reserved until the cost is known. */
   mostNanoUsd: number
-  /** Reserved by ledger rows, which a crash would charge even if more than the count: no less is held. */
+  /** Reservation in the ledger. A crash would charge it, so at least this amount is reserved. */
   reservedNanoUsd: number
 }
 
 /** How to count a request whose worst case doesn't fit a nearly spent budget. */
 export interface Counting {
   leastNanoUsd(): number
-  /** Counts the prompt, which takes a while. Null if that is not possible in time. */
+  /** Counts the prompt, which takes a while. Null if not possible in time. */
   count(): Promise<Cost | null>
 }
 
@@ -114,19 +114,19 @@ export interface BudgetCharge {
 
 export const toHeld = ({ mostNanoUsd, reservedNanoUsd }: Cost) => Math.max(mostNanoUsd, reservedNanoUsd)
 
-/** A reservation this much smaller than the budget isn't counted: that would hardly free anything. */
+/** If a reservation is this many times smaller than the budget, counting it would free hardly anything. */
 const SMALL = 1_000
 
 const NOTHING: Cost = { likelyNanoUsd: 0, mostNanoUsd: 0, reservedNanoUsd: 0 }
 
-/** What one request holds on each of its budgets. */
+/** The reservation of one request on each of its budgets. */
 export class BudgetReservation {
   readonly #budgets: Budgets
   readonly #charges: readonly BudgetCharge[]
   #held: number
-  /** Null once counted, or if it can't be. */
+  /** Null once counted, or if counting is impossible. */
   #counting: Counting | null
-  /** Counting of a later raise that fit into the held amount. */
+  /** Counting of a later raise that fit into the reserved amount. */
   #within: Counting | null = null
   #isOver = false
   #settledNanoUsd = 0
@@ -144,7 +144,7 @@ export class BudgetReservation {
     return this.#charges.length > 0
   }
 
-  /** Raises the held amount to at least this, on all budgets or on none. */
+  /** Raises the reserved amount to at least this, on all budgets or on none. */
   raise(cost: Cost, counting: Counting | null): BudgetRefusal | null {
     const { likelyNanoUsd } = cost
     const heldNanoUsd = toHeld(cost)
@@ -163,18 +163,18 @@ export class BudgetReservation {
     return null
   }
 
-  /** The most that it could hold: what it holds plus what all of its budgets have left. */
+  /** Its maximum reservation: the current amount plus the least that one of its budgets has left. */
   room(): number {
     const now = this.#charges.map((one) => ({ state: this.#budgets.stateOf(one) ?? one.state, usage: one.usage }))
     return this.#held + roomOf(now)
   }
 
-  /** Counts once, and lowers the held amount accordingly. Never rejects. */
+  /** Counts once, and lowers the reserved amount accordingly. Never rejects. */
   async count(): Promise<void> {
     const [counting, within] = [this.#counting, this.#within]
     if (counting === null) return
     const [all, more] = await Promise.all([counting.count(), within === null ? NOTHING : within.count()])
-    // It may have been raised or settled meanwhile.
+    // The reservation may have been raised or settled during the count.
     if (this.#counting !== counting) return
     if (this.#within !== within) return this.count()
     this.#setCounted()
@@ -182,7 +182,7 @@ export class BudgetReservation {
     this.#hold(Math.min(this.#held, Math.max(toHeld(all), toHeld(more))))
   }
 
-  /** Replaces the reservation by the actual cost, even beyond the budget. Once. */
+  /** Replaces the reservation by the actual cost, even beyond the budget. Only the first call counts. */
   settle(nanoUsd: number): void {
     this.#setCounted()
     this.#hold(0)
@@ -190,7 +190,7 @@ export class BudgetReservation {
     this.correct(nanoUsd)
   }
 
-  /** Replaces the cost that it was settled with. */
+  /** Replaces the settled cost. */
   correct(nanoUsd: number): void {
     const moreNanoUsd = nanoUsd - this.#settledNanoUsd
     this.#settledNanoUsd = nanoUsd
@@ -221,7 +221,7 @@ export class BudgetReservation {
   }
 }
 
-/** Infinity for none. */
+/** Infinity without budgets. */
 const roomOf = (charges: readonly BudgetCharge[]): number =>
   Math.min(
     Number.POSITIVE_INFINITY,
@@ -230,12 +230,12 @@ const roomOf = (charges: readonly BudgetCharge[]): number =>
 
 /**
  * Finds the first budget that can't cover a request. Requests that cost nothing, as of local models, always pass.
- * @param heldNanoUsd what the request holds already.
+ * @param heldNanoUsd amount that the request has reserved already.
  */
 function findFull(charges: readonly BudgetCharge[], likelyNanoUsd: number, heldNanoUsd: number): BudgetRefusal | null {
   const moreNanoUsd = likelyNanoUsd - heldNanoUsd
   if (likelyNanoUsd === 0) return null
-  // It may hold more already than it is likely to cost.
+  // The request may have reserved more than its likely cost.
   const askedNanoUsd = Math.max(0, moreNanoUsd)
   for (const { state, usage } of charges) {
     const { spender, name, budget } = state
@@ -264,7 +264,7 @@ export interface BudgetWarning {
 
 /**
  * Spend from `fromMs` to before `untilMs`, running requests at their reserved amounts.
- * @param inFlight receives those, by ID, with the amount counted for each.
+ * @param inFlight receives the running requests, by ID, with the amount counted for each.
  */
 export type SpentOf = (
   spender: Spender,
@@ -279,17 +279,17 @@ export interface Ended {
   costNanoUsd: number
 }
 
-/** Undefined if this server still enforces the budgets, or the other can't be asked. */
+/** Undefined if this server still enforces the budgets, or the other server can't be reached. */
 export type AskSuccessor = (raise: HeldRaise) => Promise<BudgetRefusal | null | undefined>
 
-/** A further amount for a request that counts as in flight: one that another server finishes. */
+/** A further amount for a request in flight that another server finishes. */
 export interface HeldRaise {
   id: string
   keyId: string
   teamId: string | null
   /** The budgets must have this much left. */
   likelyNanoUsd: number
-  /** Held until the cost is known. */
+  /** Reserved until the cost is known. */
   nanoUsd: number
 }
 
@@ -308,7 +308,7 @@ export class Budgets {
   #states: BudgetStates = { key: new Map(), team: new Map() }
   /** The latest time the clock has shown; periods go by it. */
   #latestMs: number
-  /** Once another server enforces the budgets: asks it. Null for none. */
+  /** Asks the server that enforces the budgets now. Null if this server does. */
   successor: AskSuccessor | null = null
 
   /** @param latestMs the latest time known to the ledger. */
@@ -320,7 +320,7 @@ export class Budgets {
   /**
    * Reserves on all budgets, or returns the first that can't cover it. Of concurrent requests, at most one is admitted
    * for less than it may cost, so the total cost exceeds the budget by at most one call.
-   * @param counting of an amount not counted yet.
+   * @param counting how to count an amount not counted yet.
    */
   reserve(
     key: Owner,
@@ -338,7 +338,7 @@ export class Budgets {
     return roomOf(this.#chargesOf(key, team, wallMs))
   }
 
-  /** Counts all running requests on these budgets, which lowers what they hold. */
+  /** Counts all running requests on these budgets, which lowers their reservations. */
   async countOthers(key: Owner, team: Owner | null): Promise<void> {
     const all = [this.#states.key.get(key.id), team ? this.#states.team.get(team.id) : undefined]
     const uncounted = new Set(all.flatMap((state) => [...(state?.usage.uncounted ?? [])]))
@@ -355,7 +355,7 @@ export class Budgets {
     for (const state of [...this.#states.key.values(), ...this.#states.team.values()]) this.warn(state)
   }
 
-  /** Of all budgets, in their current periods. */
+  /** Usage of all budgets in their current periods. */
   *uses(kind: Spender['kind'], wallMs: number): Iterable<BudgetUse> {
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     for (const state of this.#states[kind].values()) {
@@ -372,7 +372,7 @@ export class Budgets {
     if (teamId !== null) this.#correct(this.#states.team.get(teamId), id, costNanoUsd)
   }
 
-  /** Raises it on all budgets that count it, or returns the first that can't cover it. */
+  /** Raises the request on all budgets that count it, or returns the first that can't cover the amount. */
   raiseInFlight({ id, keyId, teamId, likelyNanoUsd, nanoUsd }: HeldRaise): BudgetRefusal | null {
     const { key, team } = this.#states
     const all = [key.get(keyId), teamId === null ? undefined : team.get(teamId)]
@@ -400,13 +400,13 @@ export class Budgets {
     this.warn(state)
   }
 
-  /** Undefined if the budget is gone or in another period now. */
+  /** Undefined if the budget was removed or is in another period now. */
   stateOf({ state: { spender }, usage }: BudgetCharge): BudgetState | undefined {
     const state = this.#states[spender.kind].get(spender.id)
     return state?.usage === usage ? state : undefined
   }
 
-  /** Of a budget that requests have asked for; undefined for none. */
+  /** Undefined for a budget that no request has used. */
   chargeOf({ kind, id }: Spender, wallMs: number): BudgetCharge | undefined {
     this.#latestMs = toBudgetMs(wallMs, this.#latestMs)
     const state = this.#states[kind].get(id)
@@ -414,7 +414,7 @@ export class Budgets {
     return state && { state, usage: state.usage }
   }
 
-  /** Adds to what a charge has spent and reserved. */
+  /** Adds to the spent and reserved amounts of a charge. */
   add(charge: BudgetCharge, spentNanoUsd: number, reservedNanoUsd: number): void {
     charge.usage.spentNanoUsd += spentNanoUsd
     charge.usage.reservedNanoUsd += reservedNanoUsd
@@ -425,7 +425,7 @@ export class Budgets {
   warn({ spender, name, budget, usage }: BudgetState): void {
     const percent = toLevel(usage.spentNanoUsd, budget.nanoUsd)
     const isNew = percent > usage.warned
-    // Also lowered, so that a larger budget warns again.
+    // The level may fall, so that a larger budget warns again.
     usage.warned = percent
     if (isNew) this.#onWarning({ spender, name, spentNanoUsd: usage.spentNanoUsd, budget, percent })
   }
@@ -445,7 +445,7 @@ export class Budgets {
       state = { spender: { kind, id }, name, budget, usage, previous: null }
       this.#states[kind].set(id, state)
     }
-    // `budget` may be older than the last change, which `state` has.
+    // `budget` may be older than the last change; `state` is current.
     rollOver(state, this.#latestMs)
     return { state, usage: state.usage }
   }

@@ -1,9 +1,9 @@
 /**
- * What a process lends to its workers of its limits, so that they admit most requests without asking; see
- * `shared/leases.ts`, their side. All that is lent counts as used.
+ * Lends parts of a process's limits to its workers, so that they admit most requests without asking. The workers' side
+ * is `shared/leases.ts`. Lent amounts count as used.
  *
- * A worker tells what it has spent ten times per second. What one that was killed had not told is known from its
- * journal: the costs in there, less all that it told.
+ * A worker reports its spend ten times per second. If a worker is killed, its unreported spend is the costs in its
+ * journal less all reports.
  */
 import { timeOfId } from '../domain/id.ts'
 import type { Spender } from '../domain/snapshot.ts'
@@ -31,7 +31,7 @@ export interface Borrower {
   monotonicMs(): number
   /** Wall clock, ms. */
   now(): number
-  /** Has the worker return what it doesn't need. */
+  /** Makes the worker return unused amounts. */
   recall(name: ScopeName): Promise<unknown>
 }
 
@@ -41,9 +41,9 @@ interface Deps extends Borrower {
   lenders: Set<Lender>
 }
 
-/** What a worker has spent of a budget in one period. */
+/** A worker's spend of a budget in one period. */
 export interface Account extends BudgetCharge {
-  /** By its journal, less what it told; negative until that is read. */
+  /** Costs in its journal less reported spend; negative until the journal is read. */
   untoldNanoUsd: number
 }
 
@@ -51,20 +51,20 @@ interface Lease {
   name: ScopeName
   slots: number
   heldNanoUsd: number
-  /** Of these, what no request has, as far as told. */
+  /** The part of `heldNanoUsd` that no request uses, by the last report. */
   freeNanoUsd: number
   account: Account | null
 }
 
-/** Of one worker. */
+/** Lends to one worker. */
 export class Lender {
   readonly #deps: Deps
   readonly #leases = new Map<string, Lease>()
   readonly #grains = new Map<string, { window: Window; grain: Grain }>()
-  /** When the last requests and tokens lapse that were lent, in that order. */
+  /** When the last lent requests and tokens lapse, by scope, earliest first. */
   readonly #lapses = new Map<ScopeName, number>()
   readonly #accounts = new Map<ScopeName, Account[]>()
-  /** Once it may have ended: its journal may be read twice from then on. */
+  /** Requests seen since the worker may have ended: from then on, its journal may be read twice. */
   #seen: Set<string> | null = null
 
   constructor(deps: Deps) {
@@ -72,7 +72,7 @@ export class Lender {
     deps.lenders.add(this)
   }
 
-  /** Of a key or team whose budget a request of this worker has asked for; null without one. */
+  /** For a key or team whose budget a request of this worker has used; null without a budget. */
   accountOf(kind: Spender['kind'], id: string): Account | null {
     const charge = this.#deps.budgets.chargeOf({ kind, id }, this.#deps.now())
     if (charge === undefined) return null
@@ -81,7 +81,7 @@ export class Lender {
     const known = accounts.find(({ usage }) => usage === charge.usage)
     if (known) return known
     const account = { ...charge, untoldNanoUsd: 0 }
-    // A worker's requests may still be of the period before.
+    // A worker's requests may still be in the previous period.
     this.#accounts.set(name, [...accounts.slice(-1), account])
     return account
   }
@@ -98,7 +98,7 @@ export class Lender {
     }
   }
 
-  /** All of it or nothing. */
+  /** Lends everything or nothing. */
   lease({ id, scopes, ...want }: Ask, nowMs: number): ScopeReply {
     const [scope] = scopes
     if (scope === undefined) throw new Error('a lease is of one scope')
@@ -146,7 +146,7 @@ export class Lender {
     return { name, slots: 0, heldNanoUsd: 0, freeNanoUsd: 0, account }
   }
 
-  /** Also once another period has begun, by the clock of either process. */
+  /** Also true once another period has begun, by the clock of either process. */
   #refuses({ account, name }: Lease, { budget }: ScopeAsk, heldNanoUsd: number): boolean {
     if (budget === undefined || heldNanoUsd === 0) return false
     const { kind, id } = toOwner(name)
@@ -203,7 +203,7 @@ export class Lender {
     account.untoldNanoUsd -= nanoUsd
   }
 
-  /** A request of this worker, by its journal. Before `Budgets.ended`. */
+  /** For a request in this worker's journal. Call before `Budgets.ended`. */
   ended({ id, keyId, teamId, costNanoUsd }: Ended): void {
     if (this.#seen?.has(id)) return
     this.#seen?.add(id)
@@ -212,12 +212,12 @@ export class Lender {
       for (const account of this.#accounts.get(name) ?? []) {
         const { startMs, endMs, inFlight } = account.usage
         const isIn = createdMs >= startMs && (endMs === null || createdMs < endMs)
-        // Those that ran before the budget was known are counted there.
+        // `inFlight` counts requests from before the budget was known.
         if (isIn && !inFlight.has(id)) account.untoldNanoUsd += costNanoUsd
       }
   }
 
-  /** Whether the worker has something of it. */
+  /** True if the worker has part of this limit. */
   has(name: ScopeName): boolean {
     for (const lease of this.#leases.values())
       if (lease.name === name && (lease.slots > 0 || lease.heldNanoUsd > 0)) return true
@@ -232,7 +232,7 @@ export class Lender {
     this.#seen = new Set()
   }
 
-  /** All its requests have ended. */
+  /** Call once all requests of the worker have ended. */
   end(): void {
     for (const lease of this.#leases.values()) {
       this.#free(lease, lease.slots)

@@ -34,7 +34,7 @@ export interface Ask extends Amount {
   isMore?: boolean
 }
 
-/** The actual use. */
+/** Actual use of a request. */
 export interface Used {
   /** Null keeps the estimate. */
   tokens: number | null
@@ -43,48 +43,48 @@ export interface Used {
 
 export interface Moment {
   monotonicMs: number
-  /** Wall clock: budget periods go by the latest time it has shown. */
+  /** Wall clock. Budget periods follow its latest time. */
   wallMs: number
 }
 
 /** Counts in the rates of its key and team and holds a slot of both, until `admit`, `cancel`, or `refuse`. */
 export interface EnteredRequest {
   /**
-   * Returns `token_limit` or `insufficient_quota`, and then changes nothing; may be called again. A promise if a budget
-   * is nearly spent and prompts must be counted first. Check and reservation are atomic.
+   * Changes nothing if it returns `token_limit` or `insufficient_quota`; may be called again then. A promise if a
+   * budget is nearly spent and prompts must be counted first. Check and reservation are atomic.
    */
   admit(ask: Ask, now: Moment): Decision<Reservation> | Promise<Decision<Reservation>>
   /** Nano-dollars that the budgets of key and team have left; Infinity without any. */
   room(now: Moment): number
-  /** Undoes the request and frees its slot, if nothing of it was read. */
+  /** Undoes the request and frees its slot, for a request whose body was not read. */
   cancel(): void
   /** Adds `x-ratelimit-*` to the error. The request stays counted, unless it could have succeeded at another time. */
   refuse(error: GatewayError, monotonicMs: number): void | Promise<void>
 }
 
 export interface Reservation {
-  /** `x-ratelimit-*` as of its admission: of key and team, the lower remaining value; empty without rates. */
+  /** `x-ratelimit-*` at admission, with the lower remaining value of key and team; empty without rates. */
   readonly headers: Headers
   /** False if no budget applies, so that costs need not be estimated. */
   readonly hasBudget: boolean
-  /** For another paid call of the same request. Changes nothing if it returns `insufficient_quota`. */
+  /** Reserves for another paid call of the same request. Changes nothing if it returns `insufficient_quota`. */
   raise(ask: Ask): GatewayError | null | Promise<GatewayError | null>
-  /** Nano-dollars that it holds or its budgets have left. Infinity without a budget. */
+  /** Nano-dollars that it has reserved, plus those that its budgets have left. Infinity without a budget. */
   room(): number
   releaseSlot(): void
   /** Replaces the reservation by the actual use and frees the slots. Only the first call counts. */
   settle(actual: Used): void
-  /** Undoes all of it, the request too: nothing was dispatched. */
+  /** Undoes the reservation and the request, because nothing was dispatched. */
   cancel(): void
 }
 
-/** Of the process that has the limits. */
+/** A request in the process that has the limits. */
 export interface LocalRequest extends EnteredRequest {
   admit(ask: Ask, now: Moment): Decision<LocalReservation> | Promise<Decision<LocalReservation>>
 }
 
 export interface LocalReservation extends Reservation {
-  /** Once settled: replaces the cost, if the ledger has another. */
+  /** After settlement: replaces the cost if the ledger has another. */
   correct(nanoUsd: number): void
 }
 
@@ -93,9 +93,9 @@ export interface Permit {
   leave(tokens: number | null): void
 }
 
-/** What the gateway asks: of this process, or of the one that has the limits. */
+/** The gateway's interface to limits in this process or another one. */
 export interface RequestLimiter {
-  /** @param id of the request. */
+  /** @param id ID of the request. */
   enter(
     id: string,
     key: Limited,
@@ -115,7 +115,7 @@ export interface RequestLimiter {
 export type Limited = Pick<Team, 'id' | 'name' | 'limits' | 'budget'>
 export type LimitedUpstream = Pick<Upstream, 'id' | 'limits'>
 
-/** Those with limits, by which a process lends: the names of key and team. */
+/** Scope names for lending: those of key and team that have limits. */
 export const namesOf = (key: Limited, team: Limited | null): string[] => [
   ...(isLimited(key, null) ? [`key:${key.id}`] : []),
   ...(team !== null && isLimited(team, null) ? [`team:${team.id}`] : []),
@@ -164,21 +164,21 @@ interface HeldElsewhere {
   upstream: string
 }
 
-/** Of a node: it alone has the limits, or shares them with others. */
+/** Limits of a node, its own or shared with other nodes. */
 export interface NodeLimiter extends RequestLimiter {
   enter(id: string, key: Limited, team: Limited | null, monotonicMs: number): Decision<LocalRequest>
   renew(keys: Iterable<Key>, teams: Iterable<Team>, spent: SpentOf, now: Moment): void
-  /** For a request that `spent` counted as in flight; ignores others. */
+  /** Ends a request that `spent` counted as in flight; ignores others. */
   ended(request: Ended): void
-  /** Holds the slots of a request that another server admitted and finishes. Returns what frees them. */
+  /** Holds the slots of a request that another server admitted and finishes. Returns a function that frees them. */
   hold(request: HeldElsewhere, monotonicMs: number): () => void
   /** From now on, asks another server before a request may cost more. */
   askSuccessor(ask: AskSuccessor): void
-  /** For a request that another server finishes; undefined if that must decide itself. */
+  /** For a request that another server finishes. Undefined if the other server must decide. */
   raiseHeld?: (raise: HeldRaise) => BudgetRefusal | null
-  /** To a worker, so that it asks less. */
+  /** Lends to a worker, so that it asks less often. */
   lend?(borrower: Borrower): Lender
-  /** Has workers return what they have of these limits; null if they have nothing. */
+  /** Makes workers return their parts of these limits; null if they have none. */
   recall?(names: readonly string[]): Promise<unknown> | null
   budgetUses(kind: Spender['kind'], wallMs: number): Iterable<BudgetUse>
 }
@@ -217,7 +217,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
       budgets.renew(allKeys, allTeams, spent, wallMs),
     ended: (request: Ended): void => budgets.ended(request),
 
-    /** Its rates are in the ledger. */
+    /** Holds slots only: its rates are read from the ledger. */
     hold({ keyId, teamId, upstream }: HeldElsewhere, monotonicMs: number): () => void {
       const held = [keys.of(keyId, monotonicMs), upstreams.of(upstream, monotonicMs)]
       if (teamId !== null) held.push(teams.of(teamId, monotonicMs))
@@ -246,7 +246,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
     /** Counts requests of the last minute, oldest first. */
     replay(past: Iterable<PastRequest>, monotonicMs: number): void {
       for (const { keyId, teamId, upstream, tokens, agoMs } of past) {
-        // If the wall clock was set back meanwhile, the past may lie ahead.
+        // If the wall clock was set back, a past request may have a future time.
         const atMs = monotonicMs - Math.max(0, agoMs)
         if (keyId !== null) keys.of(keyId, monotonicMs).window.add(1, tokens, atMs)
         if (teamId !== null) teams.of(teamId, monotonicMs).window.add(1, tokens, atMs)
@@ -256,7 +256,7 @@ export function createLimiter({ onWarning = () => {}, latestMs = 0 }: LimiterOpt
   } satisfies NodeLimiter & Record<string, unknown>
 }
 
-/** Requests rejected for these don't use up the request rate, so that clients can retry. */
+/** Requests rejected with these errors don't count in the request rate, so that clients can retry. */
 export const GIVES_BACK: ReadonlySet<ErrorKind> = new Set([
   'token_limit',
   'insufficient_quota',
@@ -270,7 +270,7 @@ export const toWorst = ({ nanoUsd }: Ask): Cost => ({
   reservedNanoUsd: 0,
 })
 
-/** The other server knows what has been spent since it took over. Undefined if it can't be asked. */
+/** The other server knows what has been spent since it took over. Undefined if it can't be reached. */
 export async function raiseThere(
   successor: AskSuccessor,
   request: Pick<HeldRaise, 'id' | 'keyId' | 'teamId'>,
@@ -285,13 +285,13 @@ export async function raiseThere(
 export const isBudgetRefusal = (decided: unknown): decided is BudgetRefusal =>
   decided !== null && typeof decided === 'object' && 'askedNanoUsd' in decided
 
-/** Whether a count could help: past spend stays. */
+/** True if a count could help. Past spend doesn't shrink. */
 const mayFit = ({ spentNanoUsd, budget }: BudgetRefusal, counting: Counting) =>
   spentNanoUsd + counting.leastNanoUsd() <= budget.nanoUsd
 
 interface Attempts<T> {
   headers: Headers
-  /** A worker may have given up meanwhile. */
+  /** True once a worker has given up the request. */
   isOver(): boolean
   countOthers(): Promise<void>
   attempt(cost: Cost): T | BudgetRefusal | Promise<T | BudgetRefusal>
@@ -325,7 +325,7 @@ async function untilCounted<T>(
   return isBudgetRefusal(decided) ? toBudgetError(decided, headers, isMore) : decided
 }
 
-/** Of both errors, the one with the longer wait, after which both have capacity. */
+/** Returns the error with the longer wait, after which both limits have capacity. */
 export function toLongerError(
   key: Pick<Limited, 'name'>,
   team: Pick<Limited, 'name'> | null,
@@ -493,7 +493,7 @@ class LimitedRequest implements LocalRequest, LocalReservation {
     return toLongerError(this.key, this.team, byKey, byTeam, () => this.#toHeaders(nowMs))
   }
 
-  /** Of key and team, the lower remaining value. */
+  /** Uses the lower remaining value of key and team. */
   #toHeaders(nowMs: number): Headers {
     const headers: Record<string, string> = {}
     if (this.keyRates) addRateHeaders(headers, this.key.limits, this.keyRates, nowMs)

@@ -1,6 +1,6 @@
 /**
- * Errors and `x-ratelimit-*` headers for exceeded limits, in OpenAI's words where it has some, because clients match on
- * them.
+ * Errors and `x-ratelimit-*` headers for exceeded limits. Uses OpenAI's texts where they exist, because clients match
+ * on them.
  */
 
 import { type ErrorKind, GatewayError, toRetryAfter, UpstreamError } from '../domain/error.ts'
@@ -13,10 +13,10 @@ import type { RateRefusal, Unit, Window } from './rates.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
-/** The official client libraries honor no longer wait. */
+/** Longest wait that the official client libraries honor. */
 const MAX_RETRY_MS = 60_000
 
-/** In both headers that client libraries read. */
+/** Returns both headers that client libraries read. */
 export function toRetryHeaders(retryAfterMs: number | null): Headers {
   if (retryAfterMs === null) return { 'x-should-retry': 'false' }
   return { 'retry-after': toRetryAfter(retryAfterMs), 'retry-after-ms': String(Math.min(MAX_RETRY_MS, retryAfterMs)) }
@@ -82,7 +82,7 @@ export function toOwnLimitError(upstream: string, refusal: RateRefusal): Upstrea
 
 /**
  * `headers` are sent with the error.
- * @param isMore whether its response has begun, and ends here.
+ * @param isMore whether the response has begun and ends with this error.
  */
 export function toBudgetError(refusal: BudgetRefusal, headers: Headers, isMore: boolean): GatewayError {
   const { kind, name, budget, spentNanoUsd, reservedNanoUsd, askedNanoUsd, resetMs } = refusal
@@ -127,7 +127,7 @@ const headersOf = (unit: Unit): RateHeaders => ({
   reset: `x-ratelimit-reset-${unit}`,
 })
 
-/** Null for a limit without such headers. */
+/** Null for a limit without headers. */
 const RATE_HEADERS: Readonly<Record<keyof Limits, RateHeaders | null>> = {
   rpm: headersOf('requests'),
   tpm: headersOf('tokens'),
@@ -135,7 +135,7 @@ const RATE_HEADERS: Readonly<Record<keyof Limits, RateHeaders | null>> = {
 }
 const RATES = Object.entries(RATE_HEADERS) as [keyof Limits, RateHeaders | null][]
 
-/** Adds the figures of one limiter. Of key and team, the lower remaining value is reported. */
+/** Adds the figures of one limiter. The lower remaining value of key and team is reported. */
 export function addRateHeaders(
   headers: Record<string, string>,
   limits: Limits,

@@ -1,6 +1,6 @@
 /**
- * Budget periods in UTC: where one starts and ends, and which one is in force even if the clock is set back. Weeks
- * start on Monday.
+ * Budget periods in UTC: their start and end, and the current period, even if the clock is set back. Weeks start on
+ * Monday.
  */
 import type { Period } from '../domain/limits.ts'
 import { DAY_MS } from '../domain/time.ts'
@@ -30,12 +30,12 @@ export const startOf = (period: Period, atMs: number): number => RULES[period].s
 /** Start of the next period, ms; null for `total`. */
 export const endOf = (period: Period, atMs: number): number | null => RULES[period].end(startOf(period, atMs))
 
-/** If the clock goes back by more, it was wrong before, and a period reached by mistake must not stay in force. */
+/** If the clock goes back by more, it was wrong before, so the current period must not stay. */
 export const MAX_STEP_MS = 7 * DAY_MS
 
 /**
- * The time that budgets go by: the latest the clock has shown, so that setting it back grants nothing twice, unless it
- * went back by more than MAX_STEP_MS.
+ * The time for budgets: the latest time of the clock, so that setting it back grants nothing twice. If the clock went
+ * back by more than MAX_STEP_MS, the current time.
  * @param latestMs the latest known time.
  */
 export const toBudgetMs = (wallMs: number, latestMs: number): number =>
@@ -49,7 +49,7 @@ export interface InForce {
 }
 
 /**
- * If the clock was set back, what was spent since counts too: it was charged to the period that stayed.
+ * If the clock was set back, spend since then counts too, because it was charged to the period that stayed.
  * @param latestMs the latest time of a request in the ledger, before `wallMs + MAX_STEP_MS`.
  */
 export function toInForce(period: Period, wallMs: number, latestMs: number): InForce {

@@ -15,7 +15,7 @@ export interface Grain {
   lastMs: number
   requests: number
   tokens: number
-  /** Whether it has left the window; later corrections are ignored then. */
+  /** True once the grain has left the window. Later corrections are ignored then. */
   gone: boolean
 }
 
@@ -27,7 +27,7 @@ export class Window {
   readonly #grains: Grain[] = []
   readonly #sums = { requests: 0, tokens: 0 }
 
-  /** @param aheadMs from now, when it counts. */
+  /** @param aheadMs time from now until the requests and tokens count. */
   add(requests: number, tokens: number, nowMs: number, aheadMs = 0): Grain {
     this.#advance(nowMs)
     let grain = this.#grains.at(-1)
@@ -72,7 +72,7 @@ export class Window {
 
   emptyMs(unit: Unit, nowMs: number): number {
     this.#advance(nowMs)
-    // From the newest, since every response asks; canceled requests leave empty grains.
+    // Starts with the newest, since every response calls this. Canceled requests leave empty grains.
     for (let at = this.#grains.length - 1; at >= 0; at--) {
       const grain = this.#grains[at] as Grain
       if (grain[unit] > 0) return grain.lastMs + WINDOW_MS - nowMs
@@ -93,7 +93,7 @@ export class Window {
   }
 }
 
-/** A guess: nobody knows when a running request will end. */
+/** A guess: the end of a running request is unknown. */
 const SLOT_RETRY_MS = 1_000
 
 export interface RateRefusal {
@@ -101,12 +101,12 @@ export interface RateRefusal {
   limit: number
   used: number
   requested: number
-  /** When the same request would be admitted if nothing else came, in whole ms; null if waiting won't help. */
+  /** Whole ms until the same request would be admitted without other requests; null if waiting won't help. */
   retryAfterMs: number | null
 }
 
 interface LimitRule {
-  /** Whether it can be checked before the body is read (`entry`) or only once the tokens are known. */
+  /** `entry`: checked before the body is read. `admission`: checked once the tokens are known. */
   at: 'entry' | 'admission'
   /** Changes nothing. */
   check(limit: number, limiter: RateLimiter, tokens: number, nowMs: number): RateRefusal | null
@@ -159,7 +159,7 @@ export class RateLimiters {
   readonly #limiters = new Map<string, RateLimiter>()
   #sweptMs = Number.NEGATIVE_INFINITY
 
-  /** Created on demand. Only the holder of a slot may keep it. */
+  /** Creates a limiter on demand. Only the holder of a slot may store the limiter. */
   of(id: string, nowMs: number): RateLimiter {
     if (nowMs - this.#sweptMs >= WINDOW_MS) this.#sweep(nowMs)
     let limiter = this.#limiters.get(id)
@@ -170,7 +170,7 @@ export class RateLimiters {
     return limiter
   }
 
-  /** Forgets idle limiters, so that they don't pile up. */
+  /** Removes idle limiters. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs
     for (const [id, limiter] of this.#limiters) if (limiter.isIdle(nowMs)) this.#limiters.delete(id)
@@ -187,7 +187,7 @@ export class RateLimiter {
     return this.inFlight === 0 && window.used('requests', nowMs) === 0 && window.used('tokens', nowMs) === 0
   }
 
-  /** Checks a call, first for what no waiting helps. Changes nothing. */
+  /** Checks a call, first against limits for which waiting won't help. Changes nothing. */
   callRefusal(limits: Limits, tokens: number, nowMs: number): RateRefusal | null {
     const byTokens = this.refusal('admission', limits, tokens, nowMs)
     if (byTokens?.retryAfterMs === null) return byTokens
@@ -211,9 +211,9 @@ export class RateLimiter {
   }
 }
 
-/** Once left or canceled, it changes nothing. */
+/** Has no effect once left or canceled. */
 export class Slot {
-  /** The grain of its tokens. */
+  /** The grain that counts its tokens. */
   #spends: Grain
   #counted: number
   #isReleased = false
@@ -251,7 +251,7 @@ export class Slot {
     this.#isOver = true
   }
 
-  /** Undoes it, as if it had never been taken. */
+  /** Undoes the slot and its counts. */
   cancel(): void {
     this.release()
     this.#count(0)

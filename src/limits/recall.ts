@@ -1,4 +1,4 @@
-/** What workers have beforehand is returned before anything is refused. Also for requests of the keeper itself. */
+/** Workers return their leases before a request is rejected, including requests of the keeper. */
 import { type Decision, GatewayError } from '../domain/error.ts'
 import {
   type EnteredRequest,
@@ -11,10 +11,10 @@ import {
 } from './limiter.ts'
 import type { ScopeName } from './shared/engine.ts'
 
-/** It has ended while workers returned what they have. */
+/** The request ended while workers returned their leases. */
 export const gone = () => new GatewayError('overloaded', 'The request has ended.')
 
-/** Attempts again if it was refused and workers had something of these limits. */
+/** Retries a rejected attempt if workers had parts of these limits. */
 export function decide<T>(
   { recall }: Pick<NodeLimiter, 'recall'>,
   names: readonly ScopeName[],
@@ -27,7 +27,7 @@ export function decide<T>(
   return after(attempt(), again)
 }
 
-/** At once, unless `decided` is pending. */
+/** Runs `then` at once, unless `decided` is pending. */
 export const after = <T, U>(decided: T | Promise<T>, then: (decided: T) => U | Promise<U>): U | Promise<U> =>
   decided instanceof Promise ? decided.then(then) : then(decided)
 

@@ -1,4 +1,4 @@
-/** What workers and their keeper tell each other of limits. A worker numbers its requests and permits. */
+/** Messages between workers and their keeper about limits. A worker numbers its requests and permits. */
 import { type ErrorKind, GatewayError, type UpstreamError } from '../domain/error.ts'
 import { topic } from '../domain/link.ts'
 import type { Cost } from './budget.ts'
@@ -7,9 +7,9 @@ import type { Headers } from './messages.ts'
 import type { Ask, ScopeFigures, ScopeName, ScopeReply, Told } from './shared/engine.ts'
 
 export interface Entering {
-  /** By which the worker and the keeper name it. */
+  /** Number of the request between worker and keeper. */
   request: number
-  /** In the ledger. */
+  /** ID in the ledger. */
   id: string
   key: Limited
   team: Limited | null
@@ -26,17 +26,17 @@ export interface Asked {
   tokens: number
   nanoUsd: number
   isMore?: boolean
-  /** How to ask the worker for a count. */
+  /** For asking the worker for a count. */
   counting?: { number: number; leastNanoUsd: number }
 }
 
 export interface Admitting extends Asked {
-  /** If the keeper doesn't know of it. */
+  /** Set if the keeper doesn't know the request. */
   entering?: Entering
 }
 
 export interface Raising extends Admitting {
-  /** What it held of a lease. */
+  /** Dollars that the request reserved from a lease. */
   heldNanoUsd?: number
 }
 
@@ -48,7 +48,7 @@ export interface Raised {
 
 export interface Admitted extends Raised {
   headers: Headers
-  /** Of what the keeper lends: of key and team, if they have limits. */
+  /** Figures for lending: of key and team, if they have limits. */
   figures: ScopeFigures[]
 }
 
@@ -63,16 +63,16 @@ export interface Settling extends Used {
 
 export interface Permitted {
   figures: ScopeFigures | null
-  /** An UpstreamError of our own limit. */
+  /** The UpstreamError of a limit set in Tollgate. */
   refused: ({ message: string } & Pick<UpstreamError, 'retryable' | 'retryAfterMs'>) | null
-  /** Whether another such call would be refused. */
+  /** True if another such call would be rejected. */
   isFull: boolean
 }
 
 export interface Refusing {
   request: number
   kind: ErrorKind
-  /** If the keeper doesn't know of it. */
+  /** Set if the keeper doesn't know the request. */
   entering?: Entering
 }
 
@@ -87,7 +87,7 @@ export const RELEASE = topic<number>('limits.release')
 export const SETTLE = topic<Settling>('limits.settle')
 export const LEASE = topic<Ask, { reply: ScopeReply; nowMs: number; bornMs: number } | null>('limits.lease')
 export const TOLD = topic<Told[]>('limits.told')
-/** To a worker: return what is free. */
+/** Tells a worker to return free amounts. */
 export const RECALL = topic<ScopeName, null>('limits.recall')
 export const LEAVE = topic<{ number: number; tokens: number | null }, boolean>('limits.leave')
 

@@ -1,6 +1,6 @@
 /**
- * Limits of several processes, as a worker has them: it asks the keeper, which alone has the figures, unless what the
- * keeper has lent it beforehand covers the request (`shared/leases.ts`, `lending.ts`).
+ * Limits of several processes, worker side. Only the keeper has the figures. A worker asks the keeper unless its leases
+ * cover the request (`shared/leases.ts`, `lending.ts`).
  */
 import { type Decision, type ErrorKind, GatewayError, UpstreamError } from '../domain/error.ts'
 import { type Limits, NO_LIMITS } from '../domain/limits.ts'
@@ -47,7 +47,7 @@ import type { Claim } from './shared/lease.ts'
 import { type Grant, Leases } from './shared/leases.ts'
 
 export interface RemoteLimiter extends RequestLimiter {
-  /** Before a request may cost more, asks another server than the keeper, which has ended. */
+  /** Call when the keeper has ended. Before a request may cost more, another server is asked. */
   askSuccessor(ask: AskSuccessor): void
 }
 
@@ -56,17 +56,17 @@ export interface RemoteLimiterDeps {
   monotonicMs(): number
   /** Wall clock, ms. */
   now(): number
-  /** That share what the keeper lends. */
+  /** Number of workers that share the keeper's limits. */
   workers: number
   /** How long a request waits for a keeper that doesn't respond. */
   patienceMs?: number
 }
 
-/** Of all requests of this worker. */
+/** State shared by all requests of this worker. */
 class Shared {
   /** Requests whose prompts the keeper may want counted. */
   readonly counted = new Map<number, RemoteRequest>()
-  /** Admitted by leases. */
+  /** Requests admitted by leases. */
   readonly leased = new Set<RemoteRequest>()
   readonly #leases: Leases
   lastRequest = 0
@@ -78,7 +78,7 @@ class Shared {
     private readonly clock: Pick<RemoteLimiterDeps, 'monotonicMs' | 'now' | 'workers'>,
   ) {
     this.#leases = new Leases({
-      // However late: what the keeper has lent must be returned.
+      // Without a timeout: even a late lease must be returned.
       ask: (ask, decided) => void link.ask(LEASE, ask).then(decided, () => decided(null)),
       tell: (...told) => link.tell(TOLD, told),
       nodes: () => clock.workers,
@@ -105,7 +105,7 @@ class Shared {
     return this.#leases.take(claims, toAmounts(tokens, nanoUsd), monotonicMs(), now())
   }
 
-  /** By the keeper: of each claim. Called with the reply, before replies after it: leases need that order. */
+  /** Handles the keeper's reply for each claim. Must run before the next reply is handled: leases need the order. */
   decided(claims: readonly Claim[], figures: readonly ScopeFigures[], { tokens, nanoUsd }: Amount, isNew: boolean) {
     const nowMs = this.clock.now()
     for (const [at, claim] of claims.entries()) {
@@ -122,7 +122,7 @@ const toAmounts = (tokens: number, nanoUsd: number) => ({ tokens: toAmount(token
 
 const claims = new WeakMap<object, Claim>()
 
-/** Once for each version of a key, team, or upstream. */
+/** Cached per version of a key, team, or upstream. */
 function claimOf(kind: string, owner: LimitedUpstream & { budget?: Limited['budget'] }): Claim {
   const known = claims.get(owner)
   if (known) return known
@@ -137,7 +137,7 @@ const claimsOf = (key: Limited, team: Limited | null): Claim[] => [
   ...(team !== null && isLimited(team, null) ? [claimOf('team', team)] : []),
 ]
 
-/** What the keeper last said of an upstream. Other workers' calls end meanwhile: it holds for a moment. */
+/** The keeper's last refusal for an upstream. Valid for a moment only, because calls of other workers end. */
 interface FullUpstream {
   readonly limits: Limits
   readonly tokens: number
@@ -146,13 +146,14 @@ interface FullUpstream {
 
 const FULL_MS = 200
 
-/** Beyond what counts of prompts take. */
+/** Longer than counts of prompts take. */
 const PATIENCE_MS = 10_000
-/** A refusal has its headers by then, or does without. */
+/** How long a rejection waits for its headers. After that, it is sent without. */
 const HEADERS_MS = 1_000
 
 /**
- * What has no limits asks nobody. Without a keeper, or with one that doesn't respond, new requests with limits are refused; admitted ones go on.
+ * Requests without limits need no keeper. If the keeper has ended or doesn't respond, new requests with limits are
+ * rejected, and admitted ones continue.
  */
 export function createRemoteLimiter(
   link: Link,
@@ -181,7 +182,7 @@ export function createRemoteLimiter(
       return reply
     })
     const permitted = await unlessLost(asking)
-    // A keeper that is late may still give it.
+    // A late keeper may still grant the permit.
     if (permitted instanceof LinkLost) return toPermit(number, () => {})
     note(upstream, tokens, permitted.isFull)
     if (permitted.refused === null) return toPermit(number, (isFull) => note(upstream, tokens, isFull))
@@ -241,16 +242,16 @@ class RemoteRequest implements EnteredRequest, Reservation {
   readonly #team: Limited | null
   readonly #countings: Counting[] = []
   readonly claims: readonly Claim[]
-  /** Of leases; once it has entered, of rates and slots alone. */
+  /** What the request takes from leases. Once it has entered at the keeper: rates and slots only. */
   #grant: Grant | null = null
-  /** Of what it holds of leases. */
+  /** Countings of dollars reserved from leases. */
   #uncounted: Counting[] = []
-  /** As of the keeper's last reply. */
+  /** Nano-dollars left by the keeper's last reply. */
   #room = Number.POSITIVE_INFINITY
-  /** Whether the keeper knows of it. */
+  /** True if the keeper knows the request. */
   #isEntered = false
   #isOver = false
-  /** `x-ratelimit-*` once it was refused or canceled. */
+  /** `x-ratelimit-*` after a rejection or cancellation. */
   #left: Promise<Headers> | null = null
 
   constructor(shared: Shared, id: string, key: Limited, team: Limited | null) {
@@ -277,7 +278,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
     const refused = await unlessLost(link.ask(ENTER, this.#toEntering(), patienceMs))
     if (refused === null) return this
     const isLost = refused instanceof LinkLost
-    // It may still enter.
+    // The request may still enter at the keeper.
     if (isLost) this.cancel()
     else this.#isEntered = false
     return isLost ? keeperLost() : toError(refused)
@@ -321,21 +322,21 @@ class RemoteRequest implements EnteredRequest, Reservation {
     return null
   }
 
-  /** By what it has of leases. */
+  /** Raises within the leases; false if they don't cover it. */
   #raiseLeased({ nanoUsd, counting }: Ask): boolean {
     const grant = this.#isEntered ? null : this.#grant
     if (grant === null) return false
     const heldNanoUsd = grant.amounts.nanoUsd
     if (toAmount(nanoUsd) > heldNanoUsd) {
       if (this.#shared.successor || !grant.setDollars(toAmount(nanoUsd))) return false
-      // The earlier ones cover only a part from here on.
+      // From here on, earlier countings cover only a part of the request.
       this.#uncounted = []
     }
     if (counting) this.#uncounted.push(counting)
     return true
   }
 
-  /** Lowers what it holds of leases to a count. */
+  /** Counts, and lowers the dollars reserved from leases. */
   async countLeased(): Promise<void> {
     const countings = this.#uncounted
     if (countings.length === 0) return
@@ -347,7 +348,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
     if (heldNanoUsd < grant.amounts.nanoUsd) grant.setDollars(toAmount(heldNanoUsd))
   }
 
-  /** As of the last refusal: `admit` and `raise` are asked after it, and decide. */
+  /** As of the last refusal. Only an estimate: `admit` and `raise` decide. */
   room(): number {
     return this.#grant && !this.#isEntered ? this.#grant.amounts.nanoUsd + this.#grant.leftNanoUsd : this.#room
   }
@@ -359,7 +360,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
 
   releaseSlot(): void {
     const isHeld = this.#key.limits.concurrency !== null || (this.#team?.limits.concurrency ?? null) !== null
-    // Most are settled at once.
+    // Deferred: most requests are settled at once.
     if (!isHeld) return
     queueMicrotask(() => {
       if (this.#isOver) return
@@ -376,7 +377,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
   }
 
   cancel(): void {
-    // A rejection that undoes all of it.
+    // Undo everything: rejecting with this error gives back the request.
     this.#leave('overloaded')
   }
 
@@ -389,7 +390,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
     this.#end()
     const isUndone = GIVES_BACK.has(kind)
     this.#grant?.end(isUndone, null, 0)
-    // A lease would have covered it.
+    // Neither the keeper nor a lease has counted the request.
     const isUncounted = !this.#isEntered && this.#grant === null
     if (isUncounted ? isUndone || !this.#hasRates : !this.#isEntered) return
     const refusing = { request: this.#number, kind, ...(isUncounted && { entering: this.#toEntering() }) }
@@ -439,7 +440,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
     return null
   }
 
-  /** From now on, the keeper has its dollars as those of others. */
+  /** From now on, the keeper holds the request's dollars, like those of other requests. */
   #leaveLease(): { entering?: Entering; heldNanoUsd?: number } {
     if (this.#isEntered || this.#grant === null) return {}
     this.#room = this.room()
@@ -447,7 +448,7 @@ class RemoteRequest implements EnteredRequest, Reservation {
     return { entering: this.#toEntering(withoutRates), heldNanoUsd: this.#grant.moveDollars() }
   }
 
-  /** By the keeper's last figures. */
+  /** Decides by the keeper's last figures. */
   async #raiseAlone({ nanoUsd, counting, isMore = false }: Ask): Promise<GatewayError | null> {
     if (nanoUsd <= this.#room) return null
     const counted = (await counting?.count()) ?? null

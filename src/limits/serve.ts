@@ -1,6 +1,6 @@
 /**
- * Limits of several processes, as the keeper has them: it decides for its workers, by its own clock. They send what
- * their snapshot says of a key, as a request of one process keeps the key that it arrived with.
+ * Limits of several processes, keeper side. The keeper decides for its workers, by its own clock. Workers send the key
+ * of their snapshot, because a request keeps the version of the key from its arrival.
  */
 import { type Decision, GatewayError, UpstreamError } from '../domain/error.ts'
 import type { Link } from '../domain/link.ts'
@@ -53,15 +53,15 @@ export interface ServeLimitsDeps {
   sleep(ms: number): Promise<void>
 }
 
-/** What a worker has asked for. */
+/** The requests and permits of one worker. */
 export interface ServedLimits {
-  /** Requests that it has not settled. */
+  /** IDs of requests that the worker has not settled. */
   requests(): string[]
-  /** By its journal. Before `NodeLimiter.ended`. */
+  /** For a request in the worker's journal. Call before `NodeLimiter.ended`. */
   ended(request: Ended): void
   /**
-   * Once the worker has ended, and its journal is read: settles each request at what the ledger has for it, or cancels
-   * it if that is null, as for one never recorded. Frees all slots.
+   * Call once the worker has ended and its journal is read. Settles each request at its outcome in the ledger. Cancels
+   * requests without an outcome, which were never recorded. Frees all slots.
    */
   resolve(outcomeOf: (id: string) => Used | null): void
 }
@@ -76,22 +76,22 @@ interface Running {
   admitting: Promise<unknown> | null
 }
 
-/** A worker that is stopped must not keep others from their budget. */
+/** Timeout of a worker's count, because a stopped worker must not block the budgets of others. */
 const COUNT_MS = 2_000
 
-/** By then, what a worker has settled is in its journal. */
+/** Time until a settled request is in the worker's journal. */
 const RECORDED_MS = 1_000
 
 export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: ServeLimitsDeps): ServedLimits {
   const running = new Map<number, Running>()
-  /** Those that enter once workers have returned what they have, unless they end before. */
+  /** Requests that enter once workers have returned their leases, unless they end first. */
   const waiting = new Set<number>()
-  /** By ID: those settled since `sinceMs`, and in the period before. */
+  /** Reservations settled since `sinceMs`, and in the interval before, by ID. */
   let settled = new Map<string, LocalReservation>()
   let settledBefore = new Map<string, LocalReservation>()
   let sinceMs = monotonicMs()
   const permits = new Map<number, Permit & { asked: Permitting }>()
-  /** Not decided yet, nor left. */
+  /** Permits that are neither decided nor released. */
   const asking = new Set<number>()
   let isResolved = false
   const moment = (): Moment => ({ monotonicMs: monotonicMs(), wallMs: now() })
@@ -156,7 +156,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
       return { refused: null, headers: decided.headers, room: decided.room(), figures }
     }
     const deciding = decide<Decision<LocalReservation>>(limiter, names, () =>
-      // The worker may have given up meanwhile.
+      // The worker may have given up the request.
       running.get(asked.request) === request ? entered.admit(toAsk(asked), moment()) : gone(),
     )
     if (!(deciding instanceof Promise)) return done(deciding)
@@ -167,7 +167,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
   const pay = ({ accounts }: Running, nanoUsd: number) => {
     for (const account of accounts) if (account) account.untoldNanoUsd -= nanoUsd
   }
-  /** Of a request that needs more dollars than its lease has: what it holds passes always. */
+  /** Takes over a request that needs more dollars than its lease has. Its current dollars always pass. */
   const takeOver = ({ request, heldNanoUsd = 0 }: Raising, { id, key, team }: Entering) => {
     const entered = limiter.enter(id, key, team, monotonicMs())
     if (entered instanceof GatewayError) throw entered
@@ -177,7 +177,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
     if (reservation instanceof GatewayError || reservation instanceof Promise) throw new Error('a lease is not held')
     running.set(request, { id, key, team, accounts: accountsOf(key, team), entered, reservation, admitting: null })
   }
-  /** Takes it out, so that nothing is done twice. */
+  /** Removes the request, so that nothing is done twice. */
   const end = (number: number): Running | undefined => {
     const request = running.get(number)
     running.delete(number)
@@ -282,7 +282,7 @@ export function serveLimits(link: Link, { limiter, monotonicMs, now, sleep }: Se
         else finish()
       }
       running.clear()
-      // The ledger may lack the record that it was settled by.
+      // The ledger may lack the record of the settlement.
       for (const [id, reservation] of [...settledBefore, ...settled]) {
         const outcome = outcomeOf(id)
         if (outcome) reservation.correct(outcome.nanoUsd)

@@ -1,17 +1,17 @@
 /**
- * The shared state of all nodes' limits, as an engine keeps it: Valkey (`valkey.lua`) or PostgreSQL
- * (`postgres/0003_limits.sql`), with the same algorithm. A node sends batches. The engine decides its asks one after
- * the other, by its own clock, each for all of its scopes or for none.
+ * Interface of the engines that hold the limits of all nodes: Valkey (`valkey.lua`) and PostgreSQL
+ * (`postgres/0003_limits.sql`), with the same algorithm. A node sends batches. The engine decides the asks of a batch
+ * in order, by its own clock, each for all of its scopes or for none.
  *
  * - A scope is a key, a team, or an upstream: a sliding minute in grains of a second, slots, and the budgets' usages.
- * - A hold is what one request or call has of its scopes. An ask brings a hold up to what it wants, so that asking again
- *   after a lost reply takes nothing twice.
- * - An epoch is one run of a node. If it isn't heard of for a while, its slots are freed, and its holds count as
- *   spent until it returns or settles them. What it leased of budgets (`leases.ts`) stays reserved for longer: these
- *   holds have IDs that begin with `slice:`.
- * - A state that is lost starts empty at a later `bornMs`. It decides nothing at first, while all nodes declare what
- *   they have in flight; what was spent is read from the ledger when a usage is first asked for, once all nodes have
- *   sent it there.
+ * - A hold is the reservation of one request or call in its scopes. An ask raises a hold to the wanted amounts, so a
+ *   retry after a lost reply takes nothing twice.
+ * - An epoch is one run of a node. If an epoch is silent for a while, its slots are freed, and its holds count as spent
+ *   until it returns or settles them. Its budget leases (`leases.ts`) stay reserved for longer: these holds have IDs
+ *   that begin with `slice:`.
+ * - After a loss, the state starts empty at a later `bornMs`. It decides nothing at first, while all nodes report their
+ *   requests in flight. The spend of a usage is read from the ledger at its first ask, once all nodes have sent their
+ *   records.
  */
 
 import { BUDGET_WARNING_PERCENT, type Budget, type Limits } from '../../domain/limits.ts'
@@ -29,7 +29,7 @@ export interface BudgetAsk {
   untilMs: number
   nanoUsd: number
   warnNanoUsd: number
-  /** What the ledger has as settled, if the engine didn't know. */
+  /** Settled spend in the ledger, if the engine didn't know it. */
   spentNanoUsd?: number
 }
 
@@ -41,7 +41,7 @@ export interface ScopeAsk {
   budget?: BudgetAsk
 }
 
-/** What a request asks to hold. */
+/** The amounts that a request wants to reserve. */
 export interface Want {
   requests: number
   slots: number
@@ -57,50 +57,50 @@ export interface Ask extends Want {
    * tokens count in the sliding minute alone, and its slots are at most an eighth of the free ones.
    */
   op: 'take' | 'raise' | 'lease'
-  /** From now, when its requests and tokens count; default 0. */
+  /** Time from now until its requests and tokens count; default 0. */
   aheadMs?: number
   scopes: readonly ScopeAsk[]
-  /** The budgets must have this much left. 0 passes always. */
+  /** The budgets must have this much left. 0 always passes. */
   likelyNanoUsd: number
 }
 
-/** Facts that the engine takes as they are, in order, each once. */
+/** Reports that the engine applies without a decision, in order, each once. */
 export type Told =
-  /** Brings a hold up to this, whatever the limits. */
+  /** Raises a hold to these amounts, even beyond the limits. */
   | ({ op: 'hold'; id: string; scopes: readonly Pick<ScopeAsk, 'name' | 'budget'>[] } & Want)
   /** Ends a hold: replaces it by the actual use, or undoes it. */
   | { op: 'end'; id: string; isCanceled: boolean; tokens?: number; nanoUsd: number }
-  /** Frees its slots. */
+  /** Frees the hold's slots. */
   | { op: 'free'; id: string }
   | { op: 'lower'; id: string; heldNanoUsd: number }
-  /** Takes slots and dollars from a lease, some of them spent. `usedNanoUsd` is what running requests have of the rest. */
+  /** Takes slots and dollars from a lease, some of them spent. `usedNanoUsd`: part of the rest in running requests. */
   | { op: 'draw'; id: string; slots: number; heldNanoUsd: number; nanoUsd: number; usedNanoUsd: number }
-  /** Requests and tokens that counted at this time, unless the state is another. */
+  /** Returns requests and tokens that counted at this time. Ignored for another state. */
   | { op: 'return'; name: ScopeName; bornMs: number; atMs: number; requests: number; tokens: number }
-  /** Spent without a hold. */
+  /** Adds spend without a hold. */
   | { op: 'spend'; name: ScopeName; usage: Usage; nanoUsd: number }
-  /** Requests of the last minute. */
+  /** Adds requests of the last minute. */
   | { op: 'rate'; name: ScopeName; requests: number; tokens: number; agoMs: number }
 
 export interface Batch {
   epoch: string
-  /** Of `told`: a batch that is sent again isn't applied again. */
+  /** Number of `told`: a repeated batch isn't applied again. */
   seq: number
   leaseMs: number
   /** How long a new state decides nothing. */
   youngMs: number
-  /** How long the leases of a node that is gone are kept. */
+  /** How long the leases of a silent node are kept. */
   sliceMs: number
-  /** The ledger lacks what this node spent before: how long a new state waits for that. */
+  /** If the ledger lacks earlier spend of this node: how long a new state waits for it. */
   behindMs?: number
   told: readonly Told[]
   asks: readonly Ask[]
 }
 
-/** Whether a scope refuses, and its figures after the decision. */
+/** The decision for a scope, and its figures afterward. */
 export interface ScopeReply {
   refusal: 'none' | 'concurrency' | 'rpm' | 'tpm'
-  /** Of the refusing limit; for a lease, of slots. */
+  /** Use of the refusing limit; for a lease, used slots. */
   used: number
   /** Null if waiting won't help. */
   retryAfterMs: number | null
@@ -108,7 +108,7 @@ export interface ScopeReply {
   requestsEmptyMs: number
   tokens: number
   tokensEmptyMs: number
-  /** `unknown`: its spend must be read from the ledger. `over`: another period is in force by the engine's clock. */
+  /** `unknown`: its spend must be read from the ledger. `over`: the engine's clock is in another period. */
   budget: 'fits' | 'full' | 'unknown' | 'over'
   spentNanoUsd: number
   reservedNanoUsd: number
@@ -117,7 +117,7 @@ export interface ScopeReply {
 export interface EngineWarning {
   name: ScopeName
   spentNanoUsd: number
-  /** Of the budget: this node may know another. */
+  /** The budget's amount: this node may have another version. */
   nanoUsd: number
 }
 
@@ -125,36 +125,36 @@ export interface BatchReply {
   /** Engine's clock. */
   nowMs: number
   bornMs: number
-  /** Nodes whose lease holds. */
+  /** Number of living nodes. */
   nodes: number
   /** The engine didn't know this epoch, and decided nothing. */
   isNew: boolean
   warnings: EngineWarning[]
-  /** For each ask and its scopes; empty if nothing was decided. */
+  /** By ask and scope; empty if nothing was decided. */
   replies: ScopeReply[][]
 }
 
-/** Of a batch for what is in it: none of it was applied, and sending it again would not help. */
+/** The engine rejected a batch because of its content. Nothing was applied, and retrying won't help. */
 export class BatchRefusal extends Error {}
 
-/** An amount as engines can add it up. */
+/** Rounds up to a safe integer, so that engines can add amounts. */
 export const toAmount = (amount: number): number => Math.min(Math.ceil(amount), Number.MAX_SAFE_INTEGER)
 
 export interface LimitEngine {
-  /** Such as `Valkey`, for people. */
+  /** Display name, such as `Valkey`. */
   readonly name: string
-  /** Where its state is: nodes at another place don't share it. Null if unknown, or the same for all. */
+  /** Where its state is. Nodes with different places don't share limits. Null if unknown, or the same for all. */
   readonly place: string | null
-  /** Of asks, and as many told. */
+  /** Maximum asks per batch, and maximum told per batch. */
   readonly maxBatch: number
-  /** After which a call counts as lost. */
+  /** Time after which a call counts as lost. */
   readonly timeoutMs: number
   /**
-   * Rejects with a BatchRefusal, or with another error if it can't be reached: whether the batch was applied is then
-   * unknown.
+   * Rejects with a BatchRefusal, or with another error if the engine can't be reached. The batch may have been applied
+   * then.
    */
   call(batch: Batch): Promise<BatchReply>
-  /** Drops the connection: the next call uses another. */
+  /** Drops the connection. The next call uses a new one. */
   reset(): void
   close(): void | Promise<void>
 }
@@ -179,14 +179,14 @@ export function toScope(name: ScopeName, limits: Limits, budget: Budget | null, 
   return scope
 }
 
-/** What a lease goes by. */
+/** The figures that leases depend on. */
 export type ScopeFigures = Pick<ScopeReply, 'requests' | 'tokens' | 'spentNanoUsd' | 'reservedNanoUsd'>
 
 const REFUSALS = ['none', 'concurrency', 'rpm', 'tpm'] as const
 const BUDGETS = ['fits', 'full', 'unknown', 'over'] as const
 const FIGURES = 10
 
-/** @param figures ten numbers for each scope. */
+/** @param figures ten numbers per scope. */
 export function toScopeReplies(figures: readonly number[]): ScopeReply[] {
   const replies: ScopeReply[] = []
   for (let at = 0; at < figures.length; at += FIGURES) {

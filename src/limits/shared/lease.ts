@@ -1,4 +1,4 @@
-/** One lease: what a node holds of one key's, team's, or upstream's limits; see `leases.ts`. */
+/** One lease: a node's part of the limits of a key, team, or upstream. See `leases.ts`. */
 import type { Limits } from '../../domain/limits.ts'
 import type { Limited } from '../limiter.ts'
 import { addRateHeaders } from '../messages.ts'
@@ -19,7 +19,7 @@ export interface Claim {
   budget: Limited['budget']
 }
 
-/** With the engine's clock, and its state's birth. */
+/** A reply with the engine's clock and the start of its state. */
 export interface LeaseDecision {
   reply: ScopeReply
   nowMs: number
@@ -27,34 +27,34 @@ export interface LeaseDecision {
 }
 
 export interface LeasesDeps {
-  /** @param decided null if the engine couldn't; called in the order of the engine's decisions, as `note` is. */
+  /** @param decided gets null if the engine couldn't decide. Called in the order of decisions, like `note`. */
   ask(ask: Ask, decided: (decision: LeaseDecision | null) => void): void
   tell(...told: Told[]): void
   nodes(): number
   /** Monotonic clock, ms. */
   monotonicMs(): number
-  /** Of a budget, as far as known. */
+  /** Called with the latest known figures of a budget. */
   onFigures(name: ScopeName, spentNanoUsd: number, reservedNanoUsd: number): void
 }
 
-/** After which requests and tokens lapse. */
+/** Lifetime of leased requests and tokens. */
 const LIFE_MS = 500
 export const PART = 8
-/** Less than this many requests aren't leased. */
+/** Fewer requests than this aren't leased. */
 const LEAST_REQUESTS = 4
 
 /** Requests and tokens leased together. */
 export interface Credit {
-  /** By the engine's clock: when it counts. */
+  /** Time at which the credit counts, by the engine's clock. */
   readonly atMs: number
   readonly bornMs: number
-  /** Monotonic. */
+  /** Monotonic time, ms. */
   readonly untilMs: number
   requests: number
   tokens: number
 }
 
-/** What a request takes of each lease. */
+/** Amounts that a request takes from each lease. */
 export interface Amounts {
   tokens: number
   nanoUsd: number
@@ -62,36 +62,36 @@ export interface Amounts {
 
 export class Lease {
   id: string
-  /** Free to be taken. */
+  /** Free slots. */
   slots = 0
   nanoUsd = 0
-  /** By running requests. */
+  /** Amounts used by running requests. */
   readonly used = { slots: 0, nanoUsd: 0 }
   credits: Credit[] = []
-  /** That have lapsed: what is left of them must be returned. */
+  /** Lapsed credits whose rest must be returned. */
   readonly lapsed = new Set<Credit>()
-  /** Not told yet. */
+  /** Changes not reported to the engine yet. */
   #less = { slots: 0, nanoUsd: 0, spentNanoUsd: 0 }
   #isChanged = false
-  /** Of this tick, and of the one before. */
+  /** Use in this tick, and in the previous one. */
   #now = { requests: 0, tokens: 0 }
   #before = { requests: 0, tokens: 0 }
   #leastSlots = 0
   #isAsking = false
-  /** What is asked for must be returned at once. */
+  /** True if the pending lease must be returned at once. */
   #isUnwanted = false
   isRetired = false
-  /** Until the next tick: the engine refused. */
+  /** The engine refused in this tick. */
   #isRefused = false
-  /** By the last request. */
+  /** Dollars that the last request needed. */
   #askedNanoUsd = 0
   usedMs = 0
-  /** At the engine's last reply. */
+  /** Figures of the engine's last reply. */
   #known = { requests: 0, tokens: 0, slots: 0, spentNanoUsd: 0, reservedNanoUsd: 0 }
 
   constructor(
     readonly claim: Claim,
-    /** With its budget's period. */
+    /** Scope, with its budget's period. */
     readonly scope: ScopeAsk,
     private readonly deps: LeasesDeps,
     private readonly newId: () => string,
@@ -147,7 +147,7 @@ export class Lease {
     this.#isChanged = true
   }
 
-  /** More tokens than it has are told to the engine. */
+  /** Tokens beyond the credit are reported to the engine. */
   count(credit: Credit, tokens: number): void {
     if (this.claim.limits.tpm === null) return
     credit.tokens -= tokens
@@ -173,21 +173,21 @@ export class Lease {
     const { name, budget } = this.scope
     if (heldNanoUsd > 0) {
       this.use(-heldNanoUsd)
-      // It may have cost more than all that is held.
+      // The cost may exceed everything that is held.
       const less = Math.min(spentNanoUsd, this.nanoUsd + this.used.nanoUsd)
       this.nanoUsd -= less
       this.#less.nanoUsd += less
       this.#less.spentNanoUsd += spentNanoUsd
       this.#known.reservedNanoUsd -= less
     } else if (spentNanoUsd > 0 && budget) {
-      // The engine may have nothing of the lease.
+      // The engine may no longer have the lease.
       this.deps.tell({ op: 'spend', name, usage: budget.usage, nanoUsd: spentNanoUsd })
     }
     this.#known.spentNanoUsd += spentNanoUsd
     this.#showFigures()
   }
 
-  /** To a hold of its own. */
+  /** Moves amounts to a separate hold. */
   giveUp(slots: number, nanoUsd: number): void {
     this.used.slots -= slots
     this.used.nanoUsd -= nanoUsd
@@ -196,7 +196,7 @@ export class Lease {
     this.#isChanged = true
   }
 
-  /** Returns what is free; false if that is nothing. */
+  /** Returns free amounts to the engine. False if nothing was free. */
   release(): boolean {
     this.#isUnwanted = this.#isAsking
     const had = this.slots > 0 || this.nanoUsd > 0 || this.credits.some(({ requests }) => requests > 0)
@@ -219,7 +219,7 @@ export class Lease {
     this.#before = this.#now
     this.#now = { requests: 0, tokens: 0 }
     this.#isRefused = false
-    // Those that weren't needed.
+    // Slots that weren't needed.
     const spare = this.#before.requests === 0 ? this.slots : this.#leastSlots - (this.used.slots >> 2) - 2
     if (spare > 0) {
       const slots = Math.min(spare, this.slots)
@@ -229,7 +229,7 @@ export class Lease {
     }
     this.#leastSlots = this.slots
     this.#lapse(nowMs)
-    // What it asked for may have come once less was left.
+    // The budget may have shrunk before the requested dollars arrived.
     if (!this.#isAsking) this.#moreDollars(PART * this.deps.nodes(), this.#askedNanoUsd)
     this.tell()
   }
@@ -253,7 +253,7 @@ export class Lease {
     this.deps.tell({ op: 'draw', id, slots, heldNanoUsd: nanoUsd, nanoUsd: spentNanoUsd, usedNanoUsd: used.nanoUsd })
   }
 
-  /** After an outage: what the engine has of it is replaced. */
+  /** After an outage: reports that replace the lease in the engine. */
   restore(): Told[] {
     const { id: old, used, nanoUsd } = this
     const { spentNanoUsd } = this.#less
@@ -267,7 +267,7 @@ export class Lease {
     ]
   }
 
-  /** Requests and tokens aren't leased in an outage: it has limits of its own. */
+  /** Drops requests and tokens: in an outage, the node has its own limits. */
   dropCredits(): void {
     for (const credit of this.credits) this.lapsed.add(credit)
     this.credits = []
@@ -287,7 +287,7 @@ export class Lease {
     if (this.claim.budget !== null) this.deps.onFigures(this.claim.name, spentNanoUsd, reservedNanoUsd)
   }
 
-  /** Of the budget, beyond what is held. */
+  /** Rest of the budget, without reserved amounts. */
   get #restNanoUsd(): number {
     const { spentNanoUsd, reservedNanoUsd } = this.#known
     return (this.claim.budget?.nanoUsd ?? 0) - spentNanoUsd - reservedNanoUsd
@@ -306,7 +306,7 @@ export class Lease {
     addRateHeaders(headers, this.claim.limits, { window }, 0)
   }
 
-  /** Leases more if less is left than a tick takes. */
+  /** Leases more if less is left than one tick uses. */
   adjust({ tokens, nanoUsd }: Amounts, isRequest: boolean): void {
     if (isRequest) {
       this.#now.requests++
@@ -320,7 +320,7 @@ export class Lease {
     this.#ask(more, counted)
   }
 
-  /** Returns what is too much. */
+  /** Returns excess dollars. */
   #moreDollars(nodes: number, askedNanoUsd: number): number {
     if (this.claim.budget === null || askedNanoUsd === 0) return 0
     this.#askedNanoUsd = askedNanoUsd
@@ -377,7 +377,7 @@ export class Lease {
     }
     this.deps.ask(ask, (decision) => {
       this.#isAsking = false
-      // After an outage, what it had is replaced.
+      // After an outage, `restore` has replaced the earlier lease.
       if (decision !== null && id === this.id) this.#decided(decision, nanoUsd, more, untilMs)
     })
   }
@@ -399,7 +399,7 @@ export class Lease {
     if (this.isRetired || this.#isUnwanted) this.release()
   }
 
-  /** Another one has taken its place: only running requests have it. */
+  /** Another lease has replaced this one; only running requests still use it. */
   retire(): void {
     this.isRetired = true
     this.release()

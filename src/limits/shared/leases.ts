@@ -1,27 +1,27 @@
 /**
- * What a node holds of a key's, team's, or upstream's limits beforehand: it admits requests by that without asking, and
- * tells the engine later what became of it. Everything leased counts as taken, so no limit is exceeded.
+ * Leases: parts of the limits of keys, teams, and upstreams that a node takes in advance. The node admits requests from
+ * leases without asking, and reports the use to the engine later. Leased amounts count as used, so no limit is exceeded.
  *
- * - Requests and tokens: about as many as came in the last fifth of a second. They count from when they lapse; what is
- *   left then is returned.
+ * - Requests and tokens: about as many as in the last 200 ms. Their minute starts when they lapse; the rest is returned
+ *   then.
  * - Slots: some more than are in use.
- * - Dollars: what the node may spend if the engine can't be reached, too.
+ * - Dollars: the node may also spend them while the engine can't be reached.
  *
- * All nodes together lease an eighth of what is left, as of when each last looked, and nothing once little is left.
+ * All nodes together lease an eighth of the rest, as of each node's last reply, and nothing if little is left.
  */
 import type { Headers } from '../messages.ts'
 import { type ScopeAsk, type ScopeFigures, type ScopeName, type Told, toAmount, type Usage } from './engine.ts'
 import { type Amounts, type Claim, type Credit, Lease, type LeasesDeps } from './lease.ts'
 
-/** How often the engine is told. */
+/** Interval of reports to the engine. */
 const TICK_MS = 100
 const IDLE_MS = 60_000
 
-/** What one request has of its leases. */
+/** The part of one request in its leases. */
 export class Grant {
   #isOver = false
   #hasSlot = true
-  /** Whether its slot and dollars are in leases, not in a hold of its own. */
+  /** True if its slot and dollars are in leases, not in a separate hold. */
   #isLeased = true
 
   constructor(
@@ -43,7 +43,7 @@ export class Grant {
     return Math.min(...this.leases.map(({ lease }) => lease.leftNanoUsd))
   }
 
-  /** True if the leases cover the rest, or less is needed. */
+  /** True if the leases cover the difference, or less is needed. */
   setDollars(nanoUsd: number): boolean {
     const more = nanoUsd - this.amounts.nanoUsd
     if (!this.#isLeased) return false
@@ -65,7 +65,7 @@ export class Grant {
     this.#hasSlot = false
   }
 
-  /** Its slot and dollars are to be held by what `hold` tells. */
+  /** Moves its slot and dollars to the hold that `hold` reports. */
   leave(hold: () => void): void {
     if (!this.#isLeased) return
     hold()
@@ -78,7 +78,7 @@ export class Grant {
     this.#isLeased = false
   }
 
-  /** Its dollars are to be held elsewhere. Returns how many. */
+  /** Moves its dollars elsewhere. Returns the amount. */
   moveDollars(): number {
     const { nanoUsd } = this.amounts
     for (const { lease } of this.leases) {
@@ -103,7 +103,7 @@ export class Grant {
   }
 }
 
-/** That was read once, and would be old. */
+/** Drops the spend, which would be outdated. */
 const withoutSpent = ({ budget, ...scope }: ScopeAsk): ScopeAsk => {
   if (budget === undefined) return scope
   const { spentNanoUsd: _, ...rest } = budget
@@ -112,7 +112,7 @@ const withoutSpent = ({ budget, ...scope }: ScopeAsk): ScopeAsk => {
 
 export class Leases {
   readonly #leases = new Map<ScopeName, Lease>()
-  /** With those that only running requests have. */
+  /** All leases, including retired ones of running requests. */
   readonly #all = new Set<Lease>()
   #isApart = false
   #lastId = 0
@@ -123,7 +123,7 @@ export class Leases {
     this.#timer.unref()
   }
 
-  /** Null if they don't cover all of it. */
+  /** Null if the leases don't cover everything. */
   covering(claims: readonly Claim[], amounts: Amounts, nowMs: number, wallMs: number): Lease[] | null {
     if (this.#isApart) return null
     const leases: Lease[] = []
@@ -135,7 +135,7 @@ export class Leases {
     return leases
   }
 
-  /** Null if they don't cover all of it. */
+  /** Null if the leases don't cover everything. */
   take(claims: readonly Claim[], amounts: Amounts, nowMs: number, wallMs: number): Grant | null {
     const leases = this.covering(claims, amounts, nowMs, wallMs)
     if (leases === null) return null
@@ -153,8 +153,8 @@ export class Leases {
   }
 
   /**
-   * The engine has decided.
-   * @param isRequest whether on a new one.
+   * Handles a decision of the engine.
+   * @param isRequest whether the decision was about a new request.
    */
   decided(
     claim: Claim,
@@ -181,7 +181,7 @@ export class Leases {
     return lease?.scope.budget?.usage === usage ? lease.nanoUsd : 0
   }
 
-  /** Leaves what is free out of `restore`. */
+  /** Excludes free amounts from `restore`. */
   forget(name: ScopeName): void {
     const lease = this.#leases.get(name)
     if (lease) lease.nanoUsd = 0
@@ -209,7 +209,7 @@ export class Leases {
     if (isApart) for (const lease of this.#all) lease.dropCredits()
   }
 
-  /** What the engine may have lost, or not know. */
+  /** Reports of everything that the engine may have lost or not know. */
   *restore(): Iterable<Told> {
     for (const lease of this.#all) yield* lease.restore()
   }

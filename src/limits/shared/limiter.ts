@@ -1,7 +1,6 @@
 /**
- * Limits of a cluster, as one of its nodes has them: it asks the engine that all nodes share, unless its leases cover
- * the request. If the
- * engine can't be reached, the node enforces its share: rates and slots divided by the nodes, and what it leased of budgets.
+ * Limits of a cluster, node side. The node asks the shared engine unless its leases cover the request. If the engine
+ * can't be reached, the node enforces its share: rates and slots divided by the nodes, and its budget leases.
  */
 import { UpstreamError } from '../../domain/error.ts'
 import type { Limits } from '../../domain/limits.ts'
@@ -60,7 +59,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
     full.delete(upstreamId)
     return new SharedCall(shared, id, upstreamId, { scopes, want }, null)
   }
-  /** @param isInDoubt whether the engine may have given it. */
+  /** @param isInDoubt whether the engine may have granted the permit. */
   const permitAlone = (id: string, upstream: LimitedUpstream, tokens: number, hold: Hold, isInDoubt: boolean) => {
     const local = shared.alone()
     if (isInDoubt) shared.queue.tell({ op: 'end', id, isCanceled: true, nanoUsd: 0 })
@@ -80,7 +79,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
       const last = full.get(id)
       return last !== undefined && last.limits === limits && tokens >= last.tokens && nowMs < last.untilMs
     },
-    /** The budgets in force, for warnings and `budgetUses`. */
+    /** Sets the current budgets, for warnings and `budgetUses`. */
     renew(keys: Iterable<Limited>, teams: Iterable<Limited>): void {
       const before = new Map(shared.figures)
       shared.figures.clear()
@@ -101,15 +100,15 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
         if (spender.kind === kind && spentNanoUsd !== null)
           yield { id: spender.id, name, nanoUsd: budget.nanoUsd, spentNanoUsd, reservedNanoUsd }
     },
-    // The engine has what another server of this node holds, or has ended.
+    // The engine has the reservations of other servers of this node.
     ended() {},
     hold: () => () => {},
     askSuccessor() {},
-    /** Why the engine can't be reached, for people; null if it can. */
+    /** Why the engine can't be reached, as text; null if it can. */
     outage: () => shared.outage,
     engine: deps.engine.name,
     place: () => (shared.outage === null ? deps.engine.place : null),
-    /** Resolves once the engine has been reached, or not. */
+    /** Resolves after the first attempt to reach the engine. */
     started: shared.queue.started,
     async close(): Promise<void> {
       shared.leases.close()
@@ -118,7 +117,7 @@ export function createSharedLimiter(deps: SharedLimiterDeps) {
   } satisfies NodeLimiter & Record<string, unknown>
 }
 
-/** A call under its upstream's limits. */
+/** A call to an upstream with limits. */
 class SharedCall implements Permit, Held {
   #free = () => {}
 
@@ -127,7 +126,7 @@ class SharedCall implements Permit, Held {
     private readonly id: string,
     private readonly upstream: string,
     hold: Hold,
-    /** Of an outage, in which the engine knows nothing of it. */
+    /** Set for a call admitted in an outage, unknown to the engine. */
     private readonly alone: { local: Limiter; permit: Permit } | null,
   ) {
     shared.holds.set(id, hold)
@@ -144,7 +143,7 @@ class SharedCall implements Permit, Held {
     shared.inFlight.delete(this)
     this.#free()
     alone?.permit.leave(tokens)
-    // Once an outage has ended, the engine knows of it.
+    // Once the outage has ended, the engine knows the call.
     if (alone === null || alone.local !== shared.local)
       shared.queue.tell({ op: 'end', id, isCanceled: false, ...(tokens !== null && { tokens }), nanoUsd: 0 })
   }

@@ -1,7 +1,7 @@
 /** Limits of all nodes in PostgreSQL: `postgres/0003_limits.sql`. */
 import { BatchRefusal, type LimitEngine, toScopeReplies } from './engine.ts'
 
-/** Of `store/postgres`. */
+/** Implemented in `store/postgres`. */
 interface Database {
   query<Row>(text: string, values: readonly unknown[], options: { timeoutMs: number }): Promise<Row[]>
   close(): Promise<void>
@@ -20,7 +20,7 @@ export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEn
   return {
     name: 'PostgreSQL',
     place: null,
-    // In larger ones, each update of a row finds many dead versions of it.
+    // In larger batches, each update of a row finds many of its dead versions.
     maxBatch: 32,
     timeoutMs,
     async call(batch) {
@@ -38,12 +38,12 @@ export function openPostgresLimits(database: Database, timeoutMs = 500): LimitEn
         replies: replies.map(toScopeReplies),
       }
     },
-    // Its client drops the connection.
+    // The client drops the connection itself.
     reset() {},
     close: () => database.close(),
   }
 }
 
-/** Wrong data, or what the function can't do with it. */
+/** True if the data is invalid, or the function fails on it. */
 const isOfContent = (error: unknown): error is Error =>
   error instanceof Error && 'sqlstate' in error && /^(2[123]|P0)/.test(String(error.sqlstate))

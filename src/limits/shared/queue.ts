@@ -1,4 +1,4 @@
-/** Gathers what a node asks and tells the engine: one call under way, each with all that has come meanwhile. */
+/** Batches a node's messages to the engine. One call is in flight; messages that arrive during a call go into the next. */
 import {
   type Ask,
   type Batch,
@@ -11,15 +11,15 @@ import {
 } from './engine.ts'
 
 export interface EngineTimes {
-  /** A node that isn't heard of for this long has ended. */
+  /** A node that is silent for this long counts as ended. */
   leaseMs: number
   /** How long a new state waits for all nodes. */
   youngMs: number
-  /** How long a new state waits for the ledger to have what all nodes spent. */
+  /** How long a new state waits for the ledger to have the spend of all nodes. */
   settleMs: number
-  /** With the engine's timeout: how long an outage goes unnoticed. */
+  /** Interval of calls. An outage is noticed within this time plus the engine's timeout. */
   beatMs: number
-  /** How long a node spends what it leased of budgets alone. */
+  /** How long a node spends its budget leases in an outage. */
   sliceMs: number
 }
 
@@ -29,22 +29,22 @@ export const ENGINE_TIMES: EngineTimes = {
 
 export interface EngineQueueDeps {
   engine: LimitEngine
-  /** Of this run. */
+  /** ID of this run. */
   epoch: string
   /** Monotonic clock, ms. */
   monotonicMs(): number
   times?: EngineTimes
   /**
-   * What the engine must be told before it decides: it was not reachable, or took this node for ended.
-   * @param isLost whether it has lost its state.
+   * Reports for the engine before it decides again, after an outage or if this node counted as ended.
+   * @param isLost whether the engine has lost its state.
    */
   restore(isLost: boolean): Told[]
-  /** Whether the ledger may lack what this node spent before a loss. */
+  /** True if the ledger may lack spend of this node from before a loss of the state. */
   isBehind(): boolean
   onWarning(warning: EngineWarning): void
-  /** The engine refused it for what is in it, so it is dropped. */
+  /** The engine rejected the content of this message, which is dropped. */
   onRefused(what: Ask | Told, why: string): void
-  /** @param reason why it can't be reached; null once it can be again. */
+  /** @param reason why the engine can't be reached; null once it is reachable again. */
   onChange(reason: string | null): void
 }
 
@@ -55,11 +55,11 @@ interface Waiting {
 }
 
 const FLUSH_MS = 1_000
-/** How long an ask waits for its turn with an engine that is slow. */
+/** How long an ask waits for its turn if the engine is slow. */
 const PATIENCE_MS = 2_000
 
 export class EngineQueue {
-  /** Nodes that the engine has heard of; null before it was reached. */
+  /** Living nodes by the engine's last reply; null before the first. */
   nodes: number | null = null
   /** Why the engine can't be reached; null if it can. */
   trouble: string | null = 'Not asked yet.'
@@ -67,16 +67,16 @@ export class EngineQueue {
   readonly #times: EngineTimes
   #asks: Waiting[] = []
   #told: Told[] = []
-  /** Sent, and perhaps applied. */
+  /** Sent messages that may have been applied. */
   #unconfirmed: Told[] | null = null
   #seq = 0
-  /** Of one batch. Smaller while one is searched that the engine refuses. */
+  /** Size of a batch. Smaller during the search for a message that the engine rejects. */
   #limit: number
   #bornMs: number | null = null
   #nowMs = 0
   /** Engine's clock minus the monotonic one. */
   #offsetMs: number | null = null
-  /** Before, a new state decides nothing. */
+  /** Until this time, a new state decides nothing. */
   #decidesMs = 0
   #wake: () => void = () => {}
   /** Whether an outage has been reported. */
@@ -97,17 +97,17 @@ export class EngineQueue {
     return this.#first.promise
   }
 
-  /** By the engine's clock, once it is known. */
+  /** Current time by the engine's clock, once known. */
   nowMs(wallMs: number): number {
     return this.#offsetMs === null ? wallMs : this.#deps.monotonicMs() + this.#offsetMs
   }
 
-  /** The engine's clock at its last reply, and its state's birth. */
+  /** The engine's clock at its last reply, and the start of its state. */
   get last(): { nowMs: number; bornMs: number } {
     return { nowMs: this.#nowMs, bornMs: this.#bornMs ?? 0 }
   }
 
-  /** Null if the engine can't be reached, and may have decided or not, or is too slow. */
+  /** Null if the engine can't be reached or is too slow. It may still have decided. */
   ask(ask: Ask): Promise<ScopeReply[] | null> {
     if (this.trouble !== null || this.#isClosed) return Promise.resolve(null)
     const { promise, resolve } = Promise.withResolvers<ScopeReply[] | null>()
@@ -116,13 +116,13 @@ export class EngineQueue {
     return promise
   }
 
-  /** In order, each once, as soon as it can be reached. */
+  /** Sends reports in order, each once, as soon as the engine is reachable. */
   tell(...told: Told[]): void {
     this.#told.push(...told)
     this.#wake()
   }
 
-  /** Tells what is left, for up to a second. */
+  /** Sends the remaining reports, for up to a second. */
   async close(): Promise<void> {
     const endMs = this.#deps.monotonicMs() + FLUSH_MS
     while (this.trouble === null && this.#hasTold() && this.#deps.monotonicMs() < endMs) await Bun.sleep(5)
@@ -152,7 +152,7 @@ export class EngineQueue {
 
   async #untilWoken(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    // What comes in one turn of the event loop goes together.
+    // Batch the messages of one event loop turn.
     this.#wake = () => this.trouble === null && setImmediate(resolve)
     const timer = setTimeout(resolve, this.#times.beatMs)
     await promise
@@ -168,7 +168,7 @@ export class EngineQueue {
       this.#seq++
     }
     this.#giveUpLate()
-    // Decided with all that was told before.
+    // An ask is decided after all earlier reports.
     const isSearching = this.#limit < engine.maxBatch
     const mayAsk = isSearching ? this.#unconfirmed === null : this.#told.length === 0
     const canDecide = mayAsk && this.#deps.monotonicMs() >= this.#decidesMs
@@ -198,7 +198,7 @@ export class EngineQueue {
     }
   }
 
-  /** Sends less until the one is known that is refused. */
+  /** Sends smaller batches until the rejected message is found. */
   #refused(waiting: Waiting[], why: string): void {
     const told = this.#unconfirmed ?? []
     this.#unconfirmed = null
@@ -246,7 +246,7 @@ export class EngineQueue {
   }
 }
 
-/** Rejects if it takes longer, unless this process was the one that was late. */
+/** Rejects if `work` takes longer, unless this process itself was late. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const fail = () => late.reject(new Error(`No response within ${ms} ms.`))

@@ -1,4 +1,4 @@
-/** A request in a cluster: its node's leases cover it, or it asks the engine once and tells it how it ended. */
+/** A request in a cluster. If leases don't cover the request, it asks the engine once, and reports its end. */
 import { type Decision, GatewayError } from '../../domain/error.ts'
 import type { Limits } from '../../domain/limits.ts'
 import type { BudgetRefusal, Cost, Counting } from '../budget.ts'
@@ -23,7 +23,7 @@ import type { Claim } from './lease.ts'
 import type { Grant } from './leases.ts'
 import type { Held, Shared } from './state.ts'
 
-/** Says that this node enforces its share alone. */
+/** The node enforces its own share of the limits. */
 export const OUTAGE_HEADER = 'x-tollgate-limits'
 
 /** A key or team with limits, in the order of its scopes. */
@@ -44,18 +44,18 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   headers: Headers = {}
   readonly hasBudget: boolean
   readonly #owners: Owner[]
-  /** As admitted: the budgets' periods stay. */
+  /** Scopes at admission: the budgets' periods stay. */
   #scopes: readonly ScopeAsk[] = []
   #want = NOTHING
-  /** Nano-dollars that its budgets had left at the last reply. */
+  /** Nano-dollars left in its budgets at the last reply. */
   #left = Number.POSITIVE_INFINITY
-  /** Of this node's leases; null if the engine was asked. */
+  /** Its part of this node's leases; null if the engine was asked. */
   #grant: Grant | null = null
-  /** Of an outage, and whether the engine knows nothing of it. */
+  /** Admission in an outage. `isAll`: the engine doesn't know the request. */
   #alone: { local: Limiter; reservation: LocalReservation; isAll: boolean } | null = null
   #countings: Counting[] = []
   #settledNanoUsd: number | null = null
-  /** Whether the engine may know of it. */
+  /** True if the engine may know the request. */
   #isKnown = false
   #isOver = false
   #freeLocal = () => {}
@@ -127,7 +127,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
       return scopes
     }
     const replies = await this.shared.ask(this.id, op, this.#owners, toScopes, want, likelyNanoUsd)
-    // Its end may have overtaken this, which then holds anew.
+    // The end may have overtaken this ask, which then has created a new hold.
     if (this.#isOver) this.#tellEnd(true, null, 0)
     return replies
   }
@@ -172,7 +172,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     return new GatewayError('overloaded', text)
   }
 
-  /** While the outage lasts in which it was admitted or raised; then the engine was told of it. */
+  /** Set only during the outage in which it was admitted or raised. After the outage, the engine knows the request. */
   #aloneNow() {
     if (this.#alone !== null && this.#alone.local !== this.shared.local) {
       this.#alone = null
@@ -242,7 +242,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     return null
   }
 
-  /** From now on, the engine has its slot and dollars as those of others. */
+  /** From now on, the engine holds its slot and dollars, like those of other requests. */
   #leaveLease(grant: Grant): void {
     const { requests: _, tokens: __, ...want } = this.#want
     grant.leave(() => {
@@ -252,7 +252,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     })
   }
 
-  /** From what this node leased. */
+  /** Raises from this node's leases. */
   async #raiseAlone(ask: Ask): Promise<GatewayError | null> {
     const alone = this.#aloneNow()
     const local = this.shared.alone()
@@ -277,7 +277,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
 
   releaseSlot(): void {
     if (this.#want.slots === 0 || !this.#owners.some(({ owner }) => owner.limits.concurrency !== null)) return
-    // Most are settled at once.
+    // Deferred: most requests are settled at once.
     queueMicrotask(() => {
       if (this.#isOver) return
       this.#setWant({ ...this.#want, slots: 0 })
@@ -307,7 +307,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
   }
 
   async refuse(error: GatewayError): Promise<void> {
-    // It was asked for with the rest, and refused.
+    // The request was part of the refused ask.
     if (GIVES_BACK.has(error.kind) || error.kind === 'request_limit') this.cancel()
     const hasRates = this.#owners.some(({ owner }) => owner.limits.rpm !== null || owner.limits.tpm !== null)
     const isCounted = this.#want !== NOTHING
@@ -329,7 +329,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     }
   }
 
-  /** Lowers what it holds to a count. */
+  /** Counts, and lowers its reservation. */
   async count(): Promise<void> {
     const countings = this.#countings
     if (countings.length === 0) return
@@ -343,7 +343,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     this.shared.queue.tell({ op: 'lower', id: this.id, heldNanoUsd: held })
   }
 
-  /** Of this node. */
+  /** Counts other requests of this node. */
   async #countOthers(): Promise<void> {
     const counted: Promise<void>[] = []
     for (const one of this.shared.inFlight) {
@@ -373,7 +373,7 @@ export class SharedRequest implements LocalRequest, LocalReservation, Held {
     this.#tell({ op: 'end', id: this.id, isCanceled, ...(tokens !== null && { tokens }), nanoUsd })
   }
 
-  /** Once an outage has ended, the engine is told of what is in flight. */
+  /** Reports to the engine if it may know the request. After an outage, it knows the requests in flight. */
   #tell(told: Told): void {
     this.#aloneNow()
     if (this.#isKnown) this.shared.queue.tell(told)

@@ -1,4 +1,4 @@
-/** What all requests of a node share in a cluster: the engine, what is in flight, and what holds in an outage. */
+/** State shared by all requests of a node in a cluster: the engine, requests in flight, and limits in an outage. */
 import { UpstreamError } from '../../domain/error.ts'
 import { BUDGET_WARNING_PERCENT, type Limits, mapLimits, NO_LIMITS } from '../../domain/limits.ts'
 import type { Spender } from '../../domain/snapshot.ts'
@@ -19,41 +19,41 @@ import type { Claim } from './lease.ts'
 import { type Grant, Leases } from './leases.ts'
 import { ENGINE_TIMES, EngineQueue, type EngineTimes } from './queue.ts'
 
-/** What a node does while the engine can't be reached. */
+/** Behavior of a node while the engine can't be reached. */
 export type OnOutage = 'share' | 'refuse'
 
 export interface SharedLimiterDeps {
   engine: LimitEngine
-  /** Of this run of the node. */
+  /** ID of this run of the node. */
   epoch: string
   onOutage: OnOutage
   /** Monotonic clock, ms. */
   monotonicMs(): number
-  /** Wall clock, ms: until the engine's is known. */
+  /** Wall clock, ms. Used until the engine's clock is known. */
   now(): number
-  /** Settled spend of all nodes, from `fromMs` to before `untilMs`. Rejects if it can't be learned. */
+  /** Settled spend of all nodes, from `fromMs` to before `untilMs`. Rejects if the ledger can't be read. */
   spent(spender: Spender, span: { fromMs: number; untilMs: number }): Promise<number>
-  /** Resolves once the ledger has what this node recorded until now. */
+  /** Resolves once the ledger has all records that this node has made so far. */
   shipped(): Promise<unknown>
   /** Requests of this node in the last minute, oldest first. */
   recent(): PastRequest[]
   /** Nodes of the cluster, for a node that has never reached the engine; null if unknown. */
   nodes(): number | null
   onWarning(warning: BudgetWarning): void
-  /** The engine refused something for what is in it. */
+  /** The engine rejected the content of a message. */
   onRefused(what: Ask | Told, why: string): void
-  /** @param reason why the engine can't be reached; null once it can again. */
+  /** @param reason why the engine can't be reached; null once it is reachable again. */
   onOutageChange(reason: string | null): void
   times?: EngineTimes
 }
 
-/** A request or a call, as it must be restored. */
+/** A request or call, as reported when the state is restored. */
 export interface Hold {
   scopes: readonly ScopeAsk[]
   want: Want
 }
 
-/** Known by its last reply. */
+/** Figures of the engine's last reply. */
 interface Figures {
   spender: Spender
   name: string
@@ -63,14 +63,14 @@ interface Figures {
   reservedNanoUsd: number
 }
 
-/** A request or call. */
+/** A request or call in flight. */
 export interface Held {
-  /** Takes its slots in limits that an outage begins with. */
+  /** Takes its slots in the local limits when an outage begins. */
   holdIn(local: Limiter): void
 }
 
 const MAX_ATTEMPTS = 5
-/** How often the ledger is read while the engine waits for what nodes send there, and for how long. */
+/** How often, and how long, the ledger is read while the engine waits for nodes' records. */
 const READ_AGAIN_MS = 50
 const MAX_READING_MS = 3_000
 
@@ -82,20 +82,20 @@ const spenderOf = (name: string): Spender | null => {
 export class Shared {
   readonly queue: EngineQueue
   readonly leases: Leases
-  /** What this node has in flight, by ID. */
+  /** Requests and calls in flight on this node, by ID. */
   readonly holds = new Map<string, Hold>()
   readonly inFlight = new Set<Held>()
   readonly figures = new Map<string, Figures>()
-  /** Limits of this node alone, while the engine can't be reached. */
+  /** This node's own limits, while the engine can't be reached. */
   local: Limiter | null = null
   outage: string | null = null
   #sinceMs = 0
   readonly #reading = new Map<string, Promise<number>>()
-  /** Spent by requests that came and went in an outage, by scope and usage. */
+  /** Spend of requests that started and ended in an outage, by scope and usage. */
   readonly #spent = new Map<string, Extract<Told, { op: 'spend' }>>()
-  /** Pending while the ledger may lack what was spent before the engine lost its state. */
+  /** Pending while the ledger may lack spend from before the engine lost its state. */
   #behind: Promise<void> | null = null
-  /** Budgets whose leases requests of an outage may have spent. */
+  /** Budgets whose leases may have been spent in an outage. */
   readonly #usedAlone = new Set<string>()
   readonly #deps: SharedLimiterDeps
 
@@ -140,8 +140,8 @@ export class Shared {
   }
 
   /**
-   * Null if the engine can't be reached, or can't learn what was spent.
-   * @param toScopes by the time of the engine, which decides what period is in force.
+   * Null if the engine can't be reached, or the spend can't be read.
+   * @param toScopes returns scopes for the engine's time, which decides the current period.
    */
   async ask(
     id: string,
@@ -190,7 +190,7 @@ export class Shared {
     return null
   }
 
-  /** Once for all requests that wait for it. */
+  /** Reads once for all waiting requests. */
   #read(place: string, spender: Spender, span: { fromMs: number; untilMs: number }): Promise<number> {
     const known = this.#reading.get(place)
     if (known !== undefined) return known
@@ -199,7 +199,7 @@ export class Shared {
     return reading
   }
 
-  /** For a request that can't ask the engine: limits of this node alone, or null if it must be refused. */
+  /** For a request that can't ask the engine: this node's own limits, or null if the request must be rejected. */
   alone(): Limiter | null {
     return this.#nodes() === null ? null : this.local
   }
@@ -213,7 +213,7 @@ export class Shared {
     return this.queue.nodes ?? this.#deps.nodes()
   }
 
-  /** What this node's leases cover; null if the engine must be asked. */
+  /** Takes from this node's leases; null if the engine must be asked. */
   take(claims: readonly Claim[], tokens: number, nanoUsd: number): Grant | null {
     if (this.queue.trouble !== null) return null
     return this.leases.take(
@@ -224,7 +224,7 @@ export class Shared {
     )
   }
 
-  /** With the share of this node, and what it leased. */
+  /** Limits reduced to this node's share and its budget leases. */
   toOwn(kind: Spender['kind'], owner: Limited, hasRates: boolean): Limited {
     const { budget } = owner
     const limits = hasRates ? this.toShare(owner.limits) : NO_LIMITS
@@ -234,7 +234,7 @@ export class Shared {
     return { ...owner, limits, budget: { ...budget, nanoUsd: this.leases.of(name, toUsage(budget, this.wallMs)) } }
   }
 
-  /** Of all their budgets, unless this node has been alone for so long that the engine may have given them to others. */
+  /** True if all budgets have leases, and the outage is too short for the engine to have freed them. */
   hasLeases(scopes: readonly ScopeAsk[]): boolean {
     const budgets = scopes.flatMap(({ name, budget }) => (budget ? { name, usage: budget.usage } : []))
     if (budgets.length === 0) return true
@@ -253,7 +253,7 @@ export class Shared {
       : `this node can't reach ${this.#deps.engine.name}, which has the limits of all nodes`
   }
 
-  /** For a request that the engine knows nothing of. */
+  /** For a request that is unknown to the engine. */
   spendAlone(scopes: readonly ScopeAsk[], nanoUsd: number): void {
     for (const { name, budget } of scopes) {
       if (budget === undefined) continue
@@ -304,11 +304,11 @@ export class Shared {
     const told: Told[] = []
     if (isLost || this.outage !== null) told.push(...this.#rates(isLost))
     for (const [id, { scopes, want }] of this.holds) {
-      // Counted among the rates.
+      // Tokens are counted with the rates.
       const { tokens: _, ...held } = want
       told.push({ op: 'hold', id, scopes, ...held, requests: 0 })
     }
-    // Another outage mustn't spend them again.
+    // Another outage must not spend these leases again.
     for (const name of this.#usedAlone) this.leases.forget(name)
     told.push(...this.leases.restore(), ...this.#spent.values())
     this.#spent.clear()
@@ -318,7 +318,7 @@ export class Shared {
 
   #catchUp(): void {
     const { youngMs } = this.#deps.times ?? ENGINE_TIMES
-    // What has just ended isn't yet among what is sent.
+    // Requests that have just ended may not be in the outbox yet.
     const behind = Bun.sleep(youngMs / 2)
       .then(() => this.#deps.shipped())
       .catch(() => {})
@@ -328,7 +328,7 @@ export class Shared {
     this.#behind = behind
   }
 
-  /** Of the outage, or of the last minute if the engine has lost it. */
+  /** Requests of the outage, or of the last minute if the engine lost its state. */
   #rates(isLost: boolean): Told[] {
     const sums = new Map<string, Extract<Told, { op: 'rate' }>>()
     const outageMs = this.monotonicMs - this.#sinceMs
@@ -347,5 +347,5 @@ export class Shared {
   }
 }
 
-/** At least one, so that small limits don't stop all nodes. */
+/** At least 1, so that small limits don't stop all nodes. */
 const toPart = (limit: number, nodes: number) => Math.min(limit, Math.max(1, Math.floor(limit / nodes)))

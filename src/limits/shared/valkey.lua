@@ -1,5 +1,5 @@
 -- Limits of all nodes; see engine.ts. KEYS[1]: prefix of this generation. ARGV[1]: a batch as JSON.
--- Doubles are exact to 2^53. A budget is less than that, so whatever is more is over it, exact or not.
+-- Doubles are exact up to 2^53. A budget is smaller, so any larger sum exceeds it, exact or not.
 local WINDOW, GRAIN, DAY, SECOND = 60000, 1000, 86400000, 1000
 local prefix = KEYS[1]
 local batch = cjson.decode(ARGV[1])
@@ -7,14 +7,14 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local leases, slices, behind = prefix .. ':leases', prefix .. ':slices', prefix .. ':behind'
 local holds, gone = prefix .. ':holds:' .. batch.epoch, prefix .. ':gone:' .. batch.epoch
--- The last batch of what it told. Kept when it is gone: it may send that again.
+-- Number of the epoch's last batch of reports. Kept after the epoch is gone, because it may resend the batch.
 local applied = prefix .. ':applied:' .. batch.epoch
 local scopes, dirty, records, changed, warnings = {}, {}, {}, {}, {}
 local has_gone = nil
 
 -- A scope: n slots; w grains {first, last, requests, tokens}; r and t their sums;
--- b usages {spent or -1, reserved, level warned of, limit, warn at, until, spent while unknown, its last ms,
--- amount warned of}.
+-- b usages {spent or -1, reserved, last warning level, limit, warn at, until, spent while unknown, its last ms,
+-- amount of the last warning}.
 local function scope_of(name)
   local scope = scopes[name]
   if scope then return scope end
@@ -39,7 +39,7 @@ local function touch(name)
   return scope_of(name)
 end
 
--- Returns the first ms of the grain that has them.
+-- Returns the first ms of their grain.
 local function add(scope, at, requests, tokens)
   scope.r, scope.t = scope.r + requests, scope.t + tokens
   for place = #scope.w, 1, -1 do
@@ -87,7 +87,7 @@ local function empty_ms(scope, column)
   return 0
 end
 
--- A node just said so.
+-- True if a node has just reported that the ledger lacks its spend.
 local function is_ledger_behind()
   for _, at in ipairs(redis.call('HVALS', behind)) do
     if now - at < SECOND / 2 then return true end
@@ -111,7 +111,7 @@ local function usage_of(scope, budget)
   return usage
 end
 
--- Nodes may disagree on the limit, and ask in turn: neither mark falls back to that of another limit.
+-- Nodes may have different versions of the limit and ask in turn, so neither mark falls back to the other limit's.
 local function warn(name, key, usage)
   local spent, level, reached = usage[1], 0, 0
   if spent > 0 and spent >= usage[4] then
@@ -130,7 +130,7 @@ local function spend(name, key, held, spent)
   local usage = scope.b[key]
   if not usage then return end
   usage[2] = math.max(0, usage[2] - held)
-  -- What is unknown will be read from the ledger, which has this in a second.
+  -- Unknown spend will be read from the ledger, which has this amount within a second.
   if usage[1] >= 0 then
     usage[1] = math.max(0, usage[1] + spent)
   elseif spent > 0 then
@@ -140,8 +140,8 @@ local function spend(name, key, held, spent)
 end
 
 -- A record: k scopes; g their grains, 0 for none; u their usages, '' for none; q requests; t tokens; n slots; h held;
--- r of a lease, what running requests have of that;
--- z if its epoch was given up: 'spent', or 'slice' if it is kept as it is.
+-- r for a lease, the part used by running requests;
+-- z if its epoch is gone: 'spent', or 'slice' if the record is kept unchanged.
 local function record_of(id)
   local record = records[id]
   if record ~= nil then return record or nil end
@@ -195,7 +195,7 @@ local function free(record)
   record.n = 0
 end
 
--- Its epoch is back: it counts as held again.
+-- The epoch is back, so the record counts as held again.
 local function revive(record)
   local state = record.z
   record.z = nil
@@ -271,7 +271,7 @@ local told = {
   ['return'] = function(one)
     if one.bornMs == tonumber(born) then return_rates(touch(one.name), one.atMs, one.requests, one.tokens) end
   end,
-  -- If the rest is unknown, the ledger has this, too: an outage is over.
+  -- If the spend is unknown, the ledger includes this amount, because an outage has ended.
   spend = function(one)
     local usage = scope_of(one.name).b[one.usage]
     if usage and usage[1] >= 0 then spend(one.name, one.usage, 0, one.nanoUsd) end
@@ -366,7 +366,7 @@ local function decide(ask)
   return table.concat(figures, ',')
 end
 
--- Some holds of epochs that aren't heard of; the rest with later calls.
+-- Marks some holds of silent epochs as spent; later calls do the rest.
 local function reap()
   local more = 200
   for _, epoch in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now - batch.leaseMs)) do
@@ -394,7 +394,7 @@ local function reap()
   end
 end
 
--- What a node that is gone may have spent alone, until it wouldn't have spent more.
+-- Drops leases of silent nodes once these nodes can't have spent more of them.
 local function drop_slices()
   local epoch = redis.call('ZRANGEBYSCORE', slices, '-inf', now - batch.sliceMs, 'LIMIT', 0, 1)[1]
   if not epoch then return end

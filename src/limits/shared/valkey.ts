@@ -1,13 +1,13 @@
 /**
- * Limits of all nodes in Valkey or Redis 7: one script, which decides a batch in one step. A restarted or promoted
- * server has a new run ID, and with it an empty state: so it needs no persistence, and a stale one is never used.
+ * Limits of all nodes in Valkey or Redis 7. One script decides a batch atomically. A restarted or promoted server has a
+ * new run ID, and so an empty state. Therefore it needs no persistence, and stale data is never used.
  */
 import { RedisClient } from 'bun'
 import { codeOf } from '../../domain/error.ts'
 import { BatchRefusal, type BatchReply, type LimitEngine, toScopeReplies } from './engine.ts'
 import script from './valkey.lua' with { type: 'text' }
 
-/** In one slot of a cluster. */
+/** The hash tag keeps all keys in one slot of a cluster. */
 const PREFIX = '{tollgate}:limits'
 const CONNECT_MS = 250
 /** Raised by the script before it has written anything. */
@@ -24,22 +24,22 @@ interface Connection {
 export interface ValkeyOptions {
   /** `valkey://`, `redis://`, `valkeys://`, or `rediss://` (TLS, verified), with user, password, and database. */
   url: string
-  /** Trusted instead of the system's authorities. */
+  /** Certificate authority, instead of the system's. */
   ca?: string
   timeoutMs?: number
 }
 
-/** Not connected yet. It never connects again, and keeps no command for later. */
+/** Returns a client that isn't connected yet. It never reconnects, and queues no commands. */
 export const toClient = ({ url, ca }: ValkeyOptions, connectMs: number): RedisClient =>
   new RedisClient(url, {
     ...{ connectionTimeout: connectMs, autoReconnect: false, maxRetries: 0, enableOfflineQueue: false },
     ...(ca !== undefined && { tls: { ca } }),
   })
 
-/** Returns what it says of itself. Rejects with what may be wrong, for people. */
+/** Returns the server's `INFO`. Rejects with a likely cause, as text. */
 export async function connectValkey(client: RedisClient): Promise<string> {
   await client.connect().catch((error: unknown) => {
-    // The runtime doesn't tell which.
+    // The runtime doesn't report the cause.
     throw codeOf(error) === 'ERR_REDIS_CONNECTION_CLOSED' ? new Error(NO_CONNECTION) : error
   })
   return String(await client.send('INFO', ['server']))
@@ -86,7 +86,7 @@ export function openValkey(options: ValkeyOptions): LimitEngine {
     get place() {
       return place
     },
-    // Some 20 µs each, in which it does nothing else.
+    // Each takes about 20 µs and blocks the server.
     maxBatch: 200,
     timeoutMs,
     async call(batch) {
