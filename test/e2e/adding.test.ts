@@ -1,4 +1,4 @@
-/** Providers added by one command each: from nothing to correctly billed answers. */
+/** Providers added by one command each: from an empty folder to correctly billed responses. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { strictly } from '../support/anthropic-upstream.ts'
@@ -44,7 +44,7 @@ const startOpenai = async () => {
   return openai
 }
 
-test('three commands from a clean folder make three providers that answer, and are charged by their own prices', async () => {
+test('three commands on an empty folder add three providers that respond, and are charged by their own prices', async () => {
   const openai = await startOpenai()
   const usage = {
     input_tokens: 100,
@@ -81,17 +81,17 @@ test('three commands from a clean folder make three providers that answer, and a
     return { status: response.status, answer }
   }
   const charged = (nanoUsd: number) => ({ status: 200, answer: { usage: { cost_nano_usd: nanoUsd } } })
-  // USD per million: 0.15 read, 0.075 cached, 0.60 written.
+  // USD per million: input 0.15, cached 0.075, output 0.60.
   expect(await ask('openai/gpt-4o-mini')).toMatchObject(charged(600 * 150 + 400 * 75 + 100 * 600))
-  // USD per million: 3 read, 0.30 cached, 3.75 into the cache, 15 written.
+  // USD per million: input 3, cache read 0.30, cache write 3.75, output 15.
   expect(await ask('anthropic/claude-sonnet-4-6')).toMatchObject(
     charged(100 * 3_000 + 50 * 300 + 20 * 3_750 + 10 * 15_000),
   )
-  // USD per million: 0.30 read, 0.03 cached, 2.50 written, reasoning included.
+  // USD per million: input 0.30, cached 0.03, output 2.50, reasoning included.
   expect(await ask('google/gemini-2.5-flash')).toMatchObject(charged(32 * 300 + 8 * 30 + 12 * 2_500))
 })
 
-/** Types answers into a terminal once the command has asked. */
+/** Types input into a terminal once the command has prompted. */
 async function typed(words: string[], answers: [after: string, text: string][]) {
   const pieces: string[] = []
   const utf8 = new TextDecoder()
@@ -108,7 +108,7 @@ async function typed(words: string[], answers: [after: string, text: string][]) 
   return { code: await child.exited, seen: seen() }
 }
 
-test('at a terminal the key is asked for and not shown, and nothing is made before a yes', async () => {
+test('at a terminal, the key is prompted for and not shown, and nothing is added before a yes', async () => {
   const openai = await startOpenai()
   const server = await place.serve(['--first-key'])
   const words = ['upstreams', 'add', 'openai', '--base-url', openai.url]
@@ -142,7 +142,7 @@ test('at a terminal the key is asked for and not shown, and nothing is made befo
   expect(response.status).toBe(200)
 })
 
-test('a variable that the running server does not have is told of at once', async () => {
+test('a variable that the running server lacks is reported at once', async () => {
   const openai = await startOpenai()
   await place.serve()
   const { code, stderr } = await runBinary(

@@ -1,4 +1,4 @@
-/** What the built binary does for backups while it serves: those that it makes, and a replication that reads its database. */
+/** Backups while the built binary serves: scheduled ones, and replication that reads its database. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
@@ -17,7 +17,7 @@ const chat = ({ baseUrl, key }: RunningBinary) =>
     body: JSON.stringify({ ...HELLO, model: 'tollgate/demo' }),
   })
 
-test('a server that is to make backups makes one, which has what it answered and restores elsewhere', async () => {
+test('a server with a backup schedule makes a backup, which has its responses and restores elsewhere', async () => {
   const server = await place.serve(['--first-key', '--probe', 'off', '--backup-every', '24h', '--log-level', 'info'])
   expect((await chat(server)).status).toBe(200)
   await server.logged('"event":"backup_created"')
@@ -36,7 +36,7 @@ test('a server that is to make backups makes one, which has what it answered and
   })
 })
 
-test('the journal is given up beside somebody who always reads in the log of the database, as replications do', async () => {
+test("the journal is deleted even if another process always reads the database's log, as replication does", async () => {
   const server = await place.serve(['--first-key', '--probe', 'off'])
   using reader = new Database(join(place.folder, 'data/tollgate.db'), { readonly: true })
   reader.run('BEGIN')

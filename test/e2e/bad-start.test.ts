@@ -1,4 +1,4 @@
-/** Starts that cannot be: each ends with one clear sentence that says what to do, and with nothing lost. */
+/** Starts that must fail: each ends with one clear message that says what to do, and loses nothing. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createWorkplace, runBinary } from '../support/binary.ts'
@@ -7,7 +7,7 @@ import { forEachTest } from '../support/lifetime.ts'
 
 const place = forEachTest(createWorkplace)
 
-/** Runs `serve`, which must fail; returns what it said. */
+/** Runs `serve`, which must fail; returns its output. */
 async function refused(args: string[], code = 1): Promise<string> {
   const ran = await runBinary(['serve', ...args], { cwd: place.folder })
   expect(ran).toMatchObject({ code, stdout: '' })
@@ -38,7 +38,7 @@ test('a port that is in use', async () => {
   expect(text).toContain(`127.0.0.1:${other.port} is already in use`)
   expect(text).toContain('--port')
   await other.stop(true)
-  // The first key waits for a start at which somebody sees it.
+  // The first key waits for a start with a terminal.
   expect((await place.serve(['--first-key'])).key).toMatch(/^sk-tg-/)
 })
 
@@ -60,7 +60,7 @@ test('a data folder that cannot be written', async () => {
   }
 })
 
-test('settings that make no sense, all of them in one message', async () => {
+test('invalid settings, all in one message', async () => {
   const origins = ['--cors-origin', 'https://app.example.com', '--cors-origin', 'page.example.com']
   const text = await refused(['--port', 'many', '--drain', 'soon', ...origins, '--data', 'data'], 2)
   expect(text).toContain("--port must be a number from 0 (any free port) to 65535 (got 'many')")
@@ -70,7 +70,7 @@ test('settings that make no sense, all of them in one message', async () => {
   )
 })
 
-test('a catalogue with five mistakes, each with its line', async () => {
+test('a catalog with five mistakes, each with its line', async () => {
   const catalog = await place.write(
     'catalog.yaml',
     `version: 1
@@ -97,12 +97,12 @@ models:
   expect(text).not.toContain('sk-the-secret-itself')
 })
 
-test('a catalogue that is not there', async () => {
+test('a missing catalog', async () => {
   const text = await refused(['--port', '0', '--data', 'data', '--catalog', 'none.yaml'])
   expect(text).toContain(`Can't use ${join(place.folder, 'none.yaml')} as the catalog: file not found`)
 })
 
-test('a variable that is not set holds up only its own upstream, and says so', async () => {
+test('a variable that is not set affects only its upstream, which says so', async () => {
   const catalog = await place.write('catalog.yaml', toCatalogue({ url: 'http://127.0.0.1:1/v1' }))
   const args = ['--first-key', '--probe', 'off', '--catalog', catalog]
   const server = await place.serve(args, { environment: { UPSTREAM_KEY: 'x' } })

@@ -20,7 +20,7 @@ afterEach(async () => {
   await opened.disposeAsync()
 })
 
-/** A server, a key, and an upstream that answers after some ms. */
+/** A server, a key, and an upstream that responds after some ms. */
 async function open(args: string[] = [], diskMiB: number | null = null) {
   opened = new AsyncDisposableStack()
   const upstream = await startUpstream(() => ({ ...wholeAnswer(), delayMs: 10 + Math.random() * 30 }))

@@ -28,14 +28,14 @@ describeWith('PostgreSQL')('two nodes', () => {
     const body = more.body ? { body: JSON.stringify(more.body) } : {}
     return fetch(`${origin}/admin/api${path}`, { method, headers, ...body })
   }
-  /** As if both had one address, behind a load balancer: the name of the cookie has the port. */
+  /** As if both had one address, behind a load balancer: the cookie's name has the port. */
   const cookieFor = ({ baseUrl }: RunningBinary, response: Response) =>
     response.headers
       .getSetCookie()
       .map((each) => each.replace(/;.*/, '').replace(/-\d+=/, `-${new URL(baseUrl).port}=`))
       .join('; ')
 
-  test('have the same keys, users, and sessions, and start and serve without PostgreSQL', async () => {
+  test('nodes have the same keys, users, and sessions, and start and serve without PostgreSQL', async () => {
     const one = await first.serve([], { environment: environment() })
     let two = await second.serve(['--processes', '2'], { environment: environment() })
 

@@ -15,7 +15,7 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
   const environment = () => ({ TOLLGATE_CLUSTER: server.url, TOLLGATE_SECRET: 'the same on all nodes of this cluster' })
   const start = (place: Workplace, ...args: string[]) => place.serve(args, { environment: environment() })
   let key: string | null = null
-  /** Its ID, once all of the response is there; null if it failed. */
+  /** The request's ID, once the response is complete; null if it failed. */
   const ask = async ({ baseUrl }: RunningBinary, stream = true) => {
     const response = await fetch(`${baseUrl}/chat/completions`, {
       method: 'POST',
@@ -40,7 +40,7 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
     return { requests: Number(row?.requests), keys: Number(row?.keys) }
   }
 
-  test('with --durability shared has an outcome before its response ends, also of workers', async () => {
+  test('with --durability shared, a request is recorded before its response ends, also by workers', async () => {
     const one = await start(first, '--durability', 'shared', '--first-key')
     const { TOLLGATE_SECRET } = environment()
     const joined = { environment: { TOLLGATE_SECRET, TOLLGATE_DURABILITY: 'shared' } }
@@ -57,7 +57,7 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
     const all = await Promise.all(Array.from({ length: 60 }, (_, i) => ask(nodes[i % 2] as RunningBinary, i % 3 === 0)))
     expect(all.filter(({ isWhole }) => isWhole).length).toBe(60)
     expect(await ended(all.map(({ id }) => id))).toBe(60)
-    // An upgrade in the middle of it.
+    // An upgrade midway.
     const asked = Array.from({ length: 20 }, () => ask(nodes[0] as RunningBinary))
     const restarted = first.restart()
     const more = await Promise.all(asked)
@@ -76,7 +76,7 @@ describeWith('PostgreSQL')('the ledger of a cluster', () => {
     expect(await ended(late.map(({ id }) => id))).toBe(2)
   })
 
-  test('has what a node that was killed had in its journal, once that starts again', async () => {
+  test("after a kill, the node's next start ships the records of its journal", async () => {
     const node = await start(first, '--first-key')
     key = node.key
     const before = await Promise.all(Array.from({ length: 10 }, () => ask(node)))

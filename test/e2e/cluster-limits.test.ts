@@ -1,4 +1,4 @@
-/** Limits of a cluster, as its clients see them: nodes of one process and of several, on both engines. */
+/** Limits of a cluster as its clients see them: nodes with one or several processes, on both engines. */
 
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
@@ -19,7 +19,7 @@ describeWith('PostgreSQL', 'Valkey')('the limits of a cluster', () => {
     return fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers, body })
   }
 
-  test.each(['PostgreSQL', 'Valkey'])('are held by all nodes together, in %s', async (engine) => {
+  test.each(['PostgreSQL', 'Valkey'])('all nodes together keep the limits, in %s', async (engine) => {
     const secret = { TOLLGATE_SECRET: 'a'.repeat(64) }
     const environment = {
       ...secret,
@@ -69,7 +69,7 @@ describeWith('PostgreSQL', 'Valkey')('a node of a cluster', () => {
   const [valkey, other] = [forAllTests(() => startValkey()), forAllTests(() => startValkey())]
   const [first, second] = [forAllTests(() => createWorkplace()), forAllTests(() => createWorkplace())]
 
-  test('doesn’t join with a wrong password of Valkey, and says that another one uses another Valkey', async () => {
+  test('a node doesn’t join with a wrong Valkey password, and reports that another node uses another Valkey', async () => {
     const of = (limits: string) => ({
       environment: { TOLLGATE_SECRET: 'a'.repeat(64), TOLLGATE_CLUSTER: postgres.url, TOLLGATE_LIMITS: limits },
     })

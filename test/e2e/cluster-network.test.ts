@@ -1,4 +1,4 @@
-/** Nodes whose way to PostgreSQL is not a plain one: a pooler, or a network that drops bytes for a while. */
+/** Nodes that reach PostgreSQL through a pooler, or through a network that drops bytes for a while. */
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ describeWith('PostgreSQL', 'PgBouncer')('two nodes', () => {
   const idOf = async (name: string): Promise<string> =>
     JSON.parse((await first.run('keys', 'show', name, '--json')).stdout).id
 
-  test('one of them behind a pooler, share keys, requests, and limits', async () => {
+  test('nodes, one of them behind a pooler, share keys, requests, and limits', async () => {
     one = await first.serve(['--node-name', 'one'], { environment: { TOLLGATE_CLUSTER: pooler.url } })
     mkdirSync(join(second.folder, 'data'))
     cpSync(join(first.folder, 'data/secret'), join(second.folder, 'data/secret'))
@@ -56,7 +56,7 @@ describeWith('PostgreSQL', 'PgBouncer')('two nodes', () => {
     expect((await first.run('doctor')).stdout).not.toContain('problem')
   })
 
-  test('one of them cut off answers requests, changes nothing, and sends all once the network is back', async () => {
+  test('a node that is cut off serves requests, changes nothing, and ships everything once the network is back', async () => {
     if (!one || !two) throw new Error('they run')
     const [a, b] = [one, two]
     const key = await create(first, 'cut')
@@ -65,11 +65,11 @@ describeWith('PostgreSQL', 'PgBouncer')('two nodes', () => {
     for (let each = 0; each < 20; each++) expect(await ask(b, key)).toBe(200)
     const readiness = async () => (await fetch(new URL('/readyz', b.baseUrl))).text()
     await until('it to say so', async () => (await readiness()).includes('degraded'))
-    // Until then, a change is sent, and its outcome unknown.
+    // Until then, a change is sent, and its result unknown.
     await b.logged('config_stale')
     const refused = await second.run('keys', 'create', '--name', 'none')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('Requests are still answered')])
-    // The other one goes on.
+    // The other node continues.
     expect((await first.run('keys', 'revoke', 'cut')).code).toBe(0)
     expect(await ask(a, key)).toBe(401)
     proxy.set('forward')

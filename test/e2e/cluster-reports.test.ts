@@ -1,4 +1,4 @@
-/** Commands at one node report what all nodes answered, by the reports thread of the executable. */
+/** Commands at one node report the requests of all nodes, through the executable's report thread. */
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ describeWith('PostgreSQL')('reports of a cluster', () => {
   const server = forAllTests(() => startPostgres())
   const [first, second] = [forAllTests(() => createWorkplace()), forAllTests(() => createWorkplace())]
 
-  test('have a request of another node as soon as it has ended; without PostgreSQL they say so', async () => {
+  test("commands have another node's request as soon as it has ended; without PostgreSQL they say so", async () => {
     const environment = { TOLLGATE_CLUSTER: server.url }
     const one = await first.serve(['--node-name', 'one', '--first-key'], { environment })
     mkdirSync(join(second.folder, 'data'), { recursive: true })
@@ -41,7 +41,7 @@ describeWith('PostgreSQL')('reports of a cluster', () => {
       const decoder = new TextDecoder()
       for await (const bytes of live.body ?? []) followed += decoder.decode(bytes)
     })().catch(() => {})
-    // Asked again, as following begins with the node's first look.
+    // Repeated, since following begins with the node's first look.
     await until('node one to show what node two answers', async () => {
       await ask()
       await Bun.sleep(100)

@@ -25,7 +25,7 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
   }
   const readiness = async (baseUrl: string) => (await fetch(new URL('/readyz', baseUrl))).text()
 
-  test('joins by environment or by command, says how it is, drains, and leaves', async () => {
+  test('a node joins by environment or by command, reports its state, drains, and leaves', async () => {
     const environment = { TOLLGATE_CLUSTER: withPassword() }
     const one = await first.serve(['--node-name', 'one', '--first-key'], { environment })
     const refused = await second.run('cluster', 'join', withPassword())
@@ -66,7 +66,7 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
       ['two', 'stopped'],
     ])
     expect((await second.run('cluster', 'leave')).code).toBe(0)
-    // Alone from now on, with what it had.
+    // From now on without the cluster, with the node's data.
     expect((await second.run('keys', 'create', '--name', 'own')).code).toBe(0)
     expect((await second.run('cluster', 'status')).stderr).toContain('No cluster is known here')
     expect((await listed(first)).nodes.length).toBe(1)
@@ -74,7 +74,7 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
 
     one.signal('SIGTERM')
     expect(await one.exited).toBe(0)
-    // Its configuration is that of all nodes, and so is the key that encrypts credentials.
+    // It has the configuration of all nodes, and the key that encrypts credentials.
     for (const command of [
       ['keys', 'create', '--name', 'fork'],
       ['secret', 'rotate', '--yes'],
@@ -135,7 +135,7 @@ describeWith('PostgreSQL')('a cluster of two nodes', () => {
     await Promise.all([place.close(), copy.close()])
   })
 
-  test("begins with a single server's history once that is imported, and gives it back", async () => {
+  test("begins with a single server's history after an import, and exports it again", async () => {
     const place = createWorkplace()
     const data = `${place.folder}/data`
     const url = `${server.url.replace(/postgres$/, 'imported')}?sslmode=disable`

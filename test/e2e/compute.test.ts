@@ -1,15 +1,18 @@
-/** A kill while a local server is at work whose seconds have a price: what was held for it is what it costs, and its row explains that. */
+/**
+ * A kill while a local server with a price per second is running: the request costs its reservation, and its row
+ * explains that.
+ */
 import { expect, test } from 'bun:test'
 import { createWorkplace } from '../support/binary.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 
 const FACTS = 'context_length: 32768, max_output_length: 100, input_modalities: [text], output_modalities: [text]'
-/** 2 s of a whole answer, 30 s of a stream, at 500 nano-dollars a ms. */
+/** 2 s for a whole response, 30 s for a stream, at 500 nano-dollars per ms. */
 const [WHOLE, STREAM] = [2_000 * 500, 30_000 * 500]
 const PRICE = '{ prompt: "0", completion: "0", second: "0.0005" }'
 
-test('a kill charges what was held, and what had ended by then its own time', async () => {
+test('a kill charges the reservation, and calls that had ended by their own time', async () => {
   const place = createWorkplace()
   const upstream = await startUpstream()
   try {
@@ -40,7 +43,7 @@ models:
     upstream.script({ kind: 'silent' })
     const pending = [ask().catch(() => null)]
     await upstream.waitFor((seen) => seen.length === 3, 'three calls')
-    // Its two calls are made one after the other.
+    // Its two calls are sequential.
     upstream.script(() => (upstream.requests.length === 4 ? { ...wholeAnswer(), delayMs: 50 } : { kind: 'silent' }))
     pending.push(ask({ model: 'acme/single', n: 2 }).catch(() => null))
     await upstream.waitFor((seen) => seen.length === 5, 'five calls')

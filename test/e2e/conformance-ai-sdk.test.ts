@@ -1,4 +1,4 @@
-/** The AI SDK with its provider for compatible servers: against the built-in model, a sloppy upstream and a plain one. */
+/** The AI SDK with its provider for compatible servers: with the built-in model, a sloppy upstream, and a plain one. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible, type OpenAICompatibleProvider } from '@ai-sdk/openai-compatible'
 import {
@@ -35,7 +35,7 @@ afterAll(() => stage.close())
 const say = (model: string, prompt: string) => ({ model: provider(model), prompt, maxRetries: 0 })
 const reasoning = { providerOptions: { openaiCompatible: { reasoningEffort: 'low' } } }
 
-/** The SDK's usage in the words of the ledger. */
+/** The SDK's usage in the ledger's terms. */
 const tokensOf = (usage: LanguageModelUsage) => ({
   prompt: usage.inputTokens,
   cached: usage.inputTokenDetails.cacheReadTokens,
@@ -57,7 +57,7 @@ const steps = { tools, stopWhen: isStepCount(5) }
 const City = z.object({ name: z.string(), districts: z.array(z.object({ kind: z.enum(['old', 'new']) })) })
 
 describe('the built-in model', () => {
-  test('generates a text, with reasoning and the usage that is billed', async () => {
+  test('generates text, with reasoning and the billed usage', async () => {
     const result = await generateText({ ...say(DEMO, 'Hello there'), ...reasoning })
     expect(result.text).toEndWith('You wrote: Hello there')
     expect(result.finalStep.reasoningText).toContain('think')
@@ -67,7 +67,7 @@ describe('the built-in model', () => {
     expect(result.usage.outputTokenDetails.reasoningTokens).toBeGreaterThan(0)
   })
 
-  test('streams reasoning, then text, then how it ended and what it used', async () => {
+  test('streams reasoning, then text, then its finish reason and usage', async () => {
     const whole = await generateText({ ...say(DEMO, 'Hello there'), ...reasoning })
     const result = streamText({ ...say(DEMO, 'Hello there'), ...reasoning })
     const parts = await Array.fromAsync(result.stream)
@@ -89,7 +89,7 @@ describe('the built-in model', () => {
     expect(await result.usage).toEqual(whole.usage)
   })
 
-  test('takes two tool calls in one step and answers in the next', async () => {
+  test('makes two tool calls in one step, and responds in the next', async () => {
     const result = await generateText({ ...say(DEMO, 'Tell me weather and clock.'), ...steps })
     expect(result.steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
     expect(result.toolCalls.map(({ toolName }) => toolName)).toEqual(['weather', 'clock'])
@@ -97,7 +97,7 @@ describe('the built-in model', () => {
     expect(tokensOf(result.usage)).toEqual(tokensIn(await stage.billed(2)))
   })
 
-  test('streams tool calls, their input piece by piece, and goes on with their results', async () => {
+  test('streams tool calls, with their input in pieces, and continues with their results', async () => {
     const result = streamText({ ...say(DEMO, 'Tell me weather and clock.'), ...steps })
     const parts = await Array.fromAsync(result.stream)
     const inputs = parts.flatMap((part) => (part.type === 'tool-call' ? [part] : []))
@@ -126,7 +126,7 @@ describe('the built-in model', () => {
     expect(output).toEqual(whole.object)
   })
 
-  test('is sent images and files', async () => {
+  test('accepts images and files', async () => {
     const content = [
       { type: 'text' as const, text: 'Look' },
       { type: 'file' as const, data: Buffer.from('\x89PNG\r\n', 'latin1'), mediaType: 'image/png' },
@@ -136,7 +136,7 @@ describe('the built-in model', () => {
     expect(result.text).toContain('You also sent 2 attachments.')
   })
 
-  test('says that it was cut at the limit, and that it refused', async () => {
+  test('reports truncation at the limit, and refusals', async () => {
     expect((await generateText({ ...say(DEMO, 'Hello'), maxOutputTokens: 3 })).finishReason).toBe('length')
     const refused = await generateText(say(DEMO, 'Do [refuse] this'))
     expect(refused).toMatchObject({ finishReason: 'content-filter', text: expect.stringContaining('refuses') })
@@ -159,7 +159,7 @@ test('a sloppy upstream breaks the SDK that calls it directly', async () => {
 })
 
 describe.each(SPEAKERS)('$name', ({ model, say: speak, usage, limited }) => {
-  test('is led through its tools to its answer, whole', async () => {
+  test('follows tool calls to the final response, whole', async () => {
     stage.upstream.script(speak(calling, answer))
     const result = await generateText({ ...say(model, 'Go'), ...steps })
     expect(result.steps.map(({ finishReason }) => finishReason)).toEqual(['tool-calls', 'stop'])
@@ -172,7 +172,7 @@ describe.each(SPEAKERS)('$name', ({ model, say: speak, usage, limited }) => {
       inputTokenDetails: { cacheReadTokens: 2 * usage.prompt_tokens_details.cached_tokens },
     })
     if (model !== SLOPPY) return
-    // The SDK sends back what was thought, and the upstream gets it.
+    // The SDK sends reasoning back, and the upstream gets it.
     expect(stage.upstream.requests.at(-1)?.json?.messages).toMatchObject([
       { role: 'user' },
       { role: 'assistant', content: null, reasoning_content: 'Both will do.', tool_calls: [{}, {}] },
@@ -181,7 +181,7 @@ describe.each(SPEAKERS)('$name', ({ model, say: speak, usage, limited }) => {
     ])
   })
 
-  test('is led through its tools to its answer, streaming', async () => {
+  test('follows tool calls to the final response, streaming', async () => {
     stage.upstream.script(speak(calling, answer))
     const result = streamText({ ...say(model, 'Go'), ...steps })
     const parts = await Array.fromAsync(result.stream)
@@ -205,7 +205,7 @@ describe.each(SPEAKERS)('$name', ({ model, say: speak, usage, limited }) => {
     expect(await streamed.object).toEqual(City.parse(object))
   })
 
-  test('that is asked too often is a call that may be tried again', async () => {
+  test('reports a rate limit as an error that may be retried', async () => {
     stage.upstream.script(limited)
     const error = await failureOf(generateText(say(model, 'Go')))
     expect(error).toBeInstanceOf(APICallError)
@@ -221,7 +221,7 @@ describe('a model without structured output', () => {
   const schema = z.object({ city: z.string(), degrees: z.number() })
   const prose = wholeAnswer({ tokens: ['Of course:\n```json\n{"city": "Oslo", "degrees": 7}\n```\nBye!'] })
 
-  test('gives objects all the same, whole and streamed', async () => {
+  test('generates objects anyway, whole and streamed', async () => {
     stage.upstream.script(prose)
     const whole = await generateObject({ ...say(PLAIN, 'How is Oslo?'), schema })
     expect(whole.object).toEqual({ city: 'Oslo', degrees: 7 })
@@ -231,7 +231,7 @@ describe('a model without structured output', () => {
     expect(tokensOf(await streamed.usage)).toEqual(tokensIn(await stage.billed()))
   })
 
-  test('that never writes the object is a failed call, after two corrections', async () => {
+  test('that never writes the object fails, after two corrections', async () => {
     stage.upstream.script(wholeAnswer({ tokens: ['{"city": "Oslo"}'] }))
     const asked = stage.upstream.requests.length
     const error = await failureOf(generateObject({ ...say(PLAIN, 'How is Oslo?'), schema, maxRetries: 0 }))
@@ -241,7 +241,7 @@ describe('a model without structured output', () => {
   })
 })
 
-test('an error is told with its status, its sentence and its code', async () => {
+test('an error has its status, message, and code', async () => {
   const unknown = await failureOf(generateText(say('no/such', 'Hello')))
   expect(unknown).toBeInstanceOf(APICallError)
   expect(unknown).toMatchObject({

@@ -1,4 +1,4 @@
-/** Anthropic's official client on models that are not Anthropic's: the built-in one, and upstreams of every format. */
+/** Anthropic's official client with other providers' models: the built-in one, and upstreams of every format. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { forAllTests } from '../support/lifetime.ts'
@@ -26,7 +26,7 @@ const ways = [
   ['streamed', (params: Params) => client.messages.stream(params).finalMessage()],
 ] as const
 
-/** Sends an answer back as it came, with what its tools have answered. */
+/** Sends a response back unchanged, with the tools' results. */
 const goOn = (messages: Anthropic.MessageParam[], { content }: Anthropic.Message) => {
   messages.push({ role: 'assistant', content: content as Anthropic.ContentBlockParam[] })
   const results = content.flatMap((block): Anthropic.ToolResultBlockParam[] =>
@@ -36,7 +36,10 @@ const goOn = (messages: Anthropic.MessageParam[], { content }: Anthropic.Message
   return results.length
 }
 
-/** What a client is told that it used, and what the ledger has. Of a stream's usage the client keeps what it knows, which no cost is. */
+/**
+ * Compares the usage of client and ledger. For streams, the client keeps only the usage fields that it knows, so not
+ * the cost.
+ */
 async function expectBilled({ usage }: Anthropic.Message): Promise<void> {
   const { prompt, cached, completion, costNanoUsd } = await stage.billed()
   const cost = 'cost_nano_usd' in usage ? { cost_nano_usd: costNanoUsd } : {}
@@ -49,14 +52,14 @@ async function expectBilled({ usage }: Anthropic.Message): Promise<void> {
 }
 
 describe.each(ways)('the built-in model, %s', (_, send) => {
-  test('answers', async () => {
+  test('responds', async () => {
     const message = await send({ model: DEMO, max_tokens: 100, messages: [ask('Hello there')], system: 'Be brief.' })
     expect(message).toMatchObject({ type: 'message', role: 'assistant', model: DEMO, stop_reason: 'end_turn' })
     expect(message.content).toMatchObject([{ type: 'text', text: expect.stringContaining('Hello there') }])
     await expectBilled(message)
   })
 
-  test('thinks, calls two tools at once, and reads what they answer', async () => {
+  test('reasons, calls two tools at once, and reads their results', async () => {
     const messages = [ask('Tell me weather and clock.')]
     const thinking = { type: 'enabled', budget_tokens: 2_000 } as const
     const params = { model: DEMO, max_tokens: 4_000, tools, thinking }
@@ -72,7 +75,7 @@ describe.each(ways)('the built-in model, %s', (_, send) => {
     await expectBilled(last)
   })
 
-  test('calls what it has to, and stops where it may write no more', async () => {
+  test('calls forced tools, and stops at the output limit', async () => {
     const params = { model: DEMO, max_tokens: 1_000, messages: [ask('Hello')], tools }
     const forced = await send({ ...params, tool_choice: { type: 'tool', name: 'clock' } })
     expect(forced.content).toMatchObject([{ type: 'tool_use', name: 'clock', input: { city: expect.any(String) } }])
@@ -83,7 +86,7 @@ describe.each(ways)('the built-in model, %s', (_, send) => {
 })
 
 describe.each([false, true])("the client library's tool runner, streamed: %p", (stream) => {
-  test('goes on without a thread, and the second turn has its history and its tools', async () => {
+  test('continues without a stored thread, and the second turn has its history and its tools', async () => {
     const asked: { thread: unknown; messages: unknown[]; tools: unknown[] }[] = []
     const watching = new Anthropic({
       baseURL: stage.baseUrl.replace(/\/v1$/, ''),
@@ -129,7 +132,7 @@ test('a schema is met, and parsed by the client', async () => {
 describe.each(SPEAKERS.map((speaker) => [speaker.name, speaker] as const))(
   '%s',
   (_, { model, say, limited, usage: told }) => {
-    test.each(ways)('leads through tools with thoughts that come back, %s', async (_, send) => {
+    test.each(ways)('follows tool calls, with reasoning that is sent back, %s', async (_, send) => {
       const call = (name: string) => ({ name, input: { city: 'Oslo' } })
       stage.upstream.script(
         say(
@@ -160,7 +163,7 @@ describe.each(SPEAKERS.map((speaker) => [speaker.name, speaker] as const))(
       expect(messages.at(-1)?.content[0]).toMatchObject({ type: 'text', text: 'It is sunny.' })
     })
 
-    test('has what was read from a cache apart', async () => {
+    test('reports cached input separately', async () => {
       stage.upstream.script(say({ text: 'Hello' }))
       const { usage } = await client.messages.create({ model, max_tokens: 100, messages: [ask('Hi')] })
       const { prompt_tokens: prompt, prompt_tokens_details: details } = told
@@ -170,7 +173,7 @@ describe.each(SPEAKERS.map((speaker) => [speaker.name, speaker] as const))(
       })
     })
 
-    test('says when it is asked too often', async () => {
+    test('reports a rate limit', async () => {
       stage.upstream.script(limited)
       const failure = await failureOf(client.messages.create({ model, max_tokens: 100, messages: [ask('Hi')] }))
       expect(failure).toBeInstanceOf(Anthropic.RateLimitError)
@@ -179,7 +182,7 @@ describe.each(SPEAKERS.map((speaker) => [speaker.name, speaker] as const))(
   },
 )
 
-test('what is wrong has its class, its type and its request', async () => {
+test('an error has its class, its type, and its request ID', async () => {
   const params = { model: DEMO, max_tokens: 10, messages: [ask('Hi')] }
   const nobody = new Anthropic({ baseURL: stage.baseUrl.replace(/\/v1$/, ''), apiKey: 'sk-ant-x', maxRetries: 0 })
   const failures = [
@@ -195,14 +198,14 @@ test('what is wrong has its class, its type and its request', async () => {
   }
 })
 
-test('tokens are counted before anything is asked', async () => {
+test('tokens are counted before a request is sent', async () => {
   const { input_tokens: few } = await client.messages.countTokens({ model: DEMO, messages: [ask('Hi')] })
   const { input_tokens: many } = await client.messages.countTokens({ model: DEMO, messages: [ask('Hi')], tools })
   expect(few).toBeGreaterThan(0)
   expect(many).toBeGreaterThan(few)
 })
 
-test('a client that keeps to the older version of the API, with a key of its own header, is answered alike', async () => {
+test('a client with the older API version, and the key in its own header, gets the same', async () => {
   const headers = { 'anthropic-version': '2023-06-01', 'x-api-key': stage.key, authorization: null }
   const message = await client.messages.create(
     { model: DEMO, max_tokens: 50, messages: [ask('Hello')], temperature: 0.5 } as Params,

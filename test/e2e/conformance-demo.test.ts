@@ -1,4 +1,7 @@
-/** The built-in model as a stand-in for any: whatever valid request it gets, whole or streamed, in the contract's shape. */
+/**
+ * The built-in model as a substitute for any model: every valid request gets a response in the contract's shape, whole
+ * or streamed.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anyRequest } from '../gateway/any-request.ts'
@@ -21,16 +24,16 @@ async function ask(body: Record<string, unknown>): Promise<Report> {
   return body.stream ? checkStream(text, asked) : checkWhole(text, asked)
 }
 
-/** What may differ between two answers to one request: what names them. */
+/** Fields that may differ between two responses to one request: IDs and times. */
 const sayingOf = ({ choices, usage }: Report) => ({
   usage,
   choices: choices.map((choice) => ({ ...choice, toolCalls: choice.toolCalls.map(({ id: _, ...call }) => call) })),
 })
 
-/** The demo follows no grammar of a custom tool. */
+/** The demo doesn't support grammars of custom tools. */
 const hasNoGrammar = (request: object) => !JSON.stringify(request).includes('"grammar"')
 
-test('any valid request is answered, and says and costs the same whole and streamed', async () => {
+test('any valid request succeeds, with the same content and cost whole and streamed', async () => {
   await fc.assert(
     fc.asyncProperty(anyRequest(DEMO).filter(hasNoGrammar), async (request) => {
       const whole = await ask({ ...request, stream: false, stream_options: null })

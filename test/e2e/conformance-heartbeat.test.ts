@@ -1,4 +1,4 @@
-/** A stream that stays alive through silence, as real clients read it. */
+/** Keep-alives of idle streams, as real clients read them. */
 import { describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { ChatOpenAI } from '@langchain/openai'
@@ -12,7 +12,7 @@ import { SLOPPY } from './conformance-upstream.ts'
 
 const stage = forAllTests(() => startStage('--heartbeat', '1s'))
 
-/** Every client that streams, to the text that it has in the end. */
+/** Every client that streams, and its final text. */
 const clients: Record<string, () => Promise<string>> = {
   openai: async () => String(await toOpenAI().chat.completions.stream(request).finalContent()),
   'ai-sdk': async () => {
@@ -34,7 +34,7 @@ const request = { model: SLOPPY, messages: [{ role: 'user' as const, content: 'H
 const toOpenAI = () => new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 0 })
 const readText = (response: Response) => response.text()
 
-/** Thinks for longer than a heartbeat, before its first word and between two. */
+/** Reasons for longer than the keep-alive interval, before its first word and between two. */
 const slow: Script = () => {
   const answer = streamAnswer({ tokens: ['Good ', 'morning'] })
   const [role = {}, first = {}, ...rest] = answer.steps
@@ -42,7 +42,7 @@ const slow: Script = () => {
 }
 
 describe('while the model is silent', () => {
-  test('heartbeats keep the stream alive, and no client reads them as words', async () => {
+  test('keep-alives keep the stream open, and no client reads them as words', async () => {
     stage.upstream.script(slow)
     const answers = await Promise.all(Object.entries(clients).map(async ([name, ask]) => ({ [name]: await ask() })))
     const { 'the raw stream': raw, ...read } = Object.assign({}, ...answers)
@@ -51,7 +51,7 @@ describe('while the model is silent', () => {
     expect(raw.split(': keep-alive\n\n')).toHaveLength(3)
   })
 
-  test('a failure after the first heartbeat is an error of the stream', async () => {
+  test('a failure after the first keep-alive is an error of the stream', async () => {
     stage.upstream.script({ ...errorAnswer(500, 'out of order'), delayMs: 1_600 })
     const error = await failureOf(toOpenAI().chat.completions.stream(request).finalContent())
     expect(error).toBeInstanceOf(APIError)

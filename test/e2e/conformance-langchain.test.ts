@@ -1,4 +1,4 @@
-/** LangChain's chat model against the built-in model, a sloppy upstream and a plain one. */
+/** LangChain's chat model with the built-in model, a sloppy upstream, and a plain one. */
 import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import {
   type AIMessage,
@@ -29,14 +29,14 @@ afterAll(() => stage.close())
 const toModel = (model: string, baseURL = stage.baseUrl, apiKey = stage.key) =>
   new ChatOpenAI({ model, apiKey, maxRetries: 0, configuration: { baseURL } })
 
-/** Puts a stream together, as LangChain does it. */
+/** Joins a stream as LangChain does. */
 async function gather(stream: AsyncIterable<AIMessageChunk>): Promise<AIMessageChunk> {
   const [first, ...rest] = await Array.fromAsync(stream)
   if (!first) throw new Error('an empty stream')
   return rest.reduce((sum, chunk) => sum.concat(chunk), first)
 }
 
-/** LangChain's usage in the words of the ledger. */
+/** LangChain's usage in the ledger's terms. */
 const tokensOf = ({ usage_metadata: usage }: { usage_metadata?: UsageMetadata | undefined }) => ({
   prompt: usage?.input_tokens,
   cached: usage?.input_token_details?.cache_read,
@@ -54,7 +54,7 @@ const clock = tool(async () => 'noon', {
 })
 const tools = [weather, clock]
 
-/** Runs what a message calls, as an agent would, and returns the conversation after it. */
+/** Runs a message's tool calls, as an agent would, and returns the conversation after them. */
 async function answerCalls(asked: HumanMessage, message: AIMessage): Promise<BaseMessage[]> {
   const results = (message.tool_calls ?? []).map(async ({ id = '', name, args }) => {
     const content =
@@ -65,7 +65,7 @@ async function answerCalls(asked: HumanMessage, message: AIMessage): Promise<Bas
 }
 
 describe('the built-in model', () => {
-  test('answers, with how it ended, who answered, and the usage that is billed', async () => {
+  test('responds, with finish reason, model, and the billed usage', async () => {
     const message = await toModel(DEMO).invoke('Hello there')
     expect(message.text).toEndWith('You wrote: Hello there')
     expect(message.response_metadata).toMatchObject({ finish_reason: 'stop', model_name: DEMO })
@@ -73,7 +73,7 @@ describe('the built-in model', () => {
     expect(tokensOf(message)).toEqual(tokensIn(await stage.billed()))
   })
 
-  test('streams the same answer, piece by piece, for the same tokens', async () => {
+  test('streams the same response in pieces, for the same tokens', async () => {
     const whole = await toModel(DEMO).invoke('Hello there')
     const streamed = await gather(await toModel(DEMO).stream('Hello there'))
     expect(streamed.text).toBe(whole.text)
@@ -82,7 +82,7 @@ describe('the built-in model', () => {
     expect(tokensOf(streamed)).toEqual(tokensOf(whole))
   })
 
-  test('calls tools and answers with their results, whole and streamed', async () => {
+  test('calls tools and responds to their results, whole and streamed', async () => {
     const model = toModel(DEMO).bindTools(tools)
     const asked = new HumanMessage('Tell me weather and clock.')
     for (const ask of [
@@ -101,7 +101,7 @@ describe('the built-in model', () => {
     }
   })
 
-  test('keeps to a schema by every method', async () => {
+  test('follows a schema by every method', async () => {
     for (const method of ['jsonSchema', 'functionCalling'] as const) {
       for (const strict of [true, false]) {
         const model = toModel(DEMO).withStructuredOutput(Weather, { name: 'weather', method, strict })
@@ -114,7 +114,7 @@ describe('the built-in model', () => {
     expect(parsed).toEqual(JSON.parse(raw.text))
   })
 
-  test('says that it was cut at the limit', async () => {
+  test('reports truncation at the limit', async () => {
     const model = new ChatOpenAI({
       model: DEMO,
       apiKey: stage.key,
@@ -137,7 +137,7 @@ const asked = new HumanMessage('Go')
 test('a sloppy upstream breaks LangChain that calls it directly', async () => {
   stage.upstream.script(sayBadly({ calls }))
   const direct = toModel(SLOPPY, stage.upstream.url, 'x').bindTools(tools)
-  // It has something to say about itself where calls came in a form that it does not know.
+  // LangChain logs a warning about calls in an unknown form.
   const warned = spyOn(console, 'warn').mockImplementation(() => {})
   for (const message of [await direct.invoke([asked]), await gather(await direct.stream([asked]))]) {
     expect(message.tool_calls?.map(({ args }) => args)).not.toEqual(calls.map(({ input }) => input))
@@ -146,7 +146,7 @@ test('a sloppy upstream breaks LangChain that calls it directly', async () => {
 })
 
 describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
-  test('is led through its tools to its answer, whole and streamed', async () => {
+  test('follows tool calls to the final response, whole and streamed', async () => {
     const bound = toModel(model).bindTools(tools)
     stage.upstream.script(say({ calls }, answer))
     for (const ask of [
@@ -169,7 +169,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
     }
   })
 
-  test('keeps to a schema by every method', async () => {
+  test('follows a schema by every method', async () => {
     const oslo = { city: 'Oslo', unit: 'celsius' }
     for (const method of ['jsonSchema', 'functionCalling'] as const) {
       stage.upstream.script(
@@ -180,7 +180,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
     }
   })
 
-  test('that is asked too often says so', async () => {
+  test('reports a rate limit', async () => {
     stage.upstream.script(limited)
     const error = await failureOf(toModel(model).invoke('Go'))
     expect(error).toMatchObject({ status: 429, code: 'upstream_rate_limited' })
@@ -190,7 +190,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
 describe('a model without structured output', () => {
   const schema = z.object({ city: z.string(), degrees: z.number() })
 
-  test('keeps to a schema all the same, whole and streamed', async () => {
+  test('follows a schema anyway, whole and streamed', async () => {
     stage.upstream.script(wholeAnswer({ tokens: ['Of course:\n```json\n{"city": "Oslo", "degrees": 7}\n```\nBye!'] }))
     const model = toModel(PLAIN).withStructuredOutput(schema, { name: 'weather', method: 'jsonSchema', strict: true })
     expect(await model.invoke('How is Oslo?')).toEqual({ city: 'Oslo', degrees: 7 })
@@ -199,7 +199,7 @@ describe('a model without structured output', () => {
   })
 })
 
-test('an error is told with its status, its sentence and its code', async () => {
+test('an error has its status, message, and code', async () => {
   expect(await failureOf(toModel('no/such').invoke('Hello'))).toMatchObject({
     status: 404,
     code: 'model_not_found',

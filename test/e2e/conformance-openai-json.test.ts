@@ -1,4 +1,4 @@
-/** The official client's structured output on a model that has none: the gateway sees to it, call by call. */
+/** The official client's structured output on a model without it: the gateway enforces it, call by call. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { InternalServerError } from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
@@ -28,7 +28,7 @@ const HALF = '{"city": "Oslo"}'
 const WHOLE = '{"city": "Oslo", "degrees": 7}'
 const OSLO = { city: 'Oslo', degrees: 7 }
 
-/** Answers each call with the next text, and with the last one from then on. */
+/** Responds to each call with the next text, then always with the last one. */
 function sayInTurn(...texts: string[]): Script {
   let call = 0
   return () => wholeAnswer({ tokens: [texts[Math.min(call++, texts.length - 1)] ?? ''] })
@@ -40,7 +40,7 @@ const ways = {
 }
 
 describe.each(Object.entries(ways))('a %s answer', (_, ask) => {
-  test('is the JSON alone, where it stood in a fence between sentences', async () => {
+  test('is only the JSON, without its fence and the sentences around it', async () => {
     stage.upstream.script(sayInTurn(PROSE))
     const answer = await ask()
     expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: WHOLE, parsed: OSLO } })
@@ -49,7 +49,7 @@ describe.each(Object.entries(ways))('a %s answer', (_, ask) => {
     expect(stage.upstream.requests.at(-1)?.json).not.toHaveProperty('response_format')
   })
 
-  test('that misses the schema is asked for again, and both calls are billed', async () => {
+  test('that misses the schema causes a second call, and both calls are billed', async () => {
     stage.upstream.script(sayInTurn(HALF, WHOLE))
     const answer = await ask()
     expect(answer.choices[0]?.message.parsed).toEqual(OSLO)
@@ -59,7 +59,7 @@ describe.each(Object.entries(ways))('a %s answer', (_, ask) => {
     expect(stage.upstream.requests.at(-1)?.body).toContain('degrees')
   })
 
-  test('that never meets the schema is an error, which the client does not retry', async () => {
+  test('that never matches the schema is an error, which the client does not retry', async () => {
     stage.upstream.script(sayInTurn(HALF))
     const asked = stage.upstream.requests.length
     const error = await failureOf(ask())

@@ -1,4 +1,4 @@
-/** The official client and its tools: called by the built-in model, and by one whose upstream says everything badly. */
+/** Tools of the official client: called by the built-in model, and by an upstream with many mistakes. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
@@ -24,7 +24,7 @@ const include = { stream_options: { include_usage: true } }
 const Weather = z.object({ city: z.string(), unit: z.enum(['celsius', 'kelvin']) })
 const Time = z.object({ zone: z.string() })
 
-/** Tools that write down what they were called with. */
+/** Tools that record their arguments. */
 function toTools(called: unknown[]) {
   const keep = (name: string, answer: string) => (input: object) => {
     called.push({ name, ...input })
@@ -37,7 +37,7 @@ function toTools(called: unknown[]) {
 }
 
 describe('the built-in model', () => {
-  test('calls the tool that is named, with arguments that its schema accepts', async () => {
+  test('calls the named tool, with arguments that match its schema', async () => {
     const answer = await client.chat.completions.parse({
       model: DEMO,
       messages: ask('What does weather say?'),
@@ -51,7 +51,7 @@ describe('the built-in model', () => {
     expect(answer.usage).toEqual(usageOf(await stage.billed()))
   })
 
-  test('calls what it is forced to call, and nothing where it may not', async () => {
+  test('calls a forced tool, and none if tools are forbidden', async () => {
     const request = { model: DEMO, messages: ask('Hello'), tools: toTools([]) }
     const namesFor = async (tool_choice: OpenAI.Chat.ChatCompletionToolChoiceOption) => {
       const [choice] = (await client.chat.completions.create({ ...request, tool_choice })).choices
@@ -108,7 +108,7 @@ describe('the built-in model', () => {
     }
   })
 
-  test('calls legacy functions, whole and streamed, and takes their answer', async () => {
+  test('calls legacy functions, whole and streamed, and accepts their results', async () => {
     const functions = [{ name: 'weather', parameters: { type: 'object', properties: { city: { const: 'Oslo' } } } }]
     const request = { model: DEMO, messages: ask('Ask weather.'), functions }
     const whole = (await client.chat.completions.create(request)).choices[0]
@@ -147,14 +147,14 @@ describe('a sloppy upstream', () => {
 
 describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
   for (const stream of [false, true]) {
-    test(`has its calls, reasoning and usage put right${stream ? ' in a stream' : ''}`, async () => {
+    test(`has its calls, reasoning, and usage corrected${stream ? ' in a stream' : ''}`, async () => {
       stage.upstream.script(say(both))
       const request = { model, messages: ask('Go'), tools: toTools([]) }
       const thoughts: unknown[] = []
       const answer = stream
         ? await client.chat.completions
             .stream({ ...request, ...include })
-            // The helper keeps only the last of fields that it does not know.
+            // The helper keeps only the last value of fields it doesn't know.
             .on('chunk', ({ choices }) => thoughts.push(Reflect.get(choices[0]?.delta ?? {}, 'reasoning_content')))
             .finalChatCompletion()
         : await client.chat.completions.parse(request)
@@ -171,7 +171,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
       expect(answer.usage).toMatchObject(usage)
     })
 
-    test(`is led through several rounds by the tool runner${stream ? ', streaming' : ''}`, async () => {
+    test(`completes several rounds with the tool runner${stream ? ', streaming' : ''}`, async () => {
       const called: unknown[] = []
       stage.upstream.script(
         say(
@@ -200,7 +200,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
     })
   }
 
-  test('writes JSON that its schema accepts, whole and streamed', async () => {
+  test('writes JSON that matches its schema, whole and streamed', async () => {
     stage.upstream.script(say({ text: JSON.stringify(OSLO) }))
     const request = { model, messages: ask('Where?'), response_format: zodResponseFormat(Weather, 'weather') }
     expect((await client.chat.completions.parse(request)).choices[0]?.message.parsed).toEqual(Weather.parse(OSLO))
@@ -208,7 +208,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
     expect(streamed.choices[0]?.message.parsed).toEqual(Weather.parse(OSLO))
   })
 
-  test('that is asked too often says when to come back', async () => {
+  test('at its rate limit says when to retry', async () => {
     stage.upstream.script(limited)
     const error = await failureOf(client.chat.completions.create({ model, messages: ask('Go') }))
     expect(error).toBeInstanceOf(OpenAI.RateLimitError)
@@ -217,7 +217,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, usage, limited }) => {
   })
 })
 
-test('a model without tools says so before anybody is asked', async () => {
+test('a model without tools is refused before any upstream is called', async () => {
   const asked = stage.upstream.requests.length
   const request = { model: PLAIN, messages: ask('Go'), tools: toTools([]) }
   expect(await failureOf(client.chat.completions.create(request))).toMatchObject({

@@ -1,4 +1,4 @@
-/** The official client against the built-in model: every way that it has to ask and to read an answer, but tools. */
+/** The official client with the built-in model: every way to send a request and read its response, except tools. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { LengthFinishReasonError } from 'openai/error'
@@ -24,8 +24,8 @@ const City = z.object({
   districts: z.array(z.object({ name: z.string(), kind: z.enum(['old', 'new']) })),
 })
 
-describe('a whole answer', () => {
-  test('has the text, how it ended, its request id, and the usage that is billed', async () => {
+describe('a whole response', () => {
+  test('has the text, finish reason, request ID, and the billed usage', async () => {
     const answer = await client.chat.completions.create(say('Hello there'))
     expect(answer).toMatchObject({
       object: 'chat.completion',
@@ -38,7 +38,7 @@ describe('a whole answer', () => {
     expect(answer.usage?.completion_tokens).toBeGreaterThan(10)
   })
 
-  test('has its reasoning under both names, counted as written', async () => {
+  test('has its reasoning under both names, with its tokens', async () => {
     const answer = await client.chat.completions.create({ ...say('Hello'), reasoning_effort: 'low' })
     const message: object = answer.choices[0]?.message ?? {}
     expect(message).toHaveProperty('reasoning', expect.stringContaining('think'))
@@ -48,13 +48,13 @@ describe('a whole answer', () => {
     expect(reasoning).toBeWithin(1, completion)
   })
 
-  test('is a refusal where the model refuses', async () => {
+  test('is a refusal if the model refuses', async () => {
     const [choice] = (await client.chat.completions.create(say('Do [refuse] this'))).choices
     expect(choice).toMatchObject({ finish_reason: 'stop', message: { content: null } })
     expect(choice?.message.refusal).toContain('refuses')
   })
 
-  test('is cut at max_tokens, and says so', async () => {
+  test('is truncated at max_tokens, and says so', async () => {
     for (const cap of [{ max_tokens: 3 }, { max_completion_tokens: 3 }]) {
       const answer = await client.chat.completions.create({ ...say('Hello'), ...cap })
       expect(answer.choices[0]?.finish_reason).toBe('length')
@@ -62,7 +62,7 @@ describe('a whole answer', () => {
     }
   })
 
-  test('has as many choices as were asked for, and one usage', async () => {
+  test('has as many choices as requested, and one usage', async () => {
     const answer = await client.chat.completions.create({ ...say('Hello'), n: 3 })
     expect(answer.choices.map(({ index }) => index)).toEqual([0, 1, 2])
     expect(new Set(answer.choices.map(({ message }) => message.content)).size).toBe(3)
@@ -80,8 +80,8 @@ describe('a whole answer', () => {
   })
 })
 
-describe('a streamed answer', () => {
-  test('says what the whole one says, for the same tokens, with usage once and last', async () => {
+describe('a streamed response', () => {
+  test('has the same text as the whole one, for the same tokens, with usage once and last', async () => {
     const whole = await client.chat.completions.create(say('Hello there'))
     const chunks = await Array.fromAsync(
       await client.chat.completions.create({ ...say('Hello there'), stream: true, ...include }),
@@ -96,12 +96,12 @@ describe('a streamed answer', () => {
     expect(new Set(chunks.map(({ id, model, created }) => `${id} ${model} ${created}`)).size).toBe(1)
   })
 
-  test('has no chunk without a choice where usage was not asked for', async () => {
+  test('has no chunk without a choice unless usage was requested', async () => {
     const chunks = await Array.fromAsync(await client.chat.completions.create({ ...say('Hello'), stream: true }))
     expect(chunks.every((chunk) => chunk.choices.length === 1 && !('usage' in chunk))).toBeTrue()
   })
 
-  test('is put together by the stream helper, event by event', async () => {
+  test('is joined by the stream helper, event by event', async () => {
     const runner = client.chat.completions.stream({ ...say('Hello there'), ...include })
     const events: string[] = []
     const deltas: string[] = []
@@ -120,7 +120,7 @@ describe('a streamed answer', () => {
     expect(await runner.totalUsage()).toMatchObject({ total_tokens: Number(answer.usage?.total_tokens) })
   })
 
-  test('reasons before it speaks', async () => {
+  test('reasons before its text', async () => {
     const stream = await client.chat.completions.create({ ...say('Hello'), reasoning_effort: 'high', stream: true })
     const said: string[] = []
     for await (const { choices } of stream) {
@@ -131,7 +131,7 @@ describe('a streamed answer', () => {
     expect(said.filter((kind, at) => kind !== said[at - 1])).toEqual(['reasoning', 'content'])
   })
 
-  test('brings a refusal, logprobs and every choice through the helper', async () => {
+  test('passes a refusal, logprobs, and every choice to the helper', async () => {
     const refused = client.chat.completions.stream(say('Do [refuse] this'))
     const refusals: string[] = []
     refused.on('refusal.done', ({ refusal }) => refusals.push(refusal))
@@ -146,7 +146,7 @@ describe('a streamed answer', () => {
     expect(spelled[0]).not.toBe(String(spelled[1]))
   })
 
-  test('can be left, and the client goes on', async () => {
+  test('can be canceled, and the client continues', async () => {
     const stream = await client.chat.completions.create({ ...say('word '.repeat(300)), stream: true })
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) stream.controller.abort()
     expect(stream.controller.signal.aborted).toBeTrue()
@@ -155,7 +155,7 @@ describe('a streamed answer', () => {
 })
 
 describe('structured output', () => {
-  test('is parsed into what the schema says', async () => {
+  test("is parsed into the schema's type", async () => {
     const response_format = zodResponseFormat(City, 'city')
     const answer = await client.chat.completions.parse({ ...say('Oslo'), response_format })
     const parsed = answer.choices[0]?.message.parsed
@@ -163,7 +163,7 @@ describe('structured output', () => {
     expect(answer.usage).toEqual(usageOf(await stage.billed()))
   })
 
-  test('is parsed as it streams, and is the same in the end', async () => {
+  test('is parsed while it streams, with the same result', async () => {
     const response_format = zodResponseFormat(City, 'city')
     const runner = client.chat.completions.stream({ ...say('Oslo'), response_format, ...include })
     const partial: unknown[] = []
@@ -175,7 +175,7 @@ describe('structured output', () => {
     expect(answer.usage).toEqual(whole.usage as OpenAI.CompletionUsage)
   })
 
-  test('that was cut short is told as too long, not as broken JSON', async () => {
+  test('that was truncated is reported as too long, not as invalid JSON', async () => {
     const response_format = zodResponseFormat(City, 'city')
     const pending = client.chat.completions.parse({ ...say('Oslo'), response_format, max_tokens: 2 })
     expect(await failureOf(pending)).toBeInstanceOf(LengthFinishReasonError)

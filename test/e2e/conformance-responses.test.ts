@@ -1,4 +1,4 @@
-/** The official client's Responses API, over the built-in model and over upstreams of every dialect. */
+/** The official client's Responses API, with the built-in model and with upstreams of every API format. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
@@ -9,7 +9,7 @@ import { type Bill, DEMO, failureOf, startStage } from './conformance.ts'
 import { SPEAKERS } from './conformance-speakers.ts'
 
 let client: OpenAI
-/** What the client reads of streams, as it comes over the wire. */
+/** Streams that the client reads, as sent over the wire. */
 let bodies: Promise<string>[] = []
 
 const stage = forAllTests(startStage)
@@ -22,7 +22,7 @@ beforeAll(async () => {
   client = new OpenAI({ baseURL: stage.baseUrl, apiKey: stage.key, maxRetries: 0, fetch: listen })
 })
 
-/** Holds all streams since the last time to their contract. */
+/** Checks all streams since the last call against their contract. */
 async function checkStreams(): Promise<number> {
   const read = await Promise.all(bodies)
   bodies = []
@@ -49,14 +49,14 @@ const usageOf = ({ prompt, cached, completion, reasoning, costNanoUsd }: Bill) =
 
 type Body = OpenAI.Responses.ResponseCreateParamsNonStreaming
 
-/** Asks whole, or by the client's helper for streams. */
+/** Sends a request, whole or with the client's stream helper. */
 async function ask(body: Body, isStream: boolean): Promise<OpenAI.Responses.Response> {
   if (!isStream) return client.responses.create(body)
   return client.responses.stream({ ...body, stream: true }).finalResponse()
 }
 
 describe('the built-in model', () => {
-  test('answers whole and streamed alike, and says what its row is billed', async () => {
+  test('responds the same whole and streamed, and reports the billed usage', async () => {
     const whole = await client.responses.create({ model: DEMO, input: 'Hello', instructions: 'Be brief.' })
     expect(whole).toMatchObject({ object: 'response', status: 'completed', store: false })
     expect(whole.output_text).not.toBe('')
@@ -74,7 +74,7 @@ describe('the built-in model', () => {
     expect(await checkStreams()).toBe(1)
   })
 
-  test('writes what a schema asks for, and the client parses it', async () => {
+  test('follows a schema, and the client parses the output', async () => {
     const body = { model: DEMO, input: 'Weather?', text: { format: zodTextFormat(Weather, 'weather') } }
     const parsed = await client.responses.parse(body)
     expect(Weather.safeParse(parsed.output_parsed).success).toBeTrue()
@@ -83,7 +83,7 @@ describe('the built-in model', () => {
     await checkStreams()
   })
 
-  test('calls what it is forced to call, with arguments that the client parses', async () => {
+  test('calls a forced tool, with arguments that the client parses', async () => {
     const request = {
       model: DEMO,
       input: 'Go',
@@ -95,7 +95,7 @@ describe('the built-in model', () => {
     expect(Time.safeParse(Reflect.get(call ?? {}, 'parsed_arguments')).success).toBeTrue()
   })
 
-  test('reads pictures', async () => {
+  test('accepts images', async () => {
     const image_url =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
     const content = [{ type: 'input_image' as const, image_url, detail: 'auto' as const }]
@@ -104,10 +104,10 @@ describe('the built-in model', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('a refused request', () => {
   const refused = (body: object) => failureOf(client.responses.create({ model: DEMO, input: 'x', ...body }))
 
-  test('is told in errors that the client knows', async () => {
+  test('has errors that the client knows', async () => {
     const unknown = await refused({ model: 'acme/none' })
     expect(unknown).toBeInstanceOf(OpenAI.NotFoundError)
     expect(unknown).toMatchObject({ code: 'model_not_found' })
@@ -119,7 +119,7 @@ describe('what is refused', () => {
   })
 })
 
-/** What models say, as the client may send it back. */
+/** A model's output, as the client may send it back. */
 const toInput = (item: OpenAI.Responses.ResponseOutputItem): OpenAI.Responses.ResponseInput =>
   item.type === 'message' || item.type === 'reasoning' || item.type === 'function_call' ? [item] : []
 
@@ -129,7 +129,7 @@ const ANSWERS: Record<string, string> = { weather: '7 degrees', clock: 'noon' }
 
 describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
   for (const isStream of [false, true])
-    test(`is led through several rounds, its thoughts sent back${isStream ? ', streaming' : ''}`, async () => {
+    test(`completes several rounds, with reasoning sent back${isStream ? ', streaming' : ''}`, async () => {
       const calls = [
         { name: 'weather', input: OSLO },
         { name: 'clock', input: UTC },
@@ -166,7 +166,7 @@ describe.each(SPEAKERS)('$name', ({ model, say, limited }) => {
       expect(await checkStreams()).toBe(isStream ? 3 : 0)
     })
 
-  test('tells that it takes no more for now', async () => {
+  test('reports that it is overloaded', async () => {
     stage.upstream.script(limited)
     const failure = await failureOf(client.responses.create({ model, input: 'Go', stream: true }))
     expect(failure).toBeInstanceOf(OpenAI.RateLimitError)

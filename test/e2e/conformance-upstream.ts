@@ -1,4 +1,4 @@
-/** An upstream that combines the mistakes of real servers: clients break if they call it directly. */
+/** An upstream that combines the mistakes of real servers: clients that call it directly fail. */
 import type { Script } from '../support/upstream.ts'
 import type { Behaviour, StreamStep } from '../support/upstream-answers.ts'
 

@@ -1,4 +1,4 @@
-/** The conformance stage: the built binary with a few models, and its ledger's view of the calls. */
+/** The conformance setup: the built binary with a few models, and its ledger's view of the calls. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { applyJournal, createWorkplace } from '../support/binary.ts'

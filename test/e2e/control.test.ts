@@ -1,4 +1,4 @@
-/** The binary seen through its control socket: what `upstreams` and `doctor` tell, what orders do, what is left behind. */
+/** The binary through its control socket: `upstreams` and `doctor`, commands that change it, and its end. */
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ interface Row {
 
 const byId = (rows: Row[], id: string) => rows.find((row) => row.id === id)
 
-test('list, test and doctor tell what the server knows, and never a credential', async () => {
+test("list, test, and doctor report the server's state, and never a credential", async () => {
   const server = await serve()
   expect(lstatSync(socket()).mode & 0o7777).toBe(0o600)
 
@@ -89,7 +89,7 @@ test('list, test and doctor tell what the server knows, and never a credential',
   for (const text of [tested.stdout, listed.stdout, doctor.stdout, status]) expect(text).not.toContain('0123456789')
 })
 
-test('reload takes the changed catalogue, or says what is wrong with it and leaves things as they were', async () => {
+test('reload applies the changed catalog, or says what is wrong with it and changes nothing', async () => {
   await serve()
   await place.write('mine.yaml', toCatalogue('  nonsense: 5\n'))
   const wrong = await order('POST', '/reload')
@@ -106,7 +106,7 @@ test('reload takes the changed catalogue, or says what is wrong with it and leav
   expect(upstreams.map(({ id }: Row) => id).sort()).toEqual(['live', 'other'])
 })
 
-test('reload says what only a restart would bring', async () => {
+test('reload says what needs a restart', async () => {
   const server = await serve()
   await place.write('mine.yaml', toCatalogue().replace('LIVE_KEY', 'NEW_KEY'))
   const sqlite = openDatabase(databasePath(join(place.folder, 'data')), { busyMs: 5_000 })
@@ -114,14 +114,14 @@ test('reload says what only a restart would bring', async () => {
     "INSERT INTO settings (key, value, updated_ms) VALUES ('retries', '5', 0), ('catalog', 'x', 0), ('port', '1', 0)",
   )
   sqlite.close()
-  // The port stands on the command line, and the catalogue is none of the settings.
+  // The port is set on the command line, and the catalog is not a setting.
   const needs = { settings: ['retries'], variables: ['NEW_KEY'] }
   const { needs_restart: said } = (await (await order('POST', '/reload')).json()) as { needs_restart: typeof needs }
   expect(said).toEqual(needs)
   await server.logged('"event":"restart_needed"')
 })
 
-test('a changed file is taken without being asked for where it is watched; a wrong one changes nothing', async () => {
+test('a watched file is applied when it changes; an invalid one changes nothing', async () => {
   const catalog = await place.write('mine.yaml', toCatalogue())
   const server = await place.serve(['--watch-catalog', '--catalog', catalog], { environment: { LIVE_KEY: CREDENTIAL } })
   await place.write('mine.yaml', toCatalogue('  nonsense: 5\n'))
@@ -134,7 +134,7 @@ test('a changed file is taken without being asked for where it is watched; a wro
   expect(server.stderr().split('config_rejected')).toHaveLength(2)
 })
 
-test('a file of models that comes and goes is taken without being asked for where the catalogue is watched', async () => {
+test('with a watched catalog, a model file that is added or removed is applied', async () => {
   const catalog = await place.write('mine.yaml', toCatalogue())
   const server = await place.serve(['--watch-catalog', '--catalog', catalog], { environment: { LIVE_KEY: CREDENTIAL } })
   const path = await place.write(
@@ -151,7 +151,7 @@ test('a file of models that comes and goes is taken without being asked for wher
   await until('its upstream is gone', async () => !(await has('more')))
 })
 
-test('drain ends the server in good order, and its socket is gone', async () => {
+test('drain stops the server gracefully, and removes its socket', async () => {
   const server = await serve()
   expect((await order('POST', '/drain')).status).toBe(202)
   expect(await server.exited).toBe(0)
@@ -160,7 +160,7 @@ test('drain ends the server in good order, and its socket is gone', async () => 
   expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
 })
 
-test('the socket of a killed server deceives nobody, and the next server takes its place', async () => {
+test('the socket of a killed server is recognized as dead, and the next server replaces it', async () => {
   const server = await serve()
   server.signal('SIGKILL')
   await server.exited

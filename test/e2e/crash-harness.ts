@@ -16,13 +16,13 @@ import { createTalk, startTalkUpstream, type Talk, type TalkUpstream } from './c
 
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
 
-/** Only complete answers. */
+/** Only complete responses. */
 export interface Received {
   number: number
   stream: boolean
   /** Ledger id, from `x-request-id`. */
   id: string
-  /** Without its prefix; null if it has no ID. */
+  /** Without its prefix; null if the response has no ID. */
   answerId: string | null
   /** Null if the client isn't told. */
   costNanoUsd: number | null
@@ -64,36 +64,36 @@ export interface CrashServer {
   data: string
   /** Without `/v1`. */
   url: string
-  /** Another version from now on, by its command line; the built binary at first. */
+  /** From now on runs another version, by its command line; at first, the built binary. */
   use(...program: string[]): void
   /** Resolves to its output if it ends instead of starting. */
   start(): Promise<string | null>
   kill(): Promise<void>
   /** Process IDs of all servers of the folder, oldest first: several during a restart. */
   servers(): number[]
-  /** Of the server that `start` started last. */
+  /** ID of the process that `start` started last. */
   pid(): number
   /** Ends it gracefully; returns the exit code. */
   drain(): Promise<number>
   run(...argv: string[]): Promise<{ code: number; stdout: string; stderr: string }>
-  /** Of all its runs. */
+  /** Log of all its runs. */
   log(): string
 }
 
 export interface CrashLoad {
   received: Received[]
-  /** Number of each status, or code in an error frame; without lost connections. */
+  /** Number of responses per status, or per code in an error frame; without lost connections. */
   refusals: Map<string, number>
-  /** One request; resolves to whether its answer was complete. */
+  /** Sends one request; resolves to whether its response was complete. */
   ask(number: number): Promise<boolean>
-  /** Runs until what it returns is called. */
+  /** Sends requests until the returned function is called. */
   load(clients: number): () => Promise<void>
 }
 
 export interface CrashBench extends CrashServer, CrashLoad, Pick<Talk, 'heard'> {
   upstream: ScriptedUpstream
   talker: TalkUpstream
-  /** Calls fail, break off, and are left. */
+  /** Calls fail, break off, and are canceled. */
   isFaulty: boolean
   random(): number
   between(low: number, high: number): number
@@ -106,11 +106,11 @@ export const toBetween = (random: () => number) => (low: number, high: number) =
 export const numberOf = ({ body }: Pick<Seen, 'body'>) => Number(/Request (\d+)\./.exec(body)?.[1])
 
 export type Fault = 'fails' | 'reset' | 'cut' | 'left'
-/** Of every twelve requests, so that each endpoint meets each. */
+/** Per twelve requests, so that each endpoint has each. */
 const FAULTS: Readonly<Record<number, Fault>> = { 1: 'fails', 4: 'reset', 7: 'cut', 10: 'left' }
 export const faultOf = (number: number): Fault | null => (toChoices(number) > 1 ? null : (FAULTS[number % 12] ?? null))
 
-/** Of a request's first call. */
+/** Usage of a request's first call. */
 function toFault(answer: Behaviour, fault: Fault | null): Behaviour | null {
   if (fault === 'fails') return failing(500)
   if (fault === 'reset') return { kind: 'reset' }
@@ -120,7 +120,7 @@ function toFault(answer: Behaviour, fault: Fault | null): Behaviour | null {
   return { kind: 'stream', headers: { 'content-type': 'application/json' }, steps: [half], end: 'cut' }
 }
 
-/** Answers what `createLoad` asks, with the tokens that `toExpected` tells. */
+/** Responds to the requests of `createLoad`, with the tokens in `toExpected`. */
 export const startCrashUpstream = (isFaulty = false): Promise<ScriptedUpstream> =>
   startUpstream((seen) => {
     const number = numberOf(seen)
@@ -133,7 +133,7 @@ export const startCrashUpstream = (isFaulty = false): Promise<ScriptedUpstream> 
     return { ...answer, delayMs: number % 7, ...(answer.kind === 'stream' ? { paceMs: number % 4 } : {}) }
   })
 
-/** @param folder takes the logs; the data are in `folder/data`, which may be a disk of its own. */
+/** @param folder contains the logs; the data are in `folder/data`, which may be a separate disk. */
 export async function createCrashBench(
   folder: string,
   seed: number,
@@ -178,7 +178,7 @@ const TALKERS = 2
 
 export const FIRST_KEY = /^sk-tg-[A-Za-z0-9]{38}$/m
 
-/** As many tokens as the upstream counts at most, so that no cost exceeds its reservation. */
+/** The maximum that the upstream counts, so that no cost exceeds its reservation. */
 const WORDS = ' a b'.repeat(225)
 
 /** @param target of each request. */
@@ -239,14 +239,14 @@ export function createLoad(
 export interface CrashServerOptions {
   /** Base URL of its upstream for realtime sessions. */
   talk?: string
-  /** At each start. */
+  /** Called at each start. */
   flags(): string[]
-  /** After each start; `said` is its output. */
+  /** Called after each start; `said` is its output. */
   started?(said: () => string): Promise<void>
   environment?: Record<string, string>
 }
 
-/** @param upstream its URL. */
+/** @param upstream the upstream's URL. */
 export async function createCrashServer(
   folder: string,
   upstream: string,
@@ -326,7 +326,7 @@ function isServing(pid: number, data: string): boolean {
 interface Answer {
   isComplete: boolean
   costNanoUsd: number | null
-  /** In its endpoint's words. */
+  /** Conversation in the endpoint's format. */
   failure: string | null
 }
 
@@ -342,5 +342,5 @@ function toAnswer(door: Door, { status }: Response, text: string, stream: boolea
   return { isComplete: end === 'whole', costNanoUsd, failure: null }
 }
 
-/** Prices that no sum of a few tokens makes by accident. */
+/** Prices that no sum of a few tokens has by accident. */
 const PRICE = '{ prompt: "0.00000125", completion: "0.000010001", input_cache_read: "0.000000125" }'

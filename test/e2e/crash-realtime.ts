@@ -1,10 +1,10 @@
-/** Realtime sessions in the crash tests: responses with tokens that nobody else has, so that each has a row to find. */
+/** Realtime sessions in the crash tests: each response has a unique number of tokens, to find its row. */
 import type { RequestRow } from './crash-verdict.ts'
 
 export interface TalkUpstream {
   /** Ends in `/v1`. */
   url: string
-  /** Numbers of the responses that it was asked for. */
+  /** Numbers of the requested responses. */
   asked: number[]
   stop(): void
 }
@@ -37,9 +37,9 @@ export function startTalkUpstream(): TalkUpstream {
 }
 
 export interface Talk {
-  /** Numbers of the responses that clients got whole. */
+  /** Numbers of the responses that clients received completely. */
   heard: number[]
-  /** Speaks until what it returns is called. */
+  /** Runs sessions until the returned function is called. */
   talk(clients: number): () => Promise<void>
 }
 
@@ -89,7 +89,10 @@ export function createTalk(target: () => { url: string; key: string }): Talk {
   }
 }
 
-/** What isn't right: heard responses without one settled row, to the nano-dollar, and more of them than rows. */
+/**
+ * Lists problems: received responses without one settled row, to the nano-dollar, and more received responses than
+ * rows.
+ */
 export function wrongTurns(heard: readonly number[], asked: readonly number[], all: readonly RequestRow[]): unknown[] {
   const rows = all.filter(({ endpoint }) => endpoint === 'realtime')
   const wrong: unknown[] = heard.flatMap((number) => {

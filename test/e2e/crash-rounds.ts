@@ -1,4 +1,4 @@
-/** The stories that the crash tests play, some rounds or many. Each ends with the verdict on the ledger. */
+/** The crash tests' stories, for a few rounds or many. Each ends with the verdict on the ledger. */
 import { expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ export interface Told {
 
 const CLIENTS = 12
 
-/** Runs one story on a fresh folder and gives the verdict. */
+/** Runs one story on a new folder and returns the verdict. */
 async function play(
   seed: number,
   story: (bench: CrashBench) => Promise<void>,
@@ -39,7 +39,7 @@ async function play(
   }
 }
 
-/** Nothing but kills, while answers come through every door. */
+/** Only kills, with requests to every endpoint. */
 export function killUnderLoad(seed: number, rounds: number, { isFaulty = false } = {}): Promise<Told> {
   const story = async (bench: CrashBench) => {
     for (let round = 0; round < rounds; round++) {
@@ -64,7 +64,7 @@ export function killOneOfThree(seed: number, rounds: number): Promise<Told> {
         await Bun.sleep(bench.between(20, 1_000))
         const killed = bench.servers()[bench.between(0, 3)] ?? bench.pid()
         process.kill(killed, 'SIGKILL')
-        // Its workers finish their requests beside the next one.
+        // Its workers finish their requests next to the new server's.
         if (killed === bench.pid()) expect(await bench.start()).toBeNull()
       }
       while (bench.servers().length !== 3) await Bun.sleep(20)
@@ -73,10 +73,10 @@ export function killOneOfThree(seed: number, rounds: number): Promise<Told> {
   )
 }
 
-/** A little longer than a restart takes here. */
+/** A little longer than a restart takes on this machine. */
 const RESTART_MS = 600
 
-/** Restarts, in which the earlier or the later server is killed at any moment, and one that goes on to its end. */
+/** Restarts in which the earlier or the later server is killed at any moment, and one that completes. */
 export function killWhileRestarting(seed: number, rounds: number): Promise<Told & { restarted: number }> {
   let restarted = 0
   const told = play(seed, async (bench) => {
@@ -89,10 +89,10 @@ export function killWhileRestarting(seed: number, rounds: number): Promise<Told 
       const [earlier = 0, later] = bench.servers()
       process.kill(later !== undefined && bench.random() < 0.5 ? later : earlier, 'SIGKILL')
       if ((await restart).code === 0) restarted++
-      // The later server may be about to see that the earlier one is gone.
+      // The later server may be about to notice that the earlier one is gone.
       await Bun.sleep(RESTART_MS)
       const isServed = (await bench.run('status')).code === 0
-      // A server that has handed over may go on to finish its requests beside the next one.
+      // A server that has handed over may continue to finish its requests next to the new one.
       if (!isServed && bench.random() < 0.5) await bench.kill()
       if (!isServed) expect(await bench.start()).toBeNull()
     }
@@ -102,7 +102,7 @@ export function killWhileRestarting(seed: number, rounds: number): Promise<Told 
   return told.then((all) => ({ ...all, restarted }))
 }
 
-/** Stretches of a locked database: one it lives through, one that it is killed in, one that it starts in. */
+/** Periods with a locked database: the server survives one, is killed in one, and starts in one. */
 export async function killWhileLocked(seed: number, rounds: number): Promise<Told & { answersWhileLocked: number }> {
   let answersWhileLocked = 0
   const told = await play(seed, async (bench) => {
@@ -118,14 +118,14 @@ export async function killWhileLocked(seed: number, rounds: number): Promise<Tol
       expect(await bench.start()).toBeNull()
       await lock
     }
-    // One more that it lives through to the end: the journal must be empty when it has drained.
+    // It survives one more until the end: after draining, the journal must be empty.
     await holdLock(bench.data, 300)
     await Bun.sleep(100)
   })
   return { ...told, answersWhileLocked }
 }
 
-/** A disk that is filled and freed again: lived through, killed in, started on. */
+/** A disk that is filled and freed again: the server survives this, is killed in it, and starts in it. */
 export async function killWhileFull(seed: number, rounds: number): Promise<Told> {
   const root = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   const disk = mountSmallDisk(join(root, 'data'), 48)

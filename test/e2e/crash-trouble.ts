@@ -1,4 +1,4 @@
-/** What befalls the data folder of a crash test: another process that locks the database, and a disk that is full. */
+/** Failures of a crash test's data folder: another process that locks the database, and a full disk. */
 import { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -26,14 +26,14 @@ export async function holdLock(data: string, ms: number): Promise<void> {
 
 export interface SmallDisk {
   folder: string
-  /** Takes every byte that is left. */
+  /** Fills all free space. */
   fill(): Promise<void>
-  /** Gives them back. */
+  /** Frees the space. */
   free(): void
   unmount(): void
 }
 
-/** Mounts a disk in memory at `folder`, or tells why this machine does not allow it. */
+/** Mounts a disk in memory at `folder`, or returns why this machine doesn't allow it. */
 export function mountSmallDisk(folder: string, megabytes: number): SmallDisk | string {
   mkdirSync(folder, { recursive: true })
   const mount = ['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder]
@@ -64,7 +64,7 @@ async function appendUntilFull(handle: Awaited<ReturnType<typeof open>>, bytes: 
   }
 }
 
-/** Why no small disk can be mounted here, or null. For `test.skipIf`. */
+/** Why no small disk can be mounted on this machine, or null. For `test.skipIf`. */
 export function whyNoSmallDisk(): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-mount-'))
   const disk = mountSmallDisk(folder, 1)

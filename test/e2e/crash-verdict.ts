@@ -1,4 +1,4 @@
-/** Holds the ledger of a crash test against what clients received and the upstream saw. */
+/** Checks the ledger of a crash test against clients' responses and the upstream's calls. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
@@ -31,7 +31,7 @@ export interface CallRow {
   cost_nano_usd: number
 }
 
-/** Call it once no client asks any more and the server has been started a last time. Drains the server. */
+/** Call it once clients have ended and the server has been started a last time. Drains the server. */
 export async function expectHonestLedger(bench: CrashBench): Promise<void> {
   const beside = await bench.run('ledger', 'verify', '--json')
   expect(beside).toMatchObject({ code: 0, stderr: '' })
@@ -75,7 +75,7 @@ export function expectAccount(witnesses: Witnesses, rows: RequestRow[], calls: C
   expect([...rows, ...calls].filter((row) => row.status === 'open')).toEqual([])
   expect(received(witnesses, rows)).toEqual([])
   expect(seen(witnesses, rows, calls)).toEqual([])
-  // Where a first call has failed, its request isn't given up as a whole.
+  // If a first call has failed, its request isn't abandoned as a whole.
   if (!witnesses.isFaulty) expect(wronglyAbandoned(rows, calls)).toEqual([])
   expect(wronglyCharged(witnesses, rows)).toEqual([])
 }
@@ -84,7 +84,7 @@ const NAMELESS: ReadonlySet<string> = new Set([
   ...['embeddings', 'transcriptions', 'translations', 'gemini', 'speech', 'images', 'image_edits'],
 ])
 
-/** Complete answers without exactly one settled row that is right to the token and the nano-dollar. */
+/** Complete responses without exactly one settled row that is exact to the token and the nano-dollar. */
 function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
   const byUser = Map.groupBy(rows, (row) => row.user)
   return bench.received.flatMap((answer) => {
@@ -109,7 +109,7 @@ function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
       Object.entries(expected).every(([name, value]) =>
         Object.entries(found[0] ?? {}).some(([n, v]) => n === name && v === value),
       )
-    // Of what passes as it came, and of bytes, no client is told a cost; of some answers, no ID of ours.
+    // Passed-through responses and bytes have no cost for the client; some responses have no ID of ours.
     const isUntold = lane === 'native' || (endpoint === 'speech' && !answer.stream)
     const isTold = isUntold ? answer.costNanoUsd === null : answer.costNanoUsd === costNanoUsd
     const isNamed = answer.answerId === (NAMELESS.has(endpoint) ? null : answer.id)
@@ -117,7 +117,7 @@ function received(bench: Witnesses, rows: RequestRow[]): unknown[] {
   })
 }
 
-/** Calls that reached the upstream and are not on record. */
+/** Calls that reached the upstream and are not recorded. */
 function seen(bench: Witnesses, rows: RequestRow[], calls: CallRow[]): unknown[] {
   const ids = new Set(rows.map((row) => `${row.id}-1`).concat(calls.map((call) => `${call.request_id}-${call.number}`)))
   return bench.upstream.requests
@@ -127,8 +127,8 @@ function seen(bench: Witnesses, rows: RequestRow[], calls: CallRow[]): unknown[]
 }
 
 /**
- * Complete responses cost what their upstream reported, received or not. What broke off costs that, too, or an estimate, or what
- * those calls cost that were answered to their end.
+ * Complete responses cost their upstream's reported usage, received or not. Interrupted ones cost that, too, or an
+ * estimate, or the cost of the calls that completed.
  */
 function wronglyCharged(bench: Witnesses, rows: RequestRow[]): unknown[] {
   const calls = Map.groupBy(bench.upstream.requests, ({ headers }) => headers['x-client-request-id']?.slice(0, 32))
@@ -147,7 +147,7 @@ function wronglyCharged(bench: Witnesses, rows: RequestRow[]): unknown[] {
   })
 }
 
-/** Requests that were given up and cost something else than all their calls had reserved. */
+/** Abandoned requests whose cost isn't the sum of all reservations of their calls. */
 function wronglyAbandoned(rows: RequestRow[], calls: CallRow[]): unknown[] {
   const further = Map.groupBy(calls, (call) => call.request_id)
   return rows

@@ -1,6 +1,6 @@
 /**
- * Promise 2 on the built binary, through every door: SIGKILL at random moments loses no usage; `test/long/crash.test.ts` plays
- * many rounds, also with the database locked and the disk full.
+ * Promise 2 on the built binary, through every endpoint: SIGKILL at random moments loses no usage.
+ * `test/long/crash.test.ts` plays many rounds, also with a locked database and a full disk.
  */
 import { describe, expect, test } from 'bun:test'
 import { createWorkplace } from '../support/binary.ts'

@@ -1,4 +1,7 @@
-/** A first start beside a model server of this machine, at its usual port: it is there without a word, unless that is not wanted. */
+/**
+ * A first start next to a model server at its usual port on this machine: its models are added automatically, unless
+ * discovery is off.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
 import { createWorkplace, type Workplace } from '../support/binary.ts'
@@ -42,7 +45,7 @@ test('an empty installation has its models within moments', async () => {
   expect(await upstreams()).toMatchObject([{ id: 'lmstudio', local: true }])
   const { stdout } = await place.run('models', 'list', '--json')
   expect(JSON.parse(stdout).models.map(({ slug }: { slug: string }) => slug)).toContain('google/gemma-3-4b')
-  // What somebody has taken away stays away: the next start is none of an empty installation.
+  // A removed upstream stays removed: the next start isn't of an empty installation.
   await place.run('upstreams', 'remove', 'lmstudio')
   server.signal('SIGKILL')
   await server.exited
@@ -51,7 +54,7 @@ test('an empty installation has its models within moments', async () => {
   expect(await upstreams()).toEqual([])
 })
 
-test('with --no-discover nobody looks', async () => {
+test('--no-discover turns discovery off', async () => {
   if (studio === null) return
   await place.serve(['--no-discover'], { environment: { TOLLGATE_DISCOVER: 'on' } })
   await Bun.sleep(1_500)

@@ -1,7 +1,7 @@
 /**
- * The commands of the documentation, run as they are written: each page in a folder of its own, in order, with a server on the default
- * port of that page and `tollgate` on the PATH. `sh provider` needs the catalogs of its page, whose public providers are stood in for.
- * Blocks that need more than that say `sh skip`, and are only read (`test/docs`).
+ * The commands of the documentation, run as written: each page in its own folder, in order, with a server on the page's
+ * default port and `tollgate` on the PATH. `sh provider` needs the catalogs of its page, whose public providers are
+ * simulated. Blocks that need more are marked `sh skip`, and are only read (`test/docs`).
  */
 import { describe, expect, onTestFinished, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
@@ -30,7 +30,7 @@ const blocksOf = (page: string) =>
 const catalogsOf = (page: string) =>
   [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text]) => String(text))
 
-/** Of the stand-in. */
+/** URL of the simulated provider. */
 const PROVIDER_KEYS = { OPENAI_API_KEY: 'none', COHERE_API_KEY: 'none' }
 
 const place = forEachTest(createWorkplace)
@@ -69,7 +69,7 @@ describe.each(PAGES.filter((page) => blocksOf(page).length > 0))('%s', (page) =>
   })
 })
 
-/** Applies the catalogs of a page, and has the files that its commands send. */
+/** Applies the catalogs of a page, and creates the files that its commands send. */
 async function standIn(page: string): Promise<void> {
   const { url, stop } = startMediaUpstream()
   onTestFinished(stop)

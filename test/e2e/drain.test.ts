@@ -1,4 +1,4 @@
-/** How the binary stops: it lets what is under way end, takes nothing new, and obeys a second signal at once. */
+/** How the binary stops: it finishes requests in flight, refuses new ones, and obeys a second signal at once. */
 import { beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { createWorkplace, type RunningBinary } from '../support/binary.ts'
@@ -18,7 +18,7 @@ beforeEach(() => {
   const [role, ...rest] = streamAnswer().steps
   const [word] = rest
   if (role === undefined || word === undefined) throw new Error('an answer has words')
-  // The first word at once, the others when the test says so.
+  // The first word at once, the others on request of the test.
   const steps: StreamStep[] = [role, word]
   let open = false
   void gate.promise.then(() => {
@@ -46,7 +46,7 @@ const ask = (server: RunningBinary, body: object) =>
 
 const chat = (server: RunningBinary) => ask(server, { ...HELLO, stream: true })
 
-/** The same as it goes over a socket, for a client that reads in its own way. */
+/** The same over a socket, for a client that controls its reading. */
 function toRaw({ key }: RunningBinary, asked: object): string {
   const body = JSON.stringify(asked)
   return (
@@ -78,7 +78,7 @@ test('SIGTERM lets a running stream end, refuses new requests meanwhile, and exi
   expect(server.stderr()).not.toContain('"level":"error"')
 })
 
-test('SIGINT does the same, and with nothing under way it ends at once', async () => {
+test('SIGINT does the same, and without requests in flight it ends at once', async () => {
   const server = await serve()
   server.signal('SIGINT')
   expect(await server.exited).toBe(0)
@@ -101,7 +101,7 @@ const finished = (server: RunningBinary): Record<string, unknown>[] =>
     .filter((line) => line.includes('"request_finished"'))
     .map((line) => JSON.parse(line))
 
-test('what does not end within the drain time is told so, and settled as cut by the server', async () => {
+test('a request that exceeds the drain time gets an error, and is settled as interrupted by the server', async () => {
   const server = await serve('--drain', '200ms', '--disconnect-grace', 'off')
   const running = await chat(server)
   server.signal('SIGTERM')
@@ -113,7 +113,7 @@ test('what does not end within the drain time is told so, and settled as cut by 
   expect(server.stderr()).not.toContain('"level":"error"')
 })
 
-test('neither a client that reads nothing nor an upstream that says nothing keeps it from ending', async () => {
+test("neither a client that doesn't read nor a silent upstream prevents the end", async () => {
   const server = await serve('--drain', '200ms')
   const word = toDelta({ content: 'a long word '.repeat(2_000) })
   function* endless(): Generator<StreamStep> {
@@ -142,7 +142,7 @@ test('neither a client that reads nothing nor an upstream that says nothing keep
   expect(ends).toContainEqual({ stream: false, status: 'failed', code: 'server_stopping' })
 }, 30_000)
 
-test('a whole answer leaves to its last byte, however slowly it is read', async () => {
+test('a whole response is sent to its last byte, however slowly it is read', async () => {
   const server = await serve()
   const words = Array.from({ length: 200_000 }, (_, i) => `the long word number ${i} `)
   upstream.script(() => wholeAnswer({ tokens: words }))

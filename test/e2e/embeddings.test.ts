@@ -1,6 +1,6 @@
 /**
- * The official client and LangChain make embeddings through the built binary: of the built-in model, and before upstreams of the
- * OpenAI format and Google's. Nothing here knows that it is not the real thing; what it costs is right to the nano-dollar.
+ * The official client and LangChain create embeddings through the built binary: with the built-in model, and with
+ * upstreams of the OpenAI format and Google's. Clients are unmodified; costs are exact to the nano-dollar.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { OpenAIEmbeddings } from '@langchain/openai'
@@ -46,24 +46,24 @@ afterAll(async () => {
 })
 
 const TEXTS = ['Hello there!', 'b', 'c']
-/** What a test knows of each model: its vectors, and what the texts cost in nano-dollars. */
+/** Known facts of each model: its vectors, and the texts' cost in nano-dollars. */
 const MODELS: [string, number][] = [
   ['acme/embed', 15 * 20],
-  // Counted here: three tokens, one and one.
+  // Counted by Tollgate: three tokens, one, and one.
   ['google/embed', 5 * 20],
 ]
 
 describe.each(MODELS)('%s', (model, costNanoUsd) => {
   const right = TEXTS.map((text) => vectorOf(text))
 
-  test('gives the official client its vectors, which it asks for in base64, and what they cost', async () => {
+  test('gives the official client its vectors, which it requests in base64, and their cost', async () => {
     const answer = await client.embeddings.create({ model, input: TEXTS })
     expect(answer.data.map(({ embedding }) => embedding)).toEqual(right)
     expect(answer.data.map(({ index }) => index)).toEqual([0, 1, 2])
     expect(answer).toMatchObject({ object: 'list', model, usage: { cost_nano_usd: costNanoUsd } })
   })
 
-  test('and as numbers, where it asks for those', async () => {
+  test('and as numbers, if it requests those', async () => {
     const answer = await client.embeddings.create({ model, input: TEXTS, encoding_format: 'float', dimensions: 3 })
     expect(answer.data.map(({ embedding }) => embedding)).toEqual(TEXTS.map((text) => vectorOf(text, 3)))
   })
@@ -78,7 +78,7 @@ describe.each(MODELS)('%s', (model, costNanoUsd) => {
   })
 })
 
-test('token numbers, which LangChain sends from Python, go to whoever has that vocabulary, and to nobody else', async () => {
+test('token numbers, which LangChain sends from Python, go only to models with that vocabulary', async () => {
   const input = [[9906, 1070], [65]]
   const answer = await client.embeddings.create({ model: 'acme/embed', input })
   expect(answer.data.map(({ embedding }) => embedding)).toEqual(input.map((tokens) => vectorOf(tokens)))
@@ -87,7 +87,7 @@ test('token numbers, which LangChain sends from Python, go to whoever has that v
   expect(refused).toMatchObject({ code: 'unsupported_parameter', param: 'input' })
 })
 
-test('the built-in model finds the text that is most alike', async () => {
+test('the built-in model finds the most similar text', async () => {
   const documents = ['The cat sleeps on the mat.', 'Interest rates rose again.', 'Water boils at 100 degrees.']
   const langchain = new OpenAIEmbeddings({
     ...{ model: 'tollgate/demo-embeddings', apiKey: String(server.key) },
@@ -99,7 +99,7 @@ test('the built-in model finds the text that is most alike', async () => {
   expect(scores.indexOf(Math.max(...scores))).toBe(0)
 })
 
-test('a model of the other kind is refused by the name of its endpoint', async () => {
+test("a model for another task is refused with its endpoint's name", async () => {
   const messageOf = (asked: Promise<unknown>) =>
     asked.then(
       () => '',

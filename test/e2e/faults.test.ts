@@ -1,6 +1,6 @@
 /**
- * The binary with a locked database, a stop during retries, and a kill during fallback: what clients got is recorded to
- * the nano-dollar.
+ * The binary with a locked database, a stop during retries, and a kill during fallback: clients' responses are recorded
+ * to the nano-dollar.
  */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -91,14 +91,14 @@ async function stopAndAudit(server: RunningBinary): Promise<void> {
   expect(readdirSync(join(data(), 'journal'))).toEqual([])
 }
 
-/** Each answer has its row, and each row its answer. */
+/** Each response has its row, and each row its response. */
 function expectReceipts(receipts: (Receipt | null)[]): void {
   const told = receipts.map((receipt) => ({ id: receipt?.id, status: 'ok', cost_nano_usd: receipt?.cost_nano_usd }))
   const kept = rowsNow().map(({ id, status, cost_nano_usd }) => ({ id, status, cost_nano_usd }))
   expect(kept as typeof told).toEqual(told.sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1)))
 }
 
-describe('while another process keeps the database to itself', () => {
+describe('while another process locks the database', () => {
   let holder: Database
   const lock = async () => {
     holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
@@ -117,12 +117,12 @@ describe('while another process keeps the database to itself', () => {
     )
   }
 
-  test('known keys are answered, also by a second upstream, and all of it is on record afterwards', async () => {
+  test('known keys get responses, also from a second upstream, and all are recorded afterwards', async () => {
     const server = await serve()
     const before = await askMany(server, 5)
     await applyJournal(data())
     await lock()
-    // No lock until all are answered: a waiting request would never end.
+    // No lock until all have responses: a waiting request would never end.
     const during = [...(await askMany(server, 40)), ...(await askMany(server, 40))]
     expect(new Set(during.map((receipt) => receipt?.status))).toEqual(new Set([200]))
     expect(await (await fetch(new URL('/readyz', server.baseUrl))).json()).toEqual({ status: 'ok' })
@@ -139,7 +139,7 @@ describe('while another process keeps the database to itself', () => {
     expect(fallbacks.length).toBeGreaterThan(10)
   })
 
-  test('it can stop, and its next start puts on record what it could not', async () => {
+  test('the server can stop, and its next start records what is missing', async () => {
     const server = await serve()
     await lock()
     const during = await askMany(server, 20)
@@ -160,7 +160,7 @@ describe('a kill between the journal and the database', () => {
     )
   const segments = () => readdirSync(join(data(), 'journal'))
 
-  test('before anything is applied loses nothing: what waits is told, and the next start applies it', async () => {
+  test('before any record is applied loses nothing: pending records are reported, and the next start applies them', async () => {
     const server = await serve()
     const holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
     holder.run('BEGIN IMMEDIATE')
@@ -185,7 +185,7 @@ describe('a kill between the journal and the database', () => {
     expectReceipts(receipts)
   })
 
-  test('after the commit, with the segment still there, changes nothing when it is applied again', async () => {
+  test('after the commit, with the segment still present, changes nothing when it is applied again', async () => {
     const server = await serve()
     const receipts = await askMany(server)
     await applyJournal(data())
@@ -199,7 +199,7 @@ describe('a kill between the journal and the database', () => {
     expectReceipts(receipts)
   })
 
-  test('with a torn last line loses nothing but that line, which nobody was told of', async () => {
+  test('with a torn last line loses only that line, which no client had a response for', async () => {
     const server = await serve()
     const holder = new Database(join(data(), 'tollgate.db'), { readwrite: true })
     holder.run('BEGIN IMMEDIATE')
@@ -218,7 +218,7 @@ describe('a kill between the journal and the database', () => {
   })
 })
 
-describe('a stop while requests wait to be tried again', () => {
+describe('a stop while requests wait for a retry', () => {
   /** Each request first has to retry: a pause without a call in flight. */
   const pausing = (seconds: number) => (seen: Seen) =>
     String(seen.headers['x-client-request-id']).endsWith('-1')
@@ -228,7 +228,7 @@ describe('a stop while requests wait to be tried again', () => {
     Array.from({ length: 10 }, (_, i) => ask(server, server.key, { model: 'acme/only', stream: i % 2 === 0 }))
   const allRefusedOnce = (all: Seen[]) => all.length === 10 && isOver(all)
 
-  test('lets them be tried again, and answered', async () => {
+  test('lets them be retried, and finish', async () => {
     const server = await serve()
     first.script(pausing(1))
     const asked = askTen(server)
@@ -241,7 +241,7 @@ describe('a stop while requests wait to be tried again', () => {
     expect(callsNow().map(({ reason }) => reason)).toEqual(Array(10).fill('retry'))
   })
 
-  test('that has no time for it ends them there: no further call, nothing to pay', async () => {
+  test('without time for retries ends them: no further call, no charge', async () => {
     const server = await serve('--drain', '200ms')
     first.script(pausing(9))
     const asked = askTen(server)
@@ -257,7 +257,7 @@ describe('a stop while requests wait to be tried again', () => {
     }
   })
 
-  test('nor for a second upstream that says nothing: that one may charge for what it was asked', async () => {
+  test('nor for a silent second upstream: that one may charge for its request', async () => {
     const server = await serve('--drain', '200ms')
     first.script(errorAnswer(500))
     second.script({ kind: 'silent' })
@@ -276,7 +276,7 @@ describe('a stop while requests wait to be tried again', () => {
   })
 })
 
-test('a kill costs each request what its last call had reserved: another one is made for what failed', async () => {
+test('a kill costs each request the reservation of its last call, which replaces that of the failed one', async () => {
   const server = await serve()
   const fails = errorAnswer(500)
   const waits = errorAnswer(429, 'slow down', { 'retry-after': '9' })

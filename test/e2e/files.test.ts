@@ -1,4 +1,4 @@
-/** The binary where its system lets it open few files: connections that ask nothing do not keep it from answering others. */
+/** The binary with a low limit of open files: idle connections don't keep it from serving others. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ async function limitOf(): Promise<Status['files']> {
   return files
 }
 
-/** Opens so many connections, each of which says this and no more. */
+/** Opens so many connections, each of which sends only this. */
 function idle({ baseUrl }: RunningBinary, count: number, says: string): void {
   const { hostname, port } = new URL(baseUrl)
   for (let each = 0; each < count; each++) {
@@ -66,14 +66,14 @@ test.each([
   expect(server.stderr()).not.toContain('"level":"error"')
 })
 
-test('a limit too low for as many requests as are wanted is told, and fewer are taken', async () => {
+test('a limit too low for the configured requests is reported, and fewer are accepted', async () => {
   const server = await serve('-n 256')
   expect(await limitOf()).toEqual({ limit: 256, max_in_flight: 96, wanted_in_flight: 4_096 })
   expect(server.stdout()).toContain('The file descriptor limit is 256')
   await server.logged('The file descriptor limit is 256')
 })
 
-test.skipIf(process.platform !== 'linux')('two workers take twice as many, and one line says so', async () => {
+test.skipIf(process.platform !== 'linux')('two workers accept twice as many, and one line says so', async () => {
   const server = await serve('-n 256', '--processes', '2')
   expect(await limitOf()).toEqual({ limit: 256, max_in_flight: 192, wanted_in_flight: 4_096, processes: 2 })
   await server.logged('server_started')

@@ -1,4 +1,4 @@
-/** The binary as a stranger meets it: the first start, the second, and keys that other processes make and revoke. */
+/** The binary as a new user meets it: the first start, the second, and keys that other processes create and revoke. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
@@ -12,7 +12,7 @@ const place = forEachTest(createWorkplace)
 const statusFor = async (baseUrl: string, key: string) =>
   (await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })).status
 
-test('the first start sets everything up, and the curl line that it prints streams an answer', async () => {
+test('the first start sets everything up, and the curl line that it prints streams a response', async () => {
   const server = await place.serve(['--first-key'])
   expect(server.stdout()).toContain(`\n${server.key}\n`)
   const line = server.stdout().match(/^curl .+$/m)?.[0] ?? ''
@@ -43,7 +43,7 @@ test('a second start keeps the keys and prints none', async () => {
   expect(await statusFor(second.baseUrl, String(first.key))).toBe(200)
 })
 
-test('without a terminal and without being asked for, no key is printed', async () => {
+test('without a terminal, no key is printed unless requested', async () => {
   const server = await place.serve()
   expect(server.key).toBeNull()
   const command = /^Create an API key: (.+)$/m.exec(server.stdout())?.[1] ?? ''
@@ -51,7 +51,7 @@ test('without a terminal and without being asked for, no key is printed', async 
   expect(made.stdout.toString()).toMatch(/^sk-tg-\w{38}\n$/)
 })
 
-test('a credential that is missing is told of once', async () => {
+test('a missing credential is reported once', async () => {
   const shipped = await Bun.file(join(import.meta.dir, '../../catalog.yaml')).text()
   const more =
     'upstreams:\n  more: { dialect: openai, base_url: "http://127.0.0.1:1/v1", api_key: "$' + '{NOT_THERE}" }'
@@ -65,7 +65,7 @@ test('a credential that is missing is told of once', async () => {
   expect(told).toEqual([expect.stringContaining('"event":"upstream_not_ready"')])
 })
 
-test('keys that another process creates and revokes count on the running server', async () => {
+test('keys that another process creates and revokes are effective on the running server', async () => {
   const { baseUrl } = await place.serve()
   const made = await place.run('keys', 'create', '--name', 'ann', '--json')
   expect(made.code).toBe(0)
@@ -82,7 +82,7 @@ test('keys that another process creates and revokes count on the running server'
   await turns(401)
 })
 
-test('what the demo answered is in the ledger, counted, for nothing', async () => {
+test("the demo's responses are in the ledger, with tokens, at no cost", async () => {
   const { baseUrl, key } = await place.serve(['--first-key'])
   const body = { model: 'tollgate/demo', messages: [{ role: 'user', content: 'Hello' }] }
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
@@ -113,7 +113,7 @@ test('with --json the start is one document', async () => {
   expect(await child.exited).toBe(0)
 })
 
-test('version says one, and an unknown word says what to do', async () => {
+test('version prints the version, and an unknown command suggests one', async () => {
   expect((await runBinary(['version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   const wrong = await runBinary(['serv'])
   expect(wrong.code).toBe(2)

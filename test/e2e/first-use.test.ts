@@ -1,4 +1,4 @@
-/** What only some endpoints need is loaded with their first request: servers of chats don't pay for it. */
+/** Code for rarely used endpoints loads with their first request, so servers that only chat don't pay for it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { type CrashServer, createCrashServer, createLoad, FIRST_KEY, startCrashU
 const ROOT = resolve(import.meta.dir, '../..')
 const OF_OTHERS = /rerank|moderation|speech|transcri|audio|image|realtime|batch/
 
-/** Paths, the store that knows whether there are batches, and what decides how many calls a request takes. */
+/** Paths, the store that knows whether there are batches, and the code that decides a request's number of calls. */
 const SMALL: ReadonlySet<string> = new Set([
   ...['realtime', 'batches', 'message-batches'].map((name) => `http/${name}.ts`),
   ...['store/sqlite/batch-store.ts', 'store/sqlite/batch-schema.ts', 'server/batches.ts', 'domain/batches.ts'],
@@ -54,7 +54,7 @@ async function askAll(makesText: boolean) {
     if ((door.client.makes === 'text') === makesText) expect(await ask(at)).toBe(true)
 }
 
-test('a server that has only served chats has loaded nothing of the other endpoints', async () => {
+test('a server that has only served chats has loaded no code of other endpoints', async () => {
   await askAll(true)
   const ofChats = await loaded()
   expect(ofChats.length).toBeGreaterThan(100)

@@ -1,4 +1,7 @@
-/** Keys that are changed by commands beside a server: each change applies when its command returns, and nothing is forgotten. The binary. */
+/**
+ * Keys changed by commands next to a server: each change applies when its command returns, and nothing is forgotten.
+ * Uses the binary.
+ */
 import { beforeEach, expect, test } from 'bun:test'
 import { toUsd } from '../../src/domain/usage.ts'
 import { createWorkplace, type RunningBinary } from '../support/binary.ts'
@@ -27,7 +30,7 @@ const ask = (key: string) =>
     body: JSON.stringify(HELLO),
   })
 
-test('a budget that is raised lets requests in, one that is lowered refuses them, and the spend is one', async () => {
+test('a raised budget admits requests, a lowered one refuses them, and the spend stays one sum', async () => {
   const { key } = await json('keys', 'create', '--name', 'ann', '--budget', '0.002')
   const statusOf = async () => (await ask(key)).status
   while ((await statusOf()) === 200);
@@ -40,7 +43,7 @@ test('a budget that is raised lets requests in, one that is lowered refuses them
   expect(await json('keys', 'show', 'ann')).toMatchObject({ budget_nano_usd: 2_000_000, spent_nano_usd: spent })
 })
 
-test('a new secret works beside the old one, and both end with their key', async () => {
+test('a new secret works next to the old one, and both end with their key', async () => {
   const { id, key } = await json('keys', 'create', '--name', 'ann')
   const { stdout } = await place.run('keys', 'rotate', 'ann', '--overlap', '1h')
   const next = stdout.trim()
@@ -53,7 +56,7 @@ test('a new secret works beside the old one, and both end with their key', async
   for (const secret of [key, next]) expect(shown.stdout + server.stderr()).not.toContain(secret)
 })
 
-test('a key works as soon as its command returns, however long the server could not answer', async () => {
+test('a key works as soon as its command returns, however long the server was busy', async () => {
   server.signal('SIGSTOP')
   const making = json('keys', 'create', '--name', 'late')
   await Bun.sleep(1_500)

@@ -1,4 +1,6 @@
-/** What limits remember when the process is killed, and that a place is free as soon as the last byte is there: the binary. */
+/**
+ * Limits after the process is killed, and slots that are free as soon as the last byte has arrived. Uses the binary.
+ */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { createWorkplace, type RunningBinary } from '../support/binary.ts'
@@ -53,7 +55,7 @@ describe('after a kill', () => {
     expect(upstream.requests.length).toBe(3)
   })
 
-  test('a team’s last minute still counts, whichever of its keys asked, and a larger rate applies at once', async () => {
+  test('a team’s last minute still counts, whichever of its keys sent requests, and a larger rate applies at once', async () => {
     const first = await serve()
     await json('teams', 'create', '--name', 'crew', '--rpm', '2')
     const [ann, bob] = [await createKey('ann', '--team', 'crew'), await createKey('bob', '--team', 'crew')]
@@ -71,7 +73,7 @@ describe('after a kill', () => {
     expect(upstream.requests.length).toBe(3)
   })
 
-  test('an upstream has been asked as often as it was, not as often as it might have been', async () => {
+  test("an upstream's limit counts its actual calls, not the possible ones", async () => {
     await place.write('catalog.yaml', toCatalogue({ url: upstream.url }).replace('paid: {', 'paid: { rpm: 2,'))
     const first = await serve()
     const key = await createKey('ann')
@@ -86,7 +88,7 @@ describe('after a kill', () => {
     expect(upstream.requests.length).toBe(2)
   })
 
-  test('a budget has spent what it had, and all that was reserved for whoever was under way', async () => {
+  test('a budget has spent its charges, and all reservations of requests in flight', async () => {
     const first = await serve()
     const key = await createKey('ann', '--budget', '0.004')
     expect((await ask(first, key)).status).toBe(200)
@@ -104,13 +106,13 @@ describe('after a kill', () => {
     const refused = await ask(second, key)
     expect(refused.status).toBe(429)
     expect(await refused.text()).toContain('$0.002031 spent, $0 reserved')
-    // What is left is left.
+    // The remaining budget is left.
     expect((await ask(second, key, { max_tokens: 900 })).status).toBe(200)
     expect((await place.run('ledger', 'verify')).code).toBe(0)
   })
 })
 
-test('who asks one after the other never meets a limit of one at a time', async () => {
+test('sequential requests never reach a concurrency limit of one', async () => {
   const server = await serve()
   const key = await createKey('ann', '--concurrency', '1')
   const client = new OpenAI({ baseURL: server.baseUrl, apiKey: key, maxRetries: 0 })

@@ -31,7 +31,7 @@ const chat = async ({ baseUrl, key }: RunningBinary, model: string) => {
   return { status: answer.status, text: await answer.text() }
 }
 
-test('serve FILE goes from an empty folder to an answer: the line that it prints streams one', async () => {
+test('serve FILE turns an empty folder into a working server: the line that it prints streams a response', async () => {
   const server = await serve(['tiny.gguf'])
   expect(server.stdout()).toContain('Tiny Chat: llama, Q4_K_M')
   expect(server.stdout()).toContain('ask --model local/tiny Hello')
@@ -56,7 +56,7 @@ test('serve FILE goes from an empty folder to an answer: the line that it prints
   expect(readdirSync(join(place.folder, 'data/models.d'))).toEqual(['tiny.yaml'])
 })
 
-test('serve FILE goes with an engine that was installed from an archive, and none on the PATH', async () => {
+test('serve FILE works with an engine that was installed from an archive, and none on the PATH', async () => {
   const content = await Bun.file(join(place.folder, 'bin/llama-server')).text()
   const archive = makeTarGz([{ name: 'build/bin/llama-server', content, mode: 0o755 }])
   writeFileSync(join(place.folder, 'engine.tar.gz'), archive)
@@ -84,12 +84,12 @@ test.skipIf(REAL === null)(
     expect((await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { method: 'POST', body: '{}' })).status).toBe(
       401,
     )
-    // 512 tokens of a request, as it was trained for: two slots share twice as many.
+    // 512 tokens per request, the model's training context: two slots share twice as many.
     expect((await runWith('upstreams', 'logs', 'trial', '--lines', '1000')).stdout).toContain('n_ctx_slot = 512')
   },
 )
 
-test('serve FILE without an engine, or of no model, starts nothing', async () => {
+test('serve FILE without an engine, or with a file that is no model, starts nothing', async () => {
   const bare = { cwd: place.folder, environment: { PATH: '/nowhere' } }
   expect(await runBinary(['serve', 'tiny.gguf'], bare)).toMatchObject({
     ...{ code: 1, stderr: expect.stringContaining('is not installed. Put it on the PATH') },
@@ -100,7 +100,7 @@ test('serve FILE without an engine, or of no model, starts nothing', async () =>
   expect(readdirSync(place.folder)).not.toContain('tollgate_data')
 })
 
-test('models are added beside a running server, and taken away from it', async () => {
+test('models are added next to a running server, and removed from it', async () => {
   const server = await serve()
   const added = await runWith('models', 'add', 'tiny.gguf', '--name', 'small')
   expect(added).toMatchObject({ code: 0, stdout: expect.stringContaining('It loads on the first request') })

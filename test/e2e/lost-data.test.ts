@@ -1,6 +1,6 @@
 /**
- * The binary whose data are taken away, while it runs and while it does not: it never answers what it cannot record, never
- * begins anew over what is left of a ledger, and `audit` tells of rows that are gone.
+ * The binary whose data are removed, while it runs and while it doesn't: it never serves requests that it can't record,
+ * never starts a new ledger over remains of one, and `audit` reports missing rows.
  */
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
@@ -26,14 +26,14 @@ const readiness = async ({ baseUrl }: RunningBinary) => {
   return [response.status, await response.json()]
 }
 
-/** A server that has answered once. */
+/** A server that has served one request. */
 async function serve(): Promise<RunningBinary> {
   const server = await place.serve(['--first-key', '--probe', 'off'])
   expect((await chat(server)).status).toBe(200)
   return server
 }
 
-/** What a server leaves that was killed after one answer. */
+/** The folder of a server that was killed after one response. */
 async function leave({ isApplied = false } = {}): Promise<void> {
   const server = await serve()
   if (isApplied) await applyJournal(data())
@@ -70,7 +70,7 @@ describe('while it serves', () => {
     ])
   })
 
-  test('its folder moved away and back: it goes on as before', async () => {
+  test('its folder is moved away and back: it continues as before', async () => {
     const server = await serve()
     renameSync(data(), data('../moved'))
     await server.logged('"event":"data_missing"')
@@ -142,7 +142,7 @@ function replaceByOther(): void {
   change('CREATE TABLE others (id)')
 }
 
-describe('rows that are gone', () => {
+describe('missing rows', () => {
   test.each<[what: string, isApplied: boolean, lose: () => void]>([
     ['a deleted journal', false, () => rmSync(data('journal'), { recursive: true })],
     [
@@ -165,7 +165,7 @@ describe('rows that are gone', () => {
     }
   })
 
-  test('are none after a kill, nor beside a server, nor where only the log was deleted', async () => {
+  test('are none after a kill, next to a server, or if only the log was deleted', async () => {
     await leave({ isApplied: true })
     unlinkSync(data('tollgate.db-wal'))
     const isGone = async () => JSON.stringify(await audit()).includes('"missing"')

@@ -1,4 +1,7 @@
-/** Model servers that the built executable starts: where commands come from, by hand, and that none outlives it, however it ends. */
+/**
+ * Model servers that the built executable starts: sources of their commands, manual control, and that none outlives the
+ * executable.
+ */
 import { describe, expect, test } from 'bun:test'
 import { chmodSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -11,7 +14,7 @@ const place = forEachTest(createWorkplace)
 
 const FACTS = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-/** Beside the built-in model. */
+/** In addition to the built-in model. */
 const toFile = (ids: string[], options: string[] = []) => `version: 1
 upstreams:
   demo: { dialect: demo, local: true }
@@ -30,7 +33,7 @@ const toInit = ({ key }: RunningBinary, id: string, content: string, more = {}) 
 const chat = (server: RunningBinary, id: string, content = 'hello', more = {}) =>
   fetch(`${server.baseUrl}/chat/completions`, toInit(server, id, content, more))
 
-/** Processes that were started by this test, and have not ended. */
+/** Processes that this test started, and that have not ended. */
 function serversOf({ folder }: Workplace, ids: string[]): string[] {
   const { stdout } = Bun.spawnSync(['ps', '-eo', 'stat=,args='])
   const lines = stdout.toString().split('\n')
@@ -39,7 +42,7 @@ function serversOf({ folder }: Workplace, ids: string[]): string[] {
   )
 }
 
-/** By which processes of one test are known from another's. */
+/** Marks the processes of one test. */
 const markOf = (folder: string) => folder.slice(-6).toLowerCase()
 
 describe('model servers of the executable', () => {
@@ -57,7 +60,7 @@ describe('model servers of the executable', () => {
     await until('none of them is left', () => serversOf(place, ids).length === 0)
   })
 
-  test('end an answer that is under way before they are stopped', async () => {
+  test('finish a response in flight before they are stopped', async () => {
     const file = await place.write('own.yaml', toFile(['a']))
     const server = await place.serve(['--catalog', file, '--first-key'])
     expect((await chat(server, 'a')).status).toBe(200)
@@ -67,7 +70,7 @@ describe('model servers of the executable', () => {
     expect(await server.exited).toBe(0)
   })
 
-  test('are started, stopped and read by commands', async () => {
+  test('are started, stopped, and inspected by commands', async () => {
     const file = await place.write(
       'data/models.d/a.yaml',
       toFile(['a']).replaceAll('demo', 'other').replaceAll('dialect: other', 'dialect: demo'),
@@ -86,7 +89,7 @@ describe('model servers of the executable', () => {
     expect((await place.run('upstreams', 'test', 'a')).code).toBe(0)
   })
 
-  test('that hang are stopped at once where somebody says so, and those that wait have them anew', async () => {
+  test('that hang can be stopped at once, and restart for queued requests', async () => {
     const file = await place.write('own.yaml', toFile(['a']).replace('concurrency: 4', 'concurrency: 1'))
     const server = await place.serve(['--catalog', file, '--first-key'])
     const left = new AbortController()
@@ -108,7 +111,7 @@ describe('model servers of the executable', () => {
     expect(await hung).toBe('left')
   })
 
-  test('are asked here, where all others are asked through a proxy', async () => {
+  test('are called directly, while all others are called through a proxy', async () => {
     const file = await place.write('own.yaml', toFile(['a']))
     const environment = { HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' }
     const server = await place.serve(['--catalog', file, '--first-key'], { environment })
@@ -131,12 +134,12 @@ describe('model servers of the executable', () => {
     expect(await asked.stdout.text()).toContain('I am local/a')
   })
 
-  test('go on where the file of their commands is gone, and a key that is revoked then ends at once', async () => {
+  test('continue if the file of their commands is gone, and a revoked key then ends at once', async () => {
     const file = await place.write('own.yaml', toFile(['a']))
     const server = await place.serve(['--catalog', file, '--first-key'])
     expect((await chat(server, 'a')).status).toBe(200)
     await rm(file)
-    // A change of rows that makes it read the commands again.
+    // A changed row makes it read the commands again.
     const other = await place.write('other.yaml', toFile(['a', 'b']))
     expect((await place.run('catalog', 'apply', other)).code).toBe(0)
     await server.logged('model server commands cannot be read')
@@ -146,7 +149,7 @@ describe('model servers of the executable', () => {
     expect((await chat(server, 'a')).status).toBe(401)
   })
 
-  test('come and go with their files', async () => {
+  test('appear and disappear with their files', async () => {
     const models = async () => {
       const { models } = JSON.parse((await place.run('models', 'list', '--json')).stdout)
       return models.map(({ slug }: { slug: string }) => slug)
@@ -173,7 +176,7 @@ describe('model servers of the executable', () => {
     }
   })
 
-  test('say why they could not be started', async () => {
+  test('report why they could not be started', async () => {
     const file = await place.write('own.yaml', toFile(['a'], ['--die']))
     await place.serve(['--catalog', file, '--first-key'])
     const started = await place.run('upstreams', 'start', 'a')
@@ -185,7 +188,7 @@ describe('model servers of the executable', () => {
     expect((await place.run('doctor')).stdout).toContain('exited with 1')
   })
 
-  test('are run for no file that was not named, and for no database that brings one', async () => {
+  test("don't start for a file that was not named, or from a database that brings one", async () => {
     await place.write('data/catalog.yaml', toFile(['a']))
     const server = await place.serve(['--first-key'])
     expect((await chat(server, 'a')).status).toBe(503)

@@ -1,4 +1,4 @@
-/** One list of models, for the official clients of both vendors: its pages, single models, and why they are refused. */
+/** One list of models, for the official clients of both vendors: pages, single models, and errors. */
 import { beforeAll, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
@@ -22,7 +22,7 @@ const toClients = (apiKey: string) => ({
   anthropic: new Anthropic({ baseURL: server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 }),
 })
 
-test('both list the same models, each in the fields that it knows, and retrieve each of them', async () => {
+test('both list the same models, each with its known fields, and retrieve each of them', async () => {
   const { openai, anthropic } = clients
   const ofOpenAi = await Array.fromAsync(openai.models.list())
   const ofAnthropic = await Array.fromAsync(anthropic.models.list({ limit: 5 }))
@@ -42,7 +42,7 @@ const failureOf = (asked: Promise<unknown>) =>
     (error: unknown) => error,
   )
 
-test('both are told that a key is none, and that a model is none, as errors of their own', async () => {
+test("an invalid key and an unknown model are errors of each client's own", async () => {
   const strangers = toClients('sk-nobody-has-it')
   const { openai, anthropic } = clients
   expect(await failureOf(strangers.openai.models.list())).toBeInstanceOf(OpenAI.AuthenticationError)

@@ -1,4 +1,4 @@
-/** Sign-in to the built executable through a provider that others have made, over real sockets. */
+/** Sign-in to the built executable through a third-party provider, over real sockets. */
 import { expect, test } from 'bun:test'
 import { createWorkplace } from '../support/binary.ts'
 import { findFreePort } from '../support/free-port.ts'
@@ -27,7 +27,7 @@ async function start(...args: string[]) {
   return { server, provider, here }
 }
 
-/** As a browser does; returns the last answer of ours and the session's cookie. */
+/** As a browser does; returns our last response and the session's cookie. */
 async function signIn(here: string, issuer: string, name: string) {
   const begun = await fetch(`${here}/admin/api/oidc`, { redirect: 'manual' })
   const cookie = begun.headers.get('set-cookie')?.split(';')[0] ?? ''
@@ -36,7 +36,7 @@ async function signIn(here: string, issuer: string, name: string) {
   return { answer, cookie: answer.headers.getSetCookie()[0]?.split(';')[0] ?? '' }
 }
 
-test('who has a group with a role comes in, who has none does not, and no password does where they are off', async () => {
+test("a user whose group has a role signs in, one without can't, and no password works if passwords are off", async () => {
   const { server, provider, here } = await start('--password-sign-in', 'off')
   const { answer, cookie } = await signIn(here, provider.issuer, 'ann')
   expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
@@ -64,7 +64,7 @@ test('who has a group with a role comes in, who has none does not, and no passwo
   provider.stop()
 })
 
-test('a server starts while its provider is down, and says so to whoever signs in', async () => {
+test('a server starts while its provider is unreachable, and says so at sign-in', async () => {
   const { provider, here } = await start()
   provider.stop()
   const { status, headers } = await fetch(`${here}/admin/api/oidc`, { headers: { accept: 'text/html' } })

@@ -1,4 +1,4 @@
-/** A data folder of the version before the journal, with rows, a rollup and a spool: it starts, and nothing of it is lost. */
+/** A data folder of the version before the journal, with rows, a rollup, and a spool: it starts without losing any. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { createWorkplace } from '../support/binary.ts'
 import { forEachTest } from '../support/lifetime.ts'
 
 const HOUR_MS = 3_600_000
-/** Yesterday, at the full hour. */
+/** Yesterday, on the hour. */
 const THEN = Math.floor((Date.now() - 86_400_000) / HOUR_MS) * HOUR_MS
 
 const place = forEachTest(createWorkplace)
 
-/** A row as that version had it, by the columns of the database. */
+/** A row of that version, by the columns of the database. */
 const toRow = (key: string, fields: Record<string, string | number | null> = {}) => ({
   id: mintId(THEN + 1_000),
   instance: 'old',
@@ -54,7 +54,7 @@ const toCamel = (row: object) =>
     Object.entries(row).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   )
 
-/** A line of a spool, as that version wrote it. */
+/** A line of a spool, as written by that version. */
 function toLine(kind: string, row: object): string {
   const json = JSON.stringify({ kind, row: toCamel(row) })
   return `${Buffer.byteLength(json)} ${Bun.hash.crc32(json).toString(16)} ${json}\n`
@@ -92,7 +92,7 @@ test('starts, with its spool applied, its ledger intact, and each charge with th
       ...{ first_token_histogram: '{"9":1}', duration_histogram: '{"13":1}' },
     })
   }
-  // One that was open when its server died, one whose outcome is in the spool alone, one that is there as a whole.
+  // One that was in progress when its server died, one whose outcome is only in the spool, one that is complete.
   const [lost, ended, spooled] = ['in-team', 'in-team', 'alone'].map((key) => toRow(key))
   if (!lost || !ended || !spooled) throw new Error('three rows')
   for (const row of [lost, ended]) insert(old, 'requests', { ...row, status: 'open' })
@@ -126,7 +126,7 @@ test('starts, with its spool applied, its ledger intact, and each charge with th
   expect(rows.sort(byId)).toEqual(expected.sort(byId))
 })
 
-test('old names of flags, variables and catalog keys work, and the server says the new ones', async () => {
+test('old names of flags, variables, and catalog keys work, and the server reports the new ones', async () => {
   const catalog = await place.write(
     'catalog.yaml',
     `version: 1

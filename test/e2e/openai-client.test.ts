@@ -1,6 +1,6 @@
 /**
  * The official client with a well-behaved upstream behind the built binary: models, errors as its own classes, and
- * streams that are left or cut. Nothing here knows that it is not the real thing.
+ * streams that are canceled or interrupted. The client is unmodified.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, {
@@ -33,14 +33,14 @@ const hello = { model: 'fast', messages: [{ role: 'user' as const, content: 'Hel
 const TEXT = 'tok0 tok1 tok2 tok3 tok4 '
 
 describe('the official client', () => {
-  test('gets a whole answer', async () => {
+  test('gets a whole response', async () => {
     const answer = await client.chat.completions.create(hello)
     expect(answer.choices[0]?.message.content).toBe(TEXT)
     expect(answer).toMatchObject({ model: 'acme/large', usage: { total_tokens: 15 } })
     expect(answer._request_id).toBe(answer.id.replace('chatcmpl-', 'req_'))
   })
 
-  test('gets a stream, and usage where it asks for it', async () => {
+  test('gets a stream, and usage if it requests usage', async () => {
     const stream = await client.chat.completions.create({
       ...hello,
       stream: true,
@@ -55,14 +55,14 @@ describe('the official client', () => {
     expect({ text, tokens }).toEqual({ text: TEXT, tokens: 15 })
   })
 
-  test('lists the models and retrieves one by its slug', async () => {
+  test('lists the models and retrieves one by its ID', async () => {
     const ids = (await Array.fromAsync(client.models.list())).map((model) => model.id)
     const slugs = ['acme/idle', 'acme/large', 'acme/single', 'acme/small', 'acme/typed', 'local/tiny', 'local/typed']
     expect(ids).toEqual([...slugs, 'fast', 'a/b'].sort())
     for (const id of ids) expect(await client.models.retrieve(id)).toMatchObject({ id, object: 'model' })
   })
 
-  test('leaves a stream, and the upstream is let go', async () => {
+  test('cancels a stream, and the upstream call ends', async () => {
     upstream.script(() => streamAnswer({ tokens: 10_000, paceMs: 5 }))
     const stream = await client.chat.completions.create({ ...hello, stream: true })
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break
@@ -71,7 +71,7 @@ describe('the official client', () => {
   })
 })
 
-describe('an error is told to the official client', () => {
+describe('the official client reports an error', () => {
   const errorOf = (pending: Promise<unknown>) =>
     pending.then(
       () => 'no error',
@@ -102,7 +102,7 @@ describe('an error is told to the official client', () => {
     expect(await errorOf(nested.done())).toMatchObject({ status: 400, param: 'messages[0].content[0].text' })
   })
 
-  test('as what the upstream says against the request', async () => {
+  test("as the upstream's error about the request", async () => {
     const error = { message: 'Too hot.', type: 'invalid_request_error', param: 'temperature', code: 'too_hot' }
     upstream.script({ kind: 'whole', status: 422, body: { error } })
     expect(await errorOf(client.chat.completions.create({ ...hello, stream: true }))).toMatchObject({
@@ -114,7 +114,7 @@ describe('an error is told to the official client', () => {
     upstream.script(obliging)
   })
 
-  test('as a rate limit, with when to try again', async () => {
+  test('as a rate limit, with the time to retry', async () => {
     upstream.script(errorAnswer(429, 'slow down', { 'retry-after': '7' }))
     const error = await errorOf(client.chat.completions.create(hello))
     expect(error).toBeInstanceOf(RateLimitError)
@@ -123,7 +123,7 @@ describe('an error is told to the official client', () => {
     upstream.script(obliging)
   })
 
-  test('as a model that nothing is ready for', async () => {
+  test('as a model without a ready upstream', async () => {
     expect(await errorOf(client.chat.completions.create({ ...hello, model: 'acme/idle' }))).toMatchObject({
       status: 503,
       code: 'model_not_ready',
@@ -138,7 +138,7 @@ describe('an error is told to the official client', () => {
     upstream.script(obliging)
   })
 
-  test('as the end of a stream that was cut', async () => {
+  test('as the end of an interrupted stream', async () => {
     upstream.script(() => ({ ...streamAnswer({ finish: null, usage: null }), end: 'eof' }))
     const read = async () => {
       for await (const _ of await client.chat.completions.create({ ...hello, stream: true }));

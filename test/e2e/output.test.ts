@@ -1,4 +1,4 @@
-/** What a command prints arrives whole before its process ends, and a command ends though nobody reads. */
+/** A command's output is complete before its process ends, and a command ends even if no one reads it. */
 import { expect, test } from 'bun:test'
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ async function listInto(reader: string) {
   return { stdout, stderr }
 }
 
-test('more than a pipe holds arrives at a slow reader, and a reader that leaves is no error', async () => {
+test('output larger than a pipe reaches a slow reader, and a reader that closes is no error', async () => {
   await addKeys()
   const slow = await listInto('{ sleep 1; cat; }')
   expect(slow.stdout.length).toBeGreaterThan(2 * 64 * 1024)
@@ -45,7 +45,7 @@ test('more than a pipe holds arrives at a slow reader, and a reader that leaves 
   expect((await listInto('head -c 10')).stderr).toBe('ended 0\n')
 })
 
-test('what could not be written is told, and a failure', async () => {
+test('a write error is reported, and fails the command', async () => {
   const script = '"$0" "$1" keys create --name dev > /dev/full'
   const child = Bun.spawn(['sh', '-c', script, process.execPath, MAIN], {
     env: { ...process.env, TOLLGATE_DATA: bench.folder },
@@ -56,7 +56,7 @@ test('what could not be written is told, and a failure', async () => {
   expect(await child.exited).toBe(1)
 })
 
-test('a command ends with its code though nobody reads its standard error', async () => {
+test('a command ends with its code even if no one reads its standard error', async () => {
   const path = join(bench.folder, 'unread')
   Bun.spawnSync(['mkfifo', path])
   const unread = openSync(path, constants.O_RDWR)
@@ -68,7 +68,7 @@ test('a command ends with its code though nobody reads its standard error', asyn
   }
 })
 
-test.each(['2>&1 | cat', '> both 2>&1; cat both'])('a note and what it is about keep their order: %s', async (to) => {
+test.each(['2>&1 | cat', '> both 2>&1; cat both'])('a note and its subject stay in order: %s', async (to) => {
   const script = `cd "$TOLLGATE_DATA" && "$0" "$1" admin token create ci ${to}`
   const child = Bun.spawn(['sh', '-c', script, process.execPath, MAIN], {
     env: { ...process.env, TOLLGATE_DATA: bench.folder },

@@ -1,4 +1,4 @@
-/** The built binary with several processes: one ledger, one set of limits, and whoever is killed. */
+/** The built binary with several processes: one ledger, one set of limits, whichever process is killed. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { copyFile, rename } from 'node:fs/promises'
@@ -35,7 +35,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     await upstream.stop()
   })
 
-  /** On a connection of its own, which any worker may get. */
+  /** On a separate connection, which any worker may get. */
   const ask = (body: object = {}, key = server.key, tls: Bun.TLSOptions = {}) =>
     fetch(`${server.baseUrl}/chat/completions`, {
       method: 'POST',
@@ -56,7 +56,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect(await verify()).toStartWith('The ledger is consistent')
   }
 
-  test('answers in both, and records each request once', async () => {
+  test('serves requests in both, and records each once', async () => {
     await start()
     const responses = await Promise.all(Array.from({ length: 40 }, () => ask()))
     expect(responses.map(({ status }) => status)).toEqual(Array(40).fill(200))
@@ -79,7 +79,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     }
   })
 
-  test('forwards the rest as one process answers it: changes, CORS, HEAD, and health checks without a host', async () => {
+  test('handles the rest like a single process: changes, CORS, HEAD, and health checks without a host', async () => {
     await start('--cors-origin', 'https://app.example')
     const { stdout } = await place.run('admin', 'token', 'create', 'script', '--scope', 'write', '--json')
     const headers = { authorization: `Bearer ${JSON.parse(stdout).token}`, 'content-type': 'application/json' }
@@ -97,7 +97,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect((await askRaw(health.origin, '/healthz', { version: '1.0' })).status).toBe(200)
   })
 
-  test('says that its port is in use, as one process does', async () => {
+  test('reports that its port is in use, like a single process', async () => {
     await start()
     const other = createWorkplace()
     const { port } = new URL(server.baseUrl)
@@ -109,7 +109,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     await other.close()
   })
 
-  test('admits no more than a limit or budget allows, whoever is asked', async () => {
+  test('admits no more than a limit or budget allows, whichever worker gets the requests', async () => {
     await start()
     const [rated = '', slots = '', budgeted = ''] = [
       await createKey('--rpm', '10'),
@@ -139,7 +139,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect(after.map(({ status }) => status)).toEqual(Array(20).fill(401))
   })
 
-  test('goes on when a worker is killed: another starts, and what it had open is charged as reserved', async () => {
+  test('continues when a worker is killed: another starts, and requests in flight are charged as reserved', async () => {
     await start()
     const streams = await Promise.all(Array.from({ length: 16 }, () => ask({ stream: true })))
     const [killed = 0] = childrenOf(server.pid)
@@ -157,7 +157,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     )
   })
 
-  test('has spent of a budget what the ledger has, although workers that had leased some of it are killed', async () => {
+  test('has spent as much of a budget as the ledger has, although workers that had leased some are killed', async () => {
     const free = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     free.stop()
     await start('--metrics', String(free.port))
@@ -192,7 +192,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     expect(await leftInLedger()).toBeLessThan(1e10)
   })
 
-  test('starts workers of its own version, also once an upgrade has replaced its binary', async () => {
+  test('starts workers of its own version, even after an upgrade has replaced its binary', async () => {
     await start()
     const [binary, next] = [join(place.folder, 'tollgate'), join(place.folder, 'next')]
     await copyFile(BINARY, binary)
@@ -233,7 +233,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     await verified(16)
   })
 
-  test('frees the port for another when the one after a restart is killed', async () => {
+  test('frees the port when the server after a restart is killed', async () => {
     tokens = 80
     await start()
     const streams = await Promise.all(Array.from({ length: 8 }, () => ask({ stream: true })))
@@ -246,7 +246,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     await verified(9)
   })
 
-  test('restarts although a worker hangs, which it kills', async () => {
+  test('restarts even if a worker hangs, which it kills', async () => {
     await start()
     const [hangs = 0] = childrenOf(server.pid)
     process.kill(hangs, 'SIGSTOP')
@@ -268,7 +268,7 @@ describe.skipIf(process.platform !== 'linux')('a server with two workers', () =>
     await until('they end', () => !workers.some(isRunning))
   })
 
-  test('serves the newest of several certificates that follow each other, and fails no request', async () => {
+  test('serves the newest of several certificates in quick succession, and fails no request', async () => {
     const pairs = [1, 2, 3].map(() => makeCertificate('DNS:localhost,IP:127.0.0.1'))
     const [first = pairs[0], ...later] = pairs
     if (!first) throw new Error('no certificate')

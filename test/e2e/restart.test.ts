@@ -1,4 +1,7 @@
-/** `tollgate restart` and `reload`, by the binary: who serves afterwards, and what clients and the ledger see. */
+/**
+ * `tollgate restart` and `reload` of the binary: which process serves afterwards, and the view of clients and the
+ * ledger.
+ */
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -57,7 +60,7 @@ onLinux('a stream that runs through a restart ends whole, and the new server kno
   expect(restarted.pid).not.toBe(server.pid)
   const after = await ask(server, { ...HELLO, stream: true })
   expect({ status: after.status, done: toFrames(await after.text()).done }).toEqual({ status: 200, done: true })
-  // Open, but no finding: its server finishes it.
+  // In progress, but no finding: its server finishes it.
   expect((await place.run('ledger', 'verify')).code).toBe(0)
   gate.resolve()
   expect(toFrames(await running.text()).done).toBe(true)
@@ -107,7 +110,7 @@ onLinux('the new server has other flags, and what this command has in its enviro
     await (await fetch('http://localhost/status', { unix: join(place.folder, 'data/control.sock') })).text(),
   )
   expect(files.wanted_in_flight).toBe(7)
-  // Its upstream's credential was in the old environment only.
+  // Its upstream's credential was only in the old environment.
   expect((await ask(server)).status).toBe(503)
 })
 
@@ -232,7 +235,7 @@ onLinux('an old stream grows within what the budget has left at the new server',
   await upstream.waitFor((seen) => seen.length === 2, 'a request of the new server')
   isOpen = true
   const { error } = toFrames(await running.text())
-  // What the request at the new server holds.
+  // The reservation of the request at the new server.
   expect(error).toMatchObject({ code: 'insufficient_quota', message: expect.stringContaining('$0.006') })
   waiting.abort()
   await silent

@@ -1,4 +1,7 @@
-/** Up to this version and back, with the built executable: it says what to do, and the ledger is whole at each step. */
+/**
+ * An upgrade to this version and a rollback, with the built executable: it says what to do, and the ledger is complete
+ * at each step.
+ */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'

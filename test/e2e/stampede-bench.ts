@@ -1,6 +1,6 @@
 /**
- * The built binary with small budgets, exact upstream billing, and a crowd of requests; afterwards all accounts are
- * compared.
+ * The built binary with small budgets, exact upstream billing, and many concurrent requests; afterwards all accounts
+ * are compared.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export const reserveOf = (cap: number) => costOf(HELLO_TOKENS, cap)
 export interface Asked {
   status: number
   code: string | null
-  /** From the receipt of a complete answer. */
+  /** From the receipt of a complete response. */
   costNanoUsd: number | null
 }
 
@@ -35,7 +35,7 @@ export interface Accounts {
 }
 
 export interface StampedeBench {
-  /** Holds answers until `free` is called; refusals still come. */
+  /** Holds responses until `free` is called; refusals are still sent. */
   hold(): void
   free(): void
   /** Billed for a call with this cap. Default: its reservation. */
@@ -105,7 +105,7 @@ const SUMS = `
     SUM(status = 'open') AS open, (SELECT SUM(cost_nano_usd) FROM usage_hourly) AS rollup
   FROM requests`
 
-/** Bills by the cap, and without one by the whole output. */
+/** Bills by the cap, or without one by the maximum output. */
 function toAnswer({ json }: Seen, usageOf: (cap: number) => WireUsageNumbers, after: Promise<void>) {
   const usage = usageOf(Number(json?.max_tokens ?? 1_000))
   if (json?.stream) return { ...streamAnswer({ usage }), after }

@@ -13,10 +13,10 @@ const DEFAULT_CAP = 1_000
 
 const bench = forEachTest(createStampedeBench)
 
-/** How many fit in the budget while none has ended. */
+/** How many reservations fit in the budget while no request has ended. */
 const roomFor = (cap: number) => Math.floor(BUDGET_NANO_USD / reserveOf(cap))
 
-/** Nobody gets an answer until all are refused or sent. */
+/** No request gets a response until all others are refused or sent. */
 async function stampede(secretOf: (number: number) => string, body: Record<string, unknown>): Promise<Asked[]> {
   bench.hold()
   let refused = 0
@@ -54,7 +54,7 @@ describe('a stampede on ten cents', () => {
     ['the cap of the client', { max_tokens: 700 }, 700],
     ['no cap of the client', {}, DEFAULT_CAP],
   ]
-  test.each(bodies)('with %s spends as many reserves as fit, and refuses all others', async (_, body, cap) => {
+  test.each(bodies)('with %s spends as many reservations as fit, and refuses all others', async (_, body, cap) => {
     const { id, secret } = await bench.key('--budget', BUDGET)
     const room = roomFor(cap)
     const asked = await stampede(() => secret, body)
@@ -63,7 +63,7 @@ describe('a stampede on ten cents', () => {
     expect(spent).toBeLessThanOrEqual(BUDGET_NANO_USD)
   })
 
-  test('of a team is one for all of its keys', async () => {
+  test('of a team is shared by all of its keys', async () => {
     const team = await bench.team('crew')
     const [ann, bob] = [await bench.key('--team', 'crew'), await bench.key('--team', 'crew')]
     const room = roomFor(DEFAULT_CAP)
@@ -72,13 +72,13 @@ describe('a stampede on ten cents', () => {
     expect(spent).toBe(room * reserveOf(DEFAULT_CAP))
   })
 
-  test('whose answers cost less than they might lets in who comes later, and still holds', async () => {
+  test('whose responses cost less than reserved admits later requests, and still holds', async () => {
     const { id, secret } = await bench.key('--budget', BUDGET)
     bench.bill((cap) => ({ prompt_tokens: 1, completion_tokens: cap - 100 }))
     const asked = await Promise.all(Array.from({ length: CROWD }, (_, number) => bench.ask(secret, number, {})))
     const spent = expectExact(asked, await bench.accounts(), id)
     expect(spent).toBeLessThanOrEqual(BUDGET_NANO_USD)
-    // Then one by one, until none fits.
+    // Then one after the other, until none fits.
     const later: Asked[] = []
     while (later.at(-1)?.status !== 429) later.push(await bench.ask(secret, later.length, {}))
     const total = expectExact([...asked, ...later], await bench.accounts(), id)
@@ -86,9 +86,9 @@ describe('a stampede on ten cents', () => {
     expect(total).toBeGreaterThan(BUDGET_NANO_USD - reserveOf(DEFAULT_CAP))
   })
 
-  test('of an upstream that bills more than it was allowed to passes it by exactly that', async () => {
+  test('of an upstream that bills more than allowed is exceeded by exactly that', async () => {
     const { id, secret } = await bench.key('--budget', BUDGET)
-    // 100 tokens read beyond the estimate and 300 written beyond the cap, at 1,000 and 2,000 nano-dollars.
+    // 100 input tokens beyond the estimate and 300 output tokens beyond the cap, at 1,000 and 2,000 nano-dollars.
     const beyond = 100 * 1_000 + 300 * 2_000
     bench.bill((cap) => ({ prompt_tokens: HELLO_TOKENS + 100, completion_tokens: cap + 300 }))
     const room = roomFor(DEFAULT_CAP)
@@ -98,7 +98,7 @@ describe('a stampede on ten cents', () => {
     expect(accounts.reserved).toBe(room * reserveOf(DEFAULT_CAP))
     expect(spent).toBe(accounts.reserved + room * beyond)
     expect(spent).toBeGreaterThan(BUDGET_NANO_USD)
-    // Then nothing more is accepted.
+    // Then no more requests are accepted.
     expect((await bench.ask(secret, 0, { max_tokens: 1 })).code).toBe('insufficient_quota')
   })
 })

@@ -1,4 +1,4 @@
-/** On a terminal the log keeps to what needs a look, and who sits there is shown the way into the dashboard. */
+/** On a terminal, the log shows only what needs attention, and a link to set up the dashboard. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { BINARY, createWorkplace } from '../support/binary.ts'
@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const place = forEachTest(createWorkplace)
 
-/** What a person sees of a server that answers one request and is stopped by Ctrl-C. */
+/** Output of a server that serves one request and is stopped by Ctrl-C. */
 async function watch(...options: string[]): Promise<string> {
   const pieces: string[] = []
   const seen = () => pieces.join('')
@@ -25,7 +25,7 @@ async function watch(...options: string[]): Promise<string> {
   return seen()
 }
 
-test('requests are not told of on a terminal, but for --log-level info', async () => {
+test('requests are not logged on a terminal, except with --log-level info', async () => {
   const quiet = await watch()
   expect(quiet).toContain('--log-level info')
   expect(quiet).toContain('Finishing in-flight requests. Press Ctrl-C again to stop now.')
@@ -33,7 +33,7 @@ test('requests are not told of on a terminal, but for --log-level info', async (
   expect(await watch('--log-level', 'info')).toContain('"event":"request_finished"')
 })
 
-test('while nobody is set up, a terminal shows a link that makes the first owner, and nothing else does', async () => {
+test('without an owner, a terminal shows a link that creates the first one, and no other output does', async () => {
   const seen = await watch('--log-level', 'info')
   const [, code = ''] = /\/admin\/setup#([\w-]+)/.exec(seen) ?? []
   expect(code).not.toBe('')

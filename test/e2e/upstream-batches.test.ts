@@ -1,4 +1,4 @@
-/** Batches that an upstream has, on the built binary: whenever it is killed, they are sent once and charged once. */
+/** Batches at an upstream, on the built binary: whenever it is killed, they are sent once and charged once. */
 import { expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { beginBatch, endedBatch, readLines, toChatLine, toClient } from '../support/batch-client.ts'
@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { wholeAnswer } from '../support/upstream-answers.ts'
 
 const LINES = 300
-/** Nano-dollars: 100 read, 10 written. */
+/** Nano-dollars: input 100, output 10. */
 const COST = 100 * 500 + 10 * 1_000
 
 const BATCH_PRICE = ', { mode: batch, prompt: "0.0000005", completion: "0.000001" }'
@@ -28,7 +28,7 @@ models:
     routes: [{ upstream: ours, model: chat-1 }]
 `
 
-test('killed while it submits, waits, and reads results, a batch is sent once, and each line has one result and one charge', async () => {
+test('after kills while it submits, waits, and reads results, a batch is sent once, and each line has one result and one charge', async () => {
   const upstream = startBatchUpstream('openai')
   const place = createWorkplace()
   try {
@@ -48,7 +48,7 @@ test('killed while it submits, waits, and reads results, a batch is sent once, a
     const lines = Array.from({ length: LINES }, (_, at) =>
       toChatLine(`line ${at}`, { model: 'o/chat', messages: [{ role: 'user', content: `line ${at}` }] }),
     )
-    // Taken, but not confirmed.
+    // Accepted, but not confirmed.
     upstream.fail = (method, path) => (method === 'POST' && path === '/v1/batches' ? 'hang' : null)
     const { id } = await beginBatch(toClient(key, server.baseUrl), lines)
     await until('the submission', () => upstream.batches.length === 1)
@@ -119,7 +119,7 @@ test('a server stops while a batch is canceled at its upstream, and the next one
   expect(await endedBatch(toClient(key, next.baseUrl), id)).toMatchObject({ status: 'cancelled' })
 }, 60_000)
 
-test('a line that may have been charged is not sent again if its model has a price for batches after a kill', async () => {
+test('after kills, a line that may have been charged is not sent again if its model has a price for batches', async () => {
   const { upstream, place, serve, server, key, begin, opened } = await open('')
   await using _ = opened
   upstream.fail = (_, path) => (path.endsWith('/chat/completions') ? 'hang' : null)
