@@ -1,4 +1,4 @@
-/** What a batch's files say after a power cut, which kept some of what was written and lost the rest. */
+/** A batch's files after a power cut, which kept some of the written bytes and lost the rest. */
 import { expect, test } from 'bun:test'
 import { truncateSync } from 'node:fs'
 import { Contents } from '../../src/batches/contents.ts'
@@ -11,7 +11,7 @@ import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 const log = createLog({ now: () => 0, write: async () => {} })
 const root = forEachTest(createTestFolder)
 
-test('a response that is noted, but was lost, is one of a line that was begun: it counts as none, and the files go on', async () => {
+test('a recorded but lost response leaves its line begun: it counts as none, and the files continue', async () => {
   const contents = new Contents(root.path)
   const batch = { id: 'batch_1', detail: { outputFileId: 'file-o', errorFileId: 'file-e' } }
   const open = () => Progress.open({ contents, log, now: () => 1, sleep: () => Promise.resolve() }, batch, 3)

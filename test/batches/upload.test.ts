@@ -1,4 +1,4 @@
-/** A form in a file is read as one in memory, whatever the size of its contents and wherever reads end. */
+/** A form in a file is parsed like one in memory, whatever the size of its contents and wherever reads end. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -25,14 +25,14 @@ export interface NodeOptions {
   timing?: Partial<ConfigTiming>
 }
 
-/** A database of its own in the server, as each test wants an empty one. */
+/** A separate database in the server, since each test needs an empty one. */
 export async function createCluster(server: TestPostgres): Promise<string> {
   const name = `c${Bun.randomUUIDv7('hex').replaceAll('-', '')}`
   await server.query(`create database ${name}`)
   return server.url.replace(/\/postgres$/, `/${name}`)
 }
 
-/** Joined, unless that fails. */
+/** Joins, unless that fails. */
 export async function startNode({
   url,
   name = 'n',
@@ -84,7 +84,7 @@ export async function startNode({
   return node
 }
 
-/** Rows of the configuration, without what is of one node. */
+/** Rows of the configuration, without those of a single node. */
 export function rowsOf(sqlite: Database) {
   const { settings = [], keys = [], ...tables } = readTables(sqlite)
   const own = ['cluster_position', 'config_revision', 'ledger_from']
@@ -97,7 +97,7 @@ export function rowsOf(sqlite: Database) {
 
 export type TestNode = Awaited<ReturnType<typeof startNode>>
 
-/** Its answers have all that any node was told before. */
+/** Its responses include everything confirmed at any node before. */
 export const caughtUp = <Store extends object>(store: Store, feed: TestNode['feed']): Store =>
   new Proxy(store, {
     get(target, name) {

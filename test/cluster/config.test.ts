@@ -1,4 +1,7 @@
-/** The configuration of a cluster: all nodes have the same, whoever changes it, and whatever becomes of PostgreSQL. */
+/**
+ * The configuration of a cluster: all nodes have the same, whichever node changes it, and whatever happens to
+ * PostgreSQL.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { openPostgres } from '../../src/store/postgres/client.ts'
@@ -45,7 +48,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
   const addKey = (node: TestNode, id: string) => node.store.changeKeys(BY, () => decided({ keys: [key(id)] }))
   const idsOf = async (node: TestNode) => (await node.store.readKeys()).keys.map(({ id }) => id)
 
-  test('what two nodes change at once is decided again, and nothing is lost', async () => {
+  test('a concurrent change at two nodes is decided again, and none is lost', async () => {
     const url = await createCluster(server)
     const both = [await start({ url }), await start({ url })] as const
     const count = (node: TestNode) =>
@@ -59,7 +62,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(rowsOf(both[0].folder.database)).toEqual(rowsOf(both[1].folder.database))
   })
 
-  test("a change is noticed by another node's watch without a question", async () => {
+  test("another node's watch notices a change without a query", async () => {
     const url = await createCluster(server)
     const [one, other] = [await start({ url }), await start({ url })]
     const seen: number[] = []
@@ -73,7 +76,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(await idsOf(other)).toEqual(['a'])
   })
 
-  test('the first node brings its configuration, an empty one takes it, and another configuration is refused', async () => {
+  test('the first node brings its configuration, an empty one adopts it, and a different configuration is refused', async () => {
     const url = await createCluster(server)
     const [first, foreign] = [createFolder(), createFolder()]
     for (const { database } of [first, foreign])
@@ -84,7 +87,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     foreign.close()
   })
 
-  test('another encryption key is refused, and one that is being rotated is not', async () => {
+  test('a different encryption key is refused, but not one that is being rotated', async () => {
     const url = await createCluster(server)
     const [old, next] = ['o'.repeat(32), 'n'.repeat(32)]
     await start({ url, environment: { TOLLGATE_SECRET: old } })
@@ -96,7 +99,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await expect(joining({ TOLLGATE_SECRET: old })).rejects.toThrow('with another key')
   })
 
-  test('a node that comes back has what it missed, also after the log was trimmed', async () => {
+  test('a node that returns gets the changes it missed, even after the log was trimmed', async () => {
     const url = await createCluster(server)
     const timing = { snapshotEvery: 3 }
     const one = await start({ url, timing })
@@ -120,7 +123,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     }
   })
 
-  test('a restore or a failover that lost changes: nodes take what is left, say what is gone, and revoke again', async () => {
+  test('after a restore or failover that lost changes, nodes take the remaining state, report what is lost, and revoke again', async () => {
     const url = await createCluster(server)
     const [one, other] = [await start({ url }), await startNode({ url })]
     await addKey(one, 'a')
@@ -152,7 +155,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(logged[0]).toContain('keys.edit')
   })
 
-  test('a change that only a newer version knows stops an older node there, which says so and serves what it has', async () => {
+  test('a change that only a newer version knows stops an older node there, which says so and serves its last state', async () => {
     const url = await createCluster(server)
     const one = await start({ url })
     await addKey(one, 'a')
@@ -167,7 +170,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await until('the node to say so', () => one.feed.state().problem?.includes('A newer Tollgate') ?? false)
     await expect(addKey(one, 'b')).rejects.toMatchObject({ failure: { kind: 'cluster_newer' } })
     expect(await idsOf(one)).toEqual(['a'])
-    // Also from its next start on, and if it is no entry at all.
+    // Also after its next start, and for an invalid entry.
     for (const [text, problem] of [
       [null, 'A newer Tollgate'],
       ['no JSON', "Change 2 of the configuration can't"],
@@ -182,7 +185,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await log.close()
   })
 
-  test('a commit whose answer was lost is made once', async () => {
+  test('a commit whose response was lost is applied once', async () => {
     const url = await createCluster(server)
     const proxy = await startDroppingProxy(server.port)
     const behind = url.replace(`:${server.port}/`, `:${proxy.port}/`)
@@ -211,7 +214,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     await proxy.close()
   })
 
-  test('what retention removes on one node is removed on all, but no key that any node has in its ledger', async () => {
+  test('rows that retention removes on one node are removed on all, but no key that any node has in its ledger', async () => {
     const url = await createCluster(server)
     const [one, other] = [await start({ url }), await start({ url })]
     const ended = ['old', 'used'].map((id) => key(id, { revokedMs: 1 }))
@@ -230,7 +233,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     expect(rowsOf(one.folder.database)).toEqual(rowsOf(other.folder.database))
   })
 
-  test('PostgreSQL down: nothing is changed, and the node says so; up again: it is current', async () => {
+  test('while PostgreSQL is down, nothing changes, and the node says so; afterwards it catches up', async () => {
     const own = await startPostgres()
     const options = { url: own.url, timing: { doubtMs: 0 } }
     const [one, other] = [await start(options), await start(options)]

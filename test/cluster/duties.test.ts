@@ -1,11 +1,11 @@
-/** Work that one node does for all: alerts are told by the leader only, which also tells what is wrong with other nodes. */
+/** Work that one node does for all: only the leader sends alerts, and it also reports problems of other nodes. */
 import { expect, test } from 'bun:test'
 import type { ClusterNode } from '../../src/cluster/nodes.ts'
 import { toProblem } from '../../src/cluster/watch-nodes.ts'
 import { createLog } from '../../src/log.ts'
 import { createAlertWatch } from '../../src/server/alerts.ts'
 
-test('only the leader looks for alerts; a former one reads anew what was told before it tells again', async () => {
+test('only the leader looks for alerts; a former one reads the sent alerts again before it sends any', async () => {
   const calls: string[] = []
   const call = (name: string) => async () => void calls.push(name)
   let leads = false
@@ -36,7 +36,7 @@ test('only the leader looks for alerts; a former one reads anew what was told be
   expect(seen).toEqual([[], [], ['look', 'deliver'], ['forget'], ['look', 'deliver']])
 })
 
-test('a node that is silent or reports a problem is named, but not one that was stopped', () => {
+test('a silent node or one with a problem is reported, but not one that was stopped', () => {
   const node = (name: string, fields: Partial<ClusterNode>): ClusterNode => ({
     ...{ id: name, name, epoch: 'e', address: '', version: '1.0.0', state: 'active', isLiving: true },
     ...{ startedMs: 0, seenMsAgo: 100, facts: {}, ...fields },

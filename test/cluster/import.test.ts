@@ -1,4 +1,4 @@
-/** A single node's folder becomes a cluster, and a cluster a single node's folder, without a difference. */
+/** A single node's folder becomes a cluster, and a cluster becomes a single node's folder, without a difference. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, rmSync } from 'node:fs'
@@ -29,7 +29,7 @@ import { createPicker } from '../support/random.ts'
 import { createCluster, SECRET } from './config-fixture.ts'
 
 const log = createLog({ now: Date.now, write: async () => {} })
-/** Without those of a node only. */
+/** Without tables of a single node. */
 const configOf = (database: Database) => {
   const { settings = [], ...tables } = readTables(database)
   return { ...tables, settings: (settings as { key: string }[]).filter(({ key }) => key === 'config_revision') }
@@ -61,7 +61,7 @@ describeWith('PostgreSQL')('importing', () => {
     now: Date.now,
   })
 
-  test('keeps every request, total, and setting, there and back, also when repeated after an end midway', async () => {
+  test('keeps every request, total, and setting in both directions, even when repeated after an interruption', async () => {
     const folder = await createHistory()
     await using postgres = await connect()
     const [before, configBefore] = [contentsHere(folder.database), configOf(folder.database)]
@@ -91,7 +91,7 @@ describeWith('PostgreSQL')('importing', () => {
       },
     })
     await expect(halfway).rejects.toBe(ended)
-    // It can't be taken for the whole.
+    // It can't be mistaken for a complete one.
     const half = storeOf(unfinished).open()
     const asSingle = half?.config.changeKeys(BY, () => decided({ teams: [], keys: [] }))
     await expect(asSingle).rejects.toMatchObject({ failure: { kind: 'cluster_member' } })

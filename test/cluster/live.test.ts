@@ -1,4 +1,4 @@
-/** Who follows requests at one node sees those that other nodes finish, once. */
+/** A client that follows requests at one node sees those finished by other nodes, once. */
 import { expect, test } from 'bun:test'
 import { followOthers } from '../../src/cluster/live.ts'
 import type { SettledRow } from '../../src/store/ledger-rows.ts'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 describeWith('PostgreSQL')('with PostgreSQL', () => {
   const server = forAllTests(startPostgres)
 
-  test('from the moment on that someone follows, and not those of its own node', async () => {
+  test("other nodes' requests appear from the moment a client follows, but not the node's own", async () => {
     const postgres = openPostgres({ url: server.url, log: createTestLog() })
     await migratePostgres(postgres)
     const seqs = new Map<string, number>()
@@ -40,7 +40,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
         return postgres.query(text, values)
       },
     }
-    /** Until a whole look has begun and ended. */
+    /** Waits until a whole look has begun and ended. */
     const looked = async () => {
       const enough = looks + 5
       await until('a look', () => looks > enough)

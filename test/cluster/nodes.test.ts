@@ -32,7 +32,7 @@ describeWith('PostgreSQL')('a node', () => {
   const stateOf = async (name: string) =>
     (await server.query<{ state: string }>(`select state from tollgate.nodes where name = '${name}'`))[0]?.state
 
-  test('is listed with what its parts tell, and as stopped once it has ended', async () => {
+  test('is listed with the facts of its parts, and as stopped once it has ended', async () => {
     const order: string[] = []
     {
       await using one = await open('one')
@@ -72,7 +72,7 @@ describeWith('PostgreSQL')('a node', () => {
     expect([restarted.problems(), again.problems()]).toEqual([[], [expect.stringContaining('runs as this node')]])
   })
 
-  test('that another run has replaced ships nothing, and is the node again once that has ended, or PostgreSQL has lost it', async () => {
+  test('that another run has replaced ships nothing, and becomes the node again once that has ended, or PostgreSQL has lost it', async () => {
     await using earlier = await open('replaced')
     const fences: boolean[] = []
     await earlier.add({ setFenced: (isFenced) => void fences.push(isFenced) })
@@ -87,7 +87,7 @@ describeWith('PostgreSQL')('a node', () => {
     expect([fences, earlier.problems()]).toEqual([[true, false], []])
   })
 
-  test('says that another one has its limits elsewhere', async () => {
+  test('reports that another node has its limits in a different engine', async () => {
     await using one = await open('limits-one')
     await using two = await open('limits-two')
     await one.add({ facts: () => ({ limits: 'Valkey' }) })
@@ -96,7 +96,7 @@ describeWith('PostgreSQL')('a node', () => {
     expect(one.problems()).toEqual([expect.stringContaining('Node limits-two has its limits elsewhere')])
   })
 
-  test('says what PostgreSQL refuses, and its facts keep no other node from reading them', async () => {
+  test("reports what PostgreSQL refuses, and its facts don't keep other nodes from reading them", async () => {
     const logged: string[] = []
     const own = { ...log, error: (event: string) => void logged.push(event) }
     await using one = await open('full', { log: own })
@@ -116,7 +116,7 @@ describeWith('PostgreSQL')('a node', () => {
     await until('it to be well', () => one.problems().length === 0)
   })
 
-  test('hands over to its successor without complaint, and takes back what that did not keep', async () => {
+  test('hands over to its successor without errors, and takes back what that did not keep', async () => {
     await using earlier = await open('handed')
     await earlier.handOver()
     await using later = await open('handed')
@@ -130,7 +130,7 @@ describeWith('PostgreSQL')('a node', () => {
     await until('it to lead', () => earlier.leader.isLeader)
   })
 
-  test('is asked through the cluster to drain', async () => {
+  test('drains on request through the cluster', async () => {
     await using asked = await open('asked')
     await using asking = await open('asking')
     let drained = 0

@@ -1,4 +1,4 @@
-/** Reports of a node are of all nodes; without PostgreSQL they say so, and come back with it. */
+/** Reports of a node cover all nodes; without PostgreSQL they say so, and return with it. */
 import { expect, test } from 'bun:test'
 import { keepNodeId } from '../../src/cluster/nodes.ts'
 import { createReports } from '../../src/server/admin-view/reports.ts'
@@ -24,7 +24,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
       now: () => HOUR + 5_000,
     })
 
-  test('the thread reads what other nodes have shipped, and tells which one answered a request', async () => {
+  test('the thread reads what other nodes have shipped, and names the node that served a request', async () => {
     const row = toSettled(toOpen())
     const postgres = openPostgres({ url: server.url, log: createTestLog() })
     await migratePostgres(postgres)
@@ -52,7 +52,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     reports.close()
   })
 
-  test('while PostgreSQL is away they say that, the audit log is there, and afterwards they are back', async () => {
+  test('while PostgreSQL is unreachable, reports say so, and the audit log works; afterwards they return', async () => {
     const reports = open()
     const ask = () => reports.usage(ANN, USAGE).then(JSON.parse, ({ failure, message }) => [failure?.kind, message])
     expect(await ask()).toMatchObject({ usage: [{ requests: 1 }] })
@@ -71,7 +71,7 @@ describeWith('PostgreSQL')('with PostgreSQL', () => {
     cutOff.close()
   })
 
-  test('a command without a server reads them of all nodes by TOLLGATE_CLUSTER, and says when it has only its own', async () => {
+  test('a command without a server reads reports of all nodes by TOLLGATE_CLUSTER, and says when it has only its own', async () => {
     const bench = createBench(HOUR)
     bench.environment = { NO_COLOR: '1' }
     await bench.run('keys', 'create', '--name', 'dev')

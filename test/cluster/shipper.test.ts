@@ -1,4 +1,4 @@
-/** A node's rows arrive in PostgreSQL exactly, whatever is lost, restored, or away meanwhile. */
+/** A node's rows arrive in PostgreSQL exactly, whatever is lost, restored, or unreachable meanwhile. */
 
 import { Database } from 'bun:sqlite'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
@@ -68,7 +68,7 @@ describeWith('PostgreSQL')('the shipper', () => {
   const expectSame = async ({ database }: Pick<ReturnType<typeof createNode>, 'database'>, there = postgres) =>
     expect(await contentsThere(there)).toEqual(contentsHere(database) as never)
 
-  test('sends what is written while it runs, in as many batches as that takes', async () => {
+  test('sends rows that are written while it runs, in as many batches as needed', async () => {
     const node = make()
     const shipper = ship(node)
     for (const seed of [1, 2, 3, 4]) {
@@ -81,7 +81,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     expect(shipper.state()).toEqual({ state: 'ok', waiting: 0, lagMs: 0, refused: 0, trouble: null })
   })
 
-  test('adds up what several nodes send at once to the same totals, without deadlocks', async () => {
+  test('adds up concurrent rows of several nodes to the same totals, without deadlocks', async () => {
     const nodes = Array.from({ length: 4 }, (_, i) => {
       const folder = createFolder()
       ends.push(folder.close)
@@ -101,7 +101,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     expect([stats, events]).toEqual([{ deadlocks: '0' }, []])
   })
 
-  test('waits while PostgreSQL is away or silent, and says so', async () => {
+  test('waits while PostgreSQL is unreachable or silent, and says so', async () => {
     const node = make()
     const shipper = ship(node)
     await shipper.shipped()
@@ -118,7 +118,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     expect(shipper.state()).toMatchObject({ state: 'ok', waiting: 0 })
   })
 
-  test('loses and repeats nothing where connections are cut again and again', async () => {
+  test('loses and repeats nothing when connections are interrupted again and again', async () => {
     const node = make()
     const shipper = ship(node)
     let cuts = 0
@@ -138,7 +138,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     await expectSame(node)
   })
 
-  test('sends again what a failover lost, also from before the time that entries are kept', async () => {
+  test("sends again what a failover lost, even from before the entries' retention", async () => {
     const node = make()
     node.writer.apply(makeRecords(createPicker(6), 50))
     const shipper = ship(node)
@@ -160,7 +160,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     await expectSame(node, behind)
     await third.stop(true)
 
-    // Now with an outbox that has forgotten most of it.
+    // Now with an outbox that has lost most of it.
     await behind.close()
     await server.query('drop database older with (force)')
     await postgres.close()
@@ -174,7 +174,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     expect(events.filter((event) => event === 'ledger_shipping_again').length).toBeGreaterThan(0)
   })
 
-  test('sends all that a restored data folder has, whose numbers PostgreSQL has seen for other rows', async () => {
+  test('sends all rows of a restored data folder, although PostgreSQL has seen their numbers for other rows', async () => {
     const node = make()
     const shipper = ship(node)
     node.writer.apply(makeRecords(createPicker(8), 20))
@@ -235,7 +235,7 @@ describeWith('PostgreSQL')('the shipper', () => {
     ])
   })
 
-  test('keeps entries for a while, whose rows retention leaves', async () => {
+  test('keeps entries for a while, whose rows retention spares', async () => {
     const node = make()
     const rows = Array.from({ length: 20 }, () => settling(toSettled(toOpen())))
     node.refusals.add([{ hourMs: HOUR, keyId: 'key-a', teamId: '', code: 'request_limit', refused: 1, lastMs: HOUR }])

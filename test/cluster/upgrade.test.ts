@@ -1,4 +1,4 @@
-/** While nodes are upgraded, PostgreSQL has what the next version added to it: this version goes on. */
+/** During an upgrade, PostgreSQL has the next version's additions, and this version continues to work. */
 import { expect, test } from 'bun:test'
 import { migratePostgres, POSTGRES_MIGRATIONS } from '../../src/store/postgres/migrate.ts'
 import { settling, toCall, toOpen, toSettled, toSettledCall } from '../ledger/fixture.ts'
@@ -9,7 +9,7 @@ import { forAllTests } from '../support/lifetime.ts'
 import { createPicker } from '../support/random.ts'
 import { createCluster, startNode } from './config-fixture.ts'
 
-/** As migrations of a next version may be. */
+/** Possible migrations of a next version. */
 const NEXT = {
   name: '9000_next',
   sql: `
@@ -45,7 +45,7 @@ describeWith('PostgreSQL')('a node of the version before', () => {
       expect((await node.shared.ship((await node.shared.cursor()).seq, batch)).isApplied).toBe(true)
     const there = Object.entries(await contentsThere(postgres)).map(([table, rows]) => [table, rows.map(withoutNext)])
     expect(Object.fromEntries(there)).toEqual(contentsHere(node.database))
-    // Rows of a node that doesn't know some columns yet have them empty.
+    // Columns that a node doesn't know yet stay empty in its rows.
     const old = createNode(postgres, 'old')
     old.writer.apply([settling(toSettled(toOpen()), [toSettledCall(toCall(toOpen(), 2))])])
     const batch = old.outbox.take(0, 50)

@@ -19,7 +19,7 @@ const run = async (...argv: string[]) => {
   return { code, stdout, stderr }
 }
 
-/** Kills it after so many ms, unless it ended. */
+/** Kills the process after so many ms, unless it has ended. */
 async function runAndKill(ms: number, ...argv: string[]): Promise<void> {
   const ran = Bun.spawn([BINARY, ...argv], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
   await Promise.race([ran.exited, Bun.sleep(ms)])
@@ -39,7 +39,7 @@ async function play(story: (bench: CrashBench, root: string) => Promise<void>): 
   }
 }
 
-/** Restores into its own folder; returns answers that are missing or differ. */
+/** Restores into a separate folder; returns responses that are missing or differ. */
 async function lacking(file: string, root: string, answers: readonly Received[]): Promise<Received[]> {
   const data = mkdtempSync(join(root, 'restored-'))
   expect(await run('restore', file, '--data', data)).toMatchObject({ code: 0, stderr: '' })

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => place.close())
 
-/** Every model differs, and each version has some of its own. */
+/** Every model differs between versions, and each version has some of its own. */
 function toText(version: string): string {
   const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
   const models = Array.from({ length: MODELS }, (_, index) => {
@@ -74,7 +74,7 @@ async function killCommands(rounds: number): Promise<void> {
         : ['revert', String(1 + pick(last))]
     const child = Bun.spawn([BINARY, 'catalog', ...words, '--data', data], { stdout: 'ignore', stderr: 'ignore' })
     const begunMs = performance.now()
-    // The first shows how long one takes; some others end before the kill.
+    // The first apply shows how long one takes; some others end before the kill.
     const timer = setTimeout(() => child.kill('SIGKILL'), round === 0 ? 60_000 : pick(1.5 * tookMs))
     await child.exited
     clearTimeout(timer)
@@ -86,11 +86,11 @@ async function killCommands(rounds: number): Promise<void> {
     expect(numbers).toEqual(versions.map(({ number }) => number))
   }
   const done = (await look()).versions.length - first.versions.length
-  // Else nothing was shown.
+  // Otherwise the test proves nothing.
   expect([done > 1, done < rounds]).toEqual([true, true])
 }
 
-test(`${SERVED_ROUNDS} kills beside a server leave a whole catalog, its versions and its audit rows`, async () => {
+test(`${SERVED_ROUNDS} kills next to a server leave a whole catalog, its versions, and its audit rows`, async () => {
   await killCommands(SERVED_ROUNDS)
 }, 600_000)
 

@@ -1,4 +1,7 @@
-/** Nodes whose clocks step across the end of a budget's day while they serve, alone, and over a restart: the day is that of the limits' engine. */
+/**
+ * Nodes whose clocks step across the end of a budget's day, while they serve, when they serve alone, and across a
+ * restart. The limits' engine decides the day.
+ */
 import { expect, test } from 'bun:test'
 import { describeWith } from '../support/engines.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
 /**
- * A failover of PostgreSQL to an asynchronous standby that lacks transactions, with two nodes under load: no request fails, what a node had sent is sent again,
- * and what was revoked stays revoked.
+ * A failover of PostgreSQL to an asynchronous standby that lacks transactions, with two nodes under load: no request
+ * fails, nodes send lost records again, and revoked keys stay revoked.
  */
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync } from 'node:fs'
@@ -17,7 +17,7 @@ describeWith('PostgreSQL')('a failover that loses transactions', () => {
   const standby = forAllTests(() => startPostgres({ standbyOf: primary }))
   const [first, second] = [forAllTests(() => createWorkplace()), forAllTests(() => createWorkplace())]
 
-  test('fails no request, and leaves the ledger exact and revoked keys revoked', async () => {
+  test('a failover fails no request, and leaves the ledger exact and revoked keys revoked', async () => {
     const cluster = `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`
     const serve = (place: Workplace, name: string) =>
       place.serve(['--node-name', name, '--first-key'], { environment: { TOLLGATE_CLUSTER: cluster } })
@@ -84,7 +84,7 @@ describeWith('PostgreSQL')('a failover that loses transactions', () => {
     const isRefused = async (node: RunningBinary) => (await ask(node, doomed)) === 401
     await until('the revocation to be made again', async () => (await isRefused(one)) && (await isRefused(two)))
     for (const node of [one, two]) expect([await ask(node, lost), await isRefused(node)]).toEqual([401, true])
-    // Changes are possible again, and known to both.
+    // Changes are possible again, and both nodes have them.
     const added = await create(second, 'added')
     await until('the new key to be known on both', async () => (await ask(one, added)) === 200)
     expect(await ask(two, added)).toBe(200)

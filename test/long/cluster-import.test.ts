@@ -1,6 +1,6 @@
 /**
- * `tollgate cluster import` and `export` of a large history, with the built executable: killed midway and repeated, in bounded memory, and every total the same.
- * CLUSTER_REQUESTS sets how many requests.
+ * `tollgate cluster import` and `export` of a large history, with the built executable: killed midway and repeated, in
+ * bounded memory, with all totals unchanged. CLUSTER_REQUESTS sets the number of requests.
  */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
@@ -22,7 +22,10 @@ import { until } from '../support/until.ts'
 const REQUESTS = Number(process.env.CLUSTER_REQUESTS ?? 100_000)
 const MAX_KILOBYTES = 400 * 1024
 
-/** Of a running process, so far. What the system reports at its end includes what this process had when it started that one. */
+/**
+ * Peak memory of a running process. The value that the system reports at its end includes memory of this process at the
+ * fork.
+ */
 function readPeak(pid: number): number | null {
   try {
     const [, peak] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -54,7 +57,7 @@ describeWith('PostgreSQL')('a large history', () => {
     return stdout
   }
 
-  test('goes to a cluster and back, also after a kill', async () => {
+  test('a history moves to a cluster and back, even after a kill', async () => {
     const folder = createFolder()
     const { database, path } = folder
     const pick = createPicker(5)

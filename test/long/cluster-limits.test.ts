@@ -1,4 +1,4 @@
-/** Three nodes spend one budget while its engine is killed again and again, with and without a word to the nodes. */
+/** Three nodes spend one budget while its engine is killed repeatedly, with and without an error for the nodes. */
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { createSharedLimiter } from '../../src/limits/shared/limiter.ts'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const log = createLog({ now: () => 0, write: async () => {} })
 const ROUNDS = 4
-/** How long a settled request takes to be in the ledger of all nodes. */
+/** How long until a settled request is in the ledger of all nodes. */
 const SHIPPED_MS = 100
 
 describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
@@ -85,7 +85,7 @@ describeWith('Valkey', 'PostgreSQL')('a budget of all nodes', () => {
     120_000,
   )
 
-  test('is read from the ledger after a failover of PostgreSQL, and what is in flight is held again', async () => {
+  test('the budget is read from the ledger after a failover of PostgreSQL, and requests in flight are reserved again', async () => {
     const primary = await startPostgres()
     const migrating = openPostgres({ url: primary.url, log })
     await migratePostgres(migrating)

@@ -1,4 +1,4 @@
-/** The suites of users and alerts over the stores of a node, and what they did there: another node has the same. */
+/** The suites of users and alerts over a node's stores; another node must have the same changes. */
 import type { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect } from 'bun:test'
 import '../alerts/teller.test.ts'
@@ -14,7 +14,7 @@ interface Joined {
   rows: object | null
 }
 
-/** Joins with its first change. */
+/** Joins with the first change. */
 function joinLater(server: TestPostgres, path: string, database: Database, all: Joined[]): () => void {
   let joined: Joined | null = null
   const join = async () => {

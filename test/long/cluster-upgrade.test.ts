@@ -1,4 +1,7 @@
-/** Three nodes under load are upgraded one by one across a migration of both stores, serve side by side, and go back. */
+/**
+ * Three nodes under load are upgraded one by one across a migration of both stores, serve next to each other, and are
+ * rolled back.
+ */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,11 +27,11 @@ const NEWER = createNewer(join(root, 'newer'), {
 })
 
 describeWith('PostgreSQL', 'Valkey')(`an upgrade of a cluster under load (CLUSTER_SEED=${SEED})`, () => {
-  test('loses and refuses nothing, node by node, there and back', async () => {
+  test('an upgrade node by node, and back, loses and refuses no request', async () => {
     const bench = await createClusterBench(SEED, true)
     const { nodes } = bench
     const replaced = new Set<ClusterNode>()
-    /** Another node drains it, as the documentation says. */
+    /** Another node drains it, as documented. */
     const replace = async (node: ClusterNode, work: () => Promise<void>) => {
       replaced.add(node)
       const other = nodes.find((one) => one !== node)
@@ -82,7 +85,10 @@ describeWith('PostgreSQL', 'Valkey')(`an upgrade of a cluster under load (CLUSTE
 })
 
 const CURRENT: string = (await Bun.file(join(import.meta.dir, '../../package.json')).json()).version
-/** A revoked key or one that isn't known everywhere yet, a budget that is spent, a node that is about to end, and a machine so busy that a call takes 0.2 s. */
+/**
+ * Allowed errors: a revoked key, a key not yet known everywhere, a spent budget, a node about to end, or a call that
+ * takes 0.2 s on a busy machine.
+ */
 const RIGHT = /^(401|429) |The server is shutting down\. Try again\.$|this node can't reach/
 
 async function versionsOf({ nodes: [first] }: ClusterBench): Promise<unknown[]> {
@@ -91,7 +97,7 @@ async function versionsOf({ nodes: [first] }: ClusterBench): Promise<unknown[]> 
   return ['one', 'two', 'three'].map((name) => nodes.find((node) => node.name === name)?.version)
 }
 
-/** For a while, and each node. */
+/** For a while, at each node. */
 async function allAnswer({ nodes, received }: ClusterBench): Promise<void> {
   const from = received.length
   await until('answers', () => received.length > from + 200)

@@ -1,4 +1,4 @@
-/** A cluster of three nodes to which everything happens that can. Part of `bun run test:all`. */
+/** A cluster of three nodes with every kind of failure. Part of `bun run test:all`. */
 import { expect, test } from 'bun:test'
 import { describeWith } from '../support/engines.ts'
 import { createClusterBench } from './cluster/bench.ts'
@@ -12,7 +12,7 @@ const TROUBLE = new RegExp(process.env.CLUSTER_TROUBLE ?? '')
 const ONLY = process.env.CLUSTER_LIMITS
 const LOG_LINES = 25
 const CLIENTS = 12
-/** Slices of nodes that Valkey lost. */
+/** Budget slices of nodes that Valkey lost. */
 const MARGIN = 1 + 1 / 8
 const LIMIT_MS = 15 * 60_000
 

@@ -1,4 +1,7 @@
-/** Many streams and uploads at once, and responses that nobody reads: through the binary, so that memory is only the gateway's. */
+/**
+ * Many concurrent streams and uploads, and responses that no one reads. Through the binary, so that measured memory is
+ * only the gateway's.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -21,7 +24,7 @@ async function serve(url: string) {
   })
 }
 
-/** Sends a streaming request on a socket of its own. */
+/** Sends a streaming request on its own socket. */
 function send(baseUrl: string, key: string | null, body: object) {
   const { hostname, port } = new URL(baseUrl)
   const socket = connect(Number(port), hostname)
@@ -32,13 +35,13 @@ function send(baseUrl: string, key: string | null, body: object) {
   return socket
 }
 
-test('a thousand streams run side by side and all end', async () => {
+test('a thousand concurrent streams all end', async () => {
   const main = join(import.meta.dir, '../support/upstream-main.ts')
   const child = Bun.spawn([process.execPath, main], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
   const { value } = await child.stdout.getReader().read()
   const server = await serve(new TextDecoder().decode(value).trim())
 
-  // Every stream lasts long enough for all of them to have begun: with a limit of 256 the others would not.
+  // Every stream lasts long enough for all to begin: with a limit of 256 the others would not.
   const count = 1_000
   const all = Promise.withResolvers<void>()
   let begun = 0
@@ -66,7 +69,7 @@ test('a thousand streams run side by side and all end', async () => {
   await child.exited
 }, 60_000)
 
-test('a client that stops reading costs no memory, and the upstream is held back', async () => {
+test('a client that stops reading costs no memory, and the upstream is throttled', async () => {
   const upstream = await startUpstream(() => endlessAnswer(4_096))
   const server = await serve(upstream.url)
   const idle = await server.rss()
@@ -131,16 +134,16 @@ test('a hundred uploads of 25 MiB from one key are answered or refused within th
   )
   isOver = true
   await watching
-  // A refused upload may lose its connection before it has read why.
+  // A refused upload may lose its connection before it has read the error.
   expect(outcomes.filter((status) => ![200, 429, 503, 0].includes(status))).toEqual([])
-  // All of them are 2.6 GB, and the limit is 128 MiB; what is freed isn't collected at once.
+  // Together they are 2.6 GB, and the limit is 128 MiB; freed memory isn't collected at once.
   expect(peak - idle).toBeLessThan(500e6)
   const status = await fetch(`${server.baseUrl}/audio/transcriptions`, asked).then((response) => response.status)
   expect(status).toBe(200)
   await upstream.stop()
 }, 120_000)
 
-test('clients that stop reading speech cost no memory, and the upstream is held back', async () => {
+test('clients that stop reading speech cost no memory, and the upstream is throttled', async () => {
   const piece = new Uint8Array(64 * 1024)
   function* endless() {
     for (;;) yield piece

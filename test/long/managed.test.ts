@@ -35,7 +35,7 @@ function alive(): { pid: number; args: string }[] {
 
 const KNOWN = new Set([200, 429, 500, 502, 503, 504])
 
-test(`whoever asks for models in turn is answered, whatever becomes of their servers (seed ${SEED})`, async () => {
+test(`requests to alternating models succeed, whatever happens to their servers (seed ${SEED})`, async () => {
   const pick = createPicker(SEED)
   const app = await startApp({ catalog, config: { retries: 2, share: 1, heartbeatMs: 200 } })
   const keys = [app.key(), app.key({ name: 'two' }), app.key({ name: 'three' })]
@@ -43,7 +43,7 @@ test(`whoever asks for models in turn is answered, whatever becomes of their ser
   const killing = (async () => {
     while (!isOver) {
       await Bun.sleep(1_500 + pick(1_500))
-      // A guard that dies takes nothing with it: the gateway's stop ends its server.
+      // A killed guard stops nothing else: the gateway's stop ends its server.
       const servers = alive().filter(({ args }) => !args.includes('exec 3<&0'))
       const one = servers[pick(servers.length || 1)]
       if (one) process.kill(one.pid, 'SIGKILL')

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 const REPOSITORY = resolve(import.meta.dir, '../..')
 export const NEWER_VERSION = '9.9.9'
 
-/** Writes its source to `tree`, which doesn't exist. Returns its command line. */
+/** Writes its source to `tree`, which must not exist. Returns its command line. */
 export function createNewer(tree: string, migrations: { sqlite: string; postgres?: string }): string[] {
   mkdirSync(tree)
   for (const name of ['src', 'drizzle', 'postgres', 'package.json', 'catalog.yaml', 'tsconfig.json'])

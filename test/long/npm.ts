@@ -9,8 +9,8 @@ const CACHE = join(import.meta.dir, '../../node_modules/.cache/long-tests')
 
 /**
  * @param packages with their versions; the first names the folder.
- * @param start a program of theirs that has to start here.
- * @returns their `node_modules`; null where they cannot be had, which is said on standard error.
+ * @param start one of their programs, which must start here.
+ * @returns their `node_modules`; null if unavailable, with a message on standard error.
  */
 export async function installed(packages: readonly [string, ...string[]], start?: string): Promise<string | null> {
   const folder = join(CACHE, packages[0].replace(/^@/, '').replaceAll(/[/@]/g, '-'))

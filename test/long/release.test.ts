@@ -1,4 +1,7 @@
-/** `bun run release` of the last commit: the same twice, signed, and installed by its script, dpkg, `tollgate update`, or as an image. */
+/**
+ * `bun run release` of the last commit: reproducible, signed, and installed by its script, dpkg, `tollgate update`, or
+ * as an image.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import {
   appendFileSync,
@@ -51,7 +54,7 @@ describe.skipIf(!hasGit || process.platform !== 'linux')('a release', () => {
   const installed = join(folder, 'tollgate')
   const tell = () => JSON.parse(run([installed, 'version', '--json']))
 
-  test('is the same from two folders, and tells where it is from', () => {
+  test('is the same from two folders, and names its source', () => {
     const [one, two] = [clone('one'), clone('deeper/two')]
     const own = process.arch === 'x64' ? 'linux-x64,linux-x64-baseline' : 'linux-arm64'
     const targets = ['--targets', `${own},linux-arm64-musl`, '--url', 'https://example.com/releases']
@@ -129,7 +132,7 @@ describe.skipIf(!hasGit || process.platform !== 'linux')('a release', () => {
           'bundle',
         ])
       run(['tar', '-xzf', join(layout, blob(manifest.layers[0])), '-C', root])
-      // What a container runtime does.
+      // As a container runtime does.
       const words = [...config.Entrypoint, ...config.Cmd, '--port', '0'].join(' ')
       const script = `set -e
 mkdir -p proc dev

@@ -32,7 +32,7 @@ const toRequest = ({ key }: RunningBinary, body: object, connection: 'close' | '
   )
 }
 
-/** One request on a connection of its own; throws on a refused, reset, or cut one. */
+/** One request on its own connection; throws on a refused, reset, or interrupted one. */
 function askOnce(server: RunningBinary, body: object, isWhole: (text: string) => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -65,7 +65,7 @@ function load(server: RunningBinary) {
         if (kind !== 'streams') counts.slowestMs = Math.max(counts.slowestMs, performance.now() - beganMs)
       }
     })
-  // Bun's own client, which keeps its connections.
+  // Bun's own client, which reuses its connections.
   const kept = async () => {
     const response = await fetch(`${server.baseUrl}/chat/completions`, {
       method: 'POST',

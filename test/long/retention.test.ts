@@ -1,4 +1,7 @@
-/** Retention under load: the audit stays true beside it, and a server that is killed in the middle of it loses and doubles nothing. */
+/**
+ * Retention under load: the audit stays exact, and a server that is killed during retention loses and duplicates
+ * nothing.
+ */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +29,7 @@ test(
     const [opened, settled] = [join(folder, 'opened'), join(folder, 'settled')]
     for (const file of [opened, settled]) writeFileSync(file, '')
     const sinceMs = Date.now()
-    /** What its audit says, and how many requests the rollup has. */
+    /** The result of its audit, and the number of requests in the rollup. */
     const look = () => {
       const database = openDatabase(databasePath(data), { busyMs: COMMAND_BUSY_MS, readonly: true })
       try {

@@ -1,6 +1,7 @@
 /**
- * Up to a newer version and back under load, with kills at any moment of a migration and of a rollback: the folder is always one that the older version serves,
- * or one that it refuses, and no request is lost. The newer version is this one with another migration.
+ * Upgrades to a newer version and rollbacks under load, with kills at any moment of a migration or a rollback. The
+ * older version always serves the folder or refuses it, and no request is lost. The newer version is this one with
+ * another migration.
  */
 import { Database } from 'bun:sqlite'
 import { afterAll, describe, expect, test } from 'bun:test'
@@ -16,7 +17,7 @@ const LIMIT_MS = 15 * 60_000
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-rollback-'))
 
-/** Takes long enough to be killed in its middle. */
+/** Takes long enough to be killed midway. */
 const MIGRATION = `ALTER TABLE requests ADD COLUMN next text DEFAULT 'x';--> statement-breakpoint
 CREATE TABLE next AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) SELECT i FROM n`
 
@@ -32,7 +33,7 @@ async function play(story: (bench: CrashBench) => Promise<void>): Promise<void> 
   }
 }
 
-/** Some answers, then a kill. */
+/** Some responses, then a kill. */
 async function serveAndKill(bench: CrashBench, ...program: string[]): Promise<void> {
   bench.use(...program)
   expect(await bench.start()).toBeNull()
@@ -43,7 +44,9 @@ async function serveAndKill(bench: CrashBench, ...program: string[]): Promise<vo
   await stopLoad()
 }
 
-/** Kills it after so many ms, unless it ended. Returns how long it ran, ms. @param isReached from which the time counts. */
+/**
+ * Kills it after so many ms, unless it has ended. Returns how long it ran, ms. @param isReached starts the countdown.
+ */
 async function runAndKill(ms: number, command: readonly string[], isReached = () => true): Promise<number> {
   const startMs = performance.now()
   const ran = Bun.spawn([...command], {
@@ -59,7 +62,7 @@ async function runAndKill(ms: number, command: readonly string[], isReached = ()
   return performance.now() - startMs
 }
 
-/** Starts the older version, and checks that it has every answer at its cost. Returns why it doesn't start. */
+/** Starts the older version, and checks that it has every response at its cost. Returns why it doesn't start. */
 async function checkOlder(bench: CrashBench): Promise<string | null> {
   bench.use(BINARY)
   const refusal = await bench.start()
@@ -117,7 +120,7 @@ describe(`upgrades (CRASH_SEED=${SEED}, ${ROUNDS} rounds)`, () => {
     () =>
       play(async (bench) => {
         const told = { older: 0, newer: 0, between: 0 }
-        // The first one isn't killed, and says how long one takes.
+        // The first one isn't killed, and measures how long one takes.
         let wholeMs = 20_000
         for (let round = 0; round < ROUNDS; round++) {
           await serveAndKill(bench, BINARY)

@@ -1,6 +1,6 @@
 /**
  * A day of requests over Tollgate's HTTP/1.1, one per second, on connections that end at every possible moment. Each
- * answer is its own request's or none.
+ * response belongs to its request, or there is none.
  */
 import { expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
@@ -28,7 +28,7 @@ function toAnswer(body: string, random: () => number): string {
   return `${text}0\r\n\r\n`
 }
 
-test(`whoever ends a connection, whenever: answers are whole and one's own (SOAK_SEED=${SEED})`, async () => {
+test(`whichever side ends a connection, whenever: responses are complete and not another request's (SOAK_SEED=${SEED})`, async () => {
   const random = createRandom(SEED)
   const asked = new Map<string, number>()
   const end = (socket: Socket) => (random() < 0.5 ? socket.end() : socket.destroy())

@@ -1,4 +1,7 @@
-/** Keepers and workers that are killed at random moments under load: what a worker acknowledged is in the ledger, once. */
+/**
+ * Keepers and workers that are killed at random moments under load: the ledger has each request that a worker
+ * acknowledged, once.
+ */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'

@@ -26,7 +26,7 @@ for (const agent of AGENTS) {
 
     const rowOf = (model: string) => ({ model, endpoint, passthrough: false, stream: 1, status: 'ok', attempts: 1 })
 
-    test('the built-in model answers it in words: it calls no tool that it need not', async () => {
+    test('the built-in model answers in words, and calls no tool unless it must', async () => {
       stage.renew()
       const { code, stdout, rows, key } = await stage.work(agent, ['--model', DEMO], hello)
       expect({ code, key }).toEqual({ code: 0, key: 'revoked' })
@@ -34,7 +34,7 @@ for (const agent of AGENTS) {
       expect(rows).toMatchObject([{ ...rowOf(DEMO), estimated: 0 }])
     })
 
-    test('what the dashboard shows starts it as well', async () => {
+    test('the commands that the dashboard shows start it', async () => {
       stage.renew()
       const { code, stdout, rows } = await stage.shell((access) => toScript({ ...access, model: DEMO }), hello)
       expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(DEMO_SAYS) })

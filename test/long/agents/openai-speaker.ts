@@ -1,4 +1,4 @@
-/** OpenAI, which keeps reasoning, and OpenRouter, which has it returned; both strict. */
+/** OpenAI, which stores reasoning, and OpenRouter, which returns it to be sent back; both strict. */
 import { findWrongIds, IDS } from '../../gateway/vendors.ts'
 import { findUnknown, STRICT } from '../../support/strict-openai.ts'
 import type { Script } from '../../support/upstream.ts'
@@ -68,7 +68,7 @@ function toWhole(turn: Turn, at: number): Behaviour {
   return { kind: 'whole', body: { id: 'x', object: 'chat.completion', created: 1, model: 'o', choices, usage: USAGE } }
 }
 
-/** Parallel calls are streamed piece by piece in turn. */
+/** Pieces of parallel calls alternate in the stream. */
 function toStream(turn: Turn, at: number): Behaviour {
   const { reasoning, text = '', calls = [] } = turn
   const halves = calls.map(({ input }) => JSON.stringify(input).match(/^.{1,9}|.+$/gsu) ?? [])

@@ -11,7 +11,7 @@ import { playOpenai, playOpenrouter } from './openai-speaker.ts'
 
 export const UPSTREAM_KEY = 'sk-upstream-1234567890'
 
-/** Until the next tools have answered. */
+/** Until the next tools have responded. */
 export interface Turn {
   reasoning?: string
   text?: string
@@ -25,11 +25,11 @@ export interface Speaker {
   /** Set if its upstream has the client's format. */
   native?: string
   toUpstream(url: string): string
-  /** Plays the next turn after each round of tools. */
+  /** Plays the next turn after each round of tool results. */
   play(turns: readonly Turn[]): Script
   /** Signatures or encrypted state that a request returns, in order. */
   stateIn(seen: Seen): unknown[]
-  /** State sent with a turn, in the n-th answer. */
+  /** State sent with a turn, in the n-th response. */
   toState(turn: Turn, at: number): unknown[]
 }
 

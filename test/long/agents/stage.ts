@@ -43,14 +43,14 @@ export interface AgentStage {
   upstream: ScriptedUpstream
   /** Requests the server refused without a call. */
   refusals(): number
-  /** Kills and restarts the server at the same address. */
+  /** Kills the server, and restarts it at the same address. */
   restart(): Promise<void>
   revoke(): Promise<void>
   /** The next agent's folder: empty but for `notes.txt`. */
   renew(): string
   /** `flags` are `launch`'s, `words` the agent's own. */
   work(agent: RealAgent, flags: string[], words: string[]): Promise<Work>
-  /** Starts it by a shell script made for a new key. */
+  /** Starts the agent by a shell script created for a new key. */
   shell(toScript: (access: { baseUrl: string; secret: string }) => string, words: string[]): Promise<Work>
   stop(): Promise<void>
 }
@@ -141,7 +141,7 @@ export async function startAgentStage(bin: string): Promise<AgentStage> {
   }
 }
 
-/** Nothing of the machine's owner, and no telemetry. */
+/** Excludes the environment of the machine's owner, and telemetry. */
 const toEnvironment = (bin: string, home: string) => ({
   PATH: `${bin}:${process.env.PATH}`,
   HOME: home,

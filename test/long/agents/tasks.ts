@@ -91,7 +91,7 @@ export const TASKS: Readonly<Record<RealAgent, Task>> = {
   },
 }
 
-/** Checks that the task is done, and its key no longer valid. */
+/** Checks that the task is done, and its key is no longer valid. */
 export function expectDone(folder: string, { code, stdout, stderr, key }: Work): void {
   expect({ code, stdout: stdout.trim(), stderr }).toMatchObject({ code: 0, stdout: DONE })
   expect(readFileSync(join(folder, 'answer.txt'), 'utf8')).toBe(ANSWER)

@@ -9,7 +9,7 @@ import { SPEAKERS, type Speaker } from './speakers.ts'
 import { type AgentStage, type Row, startAgentStage } from './stage.ts'
 import { expectDone, TASKS } from './tasks.ts'
 
-/** Changes some answers, counted from 0, up to `to`. */
+/** Changes some responses, counted from 0, up to `to`. */
 const but =
   (script: Script, from: number, to: number, instead: (said: Behaviour) => Behaviour): Script =>
   (seen) => {
@@ -28,10 +28,10 @@ function cutShort(said: Behaviour): Behaviour {
   return { ...said, steps: steps.slice(0, begun + 1), end: 'reset' }
 }
 
-/** The rest of a task that lost one answer. */
+/** The rest of a task that lost one response. */
 const REST = Array(3).fill('ok streamed')
 
-/** Over the budget's rest, but not so much that Claude Code takes its context for full and stops. */
+/** More than what remains of the budget, but not so much that Claude Code considers its context full and stops. */
 const makeDear = (said: Behaviour): Behaviour =>
   JSON.parse(JSON.stringify(said).replaceAll('"completion_tokens":12', '"completion_tokens":100000'))
 
@@ -46,7 +46,7 @@ for (const agent of AGENTS) {
     })
     afterAll(() => stage.stop())
 
-    /** The log is written after the answers. */
+    /** The log is written after the responses. */
     async function refused(times: number): Promise<void> {
       await until('the refusals to be told', () => stage.refusals() >= times)
       expect(stage.refusals()).toBe(times)
@@ -69,7 +69,7 @@ for (const agent of AGENTS) {
       },
     )
 
-    test('an upstream that stays overloaded is asked again, later', async () => {
+    test('it retries an upstream that stays overloaded, later', async () => {
       const folder = stage.renew()
       const { model, play } = anthropic
       stage.upstream.script(but(play(toTurns(folder)), 1, 4, () => errorMessage(529, 'overloaded_error', 'Overloaded')))
@@ -79,7 +79,7 @@ for (const agent of AGENTS) {
       expect(work.rows[1]).toMatchObject({ error_code: 'server_is_overloaded', attempts: 3, cost_nano_usd: 0 })
     })
 
-    test('a server that is killed and started again is asked again', async () => {
+    test('it retries after a server is killed and restarted', async () => {
       const folder = stage.renew()
       const { model, play } = openai
       const dying = () => {
@@ -92,21 +92,21 @@ for (const agent of AGENTS) {
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'abandoned streamed', ...REST])
     })
 
-    test('a budget that is spent in the middle ends it at once, with a word', async () => {
+    test('a budget that is spent midway stops it at once, with a reason', async () => {
       const folder = stage.renew()
       const before = stage.refusals()
       const { model, play } = openai
       stage.upstream.script(but(play(toTurns(folder)), 1, 2, makeDear))
       const work = await stage.work(agent, ['--model', model, '--budget', '0.2/day'], words)
       expect(work).toMatchObject({ code: 1, key: 'revoked' })
-      // Codex has its own sentence.
+      // Codex has its own message.
       const sentence = agent === 'claude' ? 'Budget exceeded for key' : 'Quota exceeded.'
       expect(work.stdout + work.stderr).toContain(sentence)
       expect(statusesOf(work.rows)).toEqual(['ok streamed', 'ok streamed'])
       await refused(before + 1)
     })
 
-    test('a key that is revoked in the middle ends it, soon and with a word', async () => {
+    test('a key that is revoked midway stops it soon, with a reason', async () => {
       const folder = stage.renew()
       const before = stage.refusals()
       const { model, play } = openai

@@ -1,4 +1,4 @@
-/** Trouble on a phone: the first screen says it, and its action leads to where it is fixed. */
+/** Problems on a phone: the first screen shows them, and each action leads to the fix. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
@@ -11,7 +11,7 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
   let page: Page
   beforeAll(async () => {
     const environment = { OPENAI_API_KEY: 'none', ANTHROPIC_API_KEY: 'none' }
-    // Upstreams at a port that nobody listens on, and an old backup that leaves no room.
+    // Upstreams at a port without a listener, and an old backup that fills the disk.
     browsing = await startBrowsing(['--disk-budget', '64M'], { environment }, async (data) => {
       await writeMonth(data, Date.now(), 'http://127.0.0.1:9/v1')
       await Bun.write(join(data, 'backups', 'old.db'), new Uint8Array(70 * 2 ** 20))
@@ -39,7 +39,7 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     await link.click()
   }
 
-  test('upstreams that are down lead to their check', async () => {
+  test('unreachable upstreams lead to their check', async () => {
     await act(/Upstream \S+ is down/, /^Check upstream/)
     await page.getByRole('dialog').getByRole('button', { name: 'Test upstream' }).waitFor()
     await visit.open('/', 'Overview')
@@ -51,7 +51,7 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     await page.getByRole('heading', { level: 1, name: 'Server' }).waitFor()
   })
 
-  test('a spent budget leads to its field, and is gone once it is raised', async () => {
+  test('a spent budget leads to its field, and disappears once it is raised', async () => {
     const { stdout } = await browsing.place.run('keys', 'list', '--json')
     const [key] = (JSON.parse(stdout).keys as { id: string; name: string; spent_month_nano_usd: number }[]).toSorted(
       (a, b) => b.spent_month_nano_usd - a.spent_month_nano_usd,
@@ -72,7 +72,7 @@ describe.skipIf(hasNoBrowser)('on a phone', () => {
     await expectAccessible(page)
   })
 
-  test('an alert target says beside its test what the receiver answered, and is removed', async () => {
+  test("an alert target shows the receiver's response next to its test, and can be removed", async () => {
     let status = 404
     const receiver = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(null, { status }) })
     await visit.open('/settings/alerts/new', 'New alert target')

@@ -1,4 +1,4 @@
-/** Pages far from their server: which requests wait for which. The distance is a door that opens for one round of requests at a time. */
+/** Pages far from their server: which requests wait for others. A gate lets one round of requests pass at a time. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { type Browsing, hasNoBrowser, isFirefox, PASSWORD, startBrowsing, type Visit } from '../../browser/browsing.ts'
@@ -13,7 +13,7 @@ interface Held {
   release(): void
 }
 
-/** Once closed, it holds what a browser asks for until it is released. */
+/** Once closed, it holds the browser's requests until they are released. */
 function createDoor(origin: string) {
   let held: Held[] = []
   let isClosed = false
@@ -36,7 +36,7 @@ function createDoor(origin: string) {
   })
   return {
     origin: `http://127.0.0.1:${server.port}`,
-    /** Waits until this many requests wait, and lets them through together. */
+    /** Waits until this many requests are held, and releases them together. */
     async release(count: number): Promise<string[]> {
       await new Promise<void>((resolve, reject) => {
         const giveUp = () => reject(new Error(`Only ${held.map(({ name }) => name)} came.`))
@@ -98,7 +98,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     return context
   }
 
-  /** @param data what the page reads first. */
+  /** @param data the requests that the page sends first. */
   async function walk(path: string, data: readonly string[], shows: (page: Page) => Promise<void>) {
     const context = await newContext({ storageState: state })
     const page = await context.newPage()
@@ -116,7 +116,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
       )
       expect(data.length).toBeWithin(1, AT_ONCE + 1)
       expect(await door.release(data.length)).toEqual(data.map((name) => `api/${name}`).sort())
-      // Whatever else it asks for is held from here on.
+      // All further requests are held from here on.
       await shows(page)
     } finally {
       await context.close()

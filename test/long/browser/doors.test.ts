@@ -1,4 +1,4 @@
-/** The ways in and out, and the keyboard. */
+/** Signing in and out, and keyboard use. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
@@ -10,7 +10,7 @@ import {
   type Visit,
 } from '../../browser/browsing.ts'
 
-/** What is said of the field that has the focus. */
+/** The description of the focused field. */
 const DESCRIBED = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent"
 
 describe.skipIf(hasNoBrowser)('in a browser', () => {
@@ -28,7 +28,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await browsing?.close()
   })
 
-  test('the session is kept in a cookie that no script reads and no other site sends, and nothing else is', async () => {
+  test('the session is in a cookie that no script can read and no other site sends, and nothing else is stored', async () => {
     const [cookie] = await owner.context.cookies()
     expect(cookie).toMatchObject({
       name: `tollgate-${new URL(browsing.origin).port}`,
@@ -38,7 +38,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await owner.page.evaluate('document.cookie + JSON.stringify({ ...localStorage })')).toBe('{}')
   })
 
-  test('whoever is sent to a page signs in, and is there; who signs out sees nothing more of it', async () => {
+  test('a link to a page asks to sign in, then opens it; signing out hides everything', async () => {
     const visit = await browsing.visit()
     const { page } = visit
     await visit.open('/keys?state=all', 'Sign in')
@@ -58,7 +58,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.close()
   })
 
-  test('somebody who was invited sets a password by the code, and sees what their role is for', async () => {
+  test('an invited user sets a password with the code, and sees the pages of their role', async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
     const visit = await browsing.visit()
     const { page } = visit
@@ -79,7 +79,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.close()
   })
 
-  test('a member makes keys of their own, within their team, and sees no others', async () => {
+  test('a member creates their own keys, within their team, and sees no others', async () => {
     await browsing.place.run('keys', 'create', '--name', 'of somebody else')
     await browsing.place.run('teams', 'create', '--name', 'research')
     const { stdout } = await browsing.place.run('admin', 'create', 'mia', '--role', 'member', '--team', 'research')
@@ -107,7 +107,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.close()
   })
 
-  test('five wrong passwords close the account for a while, which is said', async () => {
+  test('five wrong passwords block the account for a while, and the page says so', async () => {
     await browsing.place.run('admin', 'create', 'eve', '--role', 'viewer')
     const visit = await browsing.visit()
     await visit.open('/', 'Sign in')
@@ -122,7 +122,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.close()
   })
 
-  test('all of it goes by keyboard, and the focus comes back to where it was', async () => {
+  test('everything works by keyboard, and the focus returns to its place', async () => {
     const visit = await browsing.visit({ state })
     const { page } = visit
     await visit.open('/', 'Start')
@@ -162,7 +162,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await focused.waitFor()
-    // From an address that somebody was sent, nothing was focused before.
+    // On a page opened by a link, nothing had the focus before.
     await page.goto(address)
     await page.getByRole('dialog', { name: 'by hand' }).getByText('Last used').waitFor()
     await page.keyboard.press('Escape')

@@ -1,4 +1,4 @@
-/** What people type stays theirs: edits at the same time, sessions that end, and servers that restart. */
+/** Typed text is never lost: concurrent edits, sessions that end, and servers that restart. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
@@ -36,7 +36,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
   const readKey = async (name: string) =>
     JSON.parse((await browsing.place.run('keys', 'show', name, '--json')).stdout) as Record<string, unknown>
 
-  test('two tabs and a command edit one key at once: what one of them changed is kept, and what both did is asked', async () => {
+  test('two tabs and a command edit one key: separate changes are merged, and conflicts are shown', async () => {
     const other = await browsing.visit({ width: 390, state: await ann.context.storageState() })
     const { page } = ann
     await openEdit(ann)
@@ -45,7 +45,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByLabel('Budget').first().fill('20')
     await other.page.getByLabel('Concurrency').fill('3')
     await browsing.place.run('keys', 'edit', 'dev', '--rpm', '30')
-    // The tab changed another field than the command.
+    // The tab and the command changed different fields.
     await press(other, 'Save')
     await other.page.getByText('The command line changed Requests per minute at the same time').first().waitFor()
     await other.close()
@@ -82,7 +82,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect((await readKey('dev')).rpm).toBe(60)
   })
 
-  test('who signs in instead finds nothing of the first user', async () => {
+  test('another user who signs in instead finds nothing of the first user', async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'bob', '--role', 'viewer', '--json')
     const { code } = JSON.parse(stdout)
     const bob = await browsing.visit()
@@ -111,13 +111,13 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'ann', exact: true }).waitFor()
   })
 
-  test('a key whose secret was lost with the response is rotated in its form, once sending it again has failed', async () => {
+  test('a key whose secret was lost with the response is rotated in its form, after a retry has failed', async () => {
     const { page } = ann
     outage.isDown = true
     await page.route(
       '**/admin/api/keys',
       async (route) => {
-        // As the lost request would have: Firefox's driver doesn't tell what it has in it.
+        // Sends what the lost request would have: Firefox's driver doesn't report its body.
         await browsing.place.run('keys', 'create', '--name', 'lost')
         await route.abort()
       },
@@ -162,7 +162,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect((await readKey('dev')).concurrency).not.toBe(12)
   })
 
-  test('by keyboard alone, the focus returns to what opened a form, whatever ended it', async () => {
+  test('by keyboard only, the focus returns to the opener of a form, however the form is closed', async () => {
     const { page } = ann
     const { keyboard } = page
     const at = (name: string) => page.locator(':focus').getByText(name, { exact: true }).waitFor()
@@ -230,7 +230,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     void page.evaluate('location.reload()').catch(() => {})
     expect(await asked).toBe('beforeunload')
     expect(await name.inputValue()).toBe('half')
-    // Going back and staying has lost nothing that was ahead.
+    // Going back and staying has kept the forward entries.
     await page.goForward()
     await press(ann, 'Discard')
     await page.getByRole('heading', { level: 1, name: 'Teams' }).waitFor()
@@ -243,7 +243,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(page.url()).toEndWith('/admin/keys')
   })
 
-  test('when the server restarts, the page reconnects with its form, and says nothing of it afterwards', async () => {
+  test('when the server restarts, the page reconnects with its form, and then shows no notice', async () => {
     const { page } = ann
     await openEdit(ann)
     await page.getByLabel('Tokens per minute').fill('5000')

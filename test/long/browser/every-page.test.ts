@@ -1,6 +1,7 @@
 /**
- * Every page and drawer for each role, empty and with two months of data whose names are long, in light and dark: titled, accessible, without browser
- * errors; and whole, on screens from 1,600 px to a phone, zoomed in to 200% and 400%, and at double size of text.
+ * Every page and drawer for each role, empty and with two months of data with long names, in light and dark. Each has a
+ * title, is accessible, and has no browser errors. Nothing is cut off, from 1,600 px to a phone, zoomed in to 200% and
+ * 400%, and at double text size.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
@@ -71,7 +72,7 @@ const IDS = `(async () => {
   }
 })()`
 
-/** Makes one. */
+/** Creates one. */
 const OWN_KEY = `(async () => {
   const headers = { 'content-type': 'application/json' }
   await fetch('/admin/api/own/keys', { method: 'POST', headers, body: '{"name":"evaluation of new models, for the quarterly report to the board"}' })

@@ -1,4 +1,7 @@
-/** What the machine of the server has, on the page of upstreams: an owner adds it by one press, nobody else is told or has it look. */
+/**
+ * Discovered providers on the page of upstreams: an owner adds one by a click; other roles can't see or start
+ * discovery.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
@@ -13,7 +16,7 @@ import { ENGINE_FACTS } from '../../fixtures/engines/facts.ts'
 const ANSWERS = ENGINE_FACTS.find(({ engine }) => engine === 'LM Studio')?.answers ?? {}
 const SECRET = 'gsk-never-shown-0123456789'
 
-/** At its usual port, where nothing else is there; what it was asked. */
+/** A model server at its usual port, and the requests it received. */
 function startStudio() {
   const asked: string[] = []
   try {
@@ -49,7 +52,7 @@ describe.skipIf(studio === null)('in a browser', () => {
     await studio?.stop()
   })
 
-  test('nobody but an owner is told what is there, and their visit has nobody look', async () => {
+  test("only owners see discovered servers, and other users' visits start no discovery", async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'ed', '--role', 'editor')
     const { page, open, close } = await browsing.visit()
     await open('/', 'Sign in')
@@ -66,7 +69,7 @@ describe.skipIf(studio === null)('in a browser', () => {
     expect(studio?.asked).toEqual([])
   })
 
-  test('a model server is added with its models by one press, a provider named by its variable alone', async () => {
+  test('a model server is added with its models by one click, a provider only by its variable', async () => {
     const { page, open } = visit
     await open('/upstreams', 'Upstreams')
     await page.getByText('GROQ_API_KEY').waitFor()
@@ -81,7 +84,7 @@ describe.skipIf(studio === null)('in a browser', () => {
     expect(models.map(({ slug }: { slug: string }) => slug)).toContain('google/gemma-3-4b')
   })
 
-  test('one that is removed is found again', async () => {
+  test('a removed one is found again', async () => {
     const { page, open } = visit
     await open('/upstreams?upstream=lmstudio', 'Upstreams')
     await page.getByRole('button', { name: 'Remove', exact: true }).click()

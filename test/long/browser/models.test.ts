@@ -1,4 +1,4 @@
-/** Models, their upstreams and the catalogue, as an owner changes them and a viewer sees them. */
+/** Models, their upstreams, and the catalog, as an owner changes them and a viewer sees them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
@@ -43,7 +43,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await visit.open('/upstreams', 'Upstreams')
     await page.getByRole('link', { name: 'Add provider' }).click()
     await page.getByRole('link', { name: /^Other/ }).click()
-    // Key by key: nothing takes the focus meanwhile.
+    // Key by key: nothing may take the focus meanwhile.
     await page.getByLabel('Base URL').pressSequentially(`http://127.0.0.1:${upstream.port}/v1`)
     await page.keyboard.press('Tab')
     await page.keyboard.type('mine')
@@ -62,7 +62,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.content()).not.toContain(CREDENTIAL)
   })
 
-  test('that a changed address clears the credential is said before it does', async () => {
+  test('the form warns that a changed URL clears the credential', async () => {
     await press(page, 'Edit')
     const warning = page.getByText('Changing the provider or URL removes the credential')
     expect(await warning.count()).toBe(0)
@@ -74,7 +74,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('dialog', { name: 'mine' }).getByText('not set').first().waitFor()
   })
 
-  test('a provider that is known by its name has its address, unless everybody has another one there', async () => {
+  test('a known provider has its URL filled in, unless each customer has their own', async () => {
     await visit.open('/upstreams?upstream=mine', 'Upstreams')
     await press(page, 'Edit')
     await page.getByLabel('Provider', { exact: true }).selectOption('azure')
@@ -85,7 +85,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('Leave empty to use the default.').waitFor()
   })
 
-  test('a model gets a route and a price by hand, and is given back', async () => {
+  test('a model gets a manual route and price, and is reset to the catalog', async () => {
     await visit.open('/models?search=demo', 'Models')
     await page.getByRole('link', { name: 'tollgate/demo', exact: true }).click()
     const drawer = page.getByRole('dialog', { name: 'tollgate/demo', exact: true })
@@ -112,7 +112,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await drawer.getByText('free').first().waitFor()
   })
 
-  test('the catalogue goes back to any of its versions, is exported and applied', async () => {
+  test('the catalog is rolled back to any version, exported, and applied', async () => {
     await visit.open('/models/catalog', 'Catalog')
     await page.getByRole('link', { name: 'Added the upstream: mine' }).click()
     await press(page, 'Restore version')
@@ -160,7 +160,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: /Undid the catalog change/ }).waitFor()
   })
 
-  test('a viewer sees all of it, and is offered nothing that is not theirs to do', async () => {
+  test('a viewer sees everything, but is offered no changes', async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
     const viewer = await browsing.visit({ width: 390 })
     await viewer.open('/', 'Sign in')

@@ -1,4 +1,4 @@
-/** Signing in through an identity provider of another site, with its own pages on the way. */
+/** Sign-in through an identity provider on another site, with its own pages. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
 import { findFreePort } from '../../support/free-port.ts'
@@ -37,7 +37,7 @@ describe.skipIf(hasNoBrowser)('through an identity provider', () => {
     await page.getByRole('button', { name: 'Continue' }).click()
   }
 
-  test('whoever has a role comes back, signed in, to the page that they asked for', async () => {
+  test('a user with a role returns, signed in, to the requested page', async () => {
     const visit = await browsing.visit({ elsewhere: provider.issuer })
     const { page } = visit
     await visit.open('/keys?state=all', 'Sign in')
@@ -54,7 +54,7 @@ describe.skipIf(hasNoBrowser)('through an identity provider', () => {
     await visit.close()
   })
 
-  test.each(['light', 'dark'] as const)('whoever has none reads why, in %s, and finds back', async (colours) => {
+  test.each(['light', 'dark'] as const)('a user without a role sees why, in %s, and can go back', async (colours) => {
     const visit = await browsing.visit({ elsewhere: provider.issuer, colours })
     const { page } = visit
     await visit.open('/', 'Sign in')

@@ -1,4 +1,4 @@
-/** The playground for models that don't chat: each kind is tried as a person would, its cost is shown, and its code is there. */
+/** The playground for models that don't chat: each kind can be tried, shows its cost, and has its code. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
@@ -42,7 +42,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
   }
   const field = (name: string) => page.getByLabel(name, { exact: true })
 
-  test('a text is spoken, and the audio plays', async () => {
+  test('text becomes speech, and the audio plays', async () => {
     await open('speech')
     await field('Text').fill('Hello there!')
     await field('Voice').fill('nova')
@@ -58,7 +58,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('an audio file is transcribed by the keyboard alone, and translated', async () => {
+  test('an audio file is transcribed by keyboard only, and translated', async () => {
     await open('whisper')
     await press('Transcribe')
     await page.getByText('Audio file: choose one.').waitFor()
@@ -85,7 +85,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await field('Audio file').inputValue()).toEndWith('a.mp3')
   })
 
-  test('pictures are made and shown; what the provider refuses is said at the form', async () => {
+  test("images are generated and shown; the form shows a provider's refusal", async () => {
     await open('images')
     await field('Prompt').fill('A green square')
     await field('Count').fill('2')
@@ -110,7 +110,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(upstream.asked.at(-1)).toMatchObject({ prompt: 'Make it blue', image: { type: 'image/png' } })
   })
 
-  test('documents are ranked, texts are classified and compared', async () => {
+  test('documents are ranked; texts are classified and compared', async () => {
     await open('rerank')
     await field('Query').fill('fox')
     await field('Documents').fill('a fox\n\na dog')
@@ -133,7 +133,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await ranked()).toEqual(['1.000 one', '0.707 two'])
   })
 
-  test('its request is on record, its code is that of its kind, and Clear takes all of it away', async () => {
+  test('the request is recorded, its code is for its endpoint, and Clear removes everything', async () => {
     await press('View code')
     await page.getByText('/v1/embeddings').first().waitFor()
     await page.getByRole('tab', { name: 'Python' }).click()
@@ -149,7 +149,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByRole('article').count()).toBe(0)
   })
 
-  test('on a phone nothing is cut', async () => {
+  test('on a phone nothing is cut off', async () => {
     const phone = await browsing.visit({ width: 390, state: await visit.context.storageState() })
     for (const model of ['speech', 'whisper', 'images', 'rerank', 'moderation', 'embeddings']) {
       await phone.open(`/playground?model=acme%2F${model}`, 'Playground')

@@ -1,4 +1,7 @@
-/** The overview over two months of a made-up company: other times by dragging and by typing, back again, figures as tables and files. */
+/**
+ * The overview over two months of an invented company: selecting periods by dragging and typing, and figures as tables
+ * and files.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Locator, Page } from 'playwright-core'
 import {
@@ -32,13 +35,13 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
 
   const rangeOf = () => new URL(page.url()).searchParams
   const cost = () => page.getByRole('slider', { name: /^Cost by/ })
-  /** Its title says what is shown. */
+  /** The title names the shown period. */
   const shows = async (text: RegExp) => {
     await page.locator('.overview[aria-busy=false]').waitFor()
     await page.getByRole('heading', { level: 2, name: text }).first().waitFor()
   }
 
-  test('what is dragged over in a chart is shown alone, in all of the page, and back undoes it', async () => {
+  test('dragging over a chart selects the period for the whole page, and Back undoes it', async () => {
     await visit.open('/?range=30d', 'Overview')
     await cost().locator('canvas').waitFor()
     await page.getByRole('row', { name: /^Mon/ }).waitFor()
@@ -54,7 +57,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await shows(/ from .* to /)
     expect([rangeOf().get('from'), rangeOf().get('to'), rangeOf().get('range')]).toEqual([dayAgo(23), dayAgo(17), null])
     expect(await page.getByLabel('From', { exact: true }).inputValue()).toBe(dayAgo(23))
-    // A colleague sees the same.
+    // A colleague who opens the link sees the same.
     await page.reload()
     await shows(/ from .* to /)
     await page.goBack()
@@ -62,7 +65,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(rangeOf().get('range')).toBe('30d')
   })
 
-  test('the arrows move one crosshair through all charts, and choose what Enter shows', async () => {
+  test('the arrow keys move one crosshair through all charts, and select the period that Enter shows', async () => {
     await visit.open('/?range=7d', 'Overview')
     await cost().locator('canvas').waitFor()
     await cost().focus()
@@ -75,7 +78,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect([rangeOf().get('from'), rangeOf().get('to')]).toEqual([dayAgo(5), dayAgo(4)])
   })
 
-  test('other days are typed, in whichever order, and stand in the address', async () => {
+  test('other days are typed, in either order, and are in the URL', async () => {
     await page.getByRole('button', { name: 'Today' }).click()
     await page.getByRole('button', { name: 'Custom' }).click()
     await page.getByLabel('From', { exact: true }).fill(dayAgo(3))
@@ -86,7 +89,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('failures are told by their kind, and lead to the requests behind', async () => {
+  test('errors are grouped by code, and lead to their requests', async () => {
     await page.getByRole('link', { name: 'upstream_failed' }).click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
     await page.locator('tbody tr').first().waitFor()
@@ -95,14 +98,14 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'upstream_failed' }).waitFor()
   })
 
-  test('how long whole requests take is shown in place of first tokens', async () => {
+  test('the chart shows total durations in place of times to first token', async () => {
     await page.getByRole('button', { name: /^Duration/ }).click()
     await shows(/^Median duration/)
     expect(rangeOf().get('latency')).toBe('whole')
   })
 
-  // Firefox tells its driver of no download of a blob.
-  test.skipIf(isFirefox)('a chart is a table, too, and a file of either kind', async () => {
+  // Firefox doesn't report downloads of blobs to its driver.
+  test.skipIf(isFirefox)('a chart is also a table, and a file in either format', async () => {
     const save = async (name: RegExp) => {
       const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()])
       return [download.suggestedFilename(), Bun.file(await download.path())] as const
@@ -117,11 +120,11 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('button', { name: /^Chart.*Cost/ }).click()
   })
 
-  test('a change of the catalogue is a mark, with its row of the audit log', async () => {
+  test('a change of the catalog is a mark that leads to its row of the audit log', async () => {
     await visit.open(`/?from=${dayAgo(7)}&to=${dayAgo(4)}`, 'Overview')
     await cost().focus()
     const link = page.getByRole('listitem').filter({ hasText: 'changed the model openai/gpt-5-mini' }).getByRole('link')
-    // From day to day, over and over: the marks come after the chart.
+    // Repeatedly from day to day: the marks load after the chart.
     for (let at = 0; (await link.count()) === 0; at = (at + 1) % 4)
       await page.keyboard.press(at === 0 ? 'Home' : 'ArrowRight')
     const href = await link.first().getAttribute('href')
@@ -143,7 +146,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     )
   }
 
-  test('the breakdown is sorted, narrows the page, and is a file of what is shown', async () => {
+  test('the breakdown is sorted, filters the page, and is exported as shown', async () => {
     await visit.open('/?range=30d', 'Overview')
     const table = page.getByRole('table', { name: 'Usage by model' })
     await table.getByRole('link', { name: 'openai/gpt-5', exact: true }).waitFor()

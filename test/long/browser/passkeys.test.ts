@@ -1,4 +1,4 @@
-/** Passkeys at an address that is a name, with an authenticator that the browser pretends to have. */
+/** Passkeys at a host name, with a virtual authenticator of the browser. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { CDPSession } from 'playwright-core'
 import {
@@ -11,7 +11,7 @@ import {
   type Visit,
 } from '../../browser/browsing.ts'
 
-/** CTAP 2 within the device, which knows its owner. */
+/** CTAP 2 within the device, which verifies its owner. */
 const AUTHENTICATOR = {
   protocol: 'ctap2' as const,
   transport: 'internal' as const,
@@ -41,7 +41,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     await browsing?.close()
   })
 
-  test('somebody adds a passkey with their password, signs out, and in by it', async () => {
+  test('a user adds a passkey with their password, signs out, and signs in with it', async () => {
     const { page } = visit
     await visit.open('/account', 'Your account')
     await page.getByRole('button', { name: 'Add passkey' }).click()
@@ -62,7 +62,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     await page.getByText(/^laptop for localhost, added .* used/).waitFor()
   })
 
-  test('one and the same device makes no second one', async () => {
+  test("the same device can't create a second one", async () => {
     const { page } = visit
     await visit.open('/account', 'Your account')
     await page.getByRole('button', { name: 'Add passkey' }).click()
@@ -72,7 +72,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('who is not known to their device does not come in, and is told', async () => {
+  test("a user whom the device doesn't verify can't sign in, and sees why", async () => {
     const { page } = visit
     await devtools.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
     await visit.open('/account', 'Your account')
@@ -84,7 +84,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Your account' }).waitFor()
   })
 
-  test('a passkey has another name, and is removed: then it signs nobody in', async () => {
+  test('a passkey is renamed, and removed: then it no longer signs in', async () => {
     const { page } = visit
     await visit.open('/account', 'Your account')
     await page.getByRole('button', { name: 'Rename passkey laptop' }).click()
@@ -98,7 +98,7 @@ describe.skipIf(hasNoBrowser || isFirefox)('in a browser', () => {
     await page.getByText("This passkey can't sign you in").waitFor()
   })
 
-  test('at an address that is a number, none is offered', async () => {
+  test('at an IP address, none is offered', async () => {
     const other = await browsing.visit()
     await other.open('/', 'Sign in')
     expect(await other.page.getByRole('button', { name: 'passkey' }).count()).toBe(0)

@@ -1,4 +1,4 @@
-/** Teams, people and what they may, tokens, settings and the record of all that, as an owner and a member go through them. */
+/** Teams, users and their roles, tokens, settings, and the audit log, as an owner and a member use them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Browsing,
@@ -32,7 +32,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
   const statusOf = async (key: string) =>
     (await fetch(`${browsing.server.baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })).status
 
-  test('a team is made, and opened at once', async () => {
+  test('a team is created, and opened at once', async () => {
     const { page } = owner
     await owner.open('/teams', 'Teams')
     await page.getByRole('heading', { name: 'No teams yet' }).waitFor()
@@ -44,7 +44,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('somebody is invited as its member by a link that works once, and has a key of their own', async () => {
+  test('an invite link creates a member once, who then has their own key', async () => {
     await owner.open('/people/new', 'Invite user')
     await owner.page.getByLabel('Name').fill('bob')
     await owner.page.getByLabel('Role').selectOption('member')
@@ -85,7 +85,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('Members of this team can have at most 1 key').waitFor()
   })
 
-  test('what their own keys have spent is told to them, and leads to the requests', async () => {
+  test('members see the spend of their own keys, which leads to the requests', async () => {
     const { page } = member
     await member.open('/usage', 'Usage')
     await page.getByText('No requests in the last 7 days').waitFor()
@@ -107,7 +107,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
       .waitFor()
   })
 
-  test('people and teams are searched, also by who is quicker than the list', async () => {
+  test('users and teams are searched, even by someone faster than the list', async () => {
     const { page } = owner
     const list = '**/admin/api/teams'
     const gate = Promise.withResolvers<void>()
@@ -129,7 +129,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('they change their password, and the old one is asked for', async () => {
+  test('they change their password, which requires the old one', async () => {
     const { page } = member
     await member.open('/account', 'Your account')
     await page.getByText('this session').waitFor()
@@ -142,7 +142,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.locator('.notice').getByText('Password changed.').waitFor()
   })
 
-  test('who is disabled is out at once, and so is their key', async () => {
+  test('a disabled user is signed out at once, and their key stops working', async () => {
     const { page } = owner
     await owner.open('/people', 'People')
     await page.getByRole('link', { name: 'bob' }).click()
@@ -155,7 +155,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await member.page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
   })
 
-  test('a token is made with a command that works as it is, until it is revoked', async () => {
+  test('a token is created with a command that works unchanged, until it is revoked', async () => {
     const { page } = owner
     await owner.open('/settings/tokens/new', 'New token')
     await page.getByLabel('Name').fill('grafana')
@@ -174,7 +174,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await ask()).toBe(401)
   })
 
-  test('a setting is refused in words, and one that is saved waits for the next start', async () => {
+  test('an invalid setting shows why, and a saved one waits for the next start', async () => {
     const { page } = owner
     await owner.open('/settings?setting=retention', 'Settings')
     await page.getByLabel('New value').fill('soon')
@@ -187,7 +187,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('Version').waitFor()
   })
 
-  test('a backup is made and downloaded', async () => {
+  test('a backup is created and downloaded', async () => {
     const { page } = owner
     await owner.open('/settings/backups', 'Backups')
     await press(owner, 'Create backup')
@@ -198,7 +198,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await download.failure()).toBeNull()
   })
 
-  test('all of that is on record, each with what it was before', async () => {
+  test('the audit log has all of these changes, with the values before', async () => {
     const { page } = owner
     await owner.open('/audit', 'Audit log')
     await page.getByText('downloaded the backup').waitFor()

@@ -1,4 +1,7 @@
-/** The playground, as a person chats on it: with the demo model, and with an upstream that waits, calls, fails and breaks off when it is told to. */
+/**
+ * Chats in the playground, with the demo model, and with an upstream that waits, calls tools, fails, or breaks off on
+ * request.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
@@ -26,7 +29,7 @@ models:
       routes: [{ upstream: theirs, model: m, pricing: [{ prompt: "0.000001", completion: "0.00001" }] }] }
 `
 
-/** What a chat completion of theirs is made of. */
+/** Parts of its chat completions. */
 const frame = (delta: object, finish: string | null = null): StreamStep => ({
   ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' },
   choices: [{ index: 0, delta, finish_reason: finish }],
@@ -70,7 +73,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await upstream?.stop()
   })
 
-  test('an empty page says that nothing of it is kept, and its first answer comes from the demo', async () => {
+  test('an empty page says that nothing is stored, and the first answer comes from the demo', async () => {
     await page.keyboard.press('g')
     await page.keyboard.press('p')
     await page.getByRole('heading', { level: 1, name: 'Playground' }).waitFor()
@@ -86,7 +89,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('its request is on record by the key of whoever asked, and the thread is there for who comes back', async () => {
+  test('the request is recorded with the key of its user, and the thread is still there after a visit elsewhere', async () => {
     await recordOf('tollgate/demo').click()
     await page.getByRole('heading', { level: 1, name: /^Request/ }).waitFor()
     await page.getByRole('link', { name: 'playground of ann' }).waitFor()
@@ -94,7 +97,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('You wrote: Hello <b>you</b>').waitFor()
   })
 
-  test('an answer is shown and measured while it is written, its reasoning folded, until it is stopped by Escape', async () => {
+  test('a streaming answer is shown and measured, its reasoning collapsed, until Escape stops it', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const before = [frame({ role: 'assistant', reasoning_content: 'Hm, the sea.' }), frame({ content: 'Blue it is' })]
     upstream.script(answer([...before, { until: promise }, frame({ content: 'never' }), frame({}, 'stop')]))
@@ -113,7 +116,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByText('never').count()).toBe(0)
   })
 
-  test('what fails and what breaks off is said in a sentence, and is asked again', async () => {
+  test('failed and interrupted answers show why, and can be retried', async () => {
     upstream.script(answer([frame({ content: 'Half a' })], 'cut'))
     await say('Again')
     await last('acme/large').getByText('Response interrupted.').waitFor()
@@ -134,7 +137,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     ])
   })
 
-  test('Markdown is shown formatted while it streams, runs nothing, loads nothing, and is copied and shown raw', async () => {
+  test('streaming Markdown is formatted, runs and loads nothing, and can be copied and shown raw', async () => {
     const code = '```ts\nif (a) {\n  b()\n}\n```'
     const text = `# Plan\n\nSee [this](javascript:alert(1)) and [that](https://example.com/x).\n\n![cat](https://example.com/cat.png)\n\n${code}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<img src=x onerror=alert(1)>`
     upstream.script(answer([...(text.match(/.{1,9}/gs) ?? []).map((content) => frame({ content })), frame({}, 'stop')]))
@@ -154,7 +157,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await press('Remove message 3 and its responses')
   })
 
-  test('a thread that is cleared while it is answered stops, and comes back stopped', async () => {
+  test('a thread that is cleared while streaming stops, and is restored stopped', async () => {
     upstream.script(answer([frame({ content: 'On and' })], 'hang'))
     await say('And on')
     await page.getByText('On and').waitFor()
@@ -166,7 +169,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     upstream.script(answer([frame({ content: 'Whole' }), frame({}, 'stop'), USAGE]))
   })
 
-  test('messages are edited, removed and asked again', async () => {
+  test('messages are edited, removed, and sent again', async () => {
     await press('Edit message 1')
     await page.getByLabel('Message 1', { exact: true }).last().fill('The wood?')
     await page.keyboard.press('Control+Enter')
@@ -185,7 +188,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await press('Clear')
   })
 
-  test('wrong tools are told with their line, and nothing is sent until they are mended', async () => {
+  test('invalid tools are reported with their line, and nothing is sent until they are fixed', async () => {
     const before = upstream.requests.length
     await page.locator('summary', { hasText: 'Tools' }).click()
     await page.getByLabel('Tools (JSON)').fill('[\n  {"name": "get_weather",}\n]')
@@ -205,7 +208,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('two models answer side by side, and each goes on once its tool has answered', async () => {
+  test('two models answer side by side, and each continues once its tool has a result', async () => {
     await press('Compare models')
     await page.getByLabel('Second model').selectOption('tollgate/demo')
     upstream.script(answer([frame({ content: 'I do not know' }), frame({}, 'stop'), USAGE]))
@@ -224,7 +227,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByRole('article', { name: 'Response from acme/large' }).count()).toBe(1)
   })
 
-  test('whoever comes back by a link to the page alone finds both of them, and what they said', async () => {
+  test('a link to the page finds both models, and their answers', async () => {
     const playground = page.getByRole('link', { name: 'Playground', exact: true }).first()
     for (const link of [page.getByRole('link', { name: 'Models', exact: true }).first(), playground, playground]) {
       await link.click()
@@ -234,7 +237,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(new URL(page.url()).searchParams.get('beside')).toBe('tollgate/demo')
   })
 
-  test('the request is there as code, and does what it says', async () => {
+  test('the request is shown as code, and the code does the same', async () => {
     await press('View code')
     await expectAccessible(page)
     const { stdout } = await browsing.place.run('keys', 'create', '--name', 'dev', '--json')
@@ -251,7 +254,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('a picture goes along, and a file that is none does not', async () => {
+  test('an image is sent, and a file that is not an image is rejected', async () => {
     await press('Clear')
     await page.locator('input[type=file]').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: PIXEL })
     await page.getByText('a.txt is not a PNG, JPEG, WebP, or GIF image.').waitFor()
@@ -272,7 +275,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     ])
   })
 
-  test('a model that is gone is said to be, and the thread outlives a session that has ended', async () => {
+  test('a removed model is reported, and the thread survives the end of a session', async () => {
     await press('Remove tollgate/demo')
     await page.getByText('What is it?').waitFor()
     await visit.open('/playground?model=acme%2Fgone', 'Playground')
@@ -296,7 +299,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('Send a message to start.').waitFor()
   })
 
-  test('a phone in the dark has all of it', async () => {
+  test('everything works on a phone in the dark theme', async () => {
     const phone = await browsing.visit({ width: 390, colours: 'dark', state: await visit.context.storageState() })
     await phone.open('/playground?model=tollgate%2Fdemo&beside=tollgate%2Fdemo', 'Playground')
     await phone.page.getByLabel('Message', { exact: true }).fill('Hello')
@@ -307,7 +310,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await phone.close()
   })
 
-  test('it asks to sign in first, and a viewer is not offered it', async () => {
+  test('it requires signing in, and viewers are not offered it', async () => {
     const { stdout } = await browsing.place.run('admin', 'create', 'vic', '--role', 'viewer')
     const viewer = await browsing.visit()
     await viewer.open('/playground', 'Sign in')

@@ -1,4 +1,4 @@
-/** A provider with its models, added by keyboard and by click; a new model; and the test that asks for one token. */
+/** A provider with its models, added by keyboard and by click; a new model; and the test that requests one token. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type Browsing, expectAccessible, hasNoBrowser, startBrowsing, type Visit } from '../../browser/browsing.ts'
@@ -7,7 +7,7 @@ const KEY = 'sk-right-0123456789'
 const URL_OF_IT = 'http://llm.example.com/v1'
 const MODELS = ['gpt-4o', 'gpt-4o-mini', 'o3', 'own-9', 'whisper-1']
 
-/** A provider at a public name, which a proxy stands for: private addresses are always free. */
+/** A provider at a public host name, served by a proxy: models at private addresses are always free. */
 const startProvider = () =>
   Bun.serve({
     ...{ port: 0, hostname: '127.0.0.1' },
@@ -50,7 +50,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await provider?.stop(true)
   })
 
-  test('the keyboard alone adds a provider with three models; a wrong key costs nothing that was typed', async () => {
+  test('a provider with three models is added by keyboard only; a wrong key loses no typed values', async () => {
     await page.getByRole('link', { name: 'Add provider' }).press('Enter')
     const { keyboard } = page
     await page.getByLabel('Search providers').waitFor()
@@ -89,7 +89,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     )
   })
 
-  test('a test says before what it costs, then that a model works, or what its provider answers', async () => {
+  test("a test shows its cost before, then that a model works, or the provider's error", async () => {
     const row = page.locator('.lines li', { hasText: 'openai/gpt-4o-mini' })
     await row.getByText(/^Sends a request for one token; costs about \$0\.0000\d+\.$/).waitFor()
     await press(page, 'Test openai/gpt-4o-mini')
@@ -100,7 +100,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('playground').first().waitFor()
   })
 
-  test("a provider's key is not sent to another, and a reload that would lose it is asked about", async () => {
+  test("a provider's key is not sent to another one, and a reload that would lose it asks first", async () => {
     await visit.open('/upstreams/new', 'Add provider')
     await page.getByRole('link', { name: /^OpenAI/ }).click()
     const unloads = () => page.evaluate<boolean>("dispatchEvent(new Event('beforeunload', { cancelable: true }))")
@@ -112,7 +112,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.getByLabel('API key').inputValue()).toBe('')
   })
 
-  test('a key that was typed for an address is not sent to a server that was found', async () => {
+  test('a key that was typed for one URL is not sent to a discovered server', async () => {
     const server = { preset: 'ollama', name: 'Ollama', base_url: 'http://127.0.0.1:9/v1', upstream: null, id: 'ollama' }
     await page.route('**/admin/api/upstreams/discover', (route) =>
       route.fulfill({ json: { servers: [server], providers: [] } }),
@@ -128,7 +128,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.unroute('**/admin/api/upstreams/discover')
   })
 
-  test('back keeps what was typed and chosen, another preset keeps a typed address, and existing models are said', async () => {
+  test('Back keeps typed and selected values, another preset keeps a typed URL, and existing models are marked', async () => {
     await visit.open('/upstreams/new', 'Add provider')
     await page.getByRole('link', { name: /^OpenAI/ }).click()
     expect(await page.getByLabel('Name').inputValue()).toBe('openai-2')
@@ -163,7 +163,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByText('Already exist, and get a fallback route to groq').waitFor()
   })
 
-  test("a new model takes an upstream's own name from its list, with its known price", async () => {
+  test("a new model takes an upstream's model name from its list, with its known price", async () => {
     await visit.open('/models', 'Models')
     await page.getByRole('link', { name: 'New model' }).click()
     await page.getByLabel('Upstream', { exact: true }).selectOption('openai')

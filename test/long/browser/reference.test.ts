@@ -1,4 +1,4 @@
-/** The reference of the APIs, as somebody uses it who writes a script. */
+/** The API reference, as authors of scripts use it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await browsing?.close()
   })
 
-  test('it is found from the settings and from the help', async () => {
+  test('it is linked from the settings and the help', async () => {
     const { page } = visit
     await visit.open('/settings', 'Settings')
     await page.getByRole('link', { name: 'API reference' }).click()
@@ -38,7 +38,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
-  test('a route is searched and opened by keyboard, and its address opens it again', async () => {
+  test('a route is searched and opened by keyboard, and its URL opens it again', async () => {
     const { page } = visit
     await visit.open('/reference?document=admin', 'API reference')
     await page.getByRole('link', { name: 'GET /usage Get usage report' }).waitFor()
@@ -60,7 +60,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'POST /keys Create a key' }).waitFor()
   })
 
-  test('both descriptions are downloaded as they are', async () => {
+  test('both descriptions are downloaded unchanged', async () => {
     const { page } = visit
     for (const [document, title] of [
       ['v1', 'Tollgate'],
@@ -76,7 +76,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     }
   })
 
-  test('the examples work as they are copied: with a session, with a key', async () => {
+  test('the examples work as copied: with a session, and with a key', async () => {
     const { page } = visit
     const cwd = mkdtempSync(join(tmpdir(), 'tollgate-'))
     const run = async (path: string, change = (text: string) => text) => {
@@ -98,7 +98,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     ['dark', 1_280],
     ['light', 390],
   ] as const) {
-    test(`it can be read by everybody: ${colours}, ${width} wide`, async () => {
+    test(`everyone can read it: ${colours}, ${width} wide`, async () => {
       const state = await visit.context.storageState()
       const other = await browsing.visit({ colours, width, state })
       await other.open('/reference?document=admin', 'API reference')

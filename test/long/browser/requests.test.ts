@@ -1,4 +1,4 @@
-/** Requests as they end, what failed yesterday, one explained, and the overview of all, as a person looks at them. */
+/** Live requests, yesterday's errors, one request in detail, and the overview. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -37,7 +37,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     return response.status
   }
 
-  test('a page without requests says how the first one is made, and shows it as it ends', async () => {
+  test('a page without requests shows how to send the first one, and shows it once it ends', async () => {
     await visit.open('/requests', 'Requests')
     await page.getByText('No requests yet').waitFor()
     await expectAccessible(page)
@@ -47,7 +47,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('what arrives while it is paused is there when it goes on, and only what the filters are for', async () => {
+  test('requests that arrive during a pause appear on resume, if they match the filters', async () => {
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByText('Paused').waitFor()
     expect(await ask('tollgate/demo')).toBe(200)
@@ -61,7 +61,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.locator('tbody tr').nth(1).waitFor()
   })
 
-  test('a request is explained by itself: its calls, its tokens, what it cost', async () => {
+  test("a request's page explains it: its calls, its tokens, and its cost", async () => {
     await page.getByRole('link', { name: 'tollgate/demo', exact: true }).first().focus()
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
@@ -78,7 +78,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('once anything was asked the overview opens first; its charts are gone through by the arrows, and are tables, too', async () => {
+  test('after the first request, the overview opens first; its charts are usable by arrow keys, and are also tables', async () => {
     await visit.open('/', 'Overview')
     const chart = page.getByRole('slider', { name: 'Cost by day and model' })
     await chart.locator('canvas').waitFor()
@@ -98,7 +98,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.locator('tbody tr').nth(1).waitFor()
   })
 
-  /** As its provider refuses a wrong credential. */
+  /** The response of a provider to a wrong credential. */
   function putFailedYesterday(): string {
     const open = toOpen({ createdMs: dayOf(Date.now()) - 3_600_000, model: 'acme/large', upstream: 'acme' })
     const call = toSettledCall(toCall(open, 1, { upstream: 'acme' }), {
@@ -111,7 +111,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     return row.id
   }
 
-  test('what failed yesterday and why is said after two choices and a click, and exported', async () => {
+  test('two choices and a click show which requests failed yesterday and why, and they can be exported', async () => {
     const id = putFailedYesterday()
     await visit.open('/requests', 'Requests')
     await page.getByLabel('Status').selectOption({ label: 'Errors' })
@@ -136,7 +136,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await expectAccessible(page)
   })
 
-  test('a request is found by any ID that somebody has of it', async () => {
+  test('a request is found by any of its IDs', async () => {
     const id = putFailedYesterday()
     for (const text of [`chatcmpl-${id}`, id.slice(-8)]) {
       await visit.open('/requests', 'Requests')

@@ -1,4 +1,4 @@
-/** The dashboard in WebKit: each page, and what a person does first. The other browsers are in the other files. */
+/** The dashboard in WebKit: each page, and a user's first steps. Other files cover the other browsers. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Browsing, expectAccessible, isFirefox, PASSWORD, startBrowsing } from '../../browser/browsing.ts'
 import { hasNoWebKit, startWebKit, type WebKit } from '../../browser/webkit.ts'
@@ -24,14 +24,14 @@ const PATHS = [
   ],
   ...['/account', '/?range=today'],
 ]
-/** Follows a link within the page, so that its complaints go on being heard. */
+/** Follows a link within the page, so that its errors are still recorded. */
 const follow = (path: string) => `
   const link = Object.assign(document.createElement('a'), { href: '/admin${path}' })
   document.body.append(link)
   link.click()
   link.remove()
 `
-/** Until its data are there. */
+/** Waits until the data have loaded. */
 const READ = `new Promise((resolve) => {
   const look = () => (document.querySelector('[aria-busy=true]') ? setTimeout(look, 50) : resolve())
   look()
@@ -87,7 +87,7 @@ describe.skipIf(hasNoWebKit || isFirefox)('in WebKit', () => {
 
   test.each([
     ['a screen', 1_280],
-    // As narrow as its window gets, some 450 px.
+    // As narrow as its window gets, about 450 px.
     ['a phone', 390],
   ])(
     'on %s, each page is accessible and makes the browser complain of nothing',

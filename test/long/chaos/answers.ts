@@ -1,6 +1,6 @@
 /**
- * Judges what chaos clients got: answers keep the contract and hold their own calls' words, errors have a visible
- * cause, and connections are lost only around kills and at the end.
+ * Judges the responses that chaos clients got: they keep the contract and contain their own calls' words, errors have a
+ * visible cause, and connections are lost only around kills and at the end.
  */
 import { checkError, checkHeaders, checkStream, checkWhole, type Report } from '../../support/contract.ts'
 import type { ErrorFields } from '../../support/contract-frames.ts'
@@ -11,7 +11,7 @@ import { complain, type Facts, mayAsk, stretchOf } from './facts.ts'
 import { checkResponseText, RESPONSE_END } from './responses.ts'
 import { whyNotOwnWords } from './words.ts'
 
-/** `error` is that of a status, or of the frame that ended a stream. */
+/** `error`: from a status, or from the frame that ended a stream. */
 export interface Held {
   outcome: Outcome
   /** Ledger id. */
@@ -40,7 +40,7 @@ export function judgeAnswers(facts: Facts): Answers {
   return answers
 }
 
-/** Throws the failure. Null if the client has nothing. */
+/** Throws the failure. Null if the client received nothing. */
 function judge(facts: Facts, outcome: Outcome): Held | null {
   const { plan, status, headers, text, end } = outcome
   if (end === 'left') return null
@@ -71,7 +71,7 @@ function whenWrong(why: string | null): void {
   if (why !== null) throw new Error(why)
 }
 
-/** Ended without saying so: `fetch` takes it for complete. */
+/** Ended without an end marker: `fetch` considers it complete. */
 const isTorn = ({ plan, status, text }: Outcome) => status === 200 && plan.stream && !END[plan.way].test(text)
 
 const END = { chat: /data: (\[DONE\]|\{"error":[^\n]*)\n\n$/, responses: RESPONSE_END }
@@ -95,7 +95,7 @@ function judgeAnswer({ plan, headers, text }: Outcome): Pick<Held, 'report' | 'e
   return { report: { ...report, costNanoUsd: plan.includeUsage && !error ? toReceipt(text) : null }, error }
 }
 
-/** The cost as an integer and in dollars, which must agree. */
+/** The cost as an integer and in dollars, which must match. */
 function toReceipt(text: string): number {
   const [, nano = '', usd = ''] = /"cost_nano_usd":(\d+),"cost":([0-9.]+)[,}]/.exec(text) ?? []
   must(nano !== '', 'usage has cost_nano_usd and cost')
@@ -103,11 +103,11 @@ function toReceipt(text: string): number {
   return Number(nano)
 }
 
-/** Checks the refusals of invalid requests, and model access. */
+/** Checks the refusals of invalid requests, and access to models. */
 function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
   const { plan, status } = outcome
   const { refusal } = plan
-  // A stopping server says so first.
+  // A stopping server reports that first.
   if (error?.code === 'server_is_overloaded' && status === 503 && stretchOf(outcome).toMs >= facts.story.drain.fromMs)
     return
   if (refusal) {
@@ -116,7 +116,7 @@ function mustBeRefused(facts: Facts, { outcome, error }: Held): void {
     must(Bun.deepEquals(said, asked), `the refusal ${JSON.stringify(refusal)}`)
     return
   }
-  // A key at its limit hears that first.
+  // A key at its limit gets that error first.
   if (error?.type === 'requests' && error.code === 'rate_limit_exceeded') return
   const seen = facts.versionsIn(stretchOf(outcome)).map((version) => mayAsk(version, plan.key, plan.model))
   const isFound = error?.code !== 'model_not_found'

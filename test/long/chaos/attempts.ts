@@ -1,6 +1,6 @@
 /**
  * Checks from outside where and how often requests were tried (section 8): every eligible route, up to three times if
- * that may help, and never after the first word.
+ * that may help, and never after the first token.
  */
 import type { Held } from './answers.ts'
 import { isLocal } from './catalog.ts'
@@ -9,7 +9,7 @@ import type { Fault } from './faults.ts'
 
 /** Final errors if no route answered. */
 const EXHAUSTED = new Set<string | null>(['upstream_failed', 'upstream_timeout', 'server_is_overloaded'])
-/** Faults a retry may not meet, and that use up no deadline. */
+/** Faults that a retry may not meet, and that don't use up a deadline. */
 const PASSING: readonly Fault[] = ['reset', 's500', 's503', 'html', 'garbage', 'empty', 'frame_500', 'frame_503']
 const ROUNDS = 3
 

@@ -3,7 +3,7 @@ import { type Behaviour, type StreamStep, toDelta } from '../../support/upstream
 import type { Tokens } from './catalog.ts'
 import type { Asked, Fault, Said } from './faults.ts'
 
-/** At least two, so that something comes before an interruption. */
+/** At least two, so that some output comes before an interruption. */
 export const toPieces = (text: string) => text.match(/[^ ,]+[ ,]*|[ ,]+/g) ?? []
 
 export function toBehaviour(
@@ -91,7 +91,7 @@ function toStatusAnswer(random: () => number, fault: Fault, { credential }: Aske
   return null
 }
 
-/** Half a body, if an unstreamed answer is interrupted. */
+/** Half of a body, if a response without a stream is interrupted. */
 const WHOLE_ENDS: Partial<Record<Fault, Break['end']>> = {
   cut: 'cut',
   cut_reset: 'reset',
@@ -145,7 +145,7 @@ const toWire = ({ prompt, cached, completion }: Tokens) => ({
   prompt_tokens_details: { cached_tokens: cached },
 })
 
-/** Roles, the words of all choices in turn, their ends, the usage. */
+/** Roles, the words of all choices in turn, their ends, and the usage. */
 function toSteps(said: readonly Said[], usage: Tokens | null): StreamStep[] {
   const roles = said.map((_, index) => toDelta({ role: 'assistant', content: '' }, null, index))
   const pieces = said.map(({ text }) => toPieces(text))

@@ -1,9 +1,9 @@
 /**
  * The chaos test: the built binary between forty clients, many badly behaved, and five failing upstreams, with six
- * SIGKILLs, a catalog change and a final SIGTERM. Clients, upstreams and ledger must agree (`verdict.ts`). It takes
- * over a minute, so that rate windows move and breakers close; CHAOS_REQUESTS=n sets the length, CHAOS_SEED=n replays a
- * run. The seed decides requests (`plan.ts`), faults (`faults.ts`), and when kills, change and stop come (`story.ts`).
- * Timing isn't replayed: what is in flight, the order at limits, and what breakers know.
+ * SIGKILLs, a catalog change, and a final SIGTERM. Clients, upstreams, and ledger must agree (`verdict.ts`). It takes
+ * over a minute, so that rate windows move and breakers close. CHAOS_REQUESTS=n sets the length, CHAOS_SEED=n replays a
+ * run. The seed decides requests (`plan.ts`), faults (`faults.ts`), and when kills, change, and stop happen
+ * (`story.ts`). Timing isn't replayed: requests in flight, the order at limits, and the state of breakers.
  */
 import { expect, test } from 'bun:test'
 import { CHAOS_SEED, playAndJudge } from './verdict.ts'

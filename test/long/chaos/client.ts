@@ -1,9 +1,9 @@
-/** One chaos request in its client's manner, and its outcome. */
+/** One chaos request, sent in its client's manner, and its outcome. */
 import type { KeyName } from './catalog.ts'
 import type { RequestPlan } from './plan.ts'
 import { exchange, type RawAnswer, toHead } from './wire.ts'
 
-/** `lost`: ended without a whole answer; `left`: the client ended it. Times are `performance.now()`. */
+/** `lost`: ended without a complete response; `left`: the client ended it. Times are `performance.now()`. */
 export interface Outcome {
   plan: RequestPlan
   end: 'answered' | 'lost' | 'left'

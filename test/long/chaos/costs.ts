@@ -23,7 +23,7 @@ export function judgeCosts(facts: Facts, rows: Rows): string[] {
 
 /**
  * `unclear`: interrupted, so it depends on when. `either`: nothing or counted, because a breaking connection may
- * overtake its words. `given_up`: delivered nothing but counted, because the upstream may have worked.
+ * overtake its output. `given_up`: delivered nothing but counted, because the upstream may have worked.
  */
 type Due = 'exact' | 'nothing' | 'counted' | 'given_up' | 'either' | 'unclear'
 
@@ -31,13 +31,13 @@ const OVERTAKING = new Set<Fault>(['cut', 'cut_reset'])
 
 function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenCall[]): Due {
   const { plan, seen, dropped } = call
-  // A disconnected client pays for the whole answer, except on local upstreams.
+  // A disconnected client pays for the whole response, except on local upstreams.
   const isHeard =
     !isLocal(call.upstream) && plan.yields === 'answer' && seen.answeredAtMs !== null && seen.abortedAtMs === null
   const isGone = outcome.end !== 'answered' && row.status !== 'ok' && !isHeard
   const isSibling = outcome.plan.n > 1 && calls.some((each) => each.plan.yields !== 'answer')
   if (isGone || isSibling || dropped) return 'unclear'
-  // Without headers, a stream hasn't begun to work.
+  // Without headers, a stream hasn't begun.
   const isGivenUp = HANGING.includes(plan.fault) && !(plan.fault === 'silent' && seen.json?.stream === true)
   if (plan.yields === 'nothing') return isGivenUp ? 'given_up' : 'nothing'
   if (plan.yields === 'part') {
@@ -49,8 +49,8 @@ function toDue(call: SeenCall, row: Row, outcome: Outcome, calls: readonly SeenC
 }
 
 /**
- * True if an answered call was followed by another after a deadline: on a stalled machine the gateway may have given up
- * unnoticed.
+ * True if a successful call was followed by another after a deadline: on a stalled machine, the gateway may have given
+ * up unnoticed.
  */
 function isLeftBehind({ number }: SeenCall, row: Row): boolean {
   const next = row.calls.find((record) => record.number === number + 1)

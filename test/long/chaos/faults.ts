@@ -1,22 +1,22 @@
 /**
- * What chaos upstreams do with each call, drawn from the seed, request, upstream and call number. Every choice carries
- * its call's mark.
+ * Faults that chaos upstreams inject into each call, drawn from the seed, request, upstream, and call number. Every
+ * choice carries its call's mark.
  */
 import type { Behaviour } from '../../support/upstream-answers.ts'
 import { toBehaviour, toPieces } from './behaviours.ts'
 import type { Tokens } from './catalog.ts'
 import { drawFor, pick, type RequestPlan, type UpstreamName } from './plan.ts'
 
-/** Percent of calls. The rest is answered well. */
+/** Percent of calls. Other calls succeed. */
 const FAULTS = {
   well: 66,
-  // Answers all the same:
+  // Complete responses anyway:
   bytes: 3,
   no_usage: 3,
   wrong_n: 2,
   lies: 1,
   bare: 1,
-  // None:
+  // No response:
   reset: 2.5,
   silent: 1.2,
   s400: 1,
@@ -33,7 +33,7 @@ const FAULTS = {
   frame_503: 0.7,
   /** Closes its listener for a while, and all connections. */
   refuse: 0.15,
-  // Half of one:
+  // Partial responses:
   cut: 1.2,
   cut_reset: 1.2,
   cut_eof: 0.8,
@@ -57,7 +57,7 @@ export interface Said {
 export interface CallPlan {
   fault: Fault
   behaviour: Behaviour
-  /** All of an answer, an interrupted part, or nothing usable. */
+  /** A complete response, an interrupted part, or nothing usable. */
   yields: 'answer' | 'part' | 'nothing'
   /** Reported usage, or null. */
   usage: Tokens | null
@@ -67,7 +67,7 @@ export interface CallPlan {
 export interface Asked {
   stream: boolean
   n: number
-  /** The gateway enforces JSON here, so the model may write anything. */
+  /** The gateway enforces JSON here, so the model may write any text. */
   enforced: boolean
   credential: string
 }
@@ -75,11 +75,11 @@ export interface Asked {
 const PARTS = new Set<Fault>(['cut', 'cut_reset', 'cut_eof', 'cut_hang', 'cut_500', 'cut_503', 'cut_garbage'])
 const ANSWERS = new Set<Fault>(['well', 'bytes', 'no_usage', 'wrong_n', 'lies', 'bare', 'quiet', 'lull'])
 
-/** Decides about one call. */
+/** Draws the fault of one call. */
 export function toCall(seed: number, plan: RequestPlan, upstream: UpstreamName, call: number, asked: Asked): CallPlan {
   const random = drawFor(seed, 'call', plan.number, upstream, call)
   const drawn = pick<Fault>(random, upstream === 'gamma' ? QUIET_FAULTS : { ...FAULTS, quiet: 0, lull: 0 })
-  // Slow readers need an answer to test anything.
+  // Slow readers only test something if there is a response.
   const fault = plan.manner.kind === 'slow' ? 'well' : drawn
   const count = fault === 'wrong_n' ? (asked.n > 1 && random() < 0.5 ? asked.n - 1 : asked.n + 1) : asked.n
   const said = Array.from({ length: count }, (_, index) =>

@@ -1,6 +1,6 @@
 /**
- * Checks a story's ledger against clients and upstreams, both ways: every answer and refusal has its row or none, every
- * call its record; `whyUnseen` lists the excuses.
+ * Checks a story's ledger against clients and upstreams, both ways: every response and refusal has its row or none,
+ * every call its record. `whyUnseen` lists the exceptions.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -180,12 +180,12 @@ function judgeSeen(facts: Facts, rows: Rows): string[] {
 }
 
 /**
- * Why a call on record never reached its upstream:
+ * Why a recorded call never reached its upstream:
  * - `killed`: the server was, between the record and the call;
- * - `left`: its client had gone by then;
- * - `refused`: its upstream took no connections;
- * - `given up`: another choice of the same answer had failed;
- * - `passed over`: the first target was not called after all, because its upstream was full or its breaker had opened.
+ * - `left`: its client had disconnected by then;
+ * - `refused`: its upstream refused connections;
+ * - `given up`: another choice of the same response had failed;
+ * - `passed over`: the first target was not called, because its upstream was at capacity or its breaker had opened.
  */
 export function whyUnseen(facts: Facts, row: Row, number: number, outcome: Outcome): string | null {
   const during = stretchOf(outcome)

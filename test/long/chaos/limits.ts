@@ -54,7 +54,7 @@ const nameOfCall = ({ id, number }: SeenCall) => `${id}-${number}`
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
 
-/** Without what upstreams billed beyond estimate and cap. */
+/** Without amounts that upstreams billed beyond estimate and cap. */
 const toSpent = (rows: readonly Row[]) =>
   sum(rows.flatMap(toParts).map((part) => Math.min(part.costNanoUsd, part.reservedNanoUsd)))
 

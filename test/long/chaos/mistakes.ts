@@ -1,4 +1,4 @@
-/** Requests of the chaos test that are wrong from the start, and the refusal that each must get. Pure. */
+/** Invalid requests of the chaos test, and the refusal that each must get. Pure. */
 import { MAX_OUTPUT } from './catalog.ts'
 import { pick, type Refusal, type RequestPlan, toBody, type Unwritten } from './plan.ts'
 
@@ -29,7 +29,7 @@ const invalid = (status: number, code: string | null, param?: string): Refusal =
 
 const NOT_FOUND = invalid(404, 'model_not_found', 'model')
 
-/** Makes a mistake of a request that could be answered. */
+/** Makes a valid request invalid. */
 export function toMistaken(random: () => number, chat: Unwritten): RequestPlan {
   const plain: Unwritten = { ...chat, key: 'main', model: 'acme/large', n: 1, format: 'text', maxTokens: null }
   const wrong = (fields: Partial<Unwritten>, refusal: Refusal, body: object = {}): RequestPlan => {

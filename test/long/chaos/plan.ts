@@ -120,7 +120,7 @@ function toChat(random: () => number, number: number): Unwritten {
     includeUsage: stream && includeUsage,
     n: several && format === 'text' ? many : 1,
     format,
-    // Otherwise a few would use up a budget or token rate.
+    // Otherwise a few requests would use up a budget or token rate.
     maxTokens: cap ?? (['budget', 'squad1', 'squad2', 'tpm'].includes(key) && number % 4 !== 0 ? 32 : null),
     manner,
     pauseMs: Math.floor(random() * 350),
@@ -130,7 +130,7 @@ function toChat(random: () => number, number: number): Unwritten {
   return { ...plan, key: 'main', model: 'acme/large', stream: true, n: 1, format: 'text', maxTokens: null }
 }
 
-/** The Responses API has one answer per request, and always reports usage. */
+/** The Responses API has one response per request, and always reports usage. */
 const toResponses = (plan: Unwritten): Unwritten => ({
   ...plan,
   ...{ way: 'responses', path: PATHS.responses, n: 1, format: 'text', includeUsage: plan.stream },

@@ -1,4 +1,4 @@
-/** What a client of the Responses API holds in a chaos story, held to its contract and told as one of chat would. */
+/** Checks the responses of Responses API clients in a chaos story, and converts them to those of chat clients. */
 
 import type { Report } from '../../support/contract.ts'
 import { emptyChoice } from '../../support/contract-choice.ts'
@@ -6,7 +6,7 @@ import type { ErrorFields } from '../../support/contract-frames.ts'
 import type { UsageReport } from '../../support/contract-parts.ts'
 import { checkResponse, checkResponseStream, type Json } from '../../support/responses-contract.ts'
 
-/** The last event of a stream that ended by its own word. */
+/** The last event of a stream that ended normally. */
 export const RESPONSE_END = /event: response\.(completed|incomplete|failed)\ndata: [^\n]*\n\n$/
 
 export function checkResponseText(text: string, stream: boolean): { report: Report; error: ErrorFields | null } {
@@ -15,7 +15,7 @@ export function checkResponseText(text: string, stream: boolean): { report: Repo
   const report = toReport(response)
   const failure = response.error as { code: string; message: string } | null
   if (failure === null) return { report, error: null }
-  // What had not ended is in no output: its words were only ever said.
+  // Unfinished items are in no output: their text was only in deltas.
   const said = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [String(event.delta)] : []))
   const choices = said.length === 0 ? [] : [{ ...emptyChoice(0), content: said.join('') }]
   return { report: { ...report, choices }, error: toError(failure) }
@@ -39,7 +39,7 @@ const toUsage = (usage: Json): UsageReport => ({
   reasoning: Number((usage.output_tokens_details as Json).reasoning_tokens),
 })
 
-/** A stream tells of less than a refusal does, and calls a limit by the word that its clients wait at. */
+/** A stream's error has fewer fields than a refusal, and a limit has the code that clients retry on. */
 function toError({ code, message }: { code: string; message: string }): ErrorFields {
   if (code === 'rate_limit_exceeded') return { code: 'upstream_rate_limited', type: 'requests', param: null, message }
   const isOurs = code === 'upstream_failed' || code === 'upstream_timeout'

@@ -31,7 +31,7 @@ export interface Row extends Omit<CallRow, 'request_id' | 'number' | 'reason'> {
   stream: number
   attempts: number
   user: string | null
-  /** Null for a row with a single call. */
+  /** Null for a row with only one call. */
   first: CallRow | null
   calls: CallRow[]
 }

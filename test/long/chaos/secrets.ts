@@ -1,4 +1,4 @@
-/** Looks for what may be kept or said nowhere: secrets of keys and upstreams, and what was asked and answered. */
+/** Searches for content that may not be stored or logged: secrets of keys and upstreams, prompts, and responses. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WRONG_KEY } from './client.ts'
@@ -6,7 +6,7 @@ import { complain, type Facts } from './facts.ts'
 import { PROMPT_MARK } from './plan.ts'
 import { CREDENTIALS } from './upstreams.ts'
 
-/** Words of every answer that has some. */
+/** Words that every response with text contains. */
 const ANSWER_WORDS = 'w0 w1 '
 
 export function judgeSecrets({ story }: Facts): string[] {

@@ -1,4 +1,4 @@
-/** The built binary of the chaos test: one data folder and one port for all its lives, a log, and commands beside it. */
+/** The built binary of the chaos test: one data folder and one port for all runs, a log, and commands next to it. */
 import { Database } from 'bun:sqlite'
 import { openSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -18,19 +18,19 @@ export interface ChaosServer {
   readonly data: string
   readonly port: number
   readonly catalogFile: string
-  /** Waits until it answers. Throws with what it said where it ends instead. */
+  /** Waits until it responds. Throws with its output if it ends instead. */
   start(): Promise<void>
   kill(): Promise<void>
-  /** Ends it as an administrator would. Returns its exit code. */
+  /** Stops it as an administrator would. Returns its exit code. */
   drain(): Promise<number>
   run(...argv: string[]): Promise<Ran>
-  /** Makes the keys of the catalogue's test, on a folder that no server uses. */
+  /** Creates the keys of the test's catalog, on a folder that no server uses. */
   makeKeys(): Promise<Map<KeyName, string>>
-  /** All that the server has said in all its lives. */
+  /** All output of the server, of all runs. */
   log(): string
 }
 
-/** @param folder takes log, catalogue and data. */
+/** @param folder contains log, catalog, and data. */
 export async function createChaosServer(folder: string): Promise<ChaosServer> {
   const data = join(folder, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
@@ -110,7 +110,7 @@ function mustDo(ran: Ran): Ran {
   return ran
 }
 
-/** Ids of keys are drawn by chance, and with them which of two equal routes a request takes: here, the name is the id. */
+/** Key IDs are random, and with them which of two equal routes a request takes. Here, the name is the ID. */
 function nameIds(data: string): void {
   const database = new Database(join(data, 'tollgate.db'), { readwrite: true })
   try {

@@ -1,5 +1,5 @@
 /**
- * One run of the chaos test, and everything seen from outside; `verdict.ts` judges it. The seed decides what happens at
+ * One run of the chaos test, and all outside observations; `verdict.ts` judges it. The seed decides what happens at
  * which request.
  */
 import { type KeyName, SHORTEST_DEADLINE_MS, toCatalog } from './catalog.ts'
@@ -26,11 +26,11 @@ export interface Story {
   upstreams: ChaosUpstreams
   server: ChaosServer
   secrets: ReadonlyMap<KeyName, string>
-  /** From a kill until the next server answers. */
+  /** From a kill until the next server responds. */
   kills: Stretch[]
   change: Stretch
   drain: Stretch
-  /** When this process stalled: kept deadlines may have passed. */
+  /** When this process stalled: deadlines that the gateway kept may seem missed. */
   stills: Stretch[]
   exitCode: number
   /** During the run, and after the end. */
@@ -170,7 +170,7 @@ async function change(story: Story): Promise<void> {
   await Bun.write(server.catalogFile, toCatalog('after', upstreams.urlOf))
   const apply = () => server.run('catalog', 'apply', server.catalogFile, '--prune')
   let { code, stderr } = await apply()
-  // The server was killed while it applied it: the same again changes nothing more.
+  // The server was killed while applying it: applying it again changes nothing more.
   if (stderr.includes('The server did not respond')) ({ code, stderr } = await apply())
   if (code !== 0) throw new Error(`the catalogue was not applied: ${stderr}`)
   story.change.toMs = performance.now()

@@ -12,7 +12,7 @@ export interface SeenCall {
   number: number
   plan: CallPlan
   seen: Seen
-  /** Cut because its upstream closed, not by plan. */
+  /** Interrupted because its upstream closed, not by plan. */
   dropped: boolean
 }
 
@@ -26,13 +26,13 @@ export interface Closure {
 export interface ChaosUpstreams {
   readonly calls: SeenCall[]
   readonly closures: Closure[]
-  /** Invalid requests they got. */
+  /** Invalid requests that they received. */
   readonly complaints: string[]
   urlOf(upstream: UpstreamName): string
   stop(): Promise<void>
 }
 
-/** Every kind of key, one of a shape that no pattern knows. */
+/** Every kind of key, including one that no pattern matches. */
 export const CREDENTIALS: Readonly<Record<UpstreamName, string>> = {
   alpha: 'sk-alpha-0123456789abcdefghij',
   beta: 'gsk_beta0123456789abcdefghij',
@@ -41,7 +41,7 @@ export const CREDENTIALS: Readonly<Record<UpstreamName, string>> = {
   epsilon: 'odd.token.of.epsilon.0123456789',
 }
 
-/** Below the ephemeral range: nobody else gets the port of a closed upstream. */
+/** Below the ephemeral range, so that no other process gets the port of a closed upstream. */
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 

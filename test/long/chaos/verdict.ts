@@ -1,4 +1,4 @@
-/** Plays a chaos story and lists everything that doesn't hold, with figures. */
+/** Plays a chaos story and lists everything that is wrong, with figures. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

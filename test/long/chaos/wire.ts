@@ -12,11 +12,11 @@ export interface RawAnswer {
   text: string
 }
 
-/** A slow reader takes this much, and then rests. */
+/** A slow reader reads this much, and then pauses. */
 const SIP_BYTES = 64 * 1024
 const REST_MS = 4
 
-/** Resolves to what arrived until the connection ended. */
+/** Resolves to the bytes that arrived until the connection ended. */
 export function exchange(port: number, head: string, body: string, manner: Manner): Promise<RawAnswer> {
   const pieces: Buffer[] = []
   let bytes = 0

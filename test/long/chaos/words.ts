@@ -1,4 +1,4 @@
-/** Checks the words a client got: each choice has its call's mark, so words of another call are found. */
+/** Checks the words that a client received: each choice has its call's mark, so words of another call are found. */
 import type { ChoiceReport } from '../../support/contract-choice.ts'
 import type { Held } from './answers.ts'
 import { isLocal } from './catalog.ts'

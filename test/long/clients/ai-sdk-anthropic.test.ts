@@ -23,7 +23,7 @@ interface Provider {
 const modules = await installed(['@ai-sdk/anthropic@4.0.105'])
 const LIBRARY = join(modules ?? '', '@ai-sdk/anthropic')
 
-/** The SDK's usage in the words of the ledger; of reasoning this API tells nothing. */
+/** The SDK's usage in the ledger's terms; this API doesn't report reasoning. */
 const tokensOf = ({ inputTokens, inputTokenDetails, outputTokens }: LanguageModelUsage) => ({
   ...{ prompt: inputTokens, cached: inputTokenDetails.cacheReadTokens, completion: outputTokens },
 })
@@ -52,7 +52,7 @@ describe.skipIf(modules === null)('the AI SDK with its Anthropic provider', () =
   })
   afterAll(() => stage.close())
 
-  test('has the same text and usage from the built-in model, whole and streamed', async () => {
+  test('gets the same text and usage from the built-in model, whole and streamed', async () => {
     const asked = { model: provider(DEMO), prompt: 'Hello there', maxRetries: 0 }
     const whole = await generateText(asked)
     expect(whole.text).toEndWith('You wrote: Hello there')
@@ -63,7 +63,7 @@ describe.skipIf(modules === null)('the AI SDK with its Anthropic provider', () =
     expect(tokensOf(await streamed.usage)).toEqual(tokensIn(await stage.billed()))
   })
 
-  test('is told of an unknown model and of a wrong key', async () => {
+  test('reports an unknown model and a wrong key', async () => {
     const { createAnthropic }: Provider = await import(LIBRARY)
     const wrong = createAnthropic({ baseURL: stage.baseUrl, apiKey: 'sk-tg-wrong' })(DEMO)
     for (const [model, statusCode] of [
@@ -77,7 +77,7 @@ describe.skipIf(modules === null)('the AI SDK with its Anthropic provider', () =
   })
 
   describe.each(SPEAKERS)('with $name', ({ model, say, limited }) => {
-    test('is led through its tools to its answer, its thoughts sent back, whole and streamed', async () => {
+    test('follows tool calls to the final response, with reasoning sent back, whole and streamed', async () => {
       stage.upstream.script(
         say({ reasoning: 'Both will do.', calls }, { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }),
       )
@@ -104,7 +104,7 @@ describe.skipIf(modules === null)('the AI SDK with its Anthropic provider', () =
       expect(result.output).toEqual(oslo)
     })
 
-    test('is told that it asks too often', async () => {
+    test('reports a rate limit', async () => {
       stage.upstream.script(limited)
       const failure = await failureOf(generateText({ model: provider(model), prompt: 'Go', maxRetries: 0 }))
       expect(failure).toMatchObject({ statusCode: 429, isRetryable: true })

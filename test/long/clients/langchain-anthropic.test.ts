@@ -26,7 +26,7 @@ interface Messages {
 const modules = await installed(['@langchain/anthropic@1.5.11', '@langchain/core@1.4.0'])
 
 /**
- * LangChain's usage in the words of the ledger, of whole answers. Of streams it adds up what stands in `message_start` and what stands in
+ * LangChain's usage in the ledger's terms, of whole responses. For streams, it adds the usage in `message_start` and in
  * `message_delta`, where the API repeats and corrects it.
  */
 const tokensOf = ({ usage_metadata: usage }: { usage_metadata?: UsageMetadata | undefined }) => ({
@@ -44,7 +44,7 @@ const calls = [
   { name: 'clock', input: { zone: 'UTC' } },
 ]
 
-/** Puts a stream together, as LangChain does it. */
+/** Joins a stream as LangChain does. */
 async function gather(stream: AsyncIterable<AIMessageChunk>): Promise<AIMessageChunk> {
   const [first, ...rest] = await Array.fromAsync(stream)
   if (!first) throw new Error('an empty stream')
@@ -71,7 +71,7 @@ describe.skipIf(modules === null)("LangChain's Anthropic class", () => {
       ...{ model, apiKey, anthropicApiUrl: stage.baseUrl.replace(/\/v1$/, ''), maxRetries: 0, maxTokens: 2_000 },
     })
 
-  test('has the same text and usage from the built-in model, whole and streamed', async () => {
+  test('gets the same text and usage from the built-in model, whole and streamed', async () => {
     const whole = await toModel(DEMO).invoke('Hello there')
     expect(whole.text).toEndWith('You wrote: Hello there')
     expect(whole.response_metadata).toMatchObject({ stop_reason: 'end_turn', model: DEMO })
@@ -81,13 +81,13 @@ describe.skipIf(modules === null)("LangChain's Anthropic class", () => {
     expect<object>(tokensIn(await stage.billed())).toEqual(tokensOf(whole))
   })
 
-  test('is told of an unknown model and of a wrong key', async () => {
+  test('reports an unknown model and a wrong key', async () => {
     expect(await failureOf(toModel('no/such').invoke('Hello'))).toMatchObject({ status: 404 })
     expect(await failureOf(toModel(DEMO, 'sk-tg-wrong').invoke('Hello'))).toMatchObject({ status: 401 })
   })
 
   describe.each(SPEAKERS)('with $name', ({ model, say, limited }) => {
-    test('is led through its tools to its answer, whole and streamed', async () => {
+    test('follows tool calls to the final response, whole and streamed', async () => {
       stage.upstream.script(
         say({ reasoning: 'Both will do.', calls }, { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }),
       )
@@ -120,7 +120,7 @@ describe.skipIf(modules === null)("LangChain's Anthropic class", () => {
       expect(await structured.invoke('Oslo')).toEqual({ city: 'Oslo' })
     })
 
-    test('is told that it asks too often', async () => {
+    test('reports a rate limit', async () => {
       stage.upstream.script(limited)
       expect(await failureOf(toModel(model).invoke('Go'))).toMatchObject({ status: 429 })
     })

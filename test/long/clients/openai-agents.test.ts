@@ -94,7 +94,7 @@ describe.skipIf(modules === null)("OpenAI's Agents SDK", () => {
     }).toEqual({ prompt, completion })
   }
 
-  test('has an answer of the built-in model, and one with its tools, whole and streamed', async () => {
+  test('gets a response from the built-in model, and one with its tools, whole and streamed', async () => {
     for (const run of ways) {
       const hello = await run(toAgent(DEMO), 'Hello there')
       expect(hello.finalOutput).toEndWith('You wrote: Hello there')
@@ -105,14 +105,14 @@ describe.skipIf(modules === null)("OpenAI's Agents SDK", () => {
     }
   })
 
-  test('is told of an unknown model', async () => {
+  test('reports an unknown model', async () => {
     expect(await failureOf(library.run(toAgent('no/such'), 'Hello'))).toMatchObject({
       ...{ status: 404, code: 'model_not_found' },
     })
   })
 
   describe.each(SPEAKERS)('with $name', ({ model, say, limited }) => {
-    test('is led through its tools to its answer, whole and streamed', async () => {
+    test('follows tool calls to the final response, whole and streamed', async () => {
       stage.upstream.script(
         say({ reasoning: 'Both will do.', calls }, { reasoning: 'That is all.', text: 'It is noon, at 7 degrees.' }),
       )
@@ -131,7 +131,7 @@ describe.skipIf(modules === null)("OpenAI's Agents SDK", () => {
       expect((await library.run(agent, 'Oslo')).finalOutput).toEqual({ city: 'Oslo' })
     })
 
-    test('is told that it asks too often', async () => {
+    test('reports a rate limit', async () => {
       stage.upstream.script(limited)
       expect(await failureOf(library.run(toAgent(model), 'Go'))).toMatchObject({ status: 429 })
     })

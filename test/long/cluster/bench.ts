@@ -1,6 +1,7 @@
 /**
- * Three nodes with an upstream, PostgreSQL with an asynchronous standby, and a proxy between each node and each engine. `trouble.ts` breaks them while clients ask
- * and `changes.ts` changes the configuration; `verdict.ts` compares all accounts.
+ * Three nodes with an upstream, PostgreSQL with an asynchronous standby, and a proxy between each node and each engine.
+ * `trouble.ts` breaks them while clients send requests, and `changes.ts` changes the configuration; `verdict.ts`
+ * compares all accounts.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,39 +31,39 @@ import { createServerClock, type ServerClock } from './clock.ts'
 
 export interface ClusterNode extends CrashServer {
   name: string
-  /** Processes. */
+  /** Worker processes per node. */
   size: number
-  /** To each PostgreSQL, and to Valkey. */
+  /** Proxies to each PostgreSQL, and to Valkey. */
   proxies: DroppingProxy[]
   /** Null if this machine can't set it. */
   clock: ServerClock | null
-  /** What is done to it now: one thing at a time. */
+  /** The failure in progress: one at a time. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
 export interface ClusterBench extends CrashLoad {
   nodes: [ClusterNode, ClusterNode, ClusterNode]
   upstream: ScriptedUpstream
-  /** Null: PostgreSQL has the limits. It loses everything with each end. */
+  /** Null if PostgreSQL has the limits. Valkey loses all data whenever it ends. */
   valkey: TestValkey | null
-  /** The one that is written to. */
+  /** The current primary. */
   primary(): TestPostgres
-  /** As if the primary's machine was lost. Returns of what time the standby may lack changes. */
+  /** As if the primary's machine was lost. Returns since when the standby may lack changes. */
   failOver(behindMs: number): Promise<[fromMs: number, untilMs: number]>
-  /** Of the second node; null if this machine allows none. */
+  /** Clock of the second node; null if this machine can't set one. */
   disk: SmallDisk | null
   between(low: number, high: number): number
   oneOf<T>(list: readonly T[]): T
-  /** Nano-dollars that all requests of one key may cost; at times less. */
+  /** Nano-dollars that all requests of one key may cost, sometimes reduced. */
   budget: { name: string; nanoUsd: number }
-  /** Writes a catalog in which one more model has this ID. Returns its path. */
+  /** Writes a catalog with one more model, which has this ID. Returns its path. */
   rename(model: string): Promise<string>
-  /** To clients. */
+  /** URLs for clients. */
   lend(key: string): void
   close(): Promise<void>
 }
 
-/** @param period of the budget. */
+/** @param period the budget's period. */
 export async function createClusterBench(
   seed: number,
   hasValkey: boolean,

@@ -1,11 +1,11 @@
-/** Changes of the configuration at random nodes, and what they came to. */
+/** Changes of the configuration at random nodes, and their results. */
 import { expect } from 'bun:test'
 import type { ClusterBench, ClusterNode } from './bench.ts'
 
 interface MadeKey {
   name: string
   key: string
-  /** Told to the one who made it; ms. */
+  /** When the change was confirmed; ms. */
   madeMs: number
   state: 'active' | 'revoked' | 'in doubt'
 }
@@ -17,7 +17,7 @@ export interface Changes {
   stop(): Promise<void>
 }
 
-/** @param places nodes that take changes, now. */
+/** @param places nodes that currently accept changes. */
 export function changeAll(bench: ClusterBench, places: () => readonly ClusterNode[] = () => bench.nodes): Changes {
   const keys: MadeKey[] = []
   const refused = new Map<string, number>()
@@ -64,7 +64,7 @@ export function changeAll(bench: ClusterBench, places: () => readonly ClusterNod
   }
 }
 
-/** @param lost when changes may have been lost: from and until, ms. */
+/** @param lost periods in which changes may have been lost: from and until, ms. */
 export async function expectChanges(
   nodes: readonly ClusterNode[],
   { keys }: Changes,

@@ -1,15 +1,15 @@
-/** A wall clock of a server that a test sets while it runs, by a library that is loaded before the C library. */
+/** A server's wall clock that a test sets while the server runs, by a library loaded before the C library. */
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface ServerClock {
-  /** Of the server. */
+  /** Environment of the server. */
   environment: Record<string, string>
-  /** Seconds that it is ahead. */
+  /** Seconds that the clock is ahead. */
   step(seconds: number): void
 }
 
-/** @param folder takes its files. Null if this machine has no C compiler, or no such libraries. */
+/** @param folder for its files. Null if this machine has no C compiler, or lacks the libraries. */
 export function createServerClock(folder: string): ServerClock | null {
   const compiler = process.platform === 'linux' ? Bun.which('cc') : null
   if (compiler === null) return null
@@ -21,7 +21,7 @@ export function createServerClock(folder: string): ServerClock | null {
   return {
     environment: { LD_PRELOAD: library, CLOCK_FILE: file },
     step(seconds) {
-      // In place: the server has it in its memory.
+      // Written in place: the server has mapped the file.
       const handle = openSync(file, 'r+')
       writeSync(handle, new BigInt64Array([BigInt(seconds)]), 0, 8, 0)
       closeSync(handle)

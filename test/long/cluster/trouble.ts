@@ -1,4 +1,4 @@
-/** What befalls a cluster. Each trouble ends by itself, and leaves nodes and engines as they were. */
+/** Failures of a cluster. Each one ends by itself, and leaves nodes and engines as before. */
 import { expect } from 'bun:test'
 import { until } from '../../support/until.ts'
 import type { ClusterBench, ClusterNode } from './bench.ts'
@@ -19,7 +19,7 @@ async function cutOff({ proxies }: ClusterNode, bench: ClusterBench, work: () =>
   const cut = bench.oneOf([proxies, proxies.slice(0, 2), proxies.slice(2)])
   for (const proxy of cut) proxy.set('drop')
   await work()
-  // The engines hear that what was silent has ended.
+  // The engines notice that silent connections have ended.
   for (const proxy of cut) proxy.cut()
   for (const proxy of cut) proxy.set('forward')
 }
@@ -33,11 +33,11 @@ export const TROUBLES: Record<string, Trouble> = {
   'a keeper or a worker is killed': ({ nodes, between }) => {
     const [, , node] = nodes
     return node.inTurn(async () => {
-      // Servers of before a restart may still wait for connections to end.
+      // Servers from before a restart may still wait for connections to end.
       for (const pid of node.servers().slice(0, -node.size)) process.kill(pid, 'SIGKILL')
       process.kill(node.servers().slice(-node.size)[between(0, 3)] ?? node.pid(), 'SIGKILL')
       if ((await node.run('status')).code !== 0) await start(node)
-      // The last workers answer, too.
+      // The last workers respond, too.
       let code = 0
       await until('one keeper and two workers', async () => {
         if (node.servers().length !== node.size) return false

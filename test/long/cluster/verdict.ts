@@ -1,4 +1,7 @@
-/** Holds PostgreSQL's ledger and each node's configuration against what clients received, the upstream saw, and the nodes' files have. */
+/**
+ * Checks PostgreSQL's ledger and each node's configuration against clients' responses, the upstream's calls, and the
+ * nodes' files.
+ */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { join } from 'node:path'
@@ -27,7 +30,10 @@ const toStoredDaily = (dimension: string) =>
   `select day_ms, value, requests, ${SUMS.join(', ')} from tollgate.usage_daily where dimension = '${dimension}'`
 const differences = (a: string, b: string) => `(${a} except ${b}) union all (${b} except ${a})`
 
-/** Once no client asks any more and all trouble has ended. Drains the nodes. Returns the nano-dollars that the key with the budget has spent. */
+/**
+ * Call it once clients and failures have ended. Drains the nodes. Returns the nano-dollars that the key with the budget
+ * has spent.
+ */
 export async function expectOneAccount(bench: ClusterBench): Promise<number> {
   const { nodes } = bench
   const postgres = bench.primary()
@@ -53,7 +59,7 @@ export async function expectOneAccount(bench: ClusterBench): Promise<number> {
   return spent?.nano_usd ?? 0
 }
 
-/** Its small disk aside, and with no server of before a restart. */
+/** Ignores the node's small disk, and servers from before a restart. */
 export async function untilWell(node: ClusterNode): Promise<void> {
   let said = ''
   // Longer than a test waits, but not forever.
@@ -81,7 +87,7 @@ const countOpen = async (postgres: TestPostgres) =>
     await postgres.query<{ open: number }>(`select count(*)::int as open from tollgate.requests where status = 'open'`)
   )[0]?.open
 
-/** As in a node's file, without what a newer version added. */
+/** As in a node's file, without fields that a newer version added. */
 const toLocal = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row)
@@ -108,7 +114,7 @@ function readAll(node: ClusterNode, query: string): Record<string, unknown>[] {
   }
 }
 
-/** Each node counts its revisions for itself. */
+/** Each node counts its own revisions. */
 const OWN = [...OWN_SETTINGS, 'config_revision'].map((key) => `'${key}'`).join(', ')
 const readConfig = (node: ClusterNode) =>
   Object.fromEntries(
