@@ -1,4 +1,4 @@
-/** The contract of a store of alert targets, what each was told, and deliveries. Changes of targets work as in `config-store.ts`, without a revision. */
+/** The contract of a store of alert targets, their alerts, and deliveries. Changes of targets work as in `config-store.ts`, without a revision. */
 import type { Alert, AlertFormat, AlertSeverity, AlertTopic, SentAlert } from '../domain/alerts.ts'
 import type { Actor, Decided } from './config-store.ts'
 
@@ -10,17 +10,17 @@ export interface StoredTarget {
   origin: string
   /** JSON of `TargetSecrets`, encrypted. */
   sealed: string
-  /** null: all, including later ones. */
+  /** null: all topics, including later ones. */
   topics: AlertTopic[] | null
   createdMs: number
 }
 
-/** An alert of a target, from its start until its end was put into a delivery. */
+/** An alert of a target, from its start until a delivery reports its end. */
 export interface AlertEvent {
   targetId: string
-  /** In its last state, for its end. */
+  /** Last state of the alert, for reporting its end. */
   alert: Alert
-  /** Last put into a delivery; null: not yet. */
+  /** Severity in the last delivery; null before the first. */
   told: AlertSeverity | null
   startedMs: number
   endedMs: number | null
@@ -46,13 +46,13 @@ export interface AlertDelivery {
 
 export interface TargetWrite {
   add?: StoredTarget
-  /** With its events and deliveries. */
+  /** Target to remove, with its events and deliveries. */
   remove?: string
-  /** With another key; skipped if changed since. */
+  /** Encrypted with another key; skipped if changed since. */
   resealed?: readonly { id: string; before: string; sealed: string }[]
 }
 
-/** In one transaction, skipped if the target is gone. */
+/** Applied in one transaction; skipped if the target was removed. */
 export interface AlertWrite {
   targetId: string
   put?: readonly AlertEvent[]
@@ -69,6 +69,6 @@ export interface AlertStore {
   /** Newest first. */
   readDeliveries(query: { targetId?: string; before?: string; limit: number }): Promise<AlertDelivery[]>
   readPending(): Promise<AlertDelivery[]>
-  /** Only the newest deliveries are kept. False if the target is gone. */
+  /** Only the newest deliveries are kept. False if the target was removed. */
   write(what: AlertWrite): Promise<boolean>
 }

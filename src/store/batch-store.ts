@@ -18,23 +18,23 @@ export interface BatchQuery {
   limit: number
 }
 
-/** What a key has. */
+/** Batches of a key. */
 export interface Held {
   files: number
   bytes: number
-  /** Not ended. */
+  /** Batches that have not ended. */
   batches: number
-  /** All. */
+  /** All batches. */
   kept: number
 }
 
 /** Reading is synchronous. Writing rejects with the database's error. */
 export interface BatchStore {
-  /** No file, and no batch. */
+  /** True without files and batches. */
   isEmpty(): boolean
   file(id: string): StoredFile | null
   files(query: FileQuery): StoredFile[]
-  /** Expired. */
+  /** Expired files. */
   endedFiles(nowMs: number, limit: number): StoredFile[]
   hasFile(id: string): boolean
   batch(id: string): StoredBatch | null
@@ -43,13 +43,13 @@ export interface BatchStore {
   /** Not ended, oldest first. */
   activeBatches(): StoredBatch[]
   held(keyId: string): Held
-  /** In all, bytes. */
+  /** Total size, bytes. */
   totalBytes(): number
   addFile(file: StoredFile): Promise<void>
   removeFile(id: string): Promise<void>
-  /** Adds or replaces it. */
+  /** Adds or replaces the batch. */
   putBatch(batch: StoredBatch): Promise<void>
   removeBatch(id: string): Promise<void>
-  /** Ended before then. */
+  /** Removes batches that ended before. */
   removeBatches(beforeMs: number): Promise<void>
 }

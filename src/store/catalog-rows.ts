@@ -129,9 +129,9 @@ export interface CatalogWrite {
   /** All layers; absent: unchanged. */
   layers?: CatalogLayers
   prices?: readonly PriceRow[]
-  /** All of an upstream, by its ID after this write. */
+  /** All credentials of an upstream, by its ID after this write. */
   credentials?: readonly { id: string; sealed: readonly string[] }[]
-  /** With another key; skipped if changed since. */
+  /** Encrypted with another key; skipped if changed since. */
   resealed?: readonly { id: string; number: number; before: string; sealed: string }[]
   versions?: readonly KeptCatalog[]
   /** Lower numbers are deleted. */

@@ -1,6 +1,6 @@
 /**
- * A change of the configuration as plain JSON. Applied in order, entries give the same rows on every node of a cluster: what is minted, such as IDs, is in the
- * entry. A single node applies its own at once.
+ * A change of the configuration as plain JSON. Applied in order, entries give the same rows on every node of a cluster, because generated values such as IDs are
+ * in the entry. A single node applies its entries at once.
  */
 import type { Origin } from '../domain/models.ts'
 import type { AlertWrite, TargetWrite } from './alert-store.ts'
@@ -19,22 +19,22 @@ export interface CatalogEdit extends Omit<CatalogWrite, 'layers' | 'versions'> {
 export type CatalogChanges = { [K in Kind]: EntryChanges<K> }
 
 export interface EntryChanges<K extends Kind> {
-  /** Whole; new ones are added at the end, in this order. */
+  /** Whole rows. New rows are added at the end, in this order. */
   put: EntryOf<K>[]
   remove: { name: string; origin: Origin }[]
 }
 
 export interface SessionWrite {
   seen?: { id: string; seenMs: number }
-  /** Those begun, or last used, before. */
+  /** Removes sessions begun, or last used, before. */
   forget?: { createdMs: number; seenMs: number }
 }
 
-/** Of retention. */
+/** A change by retention. */
 export interface RemovalWrite {
-  /** IDs, and before when all such keys had ended. */
+  /** IDs of keys, and the time before which all had ended. */
   keys?: { ids: readonly string[]; fromMs: number }
-  /** IDs below this. */
+  /** Removes entries with IDs below this. */
   audit?: string
 }
 

@@ -1,16 +1,16 @@
 /**
- * A node's copy of a cluster's configuration, which is a log of changes (`config-entry.ts`). Changes are decided over the copy, committed to the log, and
- * applied in the order of the log.
+ * A node's copy of a cluster's configuration, which is a log of changes (`config-entry.ts`). A node decides a change from its copy, commits it to the log, and
+ * applies changes in the order of the log.
  */
 import type { AuditRow } from './config-store.ts'
 
-/** In a cluster's history. An entry has its number in one history only: `last` tells histories apart after one was lost in part. */
+/** Position in a cluster's history. Numbers repeat after PostgreSQL loses entries; `last` tells such histories apart. */
 export interface Position {
-  /** Of the cluster. */
+  /** ID of the cluster. */
   generation: string
-  /** Of the newest applied entry; 0 = none. */
+  /** Number of the newest applied entry; 0 = none. */
   seq: number
-  /** ID of that entry; of the cluster if none. */
+  /** ID of this entry; without entries, of the cluster. */
   last: string
 }
 
@@ -22,17 +22,18 @@ export interface LoggedEntry {
   text: string
 }
 
-/** Of entries: raised when an earlier version could not apply a new field or kind exactly. */
+/** Format of entries. Raise it if an earlier version could not apply a new field or kind exactly. */
 export const ENTRY_FORMAT = 1
 
 export interface ChangeLog {
   /**
-   * Commits an entry that was decided at `basis`. False if others were first: the copy has caught up, and it must be decided again. Throws a ServiceError.
+   * Commits an entry that was decided at `basis`. False if another node was first. Then the copy has caught up, and the change must be decided again.
+   * Throws a ServiceError.
    */
   commit(basis: Position, text: string): Promise<boolean>
-  /** Applies what others have committed; gives up soon. Never throws. */
+  /** Applies changes of other nodes; gives up soon. Never throws. */
   catchUp(): Promise<void>
-  /** Those of these keys that no node has in its ledger. Throws a PostgresRefusal. */
+  /** Returns the keys that no node has in its ledger. Throws a PostgresRefusal. */
   findUnused(keyIds: readonly string[]): Promise<string[]>
 }
 
@@ -45,37 +46,37 @@ export interface SnapshotPart {
 
 export interface ConfigSnapshot {
   position: Position
-  /** Of the newest migration. */
+  /** Name of the newest migration. */
   schema: string
   parts: SnapshotPart[]
 }
 
-/** What a replaced copy had, and the cluster doesn't. */
+/** Changes in a replaced copy that the cluster lacks. */
 export interface Lost {
   /** Newest first. */
   audit: AuditRow[]
-  /** Revoked here only, by ID. */
+  /** IDs of keys whose revocation the cluster lacks. */
   keys: string[]
   tokens: string[]
 }
 
 export interface ConfigReplica {
-  /** null: of no cluster. */
+  /** null without a cluster. */
   position(): Position | null
-  /** Nothing in it would be missed: no keys, users, or credentials. */
+  /** True without keys, users, and credentials: replacing the copy loses nothing. */
   isEmpty(): boolean
-  /** Its configuration begins a cluster. */
+  /** Starts a cluster with this configuration. */
   found(position: Position): void
-  /** It belongs to no cluster, and changes without others again. */
+  /** Leaves the cluster: later changes are local. */
   leave(): void
-  /** From now on all changes of this connection's stores go through the log. */
+  /** From now on, all changes of this connection's stores go through the log. */
   changeThrough(log: ChangeLog): void
   /**
-   * Applies those that it lacks, in one transaction, and tells running parts. Stops before the first that it doesn't know or that doesn't follow: returns it.
+   * Applies missing entries in one transaction, and notifies running parts. Stops before the first entry that is unknown or out of order, and returns it.
    */
   apply(entries: readonly LoggedEntry[]): Promise<LoggedEntry | null>
-  /** Consistent, while changes go on. null: of no cluster. */
+  /** A consistent snapshot, also during changes. null without a cluster. */
   readSnapshot(): Promise<ConfigSnapshot | null>
-  /** Replaces the configuration. Throws `cluster_newer`, and then nothing is changed. */
+  /** Replaces the configuration. Throws `cluster_newer` without changing anything. */
   replace(snapshot: ConfigSnapshot, entries: readonly LoggedEntry[]): Promise<Lost>
 }

@@ -1,8 +1,8 @@
 /**
  * The contract of a configuration store; implementations pass the suite in `test/store/`.
  *
- * A change is decided by a synchronous function, in one transaction: its rows, its audit row, and the revision + 1, which running servers notice. If the
- * function throws, nothing is changed.
+ * A synchronous function decides a change. One transaction writes its rows, its audit row, and the revision + 1, which running servers notice. If the function
+ * throws, nothing is changed.
  */
 import type { AuditAction } from '../domain/changes.ts'
 import type { LimitName, Period } from '../domain/limits.ts'
@@ -41,7 +41,7 @@ export interface Ceilings extends Partial<Record<LimitName, number>> {
 
 export interface StoredKey extends Omit<Key, 'quotaId'> {
   ceilings: Ceilings
-  /** Meters its owner's playground: has no secret, and is never listed. */
+  /** True for the key of its owner's playground, which has no secret and is never listed. */
   hidden: boolean
   metadata: Record<string, string>
   createdMs: number
@@ -101,7 +101,7 @@ export interface Decided<Write, T> {
 
 export interface AuditRow extends Omit<AuditEntry, 'action'> {
   id: string
-  /** Other versions may have others. */
+  /** Other versions may have other actions. */
   action: string
   atMs: number
   actor: string
@@ -159,7 +159,7 @@ export interface ConfigStore {
    * Calls `onChange` for new revisions within 0.1 s, one call at a time, then with the newest. A failed call is repeated; the first failure and the recovery
    * are logged.
    *
-   * @param revision the one already known.
+   * @param revision the newest known revision.
    */
   watch(revision: number, onChange: (revision: number) => Promise<void>, log?: Log): Watch
 }

@@ -1,6 +1,6 @@
 /**
  * References: `${NAME}` is a variable of the server, `file:PATH` a mounted file, whose path may begin with a variable: `file:${CREDENTIALS_DIRECTORY}/openai`.
- * Files are read with the configuration. Bindings: a stored credential is valid only for where and how it is sent; to change that, it must be entered again.
+ * Files are read with the configuration. Bindings: a stored credential is valid only for one destination and way of sending. To change these, enter it again.
  */
 
 import { readFileSync, realpathSync, statSync } from 'node:fs'
@@ -45,7 +45,7 @@ export function toSource(reference: string): Pick<CredentialSource, 'from' | 'na
     : { from: 'variable', name: variable }
 }
 
-/** @param where the environment is, for messages. */
+/** @param where location of the environment, for messages. */
 export function resolveReference(reference: string, environment: Environment, where: string): OpenedCredential {
   const variable = toVariable(reference)
   if (variable === null) return readFile(reference, environment, where)
@@ -54,7 +54,7 @@ export function resolveReference(reference: string, environment: Environment, wh
   return credential ? { credential } : { problem: `the variable ${variable} is not set ${where}` }
 }
 
-/** Write access to the configuration, such as in a cluster's PostgreSQL, must not be enough to have them sent elsewhere. */
+/** Variables that no reference may use. Otherwise, write access to the configuration, such as in a cluster's PostgreSQL, could send them anywhere. */
 const OWN_VARIABLES = /^TOLLGATE_(SECRET|SECRET_PREVIOUS|CLUSTER|LIMITS|OIDC_CLIENT_SECRET)$/
 const OWN_FILES = ['secret', 'cluster']
 

@@ -6,10 +6,10 @@ import { ServiceError } from '../domain/service-error.ts'
 import { filesIn } from './files.ts'
 import { isLocked, lockFile } from './sqlite/lock-file.ts'
 
-/** Has the node's ID, once the folder has joined a cluster. */
+/** File with the node's ID, once the folder has joined a cluster. */
 export const nodeFile = (dataFolder: string) => join(dataFolder, 'node.json')
 
-/** Creates it for its owner only, or checks that it is writable. Throws a ServiceError. */
+/** Creates the folder for its owner only, or checks that it is writable. Throws a ServiceError. */
 export function prepareDataFolder(dataFolder: string): void {
   try {
     const made = mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
@@ -37,7 +37,7 @@ function reasonOf(cause: unknown): string {
   return messageOf(cause)
 }
 
-/** Throws a ServiceError; a missing folder is left to others to report. */
+/** Throws a ServiceError. Accepts a missing folder, which callers report. */
 export function requireReadable(dataFolder: string): void {
   try {
     if (!statSync(dataFolder).isDirectory()) throw new ServiceError({ kind: 'no_folder' }, `${dataFolder} is a file.`)
@@ -67,20 +67,20 @@ const DRAINING = '.draining'
 const drainingFile = (dataFolder: string, instance: string) => join(dataFolder, JOURNAL, `${instance}${DRAINING}`)
 
 /**
- * Held by a process that writes its journal only: a server that has handed over, while it finishes its requests, or a
- * worker. Returns the release function; null if another process has it.
+ * Held by a process that only writes its journal: a worker, or a server that has handed over and finishes its
+ * requests. Returns the release function; null if another process has it.
  */
 export function takeDrainingLock(dataFolder: string, instance: string): (() => void) | null {
   mkdirSync(join(dataFolder, JOURNAL), { recursive: true, mode: 0o700 })
   const file = drainingFile(dataFolder, instance)
   const unlock = lockFile(file)
   if (unlock === null || existsSync(file)) return unlock
-  // Removed before it was locked, as one without a process.
+  // Another process removed the file before it was locked, because it had no holder.
   unlock()
   return lockFile(file)
 }
 
-/** Instances that write their journal only, and still run. */
+/** Running instances that only write their journal. */
 export const listDraining = (dataFolder: string): string[] =>
   filesIn(join(dataFolder, JOURNAL))
     .filter((name) => name.endsWith(DRAINING) && isLocked(join(dataFolder, JOURNAL, name)))
@@ -92,7 +92,7 @@ export const isDraining = (dataFolder: string, instance: string): boolean =>
 export const removeDrainingLock = (dataFolder: string, instance: string): void =>
   rmSync(drainingFile(dataFolder, instance), { force: true })
 
-/** Of instances that have ended. */
+/** Removes lock files of instances that have ended. */
 export function removeDrainingLocks(dataFolder: string): void {
   const living = new Set(listDraining(dataFolder))
   for (const name of filesIn(join(dataFolder, JOURNAL)))

@@ -51,7 +51,7 @@ export const BACKUPS = 'backups'
 /** `2027-01-31T12-00-00Z`. */
 export const toStamp = (ms: number) => new Date(ms).toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
 
-/** For the journal. */
+/** Disk space left free for the journal. */
 export const SPARED_BYTES = 64 * 1024 * 1024
 
 /** null if there is enough space. */
@@ -120,7 +120,7 @@ function linkIfFree(part: string, path: string): void {
   try {
     linkSync(part, path)
   } catch (error) {
-    // Another process was first.
+    // Another process has created the file first.
     if (codeOf(error) !== 'EEXIST') throw error
   }
 }

@@ -1,10 +1,10 @@
-/** The whole ledger: to bring it from one database to another, and to compare both. */
+/** Copies the whole ledger from one database to another, and compares both. */
 import type { StoredCall, StoredRequest } from './ledger-rows.ts'
 import { HISTOGRAMS, MEASURES, PLACE } from './reports/measures.ts'
 
 const TOTALS = [...MEASURES.map(({ name }) => name), ...HISTOGRAMS.map(([name]) => name)]
 
-/** What is kept when requests are removed. The first columns are the key. */
+/** Tables that stay when requests are removed. The first columns are the key. */
 export const SUM_TABLES = {
   usage_hourly: { key: ['hour_ms', ...PLACE], values: TOTALS },
   usage_daily: { key: ['dimension', 'day_ms', 'value'], values: TOTALS },
@@ -18,7 +18,7 @@ export const ALL_SUMS: readonly SumTable[] = ['usage_hourly', 'usage_daily', 're
 export const columnsOf = (table: SumTable): readonly string[] => [...SUM_TABLES[table].key, ...SUM_TABLES[table].values]
 export const isHistogram = (column: string) => column.endsWith('_histogram')
 
-/** In the order of the columns, as text, since totals may exceed what a number holds. A histogram is `12:3,13:1`. */
+/** Values in the order of the columns, as text, since totals may exceed a number's range. A histogram is `12:3,13:1`. */
 export type SumRow = readonly string[]
 
 export interface WholeRequest {
@@ -30,16 +30,16 @@ export interface WholeRequest {
 export interface LedgerCopy {
   /** By ID. */
   requestsAfter(id: string, limit: number): Promise<WholeRequest[]>
-  /** By key. Of refusals, the total of all nodes. */
+  /** By key. Refusals are totals of all nodes. */
   sumsAfter(table: SumTable, after: SumRow | null, limit: number): Promise<SumRow[]>
-  /** First time from which no request was removed; 0 if none ever was. */
+  /** Time since which no request was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
 }
 
 export interface LedgerTarget extends LedgerCopy {
-  /** Replaces those with the same key. */
+  /** Replaces rows with the same key. */
   putSums(table: SumTable, rows: readonly SumRow[]): Promise<void>
-  /** Requests from before were removed. Never decreases. */
+  /** Marks requests from before as removed. Never decreases. */
   keepFrom(ms: number): Promise<void>
 }
 
@@ -55,12 +55,12 @@ export async function* sumsOf(copy: LedgerCopy, table: SumTable): AsyncGenerator
 }
 
 export interface Compared {
-  /** Settled or abandoned, of all time. */
+  /** Settled or abandoned requests of all time. */
   requests: bigint
   costNanoUsd: bigint
-  /** Rows that were compared. */
+  /** Number of compared rows. */
   sums: number
-  /** The first row that only one has, or that has another value; null if all are equal. */
+  /** The first row that is missing in one database or differs; null if all are equal. */
   difference: { table: SumTable; key: readonly string[] } | null
 }
 

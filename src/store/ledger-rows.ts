@@ -1,6 +1,6 @@
 /**
  * Complete rows of the ledger: applying one twice or out of order changes nothing. A journal line holds one record. Requests and calls that are never settled
- * cost what they reserved.
+ * cost their reservation.
  */
 import {
   COUNTS,
@@ -23,14 +23,14 @@ export interface CallTarget {
   priceId: string | null
 }
 
-/** Only grows. Of a request: by its first call. */
+/** Only grows. For a request: the reservation of its first call. */
 export interface Reserve {
   reservedPromptTokens: number
   reservedCompletionTokens: number
   reservedNanoUsd: number
 }
 
-/** A request has the totals of its calls. `estimated`: some counts are ours. Rows of chats have no units. */
+/** A request has the totals of its calls. `estimated`: Tollgate made some counts. Rows of chats have no units. */
 export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms {
   status: Status
   httpStatus: number | null
@@ -43,10 +43,10 @@ export interface Outcome<Status = 'ok' | 'failed' | 'cut'> extends Counts, Terms
   credential: number | null
 }
 
-/** `abandoned`: its instance was gone at a start. */
+/** `abandoned`: at a start, its instance had ended. */
 export type ClosedStatus = Outcome['status'] | 'abandoned'
 
-/** Before it is sent. Costs what it reserved, if never settled. */
+/** Recorded before the request is sent. If never settled, it costs its reservation. */
 export interface OpenRow extends CallTarget, Reserve {
   id: string
   instance: string
@@ -60,7 +60,7 @@ export interface OpenRow extends CallTarget, Reserve {
   createdMs: number
 }
 
-/** As in a database, which has all counts. */
+/** A row in a database, which has all counts. */
 type Complete = Record<Unit, number> & { countedBy: CountSource | null }
 
 export const toComplete = <Row extends UnitCounts>(row: Row): Row & Complete => ({
@@ -100,7 +100,7 @@ export type Growth =
   | { kind: 'call'; call: OpenCall; heldNanoUsd: number }
 
 /**
- * A request with one call is one row. Each further call is recorded before it is made, with outcomes that no record has yet; the final outcome has all calls by
+ * A request with one call is one row. Each further call is recorded before it starts, with outcomes that no record has yet. The final outcome has all calls, by
  * number.
  */
 export type LedgerRecord =
@@ -136,7 +136,7 @@ export function toOnlyCall<Row extends Request<ClosedStatus | 'open'>>({
 }
 
 /**
- * Calls that ended cost what is recorded, others what they reserved.
+ * Ended calls cost their recorded cost, others their reservation.
  * @param stored recorded calls; the first only if it has ended or was abandoned.
  */
 export function toAbandoned(
@@ -153,7 +153,7 @@ export function toAbandoned(
   return { row: { ...row, ...end }, calls: calls.length > 1 ? calls : [] }
 }
 
-/** Unchanged if it has ended. */
+/** Returns an ended call unchanged. */
 export function toAbandonedCall(call: OpenCall & Partial<StoredCall>): ClosedCall {
   const { status = 'open' } = call
   if (status !== 'open' && status !== 'abandoned') return { ...GIVEN_UP, ...call, status }
@@ -203,7 +203,7 @@ export function toCurrentRecord(record: LedgerRecord | FormerRecord): LedgerReco
   return { ...record, row: rest, calls: withFirstCall(rest, calls, firstCall ? toFields(JSON.parse(firstCall)) : {}) }
 }
 
-/** The first call used what the others did not. @param said its target and outcome. */
+/** The first call used the totals less the other calls. @param said its target and outcome. */
 export function withFirstCall(
   row: SettledRow,
   calls: readonly SettledCall[],

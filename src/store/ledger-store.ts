@@ -9,13 +9,13 @@ export interface Rejected {
 }
 
 export interface LedgerWriter {
-  /** One transaction, any order, idempotent. Rows that don't fit are returned without affecting others. Throws a StoreRefusal, and then has applied nothing. */
+  /** One transaction, any order, idempotent. Rejected rows are returned and don't affect others. Throws a StoreRefusal if nothing was applied. */
   apply(records: readonly LedgerRecord[]): Rejected[] | Promise<Rejected[]>
   /** Abandons requests of instances with an expired lease; returns how many. Throws a StoreRefusal. */
   abandonGone(nowMs: number): number | Promise<number>
 }
 
-/** Of one key, team, and code in an hour. */
+/** Rejected requests of one key, team, and code in an hour. */
 export interface RefusalCount {
   hourMs: number
   /** '' if no known key. */
@@ -28,44 +28,44 @@ export interface RefusalCount {
 }
 
 export interface RefusalWriter {
-  /** Adds up, in one transaction. Throws a StoreRefusal, and then has added nothing. */
+  /** Adds counts in one transaction. Throws a StoreRefusal if nothing was added. */
   add(counts: readonly RefusalCount[]): void | Promise<void>
 }
 
 /**
- * In a cluster: entries that name changed rows, numbered from 1 and written in the rows' transaction. Those that were shipped stay for a while, and the last one
- * always. Throws a StoreRefusal where it writes.
+ * In a cluster: entries that name changed rows, numbered from 1 and written in the rows' transaction. Shipped entries stay for a while, and the last one always.
+ * Writes throw a StoreRefusal.
  */
 export interface Outbox {
-  /** Numbers of the oldest entry, or of the next one if there is none, and of the last one that ever was; 0 if none. */
+  /** `first`: number of the oldest entry; without entries, of the next one. `last`: number of the last entry ever; 0 if none. */
   range(): { first: number; last: number }
-  /** What an entry names: tells two outboxes apart. Null if it isn't there. */
+  /** Identifies an entry's content, to tell two outboxes apart. Null if the entry doesn't exist. */
   markAt(seq: number): string | null
-  /** The rows that the next `limit` entries name, as they are now. Null if there is no entry. */
+  /** Current rows of the next `limit` entries. Null if there is no entry. */
   take(after: number, limit: number): OutboxBatch | null
-  /** The next requests by ID, whether entries name them or not. Null if there are none. */
+  /** The next requests by ID, with or without entries. Null if there are none. */
   stored(after: string, limit: number): Pick<OutboxBatch, 'ids' | 'rows'> | null
   /** Removes entries before a number, up to `limit`; returns how many. */
   remove(before: number, limit: number): number
   /** Adds entries for stored requests with a higher ID, up to `limit`; returns where to continue, null if done. */
   again(after: string, limit: number): string | null
-  /** Adds entries for counts of refused requests. */
+  /** Adds entries for counts of rejected requests. */
   refusalsAgain(sinceMs: number): void
 }
 
 export interface OutboxBatch {
-  /** Number of its last entry, and what that names. */
+  /** Number and mark of its last entry. */
   to: number
   mark: string
   entries: number
-  /** Of all its requests, ascending. */
+  /** IDs of all its requests, ascending. */
   ids: readonly string[]
-  /** As JSON: `requests`, `calls`, and `refusals`, with the columns' names. Rows that were deleted are missing. */
+  /** JSON with `requests`, `calls`, and `refusals`, by column name. Deleted rows are missing. */
   rows: string
 }
 
 export interface LedgerStore extends LedgerWriter {
-  /** True once all that was applied survives a power failure, so that the journal may drop it. */
+  /** True once all applied records survive a power failure, so that the journal may drop them. */
   checkpoint(): Promise<boolean>
 }
 
@@ -73,8 +73,8 @@ export interface LedgerStore extends LedgerWriter {
 export interface Leases {
   /**
    * Throws a StoreRefusal.
-   * @param living servers that finish their requests: their leases go on; all other earlier ones end. Null if other servers share the data.
-   * @returns the run's epoch, higher than all before.
+   * @param living servers that finish their requests and keep their leases. All other earlier leases end. Null if other servers share the data.
+   * @returns the run's epoch, higher than all earlier ones.
    */
   begin(instance: string, span: Span, living: readonly string[] | null): number
   /** For a process of the running server, whose epoch stays the highest. Throws a StoreRefusal. */
@@ -91,9 +91,9 @@ export interface Span {
 
 /** Synchronous. */
 export interface LedgerReader {
-  /** Nano-dollars of requests created in the span, by a key or by then members of a team: settled at cost, open at reservation. UTC hours. */
+  /** Nano-dollars of requests created in the span, by a key or by members of a team at that time. Settled at cost, open at reservation. UTC hours. */
   spent(spender: Spender, span: Span): number
-  /** Reservations of the open ones, by request ID. */
+  /** Reservations of open requests, by request ID. */
   underWay(spender: Spender, span: Span): Map<string, number>
   /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): number
@@ -110,7 +110,7 @@ export interface LedgerReader {
 
 export type OpenRequest = Pick<OpenRow, 'id' | 'instance' | 'keyId' | 'teamId' | 'upstream'>
 
-/** Its cost, or all that it and its calls reserved. */
+/** `nanoUsd`: cost, or the reservations of the request and its calls. */
 export type CountedRequest = Pick<OpenRow, 'keyId' | 'teamId' | 'createdMs'> & { isOpen: boolean; nanoUsd: number }
 
 /** A request, for its key and team, or a call, for its upstream; other fields are null. */
@@ -134,7 +134,7 @@ export interface LedgerAudit {
   dayProblems(dayMs: number): DayProblem[]
   callProblems(hourMs: number): CallProblem[]
   open(): OpenRows[]
-  /** The running instances, whose open rows and journals are no findings: the server, and those that finish their requests. */
+  /** Running instances: the server, and servers that finish their requests. Their open rows and journals are no findings. */
   living(): readonly string[]
   lastInstance(): string | null
   missing(records: readonly LedgerRecord[]): number
@@ -145,7 +145,7 @@ export interface LedgerAudit {
 
 export interface AuditCell {
   place: { key_id: string; team_id: string; model: string; upstream: string; endpoint: string }
-  /** Only the totals have it. */
+  /** True if only the totals have it. */
   orphan: boolean
   requests: number
   costNanoUsd: number
@@ -165,7 +165,7 @@ export interface DayProblem {
 }
 
 export interface CallProblem {
-  /** `orphans`: no request. `attempts`: another number of calls. `sums`: other tokens or cost. */
+  /** `orphans`: no request. `attempts`: different number of calls. `sums`: different tokens or cost. */
   problem: 'orphans' | 'attempts' | 'sums'
   requests: number
   request_id: string
@@ -180,22 +180,22 @@ export interface OpenRows {
 
 /** ms. */
 export interface SliceTiming {
-  /** Other writers were blocked. */
+  /** Time during which other writers were blocked. */
   lockedMs: number
   tookMs: number
 }
 
 export interface LedgerUpkeep {
-  /** Totals stay. */
+  /** Removes requests; totals stay. */
   prune(slice: PruneSlice): Promise<(Pruned & SliceTiming) | 'busy'>
-  /** Fewer rows than the limit: done. */
+  /** Done once `rows` is below the limit. */
   drop(old: OldRows): Promise<({ rows: number } & SliceTiming) | 'busy'>
-  /** Up to `pages`. */
+  /** Returns up to `pages` pages to the disk. */
   giveBack(pages: number): Promise<SliceTiming | 'busy'>
   space(): Space
-  /** ms; null if none. */
+  /** Time of the oldest request, ms; null if none. */
   oldestMs(): number | null
-  /** Open request IDs. */
+  /** IDs of open requests. */
   openBefore(ms: number): string[]
 }
 
@@ -209,10 +209,10 @@ export interface OldRows {
 export interface PruneSlice {
   /** UTC hour. */
   untilMs: number
-  /** Of the previous slice; '' for the first. */
+  /** `next` of the previous slice; '' for the first. */
   after: string
   limit: number
-  /** IDs to keep, even if they end meanwhile. */
+  /** IDs to keep, even if these requests end during the run. */
   spared: readonly string[]
 }
 
@@ -226,8 +226,8 @@ export interface Pruned {
 export interface Space {
   pageBytes: number
   pages: number
-  /** Reused before the file grows. */
+  /** Free pages, which are reused before the file grows. */
   freePages: number
-  /** While the store is in use. */
+  /** True if the file can shrink while the store is in use. */
   canShrink: boolean
 }

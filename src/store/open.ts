@@ -1,4 +1,4 @@
-/** Finds the store that a URL names. */
+/** Finds the store for a URL. */
 import { sqliteAt } from './sqlite/store.ts'
 import type { Store, StoreOptions, StorePlace } from './store.ts'
 

@@ -11,7 +11,7 @@ export interface Preset {
   /** Absent if each customer has their own. */
   base_url?: string
   example?: string
-  /** Of the provider's own libraries; absent if not needed. */
+  /** Environment variable used by the provider's libraries; absent if not needed. */
   env?: string
   /** Free. */
   local?: true
@@ -20,7 +20,7 @@ export interface Preset {
   settings: Omit<UpstreamSettings, 'preset'>
   /** Public pages, when each was read (`2026-11-23`), and what it documents. */
   sources: Record<string, { read: string; says: string[] }>
-  /** What no page documents, but every server of the format accepts. */
+  /** Settings that no page documents, but every server of the format accepts. */
   cautious?: string[]
 }
 

@@ -1,8 +1,8 @@
-/** Errors of a store that accepts nothing for now. */
+/** Errors of a store that temporarily rejects writes. */
 import { codeOf } from '../domain/error.ts'
 import { isFullCode, reasonOfCode } from './sqlite/errors.ts'
 
-/** The same may be tried again later. */
+/** The caller may retry later. */
 export class StoreRefusal extends Error {
   /** `busy`: another writer; `full`: no space. */
   readonly reason: 'busy' | 'full' | 'broken'

@@ -1,4 +1,4 @@
-/** The contract of what reports read from a store. Never writes. */
+/** The contract of a store's report readers. They never write. */
 
 import type { SummedCount } from '../domain/call-counts.ts'
 import { keysOf } from '../domain/json.ts'
@@ -47,7 +47,7 @@ export const USAGE_FIGURE_SETS = ['all', 'sums', 'spend'] as const
 export type UsageFigures = (typeof USAGE_FIGURE_SETS)[number]
 
 export interface UsageQuery {
-  /** `days`: daily totals of one dimension (`toDaily`); `hours`: without users; `requests`: as far as they are kept. */
+  /** `days`: daily totals of one dimension (`toDaily`); `hours`: hourly totals, without users; `requests`: stored requests. */
   from: 'days' | 'hours' | 'requests'
   /** Whole hours, or days that begin within. */
   span: Span
@@ -70,12 +70,12 @@ export interface UsageCell {
 
 export interface UsageReader {
   readonly counts: readonly UsageCount[]
-  /** Some thousands of cells per page, each page consistent; nothing is held open in between. */
+  /** Thousands of cells per page. Each page is consistent; nothing stays open in between. */
   pages(query: UsageQuery): AsyncIterable<readonly UsageCell[]>
   hasHours(span: Span): Promise<boolean>
   /** First hour from which all requests are kept, not only totals. Never decreases. */
   keptFromMs(): Promise<number>
-  /** For groups that may not fit into memory. */
+  /** Ranks groups that may not fit into memory. */
   rank(): Ranking
 }
 
@@ -91,11 +91,11 @@ export interface DailySums {
   of: Daily
   /** Model ID or team; null for all requests. */
   within: { scope: Scope; name: string } | null
-  /** Still to apply. */
+  /** Remaining filters to apply. */
   where: UsageFilter
 }
 
-/** null if no daily totals have what the report needs. */
+/** null if daily totals can't answer the report. */
 export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums | null {
   const { ownKeys, ...lists } = where
   const asked = new Set<string>(by.filter((dimension) => dimension !== 'day'))
@@ -103,7 +103,7 @@ export function toDaily(by: readonly Dimension[], where: UsageFilter): DailySums
   if (ownKeys) asked.add('key')
   const known = (list: readonly Daily[]) => list.find((daily) => asked.has(daily))
   if (asked.size <= 1) {
-    // The shortest of those that include all requests.
+    // The shortest dimension that includes all requests.
     const of = asked.size === 0 ? 'endpoint' : known(DAILY)
     return of ? { of, within: null, where } : null
   }
@@ -139,13 +139,13 @@ export interface FailureCell {
 }
 
 export interface FailureReader {
-  /** One day per page; nothing is held open in between. */
+  /** One day per page; nothing stays open in between. */
   pages(query: FailureQuery): AsyncIterable<readonly FailureCell[]>
   /** First hour from which all requests are kept. Never decreases. */
   keptFromMs(): Promise<number>
 }
 
-/** One value per list must match. Keys and teams are IDs; codes are our own. */
+/** One value per list must match. Keys and teams are IDs; codes are Tollgate's. */
 export interface RefusalFilter extends Partial<Record<(typeof REFUSAL_FILTERS)[number], readonly string[]>> {
   /** Only these keys; if empty, none. */
   ownKeys?: readonly string[]
@@ -167,7 +167,7 @@ export interface RefusalCell {
 }
 
 export interface RefusalReader {
-  /** One day per page; nothing is held open in between. */
+  /** One day per page; nothing stays open in between. */
   pages(query: RefusalQuery): AsyncIterable<readonly RefusalCell[]>
 }
 
@@ -212,7 +212,7 @@ export interface RequestSearch extends RequestFilter {
   id?: { end?: string; ofUpstream: string }
 }
 
-/** `node`: name of the node of a cluster that answered it. */
+/** `node`: name of the cluster node that answered the request. */
 export interface FoundRequest extends StoredRequest {
   node?: string | null
 }
@@ -224,12 +224,12 @@ interface RowSlice {
 }
 
 export interface RequestReader {
-  /** Scans the newest `size` requests before `before`: takes milliseconds, and holds nothing afterward. */
+  /** Scans the newest `size` requests before `before`: takes milliseconds, and keeps nothing open afterward. */
   slice(search: RequestSearch, before: string | null, limit: number, size: number): Promise<RowSlice>
   get(id: string): Promise<FoundRequest | null>
-  /** Among the first `most` IDs that begin so. */
+  /** Searches the first `most` IDs that begin with `digits`. */
   beginning(digits: string, limit: number, most: number, ownKeys?: readonly string[]): Promise<string[]>
-  /** First time from which none was removed; 0 if none ever was. */
+  /** Time since which no request was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
   /** At least one. */
   calls(request: FoundRequest): Promise<StoredCall[]>
@@ -243,18 +243,18 @@ export interface CallSum extends Record<SummedCount, number> {
   /** From 1; null if the upstream has one or none. */
   credential: number | null
   upstreamModel: string
-  /** One of those that clients asked for. */
+  /** One of the model IDs that clients requested. */
   model: string | null
-  /** Without calls that failed before anything was used, and those that the upstream made within another. */
+  /** Excludes calls that failed before using anything, and calls that the upstream made within another call. */
   requests: number
   failed: number
-  /** Rows of the key `correction`, which are no requests. */
+  /** Rows of the key `correction`, which don't count as requests. */
   corrections: number
   costNanoUsd: number
 }
 
 export interface CallRef {
-  /** Of the request. */
+  /** ID of the request. */
   id: string
   upstream: string
   credential: number | null
@@ -276,22 +276,22 @@ export interface CallReader {
     upstreams: readonly string[],
     of: { models: readonly string[] | null; limit: number },
   ): Promise<CallRef[]>
-  /** First time from which none was removed; 0 if none ever was. */
+  /** Time since which no request was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
 }
 
 export interface Spending {
   /** Settled requests at their cost, open ones at their reservation. */
   nanoUsd: Record<Period, number>
-  /** Of a key; null for teams. */
+  /** Last use of a key; null for teams. */
   lastUse: { atMs: number; model: string } | null
 }
 
-/** Of a key or team. */
+/** Last rejected request of a key or team. */
 export interface LastRefusal {
   atMs: number
   code: string
-  /** In the asked span. */
+  /** Number of rejected requests in the span. */
   refused: number
 }
 
@@ -302,13 +302,13 @@ export interface SpendReader {
     spans: Readonly<Record<Period, Span>>,
     id?: string,
   ): Promise<ReadonlyMap<string, Spending>>
-  /** For all keys or teams that were refused, or one, from whole hours since then. */
+  /** For all keys or teams with rejected requests, or one, from whole hours since `sinceMs`. */
   refused(kind: Spender['kind'], sinceMs: number, id?: string): Promise<ReadonlyMap<string, LastRefusal>>
   /** Newest hour before `untilMs` with a settled request, ms; 0 if none. */
   latestHour(untilMs: number): Promise<number>
 }
 
-/** Those of a cluster throw `toUnreadable` and `report_too_long`. */
+/** Readers of a cluster throw `toUnreadable` and `report_too_long`. */
 export interface ReportReaders {
   readonly spend: SpendReader
   readonly requests: RequestReader
@@ -318,7 +318,7 @@ export interface ReportReaders {
   readonly refusals: RefusalReader
 }
 
-/** @param trouble what is wrong with PostgreSQL, if known */
+/** @param trouble problem of PostgreSQL, if known */
 export const toUnreadable = (trouble: string | null): ServiceError =>
   new ServiceError(
     { kind: 'cluster_unreachable', isInDoubt: false },

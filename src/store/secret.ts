@@ -11,25 +11,25 @@ import { putFile, syncPath } from './files.ts'
 
 export interface Secret {
   bytes: Uint8Array<ArrayBuffer>
-  /** 8 hex digits, stored with what it encrypted; the key cannot be derived from it. */
+  /** 8 hex digits, stored with encrypted data; the key cannot be derived from the ID. */
   id: string
 }
 
 export interface SecretFile {
-  /** The first encrypts; empty if never used, or the file is gone. Throws `secret_unusable`. */
+  /** The first key encrypts. Empty if never used, or the file is missing. Throws `secret_unusable`. */
   read(): Secret[]
   need(): Secret[]
-  /** Adds a new first key, unless the variable has it or a rotation is in progress. */
+  /** Adds a new first key, unless the variable has one or a rotation is in progress. */
   renew(): void
   forget(): void
-  /** Part of a sentence. */
+  /** Where the first key is; part of a sentence. */
   readonly where: string
-  /** Of the first key. */
+  /** True if the first key is from the variable. */
   readonly isVariable: boolean
 }
 
 const VARIABLE = 'TOLLGATE_SECRET'
-/** During a rotation. */
+/** The old key during a rotation. */
 const PREVIOUS = 'TOLLGATE_SECRET_PREVIOUS'
 const SECRET_BYTES = 32
 /** Too long to guess, if random. */

@@ -86,7 +86,7 @@ function toPrices({ upstreams, models, routes }: CatalogRows): Map<string, Map<s
   return prices
 }
 
-/** For administrators. */
+/** Reason, for administrators. */
 function whyNotRun({ id, process }: Upstream, { byUpstream }: ProcessHashes): string | null {
   const spec = byUpstream.get(id)
   if (process === null || spec?.hash === process) return null
@@ -169,7 +169,7 @@ function toModel(row: ModelRow): CatalogModel {
 const isPriced = ({ pricing }: RouteRow, model: ModelRow, upstream: Upstream): boolean =>
   pricing !== null || upstream.local || isBuiltIn(upstream) || model.pricing.length > 0
 
-/** May have lower limits than its model, never higher: clients rely on the model's facts. */
+/** A target may have lower limits than its model, never higher, because clients rely on the model's facts. */
 function toTarget(route: RouteRow, model: ModelRow, upstream: Upstream): Target {
   const contextLength = Math.min(route.contextLength ?? model.contextLength, model.contextLength)
   const { supportedFeatures } = route

@@ -20,34 +20,34 @@ import type {
 import type { ReportReaders } from './report-store.ts'
 
 export interface StorePlace {
-  /** Replaced by a restore. */
+  /** Files that a restore replaces. */
   readonly files: StoreFiles
   exists(): boolean
-  /** Throws a ServiceError if it does not exist, or has another version. */
+  /** Throws a ServiceError if the store does not exist or has another version. */
   open(options?: StoreOptions): Store
-  /** Creates or migrates it; the caller holds the data folder's lock. */
+  /** Creates or migrates the store. The caller holds the data folder's lock. */
   serve(options: ServeOptions): Promise<ServedStore>
   /** No one else may use it. */
   openCopy(file: string, options?: { readonly?: boolean }): Promise<StoreCopy>
-  /** Of any version. Waits up to `busyMs` for a writer. */
+  /** Works for any version. Waits up to `busyMs` for a writer. */
   readRevocations(busyMs: number): Promise<Revocations>
   /** Newest first. */
   migrationCopies(): MigrationCopy[]
-  /** By its first bytes; null if it can be a backup. Throws the system's error. */
+  /** Checks the first bytes; null if the file may be a backup. Throws the system's error. */
   explainFile(file: string): string | null
   /** A ServiceError if the file is to blame; otherwise the error itself. */
   explain(error: unknown): unknown
 }
 
-/** Of the database from just before a migration. */
+/** A copy of the database from just before a migration. */
 export interface MigrationCopy {
   path: string
   madeMs: number
   /** The version that migrated the database; null if unknown. */
   madeBy: string | null
-  /** Of the Tollgate that served it last; null if unknown. */
+  /** Version of Tollgate that served it last; null if unknown. */
   version: string | null
-  /** Those that it has; empty if it can't be read. */
+  /** Applied migrations; empty if the copy can't be read. */
   migrations: string[]
 }
 
@@ -61,9 +61,9 @@ export interface StoreFiles {
 
 export interface StoreOptions {
   readonly?: boolean
-  /** In a long-running process: releases everything on close. */
+  /** For long-running processes: releases everything on close. */
   isLook?: boolean
-  /** Any version or state, without any change. */
+  /** Opens any version and state without changing files. */
   untouched?: 'served' | 'at_rest'
 }
 
@@ -76,14 +76,14 @@ export interface Store {
   readonly audit: LedgerAudit
   /** Newest migration, recorded in journals. */
   readonly schema: string
-  /** Differs for a store that has replaced it. */
+  /** Differs after the store was replaced. */
   identify(): string
   space(): Space
   /** null if none. @param how `quick` skips comparing indexes with tables. */
   findDamage(how: 'quick' | 'all'): string | null
   /** Number of migrations. Throws `no_database` if empty, `schema_outdated`, `schema_newer`. */
   requireCurrent(): number
-  /** Consistent, into an empty file. Throws the database's error. */
+  /** Writes a consistent copy to an empty file. Throws the database's error. */
   copyTo(file: string): void
   /** Without a running server. Throws `already_served`, `no_room`. */
   compact(): { before_bytes: number; after_bytes: number }
@@ -91,10 +91,10 @@ export interface Store {
 }
 
 export interface ServeOptions {
-  /** Recorded in the database. */
+  /** Version recorded in the database. */
   version: string
   startedMs: number
-  /** The folder is a cluster's node, so that also changes before `ship` are noted. */
+  /** The folder belongs to a cluster node, so the outbox also gets changes from before `ship`. */
   hasJoined?: boolean
   /** Wall clock, ms. */
   now(): number
@@ -112,22 +112,22 @@ export interface ServedStore {
   readonly ledger: LedgerReader
   readonly writer: LedgerWriter
   readonly refusals: RefusalWriter
-  /** Notes changes of the ledger from now on; or no longer, and null, if this server isn't a node of a cluster. */
+  /** For a cluster node, records ledger changes in the outbox from now on. Otherwise stops recording, and returns null. */
   ship(isNode: boolean): Outbox | null
   readonly leases: Leases
-  /** Whether it is of a node of a cluster. */
+  /** True for a node of a cluster. */
   hasPosition(): boolean
   loadReplica(): Promise<ConfigReplica>
-  /** To bring the ledger from or to another database. */
+  /** For copying the ledger from or to another database. */
   loadCopy(): Promise<LedgerTarget>
   readonly upkeep: LedgerUpkeep
   /** Newest migration, recorded in journals. */
   readonly schema: string
-  /** From now on nothing waits for a lock, which would block the event loop. */
+  /** From now on, nothing waits for a lock, which would block the event loop. */
   begin(): void
   /** False if its files were deleted or replaced. */
   isThere(): boolean
-  /** `log`: a reader, such as a replication, keeps it in use. `nowhere`: unknown. */
+  /** `log`: a reader, such as a replication, keeps the log in use. `nowhere`: unknown. */
   checkpoint(): Promise<CheckpointResult>
   /** Schedules checkpoints. */
   noteCommit(): void
@@ -139,19 +139,19 @@ export interface StoreCopy extends Disposable {
   readonly writer: LedgerWriter
   /** Throws `schema_newer`; false if it is not a Tollgate store. */
   update(nowMs: number): boolean
-  /** Its migrations, and those that it lacks, in order. */
+  /** Its applied migrations, in order. */
   applied(): string[]
-  /** Throws `schema_newer`. */
+  /** Migrations that it lacks, in order. Throws `schema_newer`. */
   missing(): string[]
-  /** Of any version. */
+  /** Works for any version. */
   content(): CopyContent
   /** Applies the other store's revocations, also to a store of an older version. */
   keepRevocations(other: Revocations, nowMs: number): KeptRevocations
-  /** Of any version. */
+  /** Works for any version. */
   forgetSessions(): void
-  /** Those in progress. Of any version. */
+  /** Fails batches in progress. Works for any version. */
   failBatches(nowMs: number): void
-  /** Closed requests that an earlier copy of this store, of any version, lacks or has open, with their calls. Some at a time. */
+  /** Closed requests, with their calls, that an earlier copy of this store, of any version, lacks or has open. In pages. */
   closedSince(copy: string): Iterable<ClosedRequest[]>
 }
 
@@ -161,7 +161,7 @@ export interface ClosedRequest {
   calls: ClosedCall[]
 }
 
-/** Lists that an upgrade must keep, by what they hold, sorted. */
+/** Sorted lists of content that an upgrade must keep, by kind. */
 export type CopyContent = ReadonlyMap<string, readonly string[]>
 
 export interface LedgerContent {
@@ -184,7 +184,7 @@ export interface KnownKeys {
   keysFromMs: number
 }
 
-/** Empty for stores from before there were any. */
+/** Empty for stores from before users existed. */
 export interface KnownPeople {
   admins: readonly KnownAdmin[]
   tokens: ReadonlyMap<string, number | null>
@@ -199,7 +199,7 @@ export interface KnownAdmin {
   disabled_ms: number | null
 }
 
-/** Names of what stays revoked. */
+/** Names of keys, tokens, and users that stay revoked. */
 export interface KeptRevocations {
   revoked: string[]
   secretsEnded: number

@@ -1,4 +1,4 @@
-/** Converts an upstream's row to what calls need: defaults, preset, and credentials (which may read files). */
+/** Converts an upstream's row to settings for calls, with defaults, preset, and credentials (which may read files). */
 import { DEFAULT_DEADLINES, LOCAL_HEADERS_MS } from '../domain/deadlines.ts'
 import { DIALECTS, type UpstreamOptions, type UpstreamSettings } from '../domain/dialects.ts'
 import { mapLimits } from '../domain/limits.ts'
@@ -12,8 +12,8 @@ import { findPreset } from './presets.ts'
 export const NO_PRICES: Upstream['prices'] = new Map()
 
 /**
- * Also if disabled.
- * @param where the environment is, for messages.
+ * Also converts disabled upstreams.
+ * @param where location of the environment, for messages.
  * @param opened stored credentials, decrypted.
  */
 export function toUpstream(
@@ -22,14 +22,14 @@ export function toUpstream(
   where: 'here' | 'on the server',
   opened?: readonly OpenedCredential[],
 ): Upstream {
-  // A newer version may have written either.
+  // A newer version may have written an unknown dialect or preset.
   const isKnown = DIALECTS.includes(row.dialect)
   const preset = row.options.preset === undefined ? null : (findPreset(row.options.preset) ?? null)
   const isForeign = preset === null && row.options.preset !== undefined
   const found = toCredentials(row, environment, where, opened)
   const usable = found.flatMap(({ source, value }) => (value === null ? [] : toOne(source, value)))
   const [first = found[0] ? toOne(found[0].source, null) : NO_CREDENTIAL] = usable
-  // Moved to a URL manually, it is no longer started here.
+  // An upstream that was manually moved to a URL is no longer started here.
   const process = row.baseUrl === null ? (row.options.process ?? null) : null
   const lacking = found.length > 0 && usable.length === 0 ? (found[0]?.source.problem ?? null) : null
   const upstream: Upstream = {

@@ -1,6 +1,6 @@
 /**
  * Stored credentials and URLs of alert targets, encrypted with AES-256-GCM (NIST SP 800-38D) under a key of `secret.ts`, which backups have only on request.
- * Each decrypts only for its upstream and address, or its target. Credentials are decrypted with the configuration, never per request.
+ * Each decrypts only for its upstream and URL, or its target. Credentials are decrypted with the configuration, never per request.
  */
 import { ServiceError } from '../domain/service-error.ts'
 import type { Environment, OpenedCredential, OpenedCredentials } from '../domain/snapshot.ts'
@@ -25,18 +25,18 @@ export interface Vault {
   requireCurrent(sealed: readonly string[]): void
   /** Cached, even after the file is gone. */
   open(sealed: readonly SealedCredential[]): Promise<OpenedCredentials>
-  /** null: with another key, or for another target. Throws `secret_unusable`. */
+  /** null if encrypted with another key or for another target. Throws `secret_unusable`. */
   openFor(place: AlertPlace, sealed: string): Promise<string | null>
   readonly secret: SecretFile
 }
 
-/** What an upstream's revision covers: also its stored credentials, so that nobody replaces one that they didn't know of. */
+/** The content of an upstream's revision. Includes stored credentials, so that no one replaces an unseen credential. */
 export const toUpstreamState = (row: UpstreamRow, sealed: readonly SealedCredential[]) => ({
   ...row,
   credentials: sealed.flatMap((one) => (one.id === row.id ? [one.sealed] : [])),
 })
 
-/** Its upstream's address changed: must be entered again. */
+/** The upstream's URL changed, so the credential must be entered again. */
 export const CLEARED = ''
 
 const NOT_GIVEN = 'its credential was removed when its address changed: enter it again'
@@ -185,7 +185,7 @@ export interface RotateDeps {
   store: ConfigStore
   alerts: Pick<AlertStore, 'readTargets' | 'changeTargets'>
   vault: Vault
-  /** With the other nodes of a cluster, which need the new key before. */
+  /** True in a cluster, whose other nodes need the new key first. */
   isShared?: boolean
   /** For tests that stop between steps. */
   onStep?(step: 'renewed' | 'opened' | 'sealed' | 'forgotten'): unknown
@@ -240,7 +240,7 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   await store.changeSettings(by, () => ({ value: null, change: null }))
   let credentials = 0
   const unopened = new Set<string>()
-  // Credentials written with the old key meanwhile are found in the next round; once it is replaced, they are rejected.
+  // The next round finds credentials written with the old key in between. Once the key is replaced, they are rejected.
   for (let rounds = 0; ; rounds++) {
     const left = (await store.readSealed()).filter(({ id, sealed }) => !isDone(sealed) && !unopened.has(id))
     if (left.length === 0) break
@@ -272,7 +272,7 @@ export async function rotateSecret(deps: RotateDeps, by: Actor): Promise<Rotated
   return { credentials: credentials + targets.resealed, unopened: [...unopened], unopened_alerts: targets.unopened }
 }
 
-/** Later ones are encrypted with the current key, which `requireCurrent` checks as they are written. */
+/** Later targets are encrypted with the current key: `requireCurrent` checks it when they are written. */
 async function resealTargets({ alerts, vault }: RotateDeps, by: Actor, isDone: (sealed: string) => boolean) {
   const resealed: { id: string; before: string; sealed: string }[] = []
   const unopened: string[] = []

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL over the runtime's client, with what that lacks: a timeout for each query, a search for the writable server, and connections that are given up
- * when a silent network has cut them off.
+ * PostgreSQL over the runtime's client. Adds features that the client lacks: a timeout for each query, a search for the writable server, and closing of
+ * connections that a silent network has cut off.
  */
 import { readFileSync } from 'node:fs'
 import { messageOf } from '../../domain/error.ts'
@@ -15,12 +15,12 @@ import { PostgresRefusal, toRefusal } from './refusal.ts'
 export { PostgresRefusal } from './refusal.ts'
 
 export interface Queries {
-  /** Values by `$1`. Whole numbers arrive as numbers if exact, otherwise as BigInt. JSON is given as `$1::text::json`. */
+  /** Values by `$1`. Whole numbers are returned as numbers if exact, otherwise as BigInt. Pass JSON as `$1::text::json`. */
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
 interface Timed {
-  /** Of everything, the connection included; 5 s by default. */
+  /** Timeout, including the connection; 5 s by default. */
   timeoutMs?: number
 }
 
@@ -29,11 +29,11 @@ export interface Postgres extends Queries {
   begin<T>(work: (tx: Queries) => Promise<T>, options?: Timed): Promise<T>
   /** Throws a PostgresRefusal. */
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[], options?: Timed): Promise<Row[]>
-  /** Calls `onNotify` for each notification, and `onListening` after each (re)connection: what came between is lost. */
+  /** Calls `onNotify` for each notification, and `onListening` after each (re)connection. Notifications in between are lost. */
   listen(channel: string, onNotify: (payload: string) => void, onListening: () => void): () => void
-  /** Holds a session advisory lock on a connection of its own while it can; tells gain and loss. */
+  /** Holds a session advisory lock on a separate connection as long as possible. Reports each gain and loss. */
   hold(lock: number, onChange: (isHeld: boolean) => void): () => void
-  /** Null while reachable; otherwise what is wrong, for people, without secrets. */
+  /** Null while reachable; otherwise the problem as text, without secrets. */
   readonly trouble: string | null
   /** Null before the first connection. */
   readonly server: { address: string; version: number; isPooled: boolean } | null
@@ -43,7 +43,7 @@ export interface Postgres extends Queries {
 export interface PostgresOptions {
   url: string
   log: Log
-  /** Connections, besides those of `listen` and `hold`. All are soon open, and PostgreSQL allows 100 by default. */
+  /** Maximum connections, without those of `listen` and `hold`. All are soon open; PostgreSQL allows 100 by default. */
   max?: number
   /** Intervals, ms. */
   timing?: Partial<Timing>
@@ -51,32 +51,32 @@ export interface PostgresOptions {
 
 export interface Timing {
   connectMs: number
-  /** Between checks that a listener hears. */
+  /** Interval of checks that a listener receives notifications. */
   pingMs: number
-  /** Before the next try. */
+  /** Pause before the next attempt. */
   retryMs: number
-  /** Between signs of life of a lock's holder. */
+  /** Interval of a lock holder's heartbeats. */
   holdMs: number
-  /** After it, the server ends a silent holder's session. */
+  /** Time after which the server ends a silent holder's session. */
   leaseMs: number
 }
 
 const TIMING: Timing = { connectMs: 2_000, pingMs: 2_000, retryMs: 300, holdMs: 1_000, leaseMs: 5_000 }
 const TIMEOUT_MS = 5_000
-/** A living link tells of a cancellation sooner. */
+/** On a working connection, a cancellation is confirmed sooner. */
 const CANCEL_MS = 250
 const LATE = Symbol('late')
-/** Connections. */
+/** SQLSTATE for too many connections. */
 const TOO_MANY = '53300'
 
 interface Task {
-  /** May have changed something. */
+  /** True if the task may have changed something. */
   isSent: boolean
   isLate: boolean
   cancel(): void
 }
 
-/** Connects when first asked. Throws a ServiceError for a bad URL or an unreadable file of authorities. */
+/** Connects at the first query. Throws a ServiceError for a bad URL or an unreadable file of authorities. */
 export function openPostgres({ url: text, log, max = 4, timing: own = {} }: PostgresOptions): Postgres {
   const timing = { ...TIMING, ...own }
   const options = toPoolOptions(text, timing.connectMs, max)
@@ -84,7 +84,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
   let trouble: string | null = null
   let server: Postgres['server'] = null
   let isClosed = false
-  /** Pools whose queries are late while none is answered: since when, monotonic ms. */
+  /** Pools whose queries are late while none completes, with the time since when, monotonic ms. */
   const deafMs = new WeakMap<Pool, number>()
   const ends = new Set<() => void>()
 
@@ -112,7 +112,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
     )
     return pool
   }
-  /** The next query searches again. */
+  /** Drops a pool. The next query searches for a server again. */
   const giveUp = (old: Pool, reason: string, isSilent: boolean) => {
     void pool?.then(
       (current) => {
@@ -126,7 +126,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
     else endSoon(old.sql)
   }
 
-  /** All its connections hang, and queries only wait for one: the runtime forgets those that are given up. */
+  /** True if all connections of a pool hang, so that queries only wait for one. The runtime forgets abandoned queries. */
   const isDeaf = (one: Pool): boolean => {
     const sinceMs = deafMs.get(one) ?? performance.now()
     deafMs.set(one, sinceMs)
@@ -163,7 +163,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
       const { kind, message } = refusal instanceof PostgresRefusal ? refusal : {}
       if (used !== null && task.isLate && isDeaf(used)) giveUp(used, 'no connection is free', false)
       const isFull = refusal instanceof PostgresRefusal && refusal.sqlstate === TOO_MANY
-      // Those that are open still work.
+      // Open connections still work.
       if (used !== null && !isFull && (kind === 'unreachable' || kind === 'read_only'))
         giveUp(used, message ?? '', false)
       throw refusal
@@ -202,7 +202,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
             },
           })
           refuseLate()
-          // Until here, nothing is committed.
+          // Until here, nothing can be committed.
           task.isSent = true
           return result
         }),
@@ -224,7 +224,7 @@ export function openPostgres({ url: text, log, max = 4, timing: own = {} }: Post
   }
 }
 
-/** What `listen` and `hold` need. */
+/** Dependencies of `listen` and `hold`. */
 export interface Connection {
   reach(): Promise<Pool>
   query: Postgres['query']
@@ -244,7 +244,7 @@ function toPoolOptions(text: string, connectMs: number, max: number): PoolOption
   }
 }
 
-/** @param values none: several statements are allowed. */
+/** @param values if absent, several statements are allowed. */
 async function ask<Row>(
   sql: Pick<Pool['sql'], 'unsafe'>,
   task: Task,
@@ -265,7 +265,7 @@ async function ask<Row>(
   return [...rows]
 }
 
-/** Of the catalog `pg_type`. */
+/** Type OIDs of the catalog `pg_type`. */
 const [INT8, INT8_ARRAY, NUMERIC] = [20, 1016, 1700]
 
 function toNumber(value: unknown): unknown {

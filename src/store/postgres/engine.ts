@@ -1,4 +1,4 @@
-/** PostgreSQL for the readers of reports. */
+/** PostgreSQL as an engine for report readers. */
 import type { Histogram } from '../histogram.ts'
 import type { Dialect, Engine, Given } from '../reports/engine.ts'
 import type { Queries } from './client.ts'
@@ -20,7 +20,7 @@ export const DIALECT: Dialect = {
   countDurations: (column) => `tollgate.histogram(tollgate.bucket(${column}), 1)::text`,
 }
 
-/** `{0,2}`: a count for each bucket, from 0. */
+/** `{0,2}`: one count per bucket, from bucket 0. */
 function readText(text: string): Histogram {
   const histogram: Histogram = {}
   for (const [bucket, count] of text.slice(1, -1).split(',').entries())
@@ -35,7 +35,7 @@ const toText = (sql: string) => sql.replace(TABLES, '$1 tollgate.$2').replace(/\
 
 const KEPT_FROM = 'SELECT kept_from_ms AS ms FROM tollgate.ledger_state'
 
-/** As rows arrive: PostgreSQL has no texts with these. */
+/** Removes characters that PostgreSQL can't store in text, as for stored rows. */
 const toStored = (value: Given) =>
   typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
 
@@ -43,7 +43,7 @@ export function createEngine(postgres: Queries): Engine {
   const ask = <Row>(sql: string, values: readonly Given[]) => postgres.query<Row>(toText(sql), values.map(toStored))
   const rows = async <Row>(sql: string, values: readonly Given[]) => {
     const found = await ask<Row>(sql, values)
-    // Sums that no number has exactly, as SQLite gives them.
+    // Convert sums beyond exact numbers, like SQLite.
     for (const row of found as Record<string, unknown>[])
       for (const name in row) if (typeof row[name] === 'bigint') row[name] = Number(row[name])
     return found

@@ -1,6 +1,6 @@
 /**
- * An advisory lock on a connection of its own. The server ends the session of a holder that is silent for `leaseMs`, so that a machine that is cut off
- * gives the lock up, and knows that it did before anyone else can have it.
+ * An advisory lock on a separate connection. If a holder is silent for `leaseMs`, the server ends its session. So a disconnected machine loses the lock, and
+ * notices the loss before anyone else can take the lock.
  */
 import type { ReservedSQL, SQL } from 'bun'
 import { Pause } from '../../threads/pause.ts'
@@ -23,19 +23,19 @@ export function holdLock(
     isHeld = next
     onChange(next)
   }
-  /** Half of the lease remains for those that wait for the lock. */
+  /** Leaves half of the lease for processes waiting for the lock. */
   const inTime = async <T>(work: Promise<T>): Promise<T> => {
     work.catch(() => {})
     const silence = Bun.sleep(leaseMs / 2 - holdMs / 2).then(() => Promise.reject(new Error('no answer')))
     return await Promise.race([work, silence])
   }
 
-  /** Returns once the lock is lost, or isn't free. */
+  /** Resolves once the lock is lost, or if the lock isn't free. */
   const hold = async (): Promise<void> => {
     const { address, isPooled } = await reach()
     sql = openPool({ ...options, max: 1 }, address)
     const session: ReservedSQL = await inTime(sql.reserve())
-    // A pooler may give another session to each transaction, so the lock is one transaction's.
+    // A pooler may use another session for each transaction, so one transaction holds the lock.
     if (isPooled) await inTime(session.unsafe('begin'))
     await inTime(
       session.unsafe(
@@ -62,7 +62,7 @@ export function holdLock(
       try {
         await hold()
       } catch {
-        // Somebody else may have it now.
+        // Another process may have the lock now.
       }
       tell(false)
       if (sql) endNow(sql)

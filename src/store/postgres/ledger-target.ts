@@ -1,10 +1,10 @@
-/** The ledger of all nodes, into which that of a single node is copied. */
+/** The ledger of all nodes as the target of a copy from a single node. */
 import { columnsOf, isHistogram, type LedgerTarget, SUM_TABLES, type SumTable } from '../ledger-copy.ts'
 import { createLedgerCopy } from '../reports/ledger-copy.ts'
 import type { Queries } from './client.ts'
 import { createEngine } from './engine.ts'
 
-/** @param node to which refusals are counted. */
+/** @param node ID of the node whose counts get the refusals. */
 export function createLedgerTarget(postgres: Queries, node: string): LedgerTarget {
   return {
     ...createLedgerCopy(createEngine(postgres)),

@@ -1,43 +1,43 @@
-/** The ledger of all nodes in PostgreSQL: taking a node's rows, and removing old ones. Throws a PostgresRefusal. */
+/** The ledger of all nodes in PostgreSQL: stores a node's rows, and removes old ones. Throws a PostgresRefusal. */
 import { DAY_MS } from '../../domain/time.ts'
 import type { OutboxBatch } from '../ledger-store.ts'
 import type { Postgres } from './client.ts'
 
-/** How far a node's outbox has arrived. */
+/** The last entry of a node's outbox in PostgreSQL. */
 export interface ShipCursor {
   seq: number
-  /** What the outbox has there; '' if nothing ever arrived. */
+  /** Mark of this entry; '' if nothing ever arrived. */
   mark: string
   /** By PostgreSQL's clock, ms; 0 if nothing ever arrived. */
   shippedMs: number
 }
 
 export interface Shipped extends Pick<ShipCursor, 'seq' | 'mark'> {
-  /** False if the cursor was elsewhere: then nothing has changed. */
+  /** False if the cursor was elsewhere. Then nothing has changed. */
   isApplied: boolean
-  /** Requests of a time whose requests were removed: their sums may be counted already. */
+  /** Ignored requests from removed months, whose totals may be counted already. */
   ignored: number
 }
 
 export interface SharedLedger {
   cursor(): Promise<ShipCursor>
-  /** Rows, sums, and cursor in one transaction. A batch that arrived before changes nothing. */
+  /** Writes rows, totals, and cursor in one transaction. A repeated batch changes nothing. */
   ship(from: number, batch: Pick<OutboxBatch, 'to' | 'mark' | 'ids' | 'rows'>): Promise<Shipped>
-  /** Of these requests, how many have ended there. */
+  /** Number of these requests that have ended in PostgreSQL. */
   countEnded(ids: readonly string[]): Promise<number>
-  /** Makes the partitions of all months in the span; returns how many. */
+  /** Creates the partitions of all months in the span; returns their number. */
   makeMonths(span: { fromMs: number; untilMs: number }): Promise<number>
-  /** Removes the requests of whole months before; sums stay. Returns how many partitions were dropped. */
+  /** Drops partitions of whole months before `beforeMs`; totals stay. Returns the number of dropped partitions. */
   retain(beforeMs: number): Promise<number>
-  /** Does both for PostgreSQL's time. @param keepMs Infinity = forever. */
+  /** Does both, by PostgreSQL's clock. @param keepMs Infinity = forever. */
   upkeep(keepMs: number): Promise<{ made: number; dropped: number }>
 }
 
-/** A batch takes some 30 ms. */
+/** A batch takes about 30 ms. */
 const SHIP_MS = 5_000
 const UPKEEP_MS = 60_000
 
-/** Partitions are there so long before they are needed. */
+/** How long in advance partitions are created. */
 const AHEAD_MS = 62 * DAY_MS
 const MAX_AHEAD_MS = 7 * DAY_MS
 const TIMES = `select tollgate.now_ms() as "nowMs", coalesce(max(hour_ms), 0) as "latestMs" from tollgate.usage_hourly`
@@ -74,7 +74,7 @@ export function createSharedLedger(postgres: Pick<Postgres, 'query'>, node: stri
       if (!row) throw new Error('PostgreSQL has no time')
       const { nowMs, latestMs } = row
       const made = await this.makeMonths({ fromMs: nowMs, untilMs: nowMs + AHEAD_MS })
-      // A clock that is far ahead of all requests is wrong.
+      // If the clock is far ahead of all requests, it is wrong.
       const beforeMs = Math.min(nowMs, latestMs + MAX_AHEAD_MS) - keepMs
       return { made, dropped: beforeMs > 0 ? await this.retain(beforeMs) : 0 }
     },

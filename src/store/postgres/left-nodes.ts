@@ -1,4 +1,4 @@
-/** Open requests of nodes that left the cluster and can't settle them: as after a crash, they cost what they reserved. */
+/** Open requests of nodes that left the cluster can't be settled. As after a crash, they cost their reservation. */
 import { type StoredCall, type StoredRequest, toAbandoned } from '../ledger-rows.ts'
 import { CALL_FIELDS, REQUEST_FIELDS, toColumn, toSelection } from '../reports/columns.ts'
 import type { Postgres } from './client.ts'
@@ -16,13 +16,13 @@ const CALLS = `
 
 type Found = StoredRequest & { node: string }
 
-/** By the leader. A node that comes back nevertheless replaces them by what it recorded. Returns how many. Throws a PostgresRefusal. */
+/** Called by the leader. If a node returns after all, its records replace these outcomes. Returns their number. Throws a PostgresRefusal. */
 export async function abandonLeft(postgres: Pick<Postgres, 'query'>): Promise<number> {
   let abandoned = 0
   for (let found = await postgres.query<Found>(OPEN); found.length > 0; found = await postgres.query<Found>(OPEN)) {
     const of = found.filter(({ node }) => node === found[0]?.node)
     const count = await abandon(postgres, of)
-    // Its cursor moves, so it isn't gone.
+    // The node's cursor moves, so the node is running.
     if (count === 0) break
     abandoned += count
   }
@@ -31,7 +31,7 @@ export async function abandonLeft(postgres: Pick<Postgres, 'query'>): Promise<nu
 
 async function abandon(postgres: Pick<Postgres, 'query'>, found: readonly Found[]): Promise<number> {
   const shared = createSharedLedger(postgres, found[0]?.node ?? '')
-  // Before its rows are read: what arrives since then is refused here, or goes first there.
+  // Read the cursor before the rows: if the node ships rows afterward, this batch is rejected.
   const { seq, mark } = await shared.cursor()
   const ids = found.map(({ id }) => id)
   const calls = await postgres.query<StoredCall>(CALLS, [`{${ids.join(',')}}`])

@@ -1,6 +1,6 @@
 /**
- * LISTEN that notices that it has gone deaf: a listener gets a notification of its own now and then, through another connection. A cut network never tells
- * the client that anything was lost, a pooler may not pass on notifications, and after a failover the old server sends none.
+ * LISTEN with loss detection: the listener regularly sends itself a notification through another connection. A broken network doesn't report losses to the
+ * client, a pooler may not forward notifications, and after a failover the old server sends none.
  */
 import type { SQL } from 'bun'
 import { mintTag } from '../../domain/id.ts'
@@ -8,7 +8,7 @@ import { Pause } from '../../threads/pause.ts'
 import type { Connection } from './client.ts'
 import { endNow, openPool } from './pool.ts'
 
-/** Between tries behind a pooler that passes nothing on. */
+/** Pause between attempts behind a pooler that forwards nothing. */
 const DEAF_MS = 30_000
 
 export function listenTo(
@@ -20,7 +20,7 @@ export function listenTo(
   let isStopped = false
   let sql: SQL | null = null
   const pause = new Pause()
-  /** Of all listeners of a database, only this one's. */
+  /** Channel of this listener only. */
   const own = `tollgate_ping_${mintTag()}`
   let pings = 0
   let isDeaf = false
@@ -28,7 +28,7 @@ export function listenTo(
   const connect = async (): Promise<void> => {
     const { address } = await reach()
     const opened = openPool({ ...options, max: 1 }, address, () => {
-      // Otherwise the runtime tries again, and says so on standard error.
+      // Otherwise the runtime reconnects, and writes to standard error.
       endNow(opened)
       if (sql !== opened) return
       sql = null
@@ -52,7 +52,7 @@ export function listenTo(
       throw new Error('no answer')
   }
 
-  /** Until it hears nothing. */
+  /** Resolves once notifications no longer arrive. */
   const attend = async (): Promise<boolean> => {
     for (let heard = 0; ; heard++) {
       const before = pings
@@ -78,7 +78,7 @@ export function listenTo(
         }
         isDeaf = !hasHeard
       } catch {
-        // Queries tell what is wrong.
+        // Queries report the problem.
       }
       if (sql) endNow(sql)
       sql = null

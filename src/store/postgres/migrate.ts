@@ -1,6 +1,6 @@
 /**
- * The schema `tollgate` of PostgreSQL. Migrations only add, so that nodes of the version before keep working while others are upgraded. All of them run in one
- * transaction, which also holds the lock: behind a pooler, a session's lock would be anyone's.
+ * The schema `tollgate` of PostgreSQL. Migrations only add, so that nodes of the previous version keep working while others are upgraded. All migrations run in
+ * one transaction, which also holds the lock. Behind a pooler, other clients would share a session's lock.
  */
 import nodes from '../../../postgres/0000_nodes.sql' with { type: 'text' }
 import config from '../../../postgres/0001_config.sql' with { type: 'text' }
@@ -25,11 +25,11 @@ export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
 /** Advisory locks, by purpose: one number space for the whole database. */
 export const LOCKS = { migrate: 0x70_11_6a_00, leader: 0x70_11_6a_01, limits: 0x70_11_6a_02 } as const
 
-/** Of PostgreSQL, as in `server_version_num`. */
+/** Oldest supported PostgreSQL, as in `server_version_num`. */
 export const MIN_VERSION = 150_000
 const MIGRATE_MS = 600_000
 
-/** Returns the names of those that it ran. Throws a ServiceError or a PostgresRefusal. */
+/** Returns the names of the applied migrations. Throws a ServiceError or a PostgresRefusal. */
 export async function migratePostgres(
   postgres: Postgres,
   known: readonly PostgresMigration[] = POSTGRES_MIGRATIONS,

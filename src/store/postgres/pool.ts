@@ -22,11 +22,11 @@ export interface PoolOptions {
   /** PEM. */
   ca: string | null
   connectMs: number
-  /** Connections, which are all opened soon. */
+  /** Maximum connections. All are soon open. */
   max: number
 }
 
-/** A writable server waits so long for others that are writable too. */
+/** After the first writable server is found, how long to wait for other writable ones. */
 const RIVALS_MS = 100
 
 export function openPool({ url, ca, connectMs, max }: PoolOptions, address: PostgresAddress, onClose = () => {}): SQL {
@@ -35,7 +35,7 @@ export function openPool({ url, ca, connectMs, max }: PoolOptions, address: Post
   const isSocket = host.startsWith('/')
   const mode = url.tls ?? (isLocal(address) ? 'disable' : 'verify-full')
   return new SQL({
-    // Without one, the runtime takes a URL of the environment.
+    // Without a URL, the runtime uses one from the environment.
     url: `postgres://${isSocket ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}?sslmode=${mode === 'no-verify' ? 'require' : mode}`,
     ...{ port, max, onclose: onClose, bigint: true, channelBinding, connectionTimeout: connectMs / 1_000 },
     ...(isSocket && { path: host }),
@@ -43,7 +43,7 @@ export function openPool({ url, ca, connectMs, max }: PoolOptions, address: Post
     ...(password !== null && { password }),
     ...(database !== null && { database }),
     tls: toTls(mode, ca),
-    // Named statements of a pooler's sessions are those of others.
+    // Behind a pooler, named statements would be shared with other clients.
     prepare: false,
   })
 }
@@ -54,9 +54,9 @@ function toTls(mode: TlsMode, ca: string | null): Bun.TLSOptions | 'disable' {
   return { rejectUnauthorized: true, ...(ca !== null && { ca }) }
 }
 
-/** Frees what waits for a server that is silent. */
+/** Ends queries that wait for a silent server. */
 export const endNow = (sql: SQL): void => void sql.close({ timeout: 0 }).catch(() => {})
-/** What is under way may finish. */
+/** Time for running queries to finish. */
 const GRACE_S = 5
 export const endSoon = (sql: SQL): void => void sql.close({ timeout: GRACE_S }).catch(() => {})
 
@@ -110,8 +110,8 @@ export async function findWritable(options: PoolOptions): Promise<Pool> {
 const SHARED_TRIES = 3
 
 /**
- * Whether two connections of ours can have the same session: a pooler gives it to another connection between transactions. A busy one may not show it, which
- * is what `?pooler=true` is for.
+ * True if two of our connections can have the same session, because a pooler reassigns sessions between transactions. A busy pooler may go undetected. Use
+ * `?pooler=true` then.
  */
 async function isShared(options: PoolOptions, { sql, address }: Probed): Promise<boolean> {
   const other = openPool({ ...options, max: 1 }, address)
@@ -129,7 +129,7 @@ async function isShared(options: PoolOptions, { sql, address }: Probed): Promise
   }
 }
 
-/** Of servers that all take writes, as when an old primary has come back: the one that was promoted last. */
+/** If several servers accept writes, such as after an old primary returned, picks the one promoted last. */
 async function toLatest(writable: readonly Probed[], timeoutMs: number): Promise<Probed | undefined> {
   const timelines = await Promise.all(
     writable.map(({ sql }) =>

@@ -1,4 +1,4 @@
-/** The readers of reports over the ledger of all nodes. */
+/** Report readers over the ledger of all nodes. */
 import type { Spender } from '../../domain/snapshot.ts'
 import type { ReportReaders } from '../report-store.ts'
 import { createCallReader } from '../reports/call-reader.ts'
@@ -9,7 +9,7 @@ import { createUsageReader } from '../reports/usage-reader.ts'
 import type { Queries } from './client.ts'
 import { createEngine } from './engine.ts'
 
-/** @param local of the node: prices are part of the configuration, and large groups are ranked in a file */
+/** @param local readers of the node: prices are part of the configuration, and large groups are ranked in a file */
 export function createReaders(postgres: Queries, local: Pick<ReportReaders, 'usage' | 'requests'>): ReportReaders {
   const engine = createEngine(postgres)
   return {
@@ -22,7 +22,7 @@ export function createReaders(postgres: Queries, local: Pick<ReportReaders, 'usa
   }
 }
 
-/** Of each key or team, from one to the next by the index, so that it takes no longer as the table grows. */
+/** Steps from key to key, or team to team, by the index, so the time doesn't grow with the table. */
 function toLastRefusals(kind: Spender['kind'], isOne: boolean): string {
   const owner = `${kind}_id`
   const least = (than: string) =>

@@ -1,13 +1,13 @@
-/** What PostgreSQL or the connection to it refused, in plain words and without secrets. */
+/** Errors of PostgreSQL and its connections, in plain words and without secrets. */
 import { SQL } from 'bun'
 import { codeOf } from '../../domain/error.ts'
 
 export type PostgresRefusalKind =
   /** No server, no connection, no permission to connect. */
   | 'unreachable'
-  /** No answer in time. */
+  /** No response in time. */
   | 'timeout'
-  /** A standby, or a database that takes no writes. */
+  /** A standby, or a read-only database. */
   | 'read_only'
   /** Another transaction was first: try again. */
   | 'conflict'
@@ -18,7 +18,7 @@ export class PostgresRefusal extends Error {
     readonly kind: PostgresRefusalKind,
     message: string,
     readonly sqlstate: string | null = null,
-    /** Unknown whether it was committed. */
+    /** True if the commit may have succeeded. */
     readonly inDoubt = false,
   ) {
     super(message)
@@ -26,18 +26,18 @@ export class PostgresRefusal extends Error {
   }
 }
 
-/** Of the server's own codes: the session ended, or could not begin. */
+/** Server codes: the session ended or could not begin. */
 const ENDED = /^(57P0[1-5]|08...|53300|28...|3D000|25P0[34])$/
-/** The server ended the session, perhaps after the commit. */
+/** Server codes: the session ended, perhaps after the commit. */
 const CUT = /^(57P0[125]|08...)$/
 const CONFLICTS = /^(40...|55P03|23505)$/
 const CANCELED = '57014'
 const READ_ONLY = '25006'
 
-/** A statement with a name that another session gave it, or that is gone: a pooler is in between. */
+/** A named statement of another session, or a missing one: there is a pooler in between. */
 const FOREIGN_STATEMENT = /^(42P05|26000)$/
 
-/** Of the runtime, by code without its prefix. */
+/** Runtime errors, by code without prefix. */
 const WORDS: Readonly<Record<string, string>> = {
   // Also for a name that can't be resolved.
   CONNECTION_REFUSED: 'nothing listens there, or its name is unknown',
@@ -50,7 +50,7 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 const CERTIFICATE = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|ERR_TLS_CERT|ERR_SSL|HOSTNAME_|INVALID_CA|ERR_TLS)/
 
-/** By a part of the code. */
+/** Certificate errors, by a part of the code. */
 const CERTIFICATE_WORDS: Readonly<Record<string, string>> = {
   ALTNAME: 'is for another name; use that one in the URL, or check only the authority with ?sslmode=verify-ca',
   HOSTNAME: 'is for another name; use that one in the URL, or check only the authority with ?sslmode=verify-ca',

@@ -1,20 +1,20 @@
-/** The ledger of all nodes for reports, which run on a thread or in a command. */
+/** The ledger of all nodes, for reports on a thread or in a command. */
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Log } from '../../log.ts'
 import { type ReportReaders, toUnreadable } from '../report-store.ts'
 import { openPostgres, type Postgres, PostgresRefusal } from './client.ts'
 import { createReaders } from './readers.ts'
 
-/** Errors reach who asked. */
+/** No log: callers get the errors. */
 const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 /** Connections stay open from report to report. */
 let open: { url: string; postgres: Postgres } | null = null
 
 interface ReportLedger {
-  /** Of PostgreSQL. */
+  /** URL of PostgreSQL. */
   url: string
-  /** Of a statement. */
+  /** Timeout of a statement. */
   timeoutMs: number
 }
 

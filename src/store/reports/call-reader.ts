@@ -7,7 +7,7 @@ import type { CallReader, CallRef, CallSum } from '../report-store.ts'
 import { toColumn, toIdAfter } from './columns.ts'
 import { createParameters, type Dialect, type Engine, type Parameters, sliceIds } from './engine.ts'
 
-/** Nothing was served, as far as we know. */
+/** The call used nothing, as far as known. */
 const IS_UNUSED = `status = 'failed' AND prompt_tokens = 0 AND completion_tokens = 0`
 
 const OF_CALL = [

@@ -1,4 +1,4 @@
-/** Columns of the ledger's tables, whatever their database. Named as the fields of rows, in snake case. */
+/** Columns of the ledger's tables in every database. Their names are the fields of rows, in snake case. */
 import { COUNTS, SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import { LATEST_MS, toFirstId } from '../../domain/id.ts'
 import { keysOf } from '../../domain/json.ts'
@@ -15,7 +15,7 @@ const CALLED = {
   ...{ upstreamRequestId: true, credential: true },
 }
 
-/** Without IDs, which databases keep in different forms. */
+/** Fields without IDs, which databases store in different forms. */
 export const REQUEST_FIELDS = keysOf({
   ...{ keyId: true, teamId: true, model: true, endpoint: true, stream: true, user: true, attempts: true },
   ...CALLED,

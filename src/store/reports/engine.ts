@@ -1,4 +1,4 @@
-/** What the readers of reports need of a database. They number the parameters of a statement: `?1`, `?2`. */
+/** Database interface for report readers. Statements have numbered parameters: `?1`, `?2`. */
 import { timeOfId } from '../../domain/id.ts'
 import type { Histogram } from '../histogram.ts'
 import { toIdAfter } from './columns.ts'
@@ -9,24 +9,24 @@ export type Given = string | number
 export interface Engine {
   readonly dialect: Dialect
   rows<Row>(sql: string, values: readonly Given[]): Promise<Row[]>
-  /** In the order of the columns, which have names. */
+  /** Values in the order of the columns, which need names. */
   lists(sql: string, values: readonly Given[]): Promise<Value[][]>
-  /** First time from which no request was removed; 0 if none ever was. */
+  /** Time since which no request was removed; 0 if none ever was. */
   keptFromMs(): Promise<number>
 }
 
 export interface Dialect {
   /** A column of IDs as 32 hex digits. */
   toId(column: string): string
-  /** Value of a parameter that IDs are compared with: what they begin with, `AFTER_ALL`, or both. */
+  /** Parameter value for comparisons with IDs: a prefix, `AFTER_ALL`, or both. */
   toBound(text: string): string
-  /** More columns of requests. */
+  /** Additional columns of requests. */
   ofRequests: string
   endsWith(column: string, parameter: string, length: number): string
-  /** Of a pattern with `*`. */
+  /** Condition for a pattern with `*`. */
   matches(column: string, parameter: string): string
   toPattern(pattern: string): string
-  /** Text of a stored histogram, … */
+  /** Expression for the text of a stored histogram, … */
   toText(column: string): string
   /** … or of the total of many. */
   addUp(column: string): string
@@ -37,13 +37,13 @@ export interface Dialect {
 
 export interface Parameters {
   readonly values: Given[]
-  /** Returns its place in the statement. */
+  /** Returns the parameter's number in the statement. */
   add(value: Given): string
-  /** For `IN`. */
+  /** Returns a list for `IN`. */
   addAll(values: readonly Given[]): string
 }
 
-/** @param before parameters that come first */
+/** @param before number of earlier parameters */
 export function createParameters(before = 0): Parameters {
   const values: Given[] = []
   const add = (value: Given) => `?${values.push(value) + before}`

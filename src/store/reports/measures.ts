@@ -1,4 +1,4 @@
-/** What hourly and daily totals add up, and how their rows are named. */
+/** Figures of hourly and daily totals, and the names of their rows. */
 import { SUMMED_COUNTS } from '../../domain/call-counts.ts'
 import type { ClosedRow } from '../ledger-rows.ts'
 import { DAILY, type Daily, SCOPES, type Scope, WITHIN } from '../report-store.ts'
@@ -8,7 +8,7 @@ interface Measure {
   /** Column of totals. */
   name: string
   of(row: ClosedRow): number
-  /** Of a row in `requests`. */
+  /** Value of a row in `requests`. */
   sql: string
 }
 

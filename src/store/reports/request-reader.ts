@@ -1,4 +1,4 @@
-/** Reads requests by ID, which begins with their time, as there is no other index; failures have a partial index. */
+/** Reads requests by ID, which begins with their time, because there is no other index. Failures have a partial index. */
 import { toFirstId } from '../../domain/id.ts'
 import { DAY_MS, dayOf } from '../../domain/time.ts'
 import { type StoredCall, toOnlyCall } from '../ledger-rows.ts'
@@ -36,7 +36,7 @@ function toSearch(dialect: Dialect, search: RequestSearch, range: { first: strin
     const { end: digits = '-' } = id
     const ending = dialect.endsWith('id', add(digits), digits.length)
     const ofUpstream = `upstream_request_id = ${add(id.ofUpstream)}`
-    // That the upstream gave the last call, or another one.
+    // Match the upstream's request ID of any call.
     const ofCalls = `SELECT request_id FROM calls WHERE request_id >= ${first} AND request_id < ${end} AND ${ofUpstream}`
     conditions.push(`(${ending} OR ${ofUpstream} OR id IN (${ofCalls}))`)
   }

@@ -4,7 +4,7 @@ import type { Spender } from '../../domain/snapshot.ts'
 import type { LastRefusal, Spending, SpendReader } from '../report-store.ts'
 import type { Engine } from './engine.ts'
 
-/** Over an open request's calls after the first. */
+/** Sums over an open request's calls after the first. */
 export const ofAdditionalCalls = (sum: string) =>
   `(SELECT COALESCE(SUM(${sum}), 0) FROM calls WHERE calls.request_id = requests.id AND number > 1)`
 
@@ -31,7 +31,7 @@ const only = (owner: string) => ` AND ${owner} = ?${2 * PERIODS.length + 1}`
 
 const daysOf = (kind: Spender['kind']) =>
   `SELECT value AS id, day_ms AS ms, cost_nano_usd AS nano_usd FROM usage_daily WHERE dimension = '${kind}' AND value <> ''`
-/** Day by day, since each also has all others. */
+/** Day by day, because each day has the rows of all others too. */
 const daysOfOne = (kind: Spender['kind']) =>
   `${daysOf(kind)}${only('value')} AND day_ms IN (SELECT day_ms FROM usage_daily WHERE dimension = 'endpoint')`
 

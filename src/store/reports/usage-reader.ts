@@ -8,7 +8,7 @@ import { COUNTS, PAGE, toUsageStatement, type UsageStatement } from './usage-sta
 
 /** Per page. */
 const MAX_HOURS = 24
-/** Per page: some tens of milliseconds. */
+/** Per page, which takes tens of milliseconds. */
 const MAX_SUMS = 40_000
 /** Per page. */
 const MAX_DAYS = 32

@@ -15,9 +15,9 @@ import { BETWEEN, HISTOGRAMS, MEASURES, toPair } from './measures.ts'
 
 export interface UsageStatement {
   sql: string
-  /** After the span's: the scope of pairs, then the filter's. */
+  /** Values after those of the span: the scope of pairs, then the filter. */
   values: readonly Given[]
-  /** First column: where the next page of requests starts, or the number of rows that were added up. */
+  /** First column: the start of the next page of requests, or the number of summed rows. */
   toCell(row: readonly Value[]): UsageCell
 }
 
@@ -26,7 +26,7 @@ export const COUNTS: readonly UsageCount[] = ['requests', 'errors', 'cuts', ...S
 const MONEY = ['cost_nano_usd', 'estimated_cost_nano_usd']
 const SPEND: ReadonlySet<string> = new Set(['requests', ...MONEY])
 
-/** Of requests that are read one by one: some tens of milliseconds. */
+/** Requests per page if read one by one; a page takes tens of milliseconds. */
 export const PAGE = 10_000
 
 /** `pairs`: daily totals within one model or team. */

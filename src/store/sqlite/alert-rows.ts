@@ -1,11 +1,11 @@
-/** Rows of alert targets, what each was told, and deliveries. */
+/** Rows of alert targets, their alerts, and deliveries. */
 import type { Database } from 'bun:sqlite'
 import { and, asc, desc, eq, ne, sql } from 'drizzle-orm'
 import type { AlertDelivery, AlertWrite, TargetWrite } from '../alert-store.ts'
 import { alertDeliveries, alertTargets } from './alert-schema.ts'
 import type { Transaction } from './tables.ts'
 
-/** Of all targets. */
+/** Limit for all targets together. */
 const MAX_DELIVERIES = 1_000
 
 export const readTargets = (tx: Pick<Transaction, 'select'>) =>

@@ -22,7 +22,7 @@ export const alertEvents = sqliteTable(
   'alert_events',
   {
     targetId: targetId(),
-    /** Of the alert. */
+    /** ID of the alert. */
     id: text('id').notNull(),
     alert: text('alert', { mode: 'json' }).$type<Alert>().notNull(),
     told: text('told').$type<AlertSeverity>(),

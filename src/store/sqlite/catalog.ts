@@ -55,7 +55,7 @@ export function readSealed(tx: Transaction, upstreams: readonly UpstreamRow[]): 
     })
 }
 
-/** @param layers current, as `write` was decided over. */
+/** @param layers current layers, from which `write` was decided. */
 export function toCatalogEdit(
   tx: Transaction,
   layers: CatalogLayers,
@@ -95,7 +95,7 @@ function toEntryChanges<K extends Kind>(
   return { put, remove: [...held.values()].map((entry) => ({ name: NAMES[kind](entry), origin: entry.origin })) }
 }
 
-/** Kept while there are no references and the binding is unchanged; otherwise they must be entered again. */
+/** Credentials stay while the upstream has no references and its binding is unchanged. Others must be entered again. */
 function findLost(tx: Transaction, before: readonly UpstreamRow[], after: readonly UpstreamRow[]): Credentials {
   const rows = new Map(after.map((row) => [row.id, row]))
   const sealed = new Set(readSealed(tx, before).map(({ id }) => id))
@@ -181,6 +181,6 @@ function unpack(kept: typeof catalogVersions.$inferSelect | undefined): KeptCata
   return { ...version, layers: { ...layers, upstreams: layers.upstreams.map(toNow) } }
 }
 
-/** From before layers, when each row had one owner and all fields. */
+/** Converts rows from before layers, when each row had one owner and all fields. */
 const toLayers = (rows: CatalogLayers): CatalogLayers =>
   mapKinds((kind) => rows[kind].map((row) => withLaterFields(kind, row)))

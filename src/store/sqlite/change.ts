@@ -1,4 +1,4 @@
-/** A change: proposed from the rows, as an entry (`config-entry.ts`), and applied in the same transaction. */
+/** A change is proposed from the rows as an entry (`config-entry.ts`), and applied in the same transaction. */
 import type { Database } from 'bun:sqlite'
 import { desc, eq, sql } from 'drizzle-orm'
 import { codeOf } from '../../domain/error.ts'
@@ -51,16 +51,16 @@ const changers = new WeakMap<Database, Changer>()
 export const changerOf = (sqlite: Database): Changer =>
   changers.getOrInsertComputed(sqlite, () => createChanger(sqlite, requireAlone))
 
-/** null: changes are made here alone. */
+/** null: changes are local only. */
 export function setChanger(sqlite: Database, changer: Changer | null): void {
   if (changer) changers.set(sqlite, changer)
   else changers.delete(sqlite)
 }
 
-/** Changes of a copy, which no node uses. */
+/** Changes a copy that no node uses. */
 export const changeAsCopy = (sqlite: Database): void => setChanger(sqlite, createChanger(sqlite, leaveHistory))
 
-/** @param begin of each change. */
+/** @param begin called at the start of each change. */
 function createChanger(sqlite: Database, begin: (tx: Transaction) => void): Changer {
   const database = toTables(sqlite)
   return { change: (steps) => untilFree(() => changeHere(database, steps, begin)), log: null }
@@ -100,7 +100,7 @@ export function toEntry<K extends EntryKind, T>(
 type Kinds = {
   [K in EntryKind]: {
     write(tx: Transaction, what: EntryWrites[K], at: { nowMs: number; sqlite: Database }): void
-    /** Running servers must notice it: it is a new revision. */
+    /** True if running servers must notice it as a new revision. */
     isNews(what: EntryWrites[K]): boolean
   }
 }
@@ -154,7 +154,7 @@ function writeSettings(tx: Transaction, rows: SettingsWrite, { nowMs: updatedMs 
 function toAuditId(tx: Transaction, nowMs: number): string {
   const last = tx.select({ id: audit.id }).from(audit).orderBy(desc(audit.id)).limit(1).get()
   const id = mintId(nowMs)
-  // IDs of one ms are in order, unless another time is minted in between.
+  // IDs of one ms are in order, unless an ID of another ms is created in between.
   return last === undefined || id > last.id ? id : mintId(timeOfId(last.id) + 1)
 }
 
@@ -192,14 +192,14 @@ const noteOwnChange = (sqlite: Database) => void ownChanges.set(sqlite, countOwn
 
 const watches = new WeakMap<Database, Set<() => void>>()
 
-/** `look` is called for changes that come from other nodes. */
+/** Calls `look` for changes from other nodes. */
 export function addWatch(sqlite: Database, look: () => void): () => void {
   const all = watches.getOrInsertComputed(sqlite, () => new Set())
   all.add(look)
   return () => void all.delete(look)
 }
 
-/** Those who asked for this change don't apply it. */
+/** Notifies watchers of a change that no local caller applies. */
 export function tellChange(sqlite: Database): void {
   noteOwnChange(sqlite)
   for (const look of watches.get(sqlite) ?? []) look()

@@ -9,13 +9,13 @@ import type { CheckpointMode, WorkerReply, WorkerRequest } from './worker.ts'
 const COMMITS_BETWEEN = 1_000
 /** Configuration changes are not counted and may be large: then the WAL is truncated. */
 const MAX_WAL_BYTES = 64 * 1024 ** 2
-/** If a reader blocked the last one. */
+/** Growth before a retry, if a reader blocked the last checkpoint. */
 const GROWN = 1.25
 
 export interface Checkpointer {
   note(): void
   noteSize(bytes: number): void
-  /** Waits for a running one first. */
+  /** Waits for a running checkpoint first. */
   run(): Promise<CheckpointResult>
   close(): void
 }

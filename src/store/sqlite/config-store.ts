@@ -82,7 +82,7 @@ const toConditions = ({ sinceMs, actors, action, subjects, before }: AuditQuery)
   before === undefined ? undefined : lt(audit.id, before),
 ]
 
-/** Of other processes' changes only: the admin API has its own applied at once. */
+/** For changes of other processes only. The admin API applies its changes at once. */
 const POLL_MS = 250
 
 export function createWatch(

@@ -1,10 +1,10 @@
-/** What an upgrade must keep, read from a database of any version. Amounts are exact text. */
+/** Content that an upgrade must keep, read from a database of any version. Amounts are exact text. */
 import type { Database } from 'bun:sqlite'
 import type { CopyContent } from '../store.ts'
 
 const KEY = 'id, name, scope, team_id, expires_ms, rpm, tpm, concurrency, budget_nano_usd, budget_period, revoked_ms'
 
-/** The catalog was in tables of its own before it had layers. */
+/** Before layers, the catalog was in separate tables. */
 const CATALOG = {
   upstreams: ['id', 'upstreams'],
   models: ['slug', 'models'],

@@ -54,7 +54,7 @@ export function openCopy(file: string, { readonly = false } = {}): StoreCopy {
 
 const SLICE = 1_000
 
-/** An abandoned request may have been settled since. Parameters: ID after which to begin, rows. */
+/** Includes abandoned requests, which may have been settled since. Parameters: ID before the first, rows. */
 const CLOSED_SINCE = `
   SELECT ${selection(CLOSED)} FROM main.requests AS requests
   WHERE id > ? AND status <> 'open' AND NOT EXISTS (

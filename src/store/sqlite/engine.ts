@@ -1,4 +1,4 @@
-/** SQLite for the readers of reports. Statements block the thread, some tens of milliseconds each. */
+/** SQLite as an engine for report readers. Each statement blocks the thread for tens of milliseconds. */
 import { Database } from 'bun:sqlite'
 import { sumHistograms } from '../histogram.ts'
 import { type Ranking, toGroupId, type UsageCell } from '../report-store.ts'

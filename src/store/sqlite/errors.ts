@@ -18,7 +18,7 @@ const UNUSABLE: readonly [code: RegExp, what: string][] = [
   [/^SQLITE_(CORRUPT|FORMAT)/, 'is damaged'],
   [/^SQLITE_IOERR/, 'cannot be read or written'],
 ]
-/** Although the migrations say it exists. */
+/** A table or column is missing, although migrations created it. */
 const NO_SUCH = /^no such (table|column)|has no column named/
 
 /** A ServiceError if the file is to blame; otherwise the error itself. */

@@ -16,7 +16,7 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
     passkeys: () => readPasskeys(tx),
     keyRows: () => readKeys(tx),
   })
-  /** What another node has begun an instant ago may not be here yet. */
+  /** If not found, catches up first: another node may have just created the entry. */
   const here = async <T>(find: () => T | null): Promise<T | null> => {
     const found = find()
     if (found !== null) return found
@@ -83,7 +83,7 @@ export function createIdentityStore(sqlite: Database): IdentityStore {
   }
 }
 
-/** Of a cluster, as each is a change that all nodes apply. */
+/** Granularity of last use in a cluster, where each update is a change that all nodes apply. */
 const SEEN_GRAIN_MS = 3_600_000
 
 type Reader = Pick<Transaction, 'select'>

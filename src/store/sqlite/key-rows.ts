@@ -41,7 +41,7 @@ function readKeys(tx: Transaction, revision: number, known: Known | null): Store
   return withoutRemoved(tx, replace(known.keys, readSome(tx, changed)))
 }
 
-/** By retention; checking the count is nearly free. */
+/** Drops keys removed by retention. Checking the count is nearly free. */
 function withoutRemoved(tx: Transaction, all: StoredKey[]): StoredKey[] {
   if (tx.select({ keys: count() }).from(keys).get()?.keys === all.length) return all
   const ids = new Set(
@@ -66,7 +66,7 @@ const readSome = (tx: Transaction, ids: string[]): StoredKey[] =>
   readWhere(tx, inArray(keys.id, ids), inArray(keyModels.keyId, ids), inArray(keySecrets.keyId, ids))
 
 function readWhere(tx: Transaction, these?: SQL, theirModels?: SQL, theirSecrets?: SQL): StoredKey[] {
-  // So that the order does not depend on indexes.
+  // `orderBy`: the order must not depend on indexes.
   const modelRows = tx.select().from(keyModels).where(theirModels).orderBy(sql`rowid`).all()
   const patterns = Map.groupBy(modelRows, ({ keyId }) => keyId)
   const secretRows = tx

@@ -42,7 +42,7 @@ type Found = ClosedRow | (OpenRow & { status: 'open' })
 /** Expired leases. Parameter: the time. */
 const IS_GONE = 'instance NOT IN (SELECT id FROM instances WHERE lease_ends_ms > ?)'
 
-/** @param outbox of a node of a cluster. */
+/** @param outbox set on a cluster node. */
 export function createLedgerWriter(sqlite: Database, outbox: OutboxNotes | null = null) {
   const rollup = createRollup(sqlite)
   const uses = createKeyUses(sqlite)
@@ -147,11 +147,11 @@ export function createLedgerWriter(sqlite: Database, outbox: OutboxNotes | null 
     abandon({ ...found, reservedPromptTokens, reservedCompletionTokens, reservedNanoUsd })
   }
 
-  /** Their request is closed or missing. */
+  /** Closes calls whose request is closed or missing. */
   const closeStray = (requestId: string) => {
     const request = find.get(requestId)
     if (!request) return replaceCalls(requestId, findCalls.all(requestId).map(toAbandonedCall))
-    // Not named by the settled request, so never made.
+    // The settled request doesn't name these calls, so they never started.
     if (request.status !== 'open') removeOpenCalls.run(requestId)
   }
 
@@ -174,7 +174,7 @@ export function createLedgerWriter(sqlite: Database, outbox: OutboxNotes | null 
     }
   }
 
-  /** @param settled by the same records, which makes these redundant. */
+  /** @param settled requests settled by the same records, which makes their other records redundant. */
   const apply = (record: LedgerRecord, settled: ReadonlyMap<string, boolean>) => {
     outbox?.request(record.kind === 'call' ? record.call.requestId : record.row.id)
     if (record.kind === 'call') {
@@ -264,7 +264,7 @@ export function createLeases(sqlite: Database): Leases {
 
 const NOTHING_SETTLED: ReadonlyMap<string, boolean> = new Map()
 
-/** And whether an earlier record opened them. */
+/** Settled requests, and whether an earlier record opened them. */
 function toSettled(records: readonly LedgerRecord[]): ReadonlyMap<string, boolean> {
   const opened = new Set<string>()
   const settled = new Map<string, boolean>()

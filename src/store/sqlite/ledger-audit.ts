@@ -97,7 +97,7 @@ function addHours(hours: Set<number>, next: Next): void {
   for (let row = next.get(''); row !== null; ) {
     const hourMs = hourOf(timeOfId(row.id))
     hours.add(hourOf(row.created_ms))
-    // Also the hour of the ID, which following rows may have.
+    // Also the hour of the ID, which later rows may have.
     if (!(hourMs <= LATEST_MS)) break
     hours.add(hourMs)
     row = next.get(toIdAfter(hourMs + HOUR_MS))
@@ -135,7 +135,7 @@ export function createLedgerAudit(sqlite: Database, dataFolder: string): LedgerA
     if (record.kind === 'settle') return true
     const stored = record.kind === 'call' ? callOf.get(record.call.requestId, record.call.number) : request
     if (!stored) return true
-    // May have a smaller reserve.
+    // Records may have a smaller reservation.
     const { reservedNanoUsd } = record.kind === 'call' ? record.call : record.row
     return 'heldNanoUsd' in record && stored.nanoUsd < reservedNanoUsd
   }

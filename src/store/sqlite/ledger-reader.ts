@@ -19,7 +19,7 @@ const underWayOf = (owner: string) => `
   SELECT id, reserved_nano_usd + ${ofAdditionalCalls('calls.reserved_nano_usd')} AS nanoUsd
   FROM requests WHERE status = 'open' AND ${owner} = ?1 AND created_ms >= ?2 AND created_ms < ?3`
 
-/** Abandoned rows have their reserves as tokens. */
+/** Abandoned rows have their reservation as tokens. */
 const tokens = (additional = '0') => `created_ms AS createdMs, CASE status
   WHEN 'open' THEN reserved_prompt_tokens + reserved_completion_tokens + ${additional}
   ELSE prompt_tokens + completion_tokens END AS tokens`

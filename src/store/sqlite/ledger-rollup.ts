@@ -10,11 +10,11 @@ import { BETWEEN, DAY_SUMS, HISTOGRAMS, MEASURES, PLACE } from '../reports/measu
 import { placeholders } from './ledger-schema.ts'
 
 interface Rollup {
-  /** `sign` -1 subtracts it. In the row's transaction. */
+  /** `sign` -1 subtracts the row. Call in the row's transaction. */
   add(row: ClosedRow, sign: 1 | -1): void
-  /** In the rows' transaction. */
+  /** Call in the rows' transaction. */
   flush(): void
-  /** After a rollback. */
+  /** Call after a rollback. */
   clear(): void
 }
 

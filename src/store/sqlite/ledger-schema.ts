@@ -76,7 +76,7 @@ export const requests = sqliteTable(
   ],
 )
 
-/** Calls of requests with several, written before they are made; of an open request the first only once it has ended. */
+/** Calls of requests with several, written before they start. The first call of an open request is written once it has ended. */
 export const calls = sqliteTable(
   'calls',
   {
@@ -139,7 +139,7 @@ export const usageHourly = sqliteTable(
   ],
 )
 
-/** By UTC day, of one dimension, and within one model or team. Enough for the most frequent reports. */
+/** Totals by UTC day, for one dimension, and within one model or team. Enough for the most frequent reports. */
 export const usageDaily = sqliteTable(
   'usage_daily',
   {
@@ -168,27 +168,27 @@ export const refusalsHourly = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.hourMs, table.keyId, table.teamId, table.code] }),
-    // The newest of a key or team.
+    // For the newest refusal of a key or team.
     index('refusals_hourly_key').on(table.keyId, table.lastMs, table.code),
     index('refusals_hourly_team').on(table.teamId, table.lastMs, table.code).where(sql`${table.teamId} <> ''`),
   ],
 )
 
-/** Outlives the requests. */
+/** Last use of keys; stays when requests are removed. */
 export const keyUses = sqliteTable('key_uses', {
   keyId: text('key_id').primaryKey(),
   lastUsedMs: integer('last_used_ms').notNull(),
   lastModel: text('last_model').notNull(),
 })
 
-/** In a cluster: changes that PostgreSQL doesn't have yet, or got recently. Written with the rows; empty otherwise. */
+/** In a cluster: changes that PostgreSQL doesn't have yet, or got recently. Written with the rows. Empty without a cluster. */
 export const clusterOutbox = sqliteTable(
   'cluster_outbox',
   {
     seq: integer('seq').primaryKey({ autoIncrement: true }),
-    /** Null for a count of refused requests. */
+    /** Null for a count of rejected requests. */
     requestId: text('request_id'),
-    /** As JSON: hour, key, team, code, and its `last_ms` then. */
+    /** JSON with hour, key, team, code, and `last_ms` at that time. */
     refusal: text('refusal'),
   },
   (table) => [index('cluster_outbox_request').on(table.requestId).where(sql`${table.requestId} IS NOT NULL`)],

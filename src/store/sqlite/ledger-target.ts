@@ -1,4 +1,4 @@
-/** The ledger of a data folder, into which another one is copied. */
+/** The ledger of a data folder as the target of a copy. */
 import type { Database } from 'bun:sqlite'
 import { columnsOf, isHistogram, type LedgerTarget } from '../ledger-copy.ts'
 import { createLedgerCopy } from '../reports/ledger-copy.ts'
@@ -14,7 +14,7 @@ export function createLedgerTarget(sqlite: Database): LedgerTarget {
       const put = sqlite.query(
         `INSERT OR REPLACE INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns)})`,
       )
-      // Columns make numbers of texts.
+      // SQLite converts texts to numbers by column type.
       const toValue = (text: string, i: number) => (isHistogram(columns[i] ?? '') ? toJson(text) : text)
       sqlite.transaction(() => {
         for (const row of rows) put.run(...row.map(toValue))

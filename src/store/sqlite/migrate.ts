@@ -91,7 +91,7 @@ export const MIGRATIONS: readonly Migration[] = [
 export interface SchemaState {
   applied: string[]
   missing: Migration[]
-  /** Of a newer Tollgate. */
+  /** Migrations of a newer Tollgate. */
   unknown: string[]
 }
 
@@ -106,7 +106,7 @@ export function readSchemaState(sqlite: Database, known: readonly Migration[] = 
 }
 
 /**
- * @param dataFolder where a copy is kept; null for copies.
+ * @param dataFolder folder for a copy of the database; null if the database is a copy itself.
  * @param version of this Tollgate, named by the copy.
  */
 export function migrate(

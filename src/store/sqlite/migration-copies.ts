@@ -1,6 +1,6 @@
 /**
- * The copy of the database from just before its last migration, in `backups/`, for `tollgate rollback`. The database's `user_version` says which Tollgate served
- * it last.
+ * The copy of the database from just before its last migration, in `backups/`, for `tollgate rollback`. Its `user_version` is the version of Tollgate that last
+ * served it.
  */
 import { constants, Database } from 'bun:sqlite'
 import { mkdirSync, rmSync } from 'node:fs'

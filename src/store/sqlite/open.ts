@@ -58,7 +58,7 @@ export function openForLook(dataFolder: string): Database {
 
 const UNTOUCHED_BUSY_MS = 1_000
 
-/** Without changes: if no server runs and the log is empty, as immutable, without side files. */
+/** Opens without changing files. If no server runs and the log is empty, opens as immutable, without side files. */
 export function openUntouched(path: string, isAtRest: boolean): Database {
   const isWhole = isAtRest && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI

@@ -1,4 +1,4 @@
-/** What a node of a cluster ships to PostgreSQL. Entries are written with the rows they name, so a rollback takes both. */
+/** The outbox of a cluster node for PostgreSQL. Entries are written with the rows they name, so a rollback undoes both. */
 import type { Database } from 'bun:sqlite'
 import { getTableColumns } from 'drizzle-orm'
 import type { Outbox, RefusalCount } from '../ledger-store.ts'
@@ -6,13 +6,13 @@ import { refusalOf } from '../refusal.ts'
 import { calls, refusalsHourly, requests } from './ledger-schema.ts'
 
 export interface OutboxNotes {
-  /** Otherwise nothing is noted. */
+  /** If false, nothing is recorded. */
   isOn: boolean
   request(id: string): void
   refusal(count: RefusalCount): void
-  /** In the rows' transaction. */
+  /** Call in the rows' transaction. */
   flush(): void
-  /** After a rollback. */
+  /** Call after a rollback. */
   clear(): void
 }
 
@@ -43,7 +43,7 @@ export function createOutboxNotes(sqlite: Database, isOn = true): OutboxNotes {
   return notes
 }
 
-/** Of a node that serves alone now. The gap in the numbers tells a later run in the cluster that entries are missing. */
+/** For a node that now runs without its cluster. The gap in the numbers shows a later run in the cluster that entries are missing. */
 export function forgetOutbox(sqlite: Database): void {
   const had = sqlite.query("SELECT 1 FROM sqlite_sequence WHERE name = 'cluster_outbox' AND seq > 0").get()
   if (had === null) return
@@ -55,7 +55,7 @@ export function forgetOutbox(sqlite: Database): void {
     .immediate()
 }
 
-/** Numbers begin at 1 again, so that another cluster isn't sent what this one got. */
+/** Numbers start at 1 again, so that another cluster gets all requests. */
 export function leaveOutbox(sqlite: Database): void {
   sqlite.run('DELETE FROM cluster_outbox')
   sqlite.run("DELETE FROM sqlite_sequence WHERE name = 'cluster_outbox'")
@@ -158,7 +158,7 @@ export function createOutbox(sqlite: Database): Outbox {
   }
 }
 
-/** What PostgreSQL's text can't hold: NUL, and halves of a character. */
+/** Characters that PostgreSQL's text can't hold: NUL, and unpaired surrogates. */
 const UNFIT = /\\u(?:0000|d[89a-f])/
 
 const toFit = (text: string): string =>

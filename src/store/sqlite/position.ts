@@ -1,4 +1,4 @@
-/** Where the database is in the history of its cluster: a row of `settings` of this node only. */
+/** The database's position in the history of its cluster: a row of `settings` for this node only. */
 import { eq, ne } from 'drizzle-orm'
 import { ServiceError } from '../../domain/service-error.ts'
 import type { Position } from '../config-replica.ts'
@@ -7,14 +7,14 @@ import type { Transaction } from './tables.ts'
 
 const KEY = 'cluster_position'
 
-/** Rows of `settings` that are of this node only. */
+/** Rows of `settings` that belong to this node only. */
 export const OWN_SETTINGS: readonly string[] = [KEY, 'ledger_from']
 
 export const isSetting = ne(settings.key, KEY)
 
 export const readPosition = (tx: Pick<Transaction, 'select'>): Position | null => preparePosition(tx)()
 
-/** For one who asks often. */
+/** Prepared, for frequent use. */
 export function preparePosition(tx: Pick<Transaction, 'select'>): () => Position | null {
   const query = tx.select().from(settings).where(eq(settings.key, KEY)).prepare()
   return () => {
@@ -23,7 +23,7 @@ export function preparePosition(tx: Pick<Transaction, 'select'>): () => Position
   }
 }
 
-/** null: of no cluster. */
+/** null: no cluster. */
 export function writePosition(tx: Pick<Transaction, 'insert' | 'delete'>, position: Position | null): void {
   if (position === null) return void tx.delete(settings).where(eq(settings.key, KEY)).run()
   const set = { value: JSON.stringify(position), updatedMs: 0 }
@@ -33,7 +33,7 @@ export function writePosition(tx: Pick<Transaction, 'insert' | 'delete'>, positi
     .run()
 }
 
-/** A change that other nodes don't have would be lost. Throws `cluster_member`. */
+/** Throws `cluster_member` for a cluster node, where a local change would be lost. */
 export function requireAlone(tx: Pick<Transaction, 'select'>): void {
   if (readPosition(tx) === null) return
   throw new ServiceError(
@@ -42,7 +42,7 @@ export function requireAlone(tx: Pick<Transaction, 'select'>): void {
   )
 }
 
-/** A copy that was changed alone is no longer of the cluster's history: a node that starts with it takes the cluster's configuration. */
+/** A locally changed copy leaves the cluster's history. A node that starts with such a copy takes over the cluster's configuration. */
 export function leaveHistory(tx: Pick<Transaction, 'select' | 'insert' | 'delete'>): void {
   const position = readPosition(tx)
   if (position) writePosition(tx, { ...position, last: '0'.repeat(32) })

@@ -9,11 +9,11 @@ import type { Changer } from './change.ts'
 
 const IN_OUTBOX = 'SELECT 1 FROM cluster_outbox WHERE cluster_outbox.request_id'
 
-/** Not open, not with an ID ahead of its time, and not to be shipped. Parameters: see `pruneSlice`. */
+/** Not open, without an ID ahead of its time, and already shipped. Parameters: see `pruneSlice`. */
 const GOES = `id > ?1 AND id <= ?2 AND status <> 'open' AND created_ms < ?3
   AND id NOT IN (SELECT value FROM json_each(?4)) AND NOT EXISTS (${IN_OUTBOX} = requests.id)`
 
-/** With their request; without one only if they can no longer be settled. */
+/** Removes calls with their request. Calls without a request go only if they can no longer be settled. */
 const REMOVE_CALLS = `
   DELETE FROM calls WHERE request_id > ?1 AND request_id <= ?2 AND CASE
     WHEN EXISTS (SELECT 1 FROM requests WHERE id = request_id)
@@ -32,13 +32,13 @@ export function createKeptFrom(sqlite: Database): () => Promise<number> {
   return async () => Number(from.get()?.value ?? 0)
 }
 
-/** Requests from before were removed. */
+/** Records that earlier requests were removed. */
 export const moveLedgerFrom = (sqlite: Database, ms: number, nowMs: number): void =>
   void sqlite.query(MOVE_LEDGER_FROM).run(String(ms), nowMs)
 
 /**
  * Scans the next `limit` requests before `untilMs` (start of an hour), deletes settled ones with their calls, and moves `settings.ledger_from`. Throws SQLite's
- * error, and then nothing has changed.
+ * error without changing anything.
  */
 export function pruneSlice(
   sqlite: Database,
@@ -91,7 +91,7 @@ export function vacuumSlice(sqlite: Database, pages: number): Pick<SliceTiming, 
   return { lockedMs: performance.now() - startMs }
 }
 
-/** Keys with recorded or refused requests keep their row and name. */
+/** Keys with recorded or rejected requests keep their row and name. */
 const IS_OLD_KEY = `(revoked_ms < ?1 OR expires_ms < ?1)
   AND NOT EXISTS (SELECT 1 FROM key_uses WHERE key_id = keys.id)
   AND NOT EXISTS (SELECT 1 FROM usage_hourly WHERE key_id = keys.id)
@@ -108,11 +108,11 @@ const NEXT_REVISION = `
 
 type Removed = { rows: number } & Pick<SliceTiming, 'lockedMs'>
 
-/** Hour of the oldest count that is to be shipped. */
+/** Hour of the oldest count that hasn't been shipped. */
 const FIRST_REFUSAL = `
   SELECT COALESCE(MIN(refusal ->> 0), ${Number.MAX_SAFE_INTEGER}) AS ms FROM cluster_outbox WHERE refusal IS NOT NULL`
 
-/** Throws SQLite's error, and then nothing has changed. */
+/** Throws SQLite's error without changing anything. */
 export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, nowMs: number): Removed =>
   ({
     keys: () => dropKeys(sqlite, untilMs, limit, nowMs),
@@ -124,7 +124,7 @@ export const dropSlice = (sqlite: Database, { what, untilMs, limit }: OldRows, n
     },
   })[what]()
 
-/** What a node of a cluster removes is removed by all. */
+/** In a cluster, all nodes remove the same rows. */
 export async function dropShared(
   sqlite: Database,
   { change, log }: Pick<Changer, 'change'> & { log: ChangeLog },
@@ -170,7 +170,7 @@ export function writeRemoval(
 }
 
 function dropKeys(sqlite: Database, untilMs: number, limit: number, nowMs: number): Removed {
-  // Before the write lock.
+  // Read before the write lock.
   const found = sqlite
     .query<{ id: string }, [number, number]>(`SELECT id FROM keys WHERE ${IS_OLD_KEY} ORDER BY id LIMIT ?2`)
     .all(untilMs, limit)

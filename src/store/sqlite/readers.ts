@@ -1,4 +1,4 @@
-/** The readers of reports over SQLite. */
+/** Report readers over SQLite. */
 import type { Database } from 'bun:sqlite'
 import { eq } from 'drizzle-orm'
 import type { ReportReaders } from '../report-store.ts'

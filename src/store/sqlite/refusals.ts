@@ -9,7 +9,7 @@ const ADD = `
   INSERT INTO refusals_hourly (hour_ms, key_id, team_id, code, refused, last_ms) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET refused = refused + excluded.refused, last_ms = MAX(last_ms, excluded.last_ms)`
 
-/** @param outbox of a node of a cluster. */
+/** @param outbox set on a cluster node. */
 export function createRefusalWriter(sqlite: Database, outbox: OutboxNotes | null = null): RefusalWriter {
   const add = sqlite.query(ADD)
   const addAll = sqlite.transaction((counts: readonly RefusalCount[]) => {
@@ -33,8 +33,8 @@ export function createRefusalWriter(sqlite: Database, outbox: OutboxNotes | null
 }
 
 /**
- * Of each key or team, by its index, so that it takes no longer as the table grows. The order of a cross join is kept: from the other side, each row would be
- * compared. Parameters: since, a whole hour; ID, if one is wanted.
+ * Last refusal of each key or team, by its index, so the time doesn't grow with the table. The cross join fixes the order. In the other order, SQLite would
+ * compare each row. Parameters: since, a whole hour; ID, for a single owner.
  */
 const lastOf = (owner: 'key_id' | 'team_id', table: 'keys' | 'teams') => `
   SELECT id, last.last_ms AS "atMs", last.code AS code, (

@@ -1,4 +1,4 @@
-/** The configuration of a cluster's node in SQLite. */
+/** The configuration of a cluster node in SQLite. */
 import { Database, type SQLQueryBindings } from 'bun:sqlite'
 import { desc, inArray, isNotNull, notInArray, sql } from 'drizzle-orm'
 import { ServiceError } from '../../domain/service-error.ts'
@@ -36,7 +36,7 @@ export const CONFIG_TABLES = [
 ] as const
 
 const OWN = OWN_SETTINGS.map((key) => `'${key}'`).join(', ')
-/** Of a snapshot. */
+/** Rows per part of a snapshot. */
 const PART_ROWS = 1_000
 const MAX_LOST = 1_000
 
@@ -68,7 +68,7 @@ export function createReplica(path: string, sqlite: Database, schema: string): C
       } catch (error) {
         if (entries.length === 1) throw error
       }
-      // One can't be applied: those before it can.
+      // If an entry can't be applied, earlier ones still are.
       for (const entry of entries) {
         const rest = await applyAll([entry])
         if (rest) return rest
@@ -111,14 +111,14 @@ function applyEntries(database: Connection, tx: Transaction, entries: readonly L
   return { rest: null, isNews }
 }
 
-/** null: of a newer version. */
+/** null for an entry of a newer version. */
 function parse({ format, text }: LoggedEntry): ConfigEntry | null {
   if (format > ENTRY_FORMAT) return null
   const entry: ConfigEntry = JSON.parse(text)
   return isKnownKind(entry.kind) ? entry : null
 }
 
-/** One change at a time: those of other nodes conflict often enough. */
+/** One change at a time, to avoid conflicts beyond those with other nodes. */
 function createClusterChanger(database: Connection, log: ChangeLog): Changer {
   let last: Promise<unknown> = Promise.resolve()
   const changeOnce = async <K extends ConfigEntry['kind'], T>(steps: ChangeSteps<K, T>): Promise<T> => {
@@ -139,7 +139,7 @@ function createClusterChanger(database: Connection, log: ChangeLog): Changer {
 
 const UNDO = Symbol('undo')
 
-/** Tried out, as an entry that can't be applied would stop every node. */
+/** Applies the entry and rolls back, because an entry that can't be applied would stop every node. */
 function propose<K extends ConfigEntry['kind'], T>(database: Connection, steps: ChangeSteps<K, T>) {
   let proposed: ReturnType<typeof toEntry<K, T>> | null = null
   let position: ReturnType<typeof readPosition> = null
@@ -165,7 +165,7 @@ function propose<K extends ConfigEntry['kind'], T>(database: Connection, steps: 
 }
 
 async function readSnapshot(path: string, schema: string): Promise<ConfigSnapshot | null> {
-  // Its transaction may last, while the writer goes on.
+  // A separate connection: its transaction may last while the writer continues.
   using reader = new Database(path, { readonly: true })
   reader.run('BEGIN')
   const position = readPosition(toTables(reader))
@@ -196,7 +196,7 @@ const fromPlain = (value: unknown) =>
     ? Buffer.from(String(value.base64), 'base64')
     : value) as SQLQueryBindings
 
-/** Returns what tells what was lost, once later entries were applied. */
+/** Returns a function that finds lost changes, to call once later entries were applied. */
 function replace(database: Connection, tx: Transaction, snapshot: ConfigSnapshot): (tx: Transaction) => Lost {
   const sqlite = database.$client
   const isMember = readPosition(tx) !== null
@@ -248,7 +248,7 @@ function replace(database: Connection, tx: Transaction, snapshot: ConfigSnapshot
   }
 }
 
-/** Each node counts for itself: what runs reads again what is newer than it knows. */
+/** Each node has its own revisions. Running parts reload rows with newer revisions. */
 function raiseRevision(tx: Transaction, before: number): void {
   const revision = Math.max(before, readRevision(tx)) + 1
   tx.update(keys).set({ revision }).run()

@@ -1,6 +1,6 @@
 /**
- * What a restore must not undo: revoked keys and tokens, ended secrets and sessions, disabled users, and replaced passwords, codes, and passkeys. Uses only
- * tables and columns of every version.
+ * Revocations that a restore must not undo: revoked keys and tokens, ended secrets and sessions, disabled users, and replaced passwords, codes, and passkeys.
+ * Uses only tables and columns of every version.
  */
 import { Database } from 'bun:sqlite'
 import { FINAL_STATES } from '../../domain/batches.ts'
@@ -96,7 +96,7 @@ export function forgetSessions(copy: Database): void {
   if (has(copy, 'admin_sessions')) copy.run('DELETE FROM admin_sessions')
 }
 
-/** They may have ended since, or be at an upstream: as of the copy, their requests would be sent and charged again. */
+/** Batches may have ended since the copy, or run at an upstream. Their requests would be sent and charged again. */
 export function failBatches(copy: Database, nowMs: number): void {
   if (!has(copy, 'batches')) return
   const message = 'The batch was in progress when the backup was made, which has been restored since.'

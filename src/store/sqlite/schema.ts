@@ -27,7 +27,7 @@ export const catalogEntries = sqliteTable(
     kind: text('kind').$type<Kind>().notNull(),
     name: text('name').notNull(),
     origin: text('origin').$type<Origin>().notNull(),
-    /** With `${OPENAI_API_KEY}` and the like; never a secret. */
+    /** May contain references such as `${OPENAI_API_KEY}`; never a secret. */
     fields: text('fields', { mode: 'json' }).$type<EntryOf<Kind>>().notNull(),
   },
   (table) => [primaryKey({ columns: [table.kind, table.name, table.origin] })],
@@ -71,7 +71,7 @@ export const keys = sqliteTable(
     metadata: text('metadata', { mode: 'json' }).$type<Record<string, string>>().notNull(),
     createdMs: integer('created_ms').notNull(),
     revokedMs: integer('revoked_ms'),
-    /** Of the last write of this row, its secrets, or its patterns: servers read what is newer. */
+    /** Revision of the last write of this row, its secrets, or its patterns. Servers read newer rows. */
     revision: integer('revision').notNull().default(0),
   },
   (table) => [index('keys_revision').on(table.revision)],
