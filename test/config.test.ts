@@ -23,7 +23,7 @@ test.each([
   else expect(read(text)).toBe(ms)
 })
 
-test('proxies are addresses and ranges with commas between', () => {
+test('proxies are addresses and ranges, separated by commas', () => {
   const read = (text: string) => toServeConfig({ flags: { 'trusted-proxy': text }, environment: {}, settings: {} })
   const ranges = [
     { first: [10 << 8, 0], bits: 8 },
@@ -34,7 +34,7 @@ test('proxies are addresses and ranges with commas between', () => {
     expect(() => read(wrong)).toThrow('must be comma-separated addresses or CIDR ranges, e.g. 10.0.0.0/8 or ::1 (got')
 })
 
-test('a flag comes before the environment, and that before the settings', () => {
+test('a flag overrides the environment, and the environment overrides the settings', () => {
   const environment = { TOLLGATE_PORT: '2' }
   const settings = { port: '3', host: '::1' }
   expect(toServeConfig({ flags: { port: '1' }, environment, settings })).toMatchObject({ port: 1, host: '::1' })
@@ -79,7 +79,7 @@ test.each<[text: string, mebibytes: number | null]>([
   expect(journal).toThrow(`--max-journal-size must be a size of 32M or more, e.g. 512M or 1G (got '${text}').`)
 })
 
-test('the smallest --max-buffered has room for the largest body and as much again', () => {
+test('the smallest --max-buffered fits two of the largest bodies', () => {
   const { maxBufferedBytes } = toServeConfig({ flags: { 'max-buffered': '64M' }, environment: {}, settings: {} })
   expect(maxBufferedBytes).toBeGreaterThanOrEqual(2 * MAX_BODY_BYTES)
 })
@@ -124,7 +124,7 @@ test.each<[text: string, share: number | null]>([
   expect(read).toThrow(`--max-key-share must be a percentage from 1% to 100%, or off (got '${text}').`)
 })
 
-test('a variable of an old name counts where that of the new one is not set', () => {
+test('the variable of an old name counts if the new one is not set', () => {
   const grace = (environment: Record<string, string>) =>
     toServeConfig({ flags: {}, environment, settings: { 'disconnect-grace': '1s' } }).disconnectGraceMs
   expect(grace({ TOLLGATE_LEAVE: '5s' })).toBe(5_000)
@@ -216,7 +216,7 @@ test.each([
   else expect(read).toThrow(`(got '${text.replace('?tenant=1', '?***')}')`)
 })
 
-test('a password in --cluster is refused, and not repeated; the environment may have one', () => {
+test('a password in --cluster is rejected and not repeated; the environment may contain one', () => {
   const url = 'postgres://tollgate:s3cret@db.internal/tollgate'
   const read = (flags: object, environment: object) =>
     toServeConfig({ flags: { ...flags }, environment: { ...environment }, settings: { cluster: url } }).cluster
@@ -230,14 +230,14 @@ test('a password in --cluster is refused, and not repeated; the environment may 
   ])
 })
 
-test('who signs in is said by no row', () => {
+test('no row can control sign-in', () => {
   const settings = { 'oidc-issuer': 'https://login.example.com', 'password-sign-in': 'off' }
   expect(toServeConfig({ flags: {}, environment: {}, settings })).toMatchObject({
     ...{ oidcIssuer: null, passwordSignIn: true },
   })
 })
 
-test.each(['otlp', 'oidc-issuer', 'cors-origin'])('credentials in --%s are refused, and not repeated', (name) => {
+test.each(['otlp', 'oidc-issuer', 'cors-origin'])('credentials in --%s are rejected and not repeated', (name) => {
   for (const url of [
     'http://secret@127.0.0.1:4318',
     'http://:secret@127.0.0.1',

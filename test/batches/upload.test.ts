@@ -43,7 +43,7 @@ test.each(SIZES)('contents of %d bytes, before and after other parts', async (si
 })
 
 test.each(Array.from({ length: 40 }, (_, at) => at))(
-  'a boundary at the end of what is read, %d bytes before',
+  'a boundary at the end of a read, %d bytes before',
   async (before) => {
     const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
     const content = 'x'.repeat(2 * CHUNK - head.length - before)

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { toDifference } from '../../src/domain/changes.ts'
 
-test('only what differs is told, as it was and as it is, however deep it differs', () => {
+test('only differences are reported, with both values, at any depth', () => {
   const before = { name: 'a', rpm: 5, models: ['a/*', 'b/c'], metadata: { owner: 'ann' } }
   const after = { name: 'a', rpm: null, models: ['b/c', 'a/*'], metadata: { owner: 'ann', room: '7' } }
   expect(toDifference(before, after)).toEqual({
@@ -11,11 +11,11 @@ test('only what differs is told, as it was and as it is, however deep it differs
   })
 })
 
-test('what is the same is no change', () => {
+test('equal states have no difference', () => {
   expect(toDifference({ models: ['a/*'], rpm: null }, { rpm: null, models: ['a/*'] })).toBeNull()
 })
 
-test('what is made had nothing before, and what is gone has nothing after', () => {
+test('a created object has no values before, and a removed one none after', () => {
   const made = { name: 'a', rpm: null }
   expect(toDifference({}, made)).toEqual({ before: {}, after: made })
   expect(toDifference(made, {})).toEqual({ before: made, after: {} })

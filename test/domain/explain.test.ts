@@ -202,7 +202,7 @@ describe('explain', () => {
     expect(explain(RequestSchema, request({ model: null }))[0]?.code).toBe('invalid_type')
   })
 
-  test('stops at the first problem unless all are asked for', () => {
+  test('stops at the first problem unless all are requested', () => {
     const body = { model: 1, messages: [{ role: 'user' }], n: 0 }
     expect(explain(RequestSchema, body)).toHaveLength(1)
     expect(explain(RequestSchema, body, { all: true }).map((problem) => problem.path)).toEqual([
@@ -212,7 +212,7 @@ describe('explain', () => {
     ])
   })
 
-  test('names unknown fields only where the schema forbids them, and keys that are no identifiers by a dot', () => {
+  test("names unknown fields only if the schema forbids them, and quotes keys that aren't identifiers", () => {
     const Price = Type.Object({ prompt: Type.String({ pattern: '^[0-9]+$' }) }, { additionalProperties: false })
     const schema = Type.Object({ models: Type.Record(Type.String(), Type.Object({ pricing: Type.Array(Price) })) })
     const value = { models: { 'openai/gpt-4o-mini': { pricing: [{ prompt: 'x', prompts: '1' }], other: 1 } } }
@@ -226,7 +226,7 @@ describe('explain', () => {
     ])
   })
 
-  test('shortens whatever it quotes', () => {
+  test('shortens quoted values', () => {
     const [problem] = explain(RequestSchema, message({ role: '😀'.repeat(5_000) }))
     expect(problem?.message.length).toBeLessThan(300)
     expect(problem?.message.isWellFormed()).toBe(true)
@@ -285,13 +285,13 @@ const JUNK: unknown[] = [
   { name: 1 },
 ]
 
-test('an object that cannot be made a text is told by its type', () => {
+test("an object that can't become a string is described by its type", () => {
   expect(explain(Type.Integer(), { toString: '' })[0]?.message).toBe(
     'Invalid type: expected an integer, but got an object instead.',
   )
 })
 
-test('of arrays of different items, the one that takes the first item is meant', () => {
+test('of arrays of different items, the one that accepts the first item is meant', () => {
   const Part = Type.Object({ type: Type.Literal('text'), text: Type.String() })
   const schema = Type.Union([Type.String(), Type.Array(Type.String()), Type.Array(Part)])
   const say = (value: unknown) => explain(schema, value)[0]?.message
@@ -299,7 +299,7 @@ test('of arrays of different items, the one that takes the first item is meant',
   expect(say(['a', 1])).toContain("Invalid type for '[1]': expected a string")
 })
 
-test('a text may be a secret at the wrong place: where nothing is to be quoted, none is', () => {
+test('a misplaced value may be a secret: with quotes off, none is quoted', () => {
   const schema = Type.Union([Type.Literal('all'), Type.String({ pattern: '^[a-z]+$', maxLength: 20 }), Type.Null()])
   for (const [of, value] of [
     [schema, 'SECRET-1'],

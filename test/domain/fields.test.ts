@@ -3,14 +3,14 @@ import { expect, test } from 'bun:test'
 import { isMiswritten, isPassed, isRouting, reasonToRefuseTool } from '../../src/domain/fields.ts'
 import { RequestSchema } from '../../src/domain/request.ts'
 
-test('no field of the contract is held to be another gateway’s, or written otherwise', () => {
+test('no field of the contract counts as another gateway’s, or as misspelled', () => {
   for (const name of Object.keys(RequestSchema.properties)) {
     expect(`${name}: ${isRouting(name)} ${isMiswritten(name)}`).toBe(`${name}: false false`)
   }
 })
 
 test.each(['Fallbacks', 'context-window-fallbacks', 'fallbac\u212as', 'cu\u017ftom_host', 'MOCK_anything', 'n_cmpl'])(
-  'a receiver may read %s as a name that it knows',
+  'a receiver may read %s as a known name',
   (name) => {
     expect(isRouting(name)).toBe(true)
   },

@@ -36,7 +36,7 @@ const texts = fc
     JSON.stringify([value, { [letters.join('')]: letters.join('').repeat(9) }], null, indent),
   )
 
-test('values and depth are those of what is parsed, whatever stands in strings and however it arrives', () => {
+test('values and depth are those of the parsed JSON, for any string contents and chunks', () => {
   fc.assert(
     fc.property(texts, fc.integer({ min: 1, max: 40 }), (text, size) => {
       const { values, depth } = count(JSON.parse(text))
@@ -51,7 +51,7 @@ test('values and depth are those of what is parsed, whatever stands in strings a
   )
 })
 
-test('names are counted, and the longest that the outermost object holds is found, however it arrives', () => {
+test('names are counted, and the longest child of the outermost object is found, for any chunks', () => {
   const held = fc.tuple(texts, texts, fc.integer({ min: 1, max: 40 }))
   fc.assert(
     fc.property(held, ([one, other, size]) => {
@@ -80,7 +80,7 @@ describe.each([1, 7, 100_000])('in pieces of %d', (size) => {
     expect(scan(exceeds, limits, size)).toBe(limit)
   })
 
-  test('what looks like structure within strings is none', () => {
+  test('structure within strings is ignored', () => {
     const inside = '[{,}]\\"'.repeat(500)
     expect(scan(`{"${inside}":"${inside}","b":"\\\\"}`, { depth: 1, values: 3 }, size)).toBe(3)
   })

@@ -19,7 +19,7 @@ function parse(text: string, limits: Partial<JsonLimits> = {}, sliceChars?: numb
 
 const many = (piece: string, times: number) => Array(times).fill(piece).join()
 
-test('a text is parsed into the same value, wherever its slices end', () => {
+test('a text is parsed into the same value, wherever slices end', () => {
   const texts = fc
     .tuple(fc.array(fc.jsonValue({ maxDepth: 6 })), fc.constantFrom(undefined, 1))
     .map(([values, indent]) => JSON.stringify([{ 'a"\\': values, b: [values, 1] }, 2], null, indent))
@@ -31,19 +31,19 @@ test('a text is parsed into the same value, wherever its slices end', () => {
 })
 
 test.each(['[1,]', '[1,,2]', '[1,2}', '[1,2', '[1],', '[1],2', '{"a":[1,2],}', '[1,2]]', '["a,b', '', ','])(
-  '%s is no JSON in slices either',
+  '%s is invalid JSON in slices, too',
   (text) => {
     expect(() => parse(text, {}, 0)).toThrow(SyntaxError)
   },
 )
 
-test('a name that objects inherit by is a name like any other', () => {
+test('inherited names are ordinary field names', () => {
   parse('{"__proto__":[1,{"polluted":[2,3]},4],"a":[5,6]}', {}, 0)
   parse('{"a":[1,2],"__proto__":{"polluted":[2,3]}}', {}, 0)
   expect({}).not.toHaveProperty('polluted')
 })
 
-test('a list of a million numbers, or of objects, takes many slices', () => {
+test('a list of a million numbers or objects takes many slices', () => {
   expect(parse(`{"a":[${many('0.1', 900_000)}]}`).slices).toBeGreaterThan(30)
   expect(parse(`[${many('{"a":0,"b":[]}', 100_000)}]`).slices).toBeGreaterThan(10)
 })

@@ -35,7 +35,7 @@ describe('a field', () => {
     expect(splice(text, { x: null })).toBe(expected)
   })
 
-  test('is set within another one alone', () => {
+  test('is set only within its object', () => {
     const text = '{"type":"message_start","id":"a","message":{"id":"a","usage":{"id":9007199254740993}}  }'
     expect(spliceWithin(text, 'message', { id: '"b"' })).toBe(
       '{"type":"message_start","id":"a","message":{"id":"b","usage":{"id":9007199254740993}}  }',
@@ -101,7 +101,7 @@ const one = (below: Pick, among: readonly string[]) => among[below(among.length)
 
 const space = (below: Pick) => one(below, ['', '', ' ', '\n\t', '\r\n'])
 
-test('a hundred thousand quotes and backslashes are gone through once', () => {
+test('a hundred thousand quotes and backslashes are scanned once', () => {
   const text = JSON.stringify({ a: '\\"'.repeat(200_000), b: ['"\\'.repeat(100_000)], model: 'x' })
   expect(splice(text, { model: '"M"' })).toBe(text.replace('"model":"x"', '"model":"M"'))
 })

@@ -16,7 +16,7 @@ test.each(['', 'NaNa', '{"a":', '<html>', '{"a":NaN', '"a\\'])('%j is not JSON',
   expect(() => parseJson(text)).toThrow(SyntaxError)
 })
 
-test('whatever is in strings beside a number that is none stays as it was', () => {
+test('strings next to a NaN or Infinity stay unchanged', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = JSON.stringify(value)
@@ -26,7 +26,7 @@ test('whatever is in strings beside a number that is none stays as it was', () =
   )
 })
 
-test('texts that are one long string without an end are given up at once', () => {
+test('an endless string is given up at once', () => {
   const text = `{"${'\\"'.repeat(30_000)}`
   for (let i = 0; i < 100; i++) expect(() => parseJson(text)).toThrow(SyntaxError)
 })

@@ -25,7 +25,7 @@ function refusal(text: string, type = TYPE): string {
 }
 
 describe('a form', () => {
-  test('is read as the client sent it, wherever its model is', () => {
+  test('is read as sent, wherever its model is', () => {
     for (const text of [field('model', 'm') + FILE + END, FILE + field('model', 'm') + END]) {
       const form = accept(text)
       const [model, file] = [onlyPart(form, 'model'), onlyPart(form, 'file')]
@@ -36,7 +36,7 @@ describe('a form', () => {
     }
   })
 
-  test('is written again with nothing changed but what is replaced', () => {
+  test('is rewritten unchanged except for replacements', () => {
     const text = `${field('include[]', 'logprobs')}${FILE}${field('include[]', '')}${field('model', 'mine')}${END}`
     const form = accept(text)
     expect(Buffer.concat(writeForm(form, {})).toString()).toBe(text)
@@ -60,7 +60,7 @@ describe('a form', () => {
     ])
   })
 
-  test('is rejected if receivers could read it in different ways', () => {
+  test('is rejected if receivers could read it differently', () => {
     const model = field('model', 'm')
     expect(refusal(model + END, 'multipart/form-data')).toContain('boundary')
     expect(refusal(model + END, `${TYPE}; boundary=YY`)).toContain('one boundary')
@@ -90,13 +90,13 @@ describe('a form', () => {
     expect(refusal(part(`${named}\r\nContent-Transfer-Encoding: base64`, 'bQ==') + END)).toContain('not supported')
   })
 
-  test('is bounded in its parts and headers', () => {
+  test('is limited in parts and headers', () => {
     expect(refusal(field('a', '').repeat(1_001) + END)).toContain('1000 parts')
     expect(refusal(part(`X: ${'x'.repeat(9_000)}`, '') + END)).toContain('8 KiB')
     expect(refusal(part(`Content-Disposition: form-data; name="${'\\'.repeat(8_000)}`, '') + END)).toContain('name=')
   })
 
-  test('has one part of a name that must be unique', () => {
+  test('has a unique part where required', () => {
     const form = accept(field('model', 'cheap') + field('model', 'dear') + END)
     expect(onlyPart(form, 'model')).toMatchObject({ status: 400, param: 'model' })
   })

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { once } from '../../src/domain/once.ts'
 
-test('it is made once, for all who ask, and not before', async () => {
+test('it is created once for all callers, and not before', async () => {
   let times = 0
   const made = once(async () => ++times)
   expect(made.begun()).toBeNull()
@@ -10,7 +10,7 @@ test('it is made once, for all who ask, and not before', async () => {
   expect([await made.get(), times]).toEqual([1, 1])
 })
 
-test('what failed is told to all who waited for it, and tried again for whoever comes next', async () => {
+test('a failure reaches all waiting callers, and the next caller retries', async () => {
   let times = 0
   const made = once(async () => {
     if (++times === 1) throw new Error('no room')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { isLocal, toAddressText, toPostgresUrl } from '../../src/domain/postgres-url.ts'
 
 describe('a URL of PostgreSQL', () => {
-  test('has a user, a password, and a database, escaped or not', () => {
+  test('has a user, password, and database, escaped or not', () => {
     const url = toPostgresUrl('postgresql://tollgate:p%40ss:w0rd@db.internal:6432/gate%20way')
     expect(url).toMatchObject({ user: 'tollgate', password: 'p@ss:w0rd', database: 'gate way', tls: null })
     expect(url?.addresses).toEqual([{ host: 'db.internal', port: 6432 }])
@@ -18,7 +18,7 @@ describe('a URL of PostgreSQL', () => {
     expect(toPostgresUrl(text)?.addresses.map(toAddressText)).toEqual(addresses)
   })
 
-  test('asks for verified TLS in the words of libpq, and for less only in its own', () => {
+  test("uses libpq's words for verified TLS, and its own for less", () => {
     const tls = (mode: string) => toPostgresUrl(`postgres://a/d?sslmode=${mode}`)?.tls
     expect(['require', 'verify-full', 'verify-ca', 'no-verify', 'disable'].map(tls)).toEqual([
       ...(['verify-full', 'verify-full', 'verify-ca', 'no-verify', 'disable'] as const),

@@ -164,7 +164,7 @@ describe('a cost', () => {
     test(name, () => expect(costNanoUsd(pricing, toUsage(usage))).toBe(cost))
   }
 
-  test('comes from the last tier whose condition holds, strictly more tokens than it says', () => {
+  test('comes from the last tier whose condition holds: strictly more tokens', () => {
     const pricing: PricingItem[] = [
       { prompt: '0.000001', completion: '0' },
       { prompt: '0.000002', completion: '0', min_prompt_tokens: 100 },
@@ -174,7 +174,7 @@ describe('a cost', () => {
     expect(costs).toEqual([100_000, 202_000, 400_000, 603_000])
   })
 
-  test('counts cached tokens to choose the tier, and charges them by it', () => {
+  test('counts cached tokens to choose the tier, and charges them by that tier', () => {
     const pricing: PricingItem[] = [
       { prompt: '0.00000125', completion: '0', input_cache_read: '0.000000125' },
       { prompt: '0.0000025', completion: '0', input_cache_read: '0.00000025', min_prompt_tokens: 200_000 },
@@ -207,7 +207,7 @@ describe('a mode', () => {
     ['in a mode that has none for this length, the usual one', 'flex', long, 101 * 4_000 + 10 * 20_000, ['mode']],
   ]
   for (const [name, mode, usage, cost, unpriced] of scenarios) {
-    test(`${name}, costs as the sheet says, and what has no price is named`, () => {
+    test(`${name}, costs its listed prices, and missing prices are named`, () => {
       expect(costNanoUsd(pricing, usage, mode)).toBe(cost)
       expect(findUnpriced(pricing, usage, mode)).toEqual(unpriced as never)
       expect(toCharge(pricing, usage, mode)).toMatchObject({ nanoUsd: cost, unpriced })
@@ -215,7 +215,7 @@ describe('a mode', () => {
   }
 })
 
-test('a mode without a price for such a length costs the dearest of its own and the usual, price by price', () => {
+test('a mode without a price for this length costs the higher of its own and the standard price, for each price', () => {
   const pricing: PricingItem[] = [
     { prompt: '0.000001', completion: '0.00001' },
     { prompt: '0.000002', completion: '0.00002', min_prompt_tokens: 100 },
@@ -229,13 +229,13 @@ test('a mode without a price for such a length costs the dearest of its own and 
   })
 })
 
-test('modes that have a price together cost that', () => {
+test('combined modes with their own price cost that price', () => {
   const price = { prompt: '0.00001', completion: '0' }
   const pricing: PricingItem[] = [price, { ...price, prompt: '0.00003', mode: 'fast' }, { ...price, mode: 'fast+us' }]
   expect(toCharge(pricing, toUsage({ prompt: 1 }), 'fast+us')).toMatchObject({ nanoUsd: 10_000, unpriced: [] })
 })
 
-describe('what has no price', () => {
+describe('usage without a price', () => {
   const text: PricingItem[] = [{ prompt: '0.000001', completion: '0.000002' }]
   const whole: PricingItem[] = [
     { ...text[0], prompt: '1', completion: '1', audio: '1', image_token_completion: '1', web_search: '0.01' },
@@ -289,13 +289,13 @@ describe('what has no price', () => {
   }
 })
 
-test('a price that is no plain decimal is refused', () => {
+test("a price that isn't a plain decimal is rejected", () => {
   for (const text of ['', '-1', '1e-7', '.5', '1.', '0.0000000000000000001', 'NaN', '1,5', ' 1']) {
     expect(() => toAtto(text)).toThrow(RangeError)
   }
 })
 
-test('quick sums are as exact as slow ones, up to where they give way to them', () => {
+test('fast sums are as exact as slow ones, up to their limit', () => {
   const decimals = fc
     .tuple(fc.integer({ min: 0, max: 9 }), fc.nat({ max: 18 }), fc.bigInt(0n, 10n ** 18n - 1n))
     .map(([whole, places, digits]) =>
@@ -312,7 +312,7 @@ test('quick sums are as exact as slow ones, up to where they give way to them', 
   )
 })
 
-test('a charge written out names each price that counts, and its lines come to what is charged', () => {
+test('a charge breakdown names each price that applies, and its lines add up to the charge', () => {
   const pricing: PricingItem[] = [
     { prompt: '0.000001', completion: '0.000002', request: '0.01' },
     { prompt: '0.000002', completion: '0.000004', input_cache_write: '0.0000025', min_prompt_tokens: 100 },

@@ -34,7 +34,7 @@ describe('a number in dollars', () => {
     expect(toNanoUsd(text, 'usd')).toBe(nanoUsd)
   })
 
-  test('comes to the same however it is written', () => {
+  test('gives the same result in any notation', () => {
     fc.assert(
       fc.property(fc.nat({ max: 10 ** 9 }), fc.integer({ min: 0, max: 9 }), (nano, zeros) => {
         const digits = String(nano).padStart(10, '0')
@@ -46,21 +46,21 @@ describe('a number in dollars', () => {
   })
 })
 
-test('ticks are ten to the nano-dollar', () => {
+test('a tick is a tenth of a nano-dollar', () => {
   expect(['1466250', '15', '14', '0'].map((text) => toNanoUsd(text, '1e-10usd'))).toEqual([146_625, 2, 1, 0])
 })
 
-describe('where an upstream says it', () => {
+describe('a reported cost', () => {
   const find = (text: string, path = 'usage.cost') => findReported(JSON.parse(text), text, { path, unit: 'usd' })
 
-  test('it is found by its path, in the digits that stand there', () => {
+  test('is found by its path, with its exact digits', () => {
     expect(find('{"usage":{"cost":0.0000000014999999999999999999999}}')).toBe(1)
     expect(find('{"cost":7,"usage":{"cost":0.25,"other":{"cost":9}}}')).toBe(250_000_000)
     expect(find('{"usage":{"cost":{"total_cost":0.006}}}', 'usage.cost.total_cost')).toBe(6_000_000)
     expect(find('{"usage":{"cost":"0.25"}}')).toBe(250_000_000)
   })
 
-  test('it is read without parsing the answer again, as long as its digits are beyond doubt, or all of it is long', () => {
+  test('is read without parsing the response again, if its digits are unambiguous or all of it is long', () => {
     const said = 'said \\"cost\\":1 of "cost":2, {}'
     const plain = JSON.stringify({ choices: [{ said }], usage: { cost: 0.25, cost_details: { cost: 0.5 } } })
     const doubtful = '{"cost":0.0000000015,"usage":{"cost":0.0000000014999999999999999999999}}'
@@ -94,7 +94,7 @@ describe('where an upstream says it', () => {
     ['{"usage":{"cost":"much"}}'],
   ])('%s says nothing', (text) => expect(find(text)).toBeNull())
 
-  test('names that every object has are no path', () => {
+  test("isn't found by inherited names", () => {
     expect(find('{"a":1}', 'constructor.length')).toBeNull()
     expect(find('{"a":1}', '__proto__.x')).toBeNull()
   })

@@ -44,7 +44,7 @@ test.each([
   expect(explainError({ ...failed, ...fields })).toMatchObject({ fault, what })
 })
 
-test('what to do follows from the status of the upstream', () => {
+test("the advice follows from the upstream's status", () => {
   const toNext = (status: number) => explainError({ ...failed, reason: `status ${status}` })?.next
   expect([401, 402, 500].map(toNext)).toEqual([
     'Check the credential of upstream acme.',
@@ -53,13 +53,13 @@ test('what to do follows from the status of the upstream', () => {
   ])
 })
 
-test('a request that succeeded, or is in progress, has no error; one whose response did not meet its schema has', () => {
+test("a request that succeeded or is in progress has no error; one that didn't meet its schema has", () => {
   const ok = { ...failed, status: 'ok', http_status: 200, error_code: null } as const
   expect([ok, { ...ok, status: 'open' } as const].map(explainError)).toEqual([null, null])
   expect(explainError({ ...ok, error_code: 'schema_not_met' })?.fault).toBe('upstream')
 })
 
-test('the reason is that of the upstream, not that Tollgate ended the call', () => {
+test("the reason is the upstream's, not that Tollgate ended the call", () => {
   const call = { status: 'failed', httpStatus: 503, errorCode: 'status' } as const
   expect(toReason(call)).toBe('status 503')
   expect(toReason({ ...call, errorCode: 'aborted' })).toBeNull()

@@ -3,8 +3,8 @@ import { decodeState, encodeState } from '../../src/upstreams/dialects/reasoning
 
 const THOUGHT = { type: 'reasoning.text', format: 'anthropic-claude-v1', signer: 'claude', index: 0 }
 
-describe('sealed thoughts', () => {
-  test('come back as they were', () => {
+describe('sealed reasoning', () => {
+  test('is unsealed unchanged', () => {
     const details = [
       { ...THOUGHT, text: 'Sixteen, ☃.', signature: 'c2ln' },
       { type: 'reasoning.encrypted', data: 'b3BhcXVl', id: 'call_1', format: 'google-gemini-v1', index: 1 },
@@ -13,11 +13,11 @@ describe('sealed thoughts', () => {
     expect(decodeState(encodeState([]))).toEqual([])
   })
 
-  test('are a word and base64 without padding', () => {
+  test('is a prefix and base64 without padding', () => {
     expect(encodeState([{ ...THOUGHT, text: 'a?>' }])).toMatch(/^tg1\.[A-Za-z0-9_-]+$/)
   })
 
-  test('that a stream sent in pieces are joined, each up to its signature', () => {
+  test('in pieces of a stream is joined, each up to its signature', () => {
     const { index: _, ...named } = THOUGHT
     const pieces = [
       { ...THOUGHT, text: 'Six' },
@@ -32,7 +32,7 @@ describe('sealed thoughts', () => {
     ])
   })
 
-  test('do not repeat the words that stand beside them, and have them again with those', () => {
+  test("doesn't repeat the text next to it, and gets it back from there", () => {
     const details = [
       { ...THOUGHT, text: 'Sixteen ☃. ', signature: 'one' },
       { type: 'reasoning.encrypted', data: 'b3BhcXVl', index: 1 },
@@ -67,7 +67,7 @@ describe('sealed thoughts', () => {
     expect(decodeState(sealed)).toBeNull()
   })
 
-  test('of a length beyond the words beside them have what there is', () => {
+  test('that is longer than the text next to it gets the text there is', () => {
     const sealed = `tg1.${Buffer.from('[{"type":"reasoning.text","units":1e9},{"type":"reasoning.text","units":-5}]').toString('base64url')}`
     expect(decodeState(sealed, 'abc')).toEqual([
       { type: 'reasoning.text', text: 'abc' },

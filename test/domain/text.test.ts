@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { isVisible } from '../../src/domain/text.ts'
 
 test.each(['ann', 'Zoë', 'Ольга', '山田', 'علی', 'laptop of Ann', '👩\u200d💻 laptop', '❤\ufe0f', '🏴󠁧󠁢󠁳󠁣󠁴󠁿'])(
-  '%s is seen',
+  '%s is visible',
   (name) => expect(isVisible(name)).toBe(true),
 )
 

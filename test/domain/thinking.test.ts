@@ -8,7 +8,7 @@ const NOTHING: ReasoningRequest = { isOn: null, effort: null, tokens: null, isHi
 const YES = { isOn: true }
 const NO = { isOn: false, isHidden: true }
 
-test('a client that has not asked for thoughts reads none, whatever the model is told', () => {
+test("a client that didn't request reasoning gets none, whatever the model is sent", () => {
   const body = { model: 'm', messages: [], reasoning_effort: 'high' as const, [UNREQUESTED_REASONING]: true as const }
   expect(toReasoningRequest(body)).toEqual({ ...NOTHING, ...YES, effort: 'high', isHidden: true })
 })

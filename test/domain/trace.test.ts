@@ -6,7 +6,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const [ALWAYS, NEVER] = [() => true, () => false]
 const PARENT = 'b7ad6b7169203331'
 
-test('a client’s trace goes on in a span of our own, with its decision and its state', () => {
+test('a client’s trace continues in our own span, with its decision and state', () => {
   const traceparent = `00-${TRACE}-${PARENT}-01`
   const trace = beginTrace({ traceparent, tracestate: 'congo=t61rcWkgMzE' }, NEVER, 5)
   expect(trace).toMatchObject({ traceId: TRACE, parentId: PARENT, isSampled: true, startedMs: 5 })
@@ -18,13 +18,13 @@ test('a client’s trace goes on in a span of our own, with its decision and its
   })
 })
 
-test('what a client does not want sampled isn’t, but goes on', () => {
+test("a trace that the client doesn't sample isn't sampled, but continues", () => {
   const trace = beginTrace({ traceparent: `00-${TRACE}-${PARENT}-00` }, ALWAYS, 0)
   expect(trace?.isSampled).toBe(false)
   expect(trace && toTraceHeaders(trace, PARENT)).toEqual({ traceparent: `00-${TRACE}-${PARENT}-00` })
 })
 
-test('a later version is read by the fields of this one', () => {
+test("a later version is read by this one's fields", () => {
   expect(beginTrace({ traceparent: `cc-${TRACE}-${PARENT}-01-more` }, NEVER, 0)).toMatchObject({ traceId: TRACE })
 })
 
@@ -43,7 +43,7 @@ test.each([
   expect(beginTrace(headers, ALWAYS, 0)?.traceId).not.toBe(TRACE)
 })
 
-test('a state too long or with control characters is dropped', () => {
+test('a state that is too long or has control characters is dropped', () => {
   const traceparent = `00-${TRACE}-${PARENT}-01`
   for (const tracestate of ['x'.repeat(513), 'a=\u0001', 'a=é'])
     expect(beginTrace({ traceparent, tracestate }, NEVER, 0)?.state).toBeNull()

@@ -25,7 +25,7 @@ const IMAGE_TOKENS = { prompt: 423, imagePrompt: 400, completion: 1_056, imageCo
 const FLAT = toItems({ generated_image: '0.025' })
 const HD = toItems({ generated_image: '0.04' }, { generated_image: '0.08', quality: 'hd' })
 
-describe('the charge of', () => {
+describe('the charge for', () => {
   test.each<[string, PricingItem[], Partial<Usage>, number]>([
     ['8.47 s by whole seconds', WHISPER, { audioMs: 8_470 }, 900_000],
     ['9 s by whole seconds', WHISPER, { audioMs: 9_000 }, 900_000],
@@ -64,7 +64,7 @@ describe('the charge of', () => {
     expect(findUnpriced(pricing, used({ images: 1 }), mode)).toEqual(unpriced as never)
   })
 
-  test('audio has a line with the time that is charged', () => {
+  test('audio has a line with the charged time', () => {
     expect(toCharge(GROQ, used({ audioMs: 1_234, prompt: 5 })).lines).toEqual([
       { kind: 'prompt', count: 5, price: 'prompt', usdEach: '0', usd: '0' },
       { kind: 'audioMs', count: 10_000, price: 'audio_second', usdEach: '0.00001111', usd: '0.0001111' },
@@ -85,7 +85,7 @@ test.each<[string, PricingItem[], Partial<Usage>, string[]]>([
   expect(findUnpriced(pricing, used(fields))).toEqual(unpriced as never)
 })
 
-test('no charge exceeds what the dearest prices give, whatever the size, quality, and mode', () => {
+test('no charge exceeds the highest prices, whatever the size, quality, and mode', () => {
   const pick = createPicker(5)
   const price = () => `0.00${String(pick(100_000)).padStart(5, '0')}`
   const oneOf = <T>(...all: T[]) => all[pick(all.length)] as T

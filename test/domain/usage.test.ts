@@ -27,7 +27,7 @@ const SAID: [said: unknown[], mode: string | null][] = [
 ]
 
 for (const [said, mode] of SAID) {
-  test(`what says ${JSON.stringify(said).slice(0, 60)} is served as ${mode ?? 'most are'}`, () => {
+  test(`${JSON.stringify(said).slice(0, 60)} is the mode ${mode ?? 'most are'}`, () => {
     expect(toMode(...said)).toBe(mode)
     if (mode !== null) expect(mode).toMatch(MODE)
   })

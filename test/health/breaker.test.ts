@@ -48,14 +48,14 @@ function setUp() {
 }
 
 describe('a row of failures', () => {
-  test('of one key opens for it at the fifth, and never for others', () => {
+  test('of one key opens the breaker for it at the fifth, and never for others', () => {
     const { fail, phases } = setUp()
     expect([fail('a', 4), ...phases('a', 'b')]).toEqual([null, 'closed', 'closed'])
     expect([fail('a'), ...phases('a', 'b')]).toEqual(['key', 'open', 'closed'])
     expect([fail('a', 100), ...phases('a', 'b')]).toEqual([null, 'open', 'closed'])
   })
 
-  test('of a key is not ended by what other keys do', () => {
+  test("of a key isn't reset by other keys", () => {
     const { fail, succeed, phases } = setUp()
     for (let each = 0; each < 5; each++) {
       fail('a')
@@ -64,7 +64,7 @@ describe('a row of failures', () => {
     expect(phases('a', 'b')).toEqual(['open', 'closed'])
   })
 
-  test('of a key is ended by its own success', () => {
+  test('of a key is reset by its own success', () => {
     const { fail, succeed, phases } = setUp()
     for (let each = 0; each < 5; each++) {
       fail('a', 4)
@@ -84,7 +84,7 @@ describe('a row of failures', () => {
     expect([last, ...phases('a', 'b', 'z')]).toEqual(['everyone', 'open', 'open', 'open'])
   })
 
-  test('for everyone is ended by anyone’s success', () => {
+  test('for everyone is reset by any key’s success', () => {
     const { fail, succeed, phases } = setUp()
     fail('a', 8)
     succeed('b')
@@ -96,7 +96,7 @@ describe('a row of failures', () => {
     expect(phases('z')).toEqual(['open'])
   })
 
-  test('of several keys of one team opens for each of them alone, and a key of none joins in', () => {
+  test('of several keys of one team opens for each of these keys only, until a key without a team fails, too', () => {
     const { fail, phases } = setUp()
     fail('team/a', 8)
     fail('team/b', 8)
@@ -105,7 +105,7 @@ describe('a row of failures', () => {
     expect(phases('z')).toEqual(['open'])
   })
 
-  test('of keys that fail where another does well says nothing for others, for ten minutes', () => {
+  test("of keys that fail while another succeeds doesn't count for others for ten minutes", () => {
     const { fail, succeed, tryEnter, pass, phases } = setUp()
     fail('a', 8)
     fail('b', 8)
@@ -126,7 +126,7 @@ describe('a row of failures', () => {
     expect(fail('b')).toBe('everyone')
   })
 
-  test('of a key whose breaker is open while another does well is its own', () => {
+  test('of a key whose breaker is open while another succeeds counts only for itself', () => {
     const { fail, succeed, phases } = setUp()
     fail('a', 5)
     succeed('z')
@@ -136,7 +136,7 @@ describe('a row of failures', () => {
     expect(phases('a', 'b', 'z')).toEqual(['open', 'open', 'closed'])
   })
 
-  test('of one key is confirmed for everyone by a free probe, and nothing shorter is', () => {
+  test('of one key is confirmed for everyone by a free check, and no shorter row is', () => {
     const { breaker, changeOf, fail, phases, now } = setUp()
     const confirm = () => changeOf(() => breaker.confirmFailures(now()))
     fail('a', 4)
@@ -150,7 +150,7 @@ describe('a row of failures', () => {
 })
 
 describe('half-open', () => {
-  test('for a key lets one request of that key pass, and others any number', () => {
+  test('for a key lets one request of that key pass, and all requests of others', () => {
     const { fail, tryEnter, pass, phases } = setUp()
     fail('a', 5)
     pass(9_999)
@@ -160,7 +160,7 @@ describe('half-open', () => {
     expect([tryEnter('b'), tryEnter('b')]).not.toContain(null)
   })
 
-  test('for everyone lets one request of all pass, and closes for all with its success', () => {
+  test('for everyone lets one request in total pass, and closes for all after its success', () => {
     const { breaker, changeOf, fail, tryEnter, pass, phases } = setUp()
     fail('a', 4)
     fail('b')
@@ -172,7 +172,7 @@ describe('half-open', () => {
     expect(breaker.openCircuits()).toEqual([])
   })
 
-  test('for everyone is not shut again by one key’s failure: it waits, and another key may be the next probe', () => {
+  test("for everyone isn't reopened by one key’s failure: that key waits, and another may be the next probe", () => {
     const { fail, tryEnter, failProbe, succeed, pass, phases } = setUp()
     fail('a', 5)
     fail('b')
@@ -185,7 +185,7 @@ describe('half-open', () => {
     expect(phases('a', 'b')).toEqual(['closed', 'closed'])
   })
 
-  test('for everyone is shut for everyone by a second key’s failure', () => {
+  test('for everyone is reopened for everyone by a second key’s failure', () => {
     const { fail, failProbe, pass, phases } = setUp()
     fail('a', 5)
     fail('b')
@@ -199,7 +199,7 @@ describe('half-open', () => {
     expect(phases('a', 'b', 'z')).toEqual(['half_open', 'half_open', 'half_open'])
   })
 
-  test('is closed by a probe that begins to answer, and opened by the next failures', () => {
+  test('is closed by a probe that begins to respond, and reopened by the next failures', () => {
     const { breaker, changeOf, fail, tryEnter, failProbe, pass, phases } = setUp()
     fail('a', 5)
     pass(10_000)
@@ -221,7 +221,7 @@ describe('half-open', () => {
     expect(phases('z')).toEqual(['closed'])
   })
 
-  test('has room for another probe where one ends without a word', () => {
+  test('allows another probe if one ends without a result', () => {
     const { breaker, fail, tryEnter, pass } = setUp()
     fail('a', 5)
     pass(10_000)
@@ -231,7 +231,7 @@ describe('half-open', () => {
     expect(tryEnter('a')).not.toBeNull()
   })
 
-  test('comes at once, for all, where what it opened for is over', () => {
+  test('comes at once, for all, if the cause is gone', () => {
     const { breaker, fail, tryEnter, phases } = setUp()
     fail('a', 4)
     fail('b')
@@ -241,7 +241,7 @@ describe('half-open', () => {
   })
 })
 
-test('keys are remembered while their last request failed, and for ten minutes at most', () => {
+test('keys are remembered while their last request failed, for ten minutes at most', () => {
   const { breaker, fail, succeed, pass, phases } = setUp()
   for (let each = 0; each < 5_000; each++) {
     fail(`k${each}`)

@@ -49,7 +49,7 @@ function setUp(target = toMany('a', 'b')) {
   }
 }
 
-test('one that may list no models is left out for nobody, and its upstream is not behind others; who looks is told', () => {
+test("one that may not list models stays in use, and its upstream isn't deprioritized, but the state reports it", () => {
   for (const target of [toMany('a', 'b'), toTarget()]) {
     const { health, request, leftOut, state } = setUp(target)
     health.probed(target.upstream.each?.[1] ?? target.upstream, mayNotList)
@@ -58,7 +58,7 @@ test('one that may list no models is left out for nobody, and its upstream is no
   }
 })
 
-test('one that a probe finds wrong is left out in the words of that, but not while calls go well with it', () => {
+test('one that a check rejects is suspended with that reason, but not while calls succeed', () => {
   const { health, request, target, one, leftOut } = setUp()
   health.probed(one(2), wrong)
   expect(leftOut()).toEqual([[2, '/models returned 401: wrong']])
@@ -71,14 +71,14 @@ test('one that a probe finds wrong is left out in the words of that, but not whi
   expect(leftOut()).toMatchObject([[2, expect.stringContaining('returned 401')]])
 })
 
-test('what a call has said of an upstream is not overwritten by what a probe was refused', () => {
+test("a call's error isn't overwritten by a check's rejection", () => {
   const { health, request, target, one, state } = setUp()
   request.report(target, refusal, one(1))
   health.probed(one(2), mayNotList)
   expect(state()?.last_error?.message).toContain('returned 401')
 })
 
-test('a probe leaves it to a request to try one whose time is up', () => {
+test('a check leaves it to a request to try a credential whose suspension is over', () => {
   const { health, request, target, one, choose, pass } = setUp()
   const [state] = health.inUse()
   const probed = state?.toProbe().credentialNumber ?? 0
@@ -91,7 +91,7 @@ test('a probe leaves it to a request to try one whose time is up', () => {
   expect(choose(about)).not.toBe(probed)
 })
 
-test('a credential that moves to the number of another one does not come to stand as that does', () => {
+test("a credential that moves to another's number doesn't inherit its state", () => {
   const { request, target, renew, one, leftOut } = setUp(toMany(null, 'a', 'b'))
   request.report(target, refusal, one(2))
   renew(toMany(null, 'a', 'b'))

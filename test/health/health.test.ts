@@ -71,7 +71,7 @@ function setUp(fields: Partial<Upstream> = {}) {
 }
 
 describe('the breaker', () => {
-  test('opens for an upstream that begins every answer and breaks it off', () => {
+  test('opens for an upstream that begins every response and interrupts it', () => {
     const { health, target, enter } = setUp()
     for (let each = 0; each < 5; each++) {
       const request = enter()
@@ -81,7 +81,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('unavailable')
   })
 
-  test('closes as soon as its probe has begun to answer, and opens again at the next failure', () => {
+  test('closes as soon as its probe begins to respond, and reopens at the next failure', () => {
     const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
@@ -92,7 +92,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('unavailable')
   })
 
-  test('stays open where an answer and its failure came at once, and says so once', () => {
+  test('stays open if a response and its failure arrived together, and is logged once', () => {
     const { health, target, ask, pass, lines } = setUp()
     for (let round = 0; round < 3; round++) {
       for (let each = 0; each < 5; each++) {
@@ -144,7 +144,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('unavailable')
   })
 
-  test('begins anew with an answer', () => {
+  test('starts again with a response', () => {
     const { health, target, fail } = setUp()
     fail(4)
     health.report(target, 'ok')
@@ -164,13 +164,13 @@ describe('the breaker', () => {
     expect(health.whyUnavailable(target)).toBeNull()
   })
 
-  test('says so without quoting at length what an upstream sent', () => {
+  test('gives the reason without quoting an upstream at length', () => {
     const { health, target, fail } = setUp()
     fail(5, new UpstreamError('broken', `answered a stream with ${'x'.repeat(5_000)}`))
     expect(health.whyUnavailable(target)?.reason.length).toBeLessThan(200)
   })
 
-  test('lets one call through after 10 s, and the others once that went well', () => {
+  test('lets one call through after 10 s, and the others after its success', () => {
     const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(9_999)
@@ -186,7 +186,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('healthy')
   })
 
-  test('opens for another 10 s where the probe fails', () => {
+  test('opens for another 10 s if the probe fails', () => {
     const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
@@ -198,7 +198,7 @@ describe('the breaker', () => {
     expect([health.availability(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
-  test('is not held open by calls from before', () => {
+  test("isn't kept open by earlier calls", () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(9_000)
@@ -220,7 +220,7 @@ describe('the breaker', () => {
     expect([health.availability(target), health.enter(target), health.enter(target)]).toEqual(['healthy', true, false])
   })
 
-  test('has room for another probe when one says nothing for 10 s, and hears that one still', () => {
+  test('allows another probe if one is silent for 10 s, and still accepts its result', () => {
     const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
@@ -233,7 +233,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('healthy')
   })
 
-  test('has its probe in its own place, and others after their neighbours meanwhile', () => {
+  test('has its probe at its own position, and other requests after its neighbors', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(9_999)
@@ -246,7 +246,7 @@ describe('the breaker', () => {
     ])
   })
 
-  test('gets another probe in its own place where nobody has heard of the last one for 10 s', () => {
+  test('gets another probe at its own position if the last one is silent for 10 s', () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(20_000)
@@ -257,7 +257,7 @@ describe('the breaker', () => {
     expect([health.availability(target), health.enter(target)]).toEqual(['healthy', true])
   })
 
-  test('lets no crowd of probes in for a crowd of older calls that are aborted', () => {
+  test("doesn't admit many probes if many older calls are aborted", () => {
     const { health, target, fail, pass } = setUp()
     fail(5)
     pass(10_000)
@@ -269,7 +269,7 @@ describe('the breaker', () => {
     expect(probes).toBe(1)
   })
 
-  test('counts a request once, however often it is tried and in however many calls', () => {
+  test('counts a request once, whatever its retries and calls', () => {
     const { health, target, ask, fail } = setUp()
     fail(3)
     const request = ask()
@@ -284,7 +284,7 @@ describe('the breaker', () => {
     expect(health.availability(other)).toBe('unavailable')
   })
 
-  test('opens again for a half-open probe whose request was counted before', () => {
+  test('reopens for a half-open probe whose request was counted before', () => {
     const { health, target, ask, fail, pass } = setUp()
     const request = ask()
     request.report(target, status(500))
@@ -295,7 +295,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('unavailable')
   })
 
-  test('is one for all models that lead to the same one there, and another for each model there', () => {
+  test('is shared by all models with the same upstream model, and separate for others', () => {
     const { health, target, fail } = setUp()
     fail(5)
     const same = { ...toTarget(), model: 'acme/alias' }
@@ -308,7 +308,7 @@ describe('the breaker', () => {
 })
 
 describe('the breaker of a key', () => {
-  test('opens for that key alone: others go on', () => {
+  test('opens for that key only: others continue', () => {
     const { health, target, ask, fail, stateOf } = setUp()
     fail(8)
     expect([health.availability(target), ask('k2').availability(target)]).toEqual(['unavailable', 'healthy'])
@@ -339,7 +339,7 @@ describe('the breaker of a key', () => {
     }
   })
 
-  test('is not opened for everyone by a probe that found it well, or refused us', () => {
+  test("isn't opened for everyone by a check that succeeded or was rejected", () => {
     const { health, target, ask, fail } = setUp()
     fail(5)
     for (const state of ['ready', 'unknown'] as const) health.probed(target.upstream, { state })
@@ -348,7 +348,7 @@ describe('the breaker of a key', () => {
   })
 })
 
-describe('what an upstream refuses', () => {
+describe("an upstream's rejection", () => {
   test.each([
     [401, 'degraded', 'degraded', 'degraded'],
     [402, 'degraded', 'degraded', 'degraded'],
@@ -374,7 +374,7 @@ describe('what an upstream refuses', () => {
     },
   )
 
-  test.each([401, 402, 404])('with %d is forgotten with an answer, and not with a probe: that is no chat', (code) => {
+  test.each([401, 402, 404])('with %d is forgotten with a response, but not with a check, which is no chat', (code) => {
     const { health, target, lines } = setUp()
     health.report(target, status(code))
     health.report(target, 'ok')
@@ -388,7 +388,7 @@ describe('what an upstream refuses', () => {
     expect(lines).toHaveLength(1)
   })
 
-  test('with 403 puts it behind others for every key where its last probe was refused, and no call has gone well of late', () => {
+  test('with 403 deprioritizes it for every key if its last check was rejected and no recent call succeeded', () => {
     const { health, ask, target, pass } = setUp()
     const forOthers = () => ask('k2').availability(target)
     const mayNot: Readiness = { state: 'refused', reason: '/models returned 403', isWrong: false }
@@ -403,7 +403,7 @@ describe('what an upstream refuses', () => {
     expect(forOthers()).toBe('degraded')
   })
 
-  test('is none where one request may cost more than the account has: smaller ones go on to it', () => {
+  test("doesn't count if one request may cost more than the balance: smaller ones still go to it", () => {
     const { health, target } = setUp()
     health.report(target, new UpstreamError('status', 'pay', { status: 402, code: UNAFFORDABLE_CODE }))
     expect(health.availability(target)).toBe('healthy')
@@ -411,7 +411,7 @@ describe('what an upstream refuses', () => {
     expect(health.availability(target)).toBe('degraded')
   })
 
-  test('is its state, in which it is neither healthy nor down', () => {
+  test('is its state, which is neither healthy nor down', () => {
     const { health, target, stateOf, pass } = setUp()
     health.report(target, status(402))
     expect(stateOf()).toMatchObject({ state: 'refused', reason: expect.stringMatching(/^returned 402: /) })
@@ -427,7 +427,7 @@ describe('what an upstream refuses', () => {
     expect(stateOf()).toMatchObject({ state: 'healthy', reason: null })
   })
 
-  test('fails once its breaker opens for any key, until any call succeeds', () => {
+  test('fails once its breaker opens for any key, until a call succeeds', () => {
     const { health, ask, fail, target, pass, stateOf } = setUp()
     fail(5)
     pass(3_600_000)
@@ -437,7 +437,7 @@ describe('what an upstream refuses', () => {
     expect(stateOf()).toMatchObject({ state: 'healthy', reason: null })
   })
 
-  test('is in its state, in words and without its own', () => {
+  test('is in its state, in our words and not its own', () => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(404))
     const why = "returned 404: base_url, or the route's model, not found at the provider"
@@ -461,7 +461,7 @@ describe('what an upstream refuses', () => {
   })
 })
 
-describe('what a probe meets with', () => {
+describe('the result of a check', () => {
   const refusal: Readiness = { state: 'refused', reason: '/models returned 401', isWrong: true }
   const failing: Readiness = { state: 'degraded', reason: '/models returned 503' }
   const late: Readiness = { state: 'timeout', reason: '/models timed out' }
@@ -488,7 +488,7 @@ describe('what a probe meets with', () => {
     }
   })
 
-  test.each([refusal, failing, late])('says nothing of one that chats: %j', (found) => {
+  test.each([refusal, failing, late])("doesn't count against an upstream that serves chats: %j", (found) => {
     const { health, target, pass, lines } = setUp()
     for (let round = 0; round < 3; round++) {
       health.report(target, 'ok')
@@ -499,7 +499,7 @@ describe('what a probe meets with', () => {
     expect(lines).toEqual([])
   })
 
-  test('that could not be made for want of our own files is nothing', () => {
+  test("doesn't count if our own files ran out", () => {
     const { health, target, fail, stateOf } = setUp()
     const none: Readiness = { state: 'not_made', reason: 'no files are left' }
     health.probed(target.upstream, none)
@@ -513,10 +513,10 @@ describe('what a probe meets with', () => {
   })
 })
 
-describe('a probe that nobody answers in time', () => {
+describe('a check without a timely response', () => {
   const late: Readiness = { state: 'timeout', reason: '/models timed out' }
 
-  test('of an upstream whose calls go well is made again soon, and counts where that one is late too', () => {
+  test('is repeated soon if calls succeed, and counts if the next one is late, too', () => {
     const { health, target } = setUp()
     health.report(target, 'ok')
     health.probed(target.upstream, late)
@@ -531,13 +531,13 @@ describe('a probe that nobody answers in time', () => {
     expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
-  test('never takes out an upstream that calls did not find silent: it may chat all the same', () => {
+  test('never takes out an upstream whose calls get responses', () => {
     const { health, target } = setUp()
     for (let each = 0; each < 20; each++) health.probed(target.upstream, late)
     expect([health.availability(target), health.enter(target), health.unreached()]).toEqual(['degraded', true, []])
   })
 
-  test('is a dead host where calls got no word either, and the next probe does not', () => {
+  test("means a dead host if calls got no response either, and the next check doesn't", () => {
     const { health, target, fail, stateOf } = setUp()
     health.report(target, 'ok')
     fail(1, deadline('headers'))
@@ -551,7 +551,7 @@ describe('a probe that nobody answers in time', () => {
     expect([health.availability(target), stateOf()?.state]).toEqual(['healthy', 'healthy'])
   })
 
-  test('is forgotten with an answer that has begun', () => {
+  test('is forgotten with a response that has begun', () => {
     const { health, target, fail } = setUp()
     fail(1, deadline('headers'))
     health.probed(target.upstream, late)
@@ -560,7 +560,7 @@ describe('a probe that nobody answers in time', () => {
     expect([health.availability(target), health.enter(target)]).toEqual(['degraded', true])
   })
 
-  test('does not raise one that is down', () => {
+  test("doesn't raise an upstream that is down", () => {
     const { health, target } = setUp()
     health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
     health.probed(target.upstream, late)
@@ -571,7 +571,7 @@ describe('a probe that nobody answers in time', () => {
 describe('an upstream that is down', () => {
   const down: Readiness = { state: 'down', reason: 'connection refused' }
 
-  test('takes all its targets out, and says why', () => {
+  test('takes out all its targets, and gives the reason', () => {
     const { health, target } = setUp()
     const other = { ...toTarget(), upstreamModel: 'small-v1' }
     health.probed(target.upstream, down)
@@ -595,14 +595,14 @@ describe('an upstream that is down', () => {
     expect(health.availability(target)).toBe(expected)
   })
 
-  test('is up again with a call that went well', () => {
+  test('is up again after a successful call', () => {
     const { health, target } = setUp()
     health.probed(target.upstream, down)
     health.report(target, 'ok')
     expect([health.availability(target), health.unreached()]).toEqual(['healthy', []])
   })
 
-  test('is tried again where no probe comes back to it', () => {
+  test('is tried again if no check reaches it', () => {
     const { health, target, pass } = setUp()
     health.probed(target.upstream, down)
     pass(15_000)
@@ -616,7 +616,7 @@ describe('an upstream that is down', () => {
   })
 })
 
-test('the breakers of an upstream that is found again have their half-open probe at once, one each', () => {
+test('the breakers of a recovered upstream each get a half-open probe at once', () => {
   const { health, target, enter, fail } = setUp()
   fail(5, refused)
   health.probed(target.upstream, { state: 'down', reason: 'connection refused' })
@@ -629,7 +629,7 @@ test('the breakers of an upstream that is found again have their half-open probe
   expect(health.availability(target)).toBe('healthy')
 })
 
-describe('the prober is asked to probe', () => {
+describe('the prober is triggered', () => {
   test.each([
     ['refused its connection', refused, 1],
     ['sent no headers in time', deadline('headers'), 1],
@@ -647,7 +647,7 @@ describe('the prober is asked to probe', () => {
     expect(health.unreached()).toEqual([])
   })
 
-  test('but never at the demo, which has no address', () => {
+  test('but never for the demo, which has no address', () => {
     const { health, fail } = setUp({ dialect: 'demo', baseUrl: null })
     fail(1, refused)
     expect(health.unreached()).toEqual([])
@@ -655,7 +655,7 @@ describe('the prober is asked to probe', () => {
 })
 
 describe('a new configuration', () => {
-  test('keeps what is known of an upstream that stays', () => {
+  test('keeps the state of an unchanged upstream', () => {
     const { health, renew, fail } = setUp()
     fail(5)
     const next = toTarget({ deadlines: { ...toTarget().upstream.deadlines, headers: 1 } })
@@ -666,7 +666,7 @@ describe('a new configuration', () => {
   })
 
   test.each([[{ baseUrl: 'http://127.0.0.1:2/v1' }], [{ credential: 'another' }], [{ dialect: 'demo' as const }]])(
-    'forgets it for one that changes to %j, and what calls to the old one find out does not count',
+    "forgets the state of one that changes to %j, and results of calls to the old one don't count",
     (fields) => {
       const { health, target, renew, fail, stateOf } = setUp()
       fail(5)
@@ -689,7 +689,7 @@ describe('a new configuration', () => {
     },
   )
 
-  test('forgets what is gone, and what is found out about it later', () => {
+  test('forgets removed upstreams, and later results about them', () => {
     const { health, target, renew, fail } = setUp()
     fail(1, refused)
     renew(toTarget({ id: 'other' }))
@@ -702,7 +702,7 @@ describe('a new configuration', () => {
 })
 
 describe('the state of an upstream', () => {
-  test('begins as unknown, and tells what happened', () => {
+  test('begins as unknown, and reports what happened', () => {
     const { health, target, renew, fail, pass, stateOf } = setUp()
     const small = { ...toTarget(), upstreamModel: 'small-v1' }
     renew(target, small)
@@ -741,18 +741,18 @@ describe('the state of an upstream', () => {
     expect(stateOf()).toMatchObject({ state: 'down', reason: 'connection refused' })
   })
 
-  test('without its credential is not ready, and says why', () => {
+  test('is not ready without its credential, and gives the reason', () => {
     const { stateOf } = setUp({ notReady: 'the variable X is not set on the server' })
     expect(stateOf()).toMatchObject({ state: 'not_ready', reason: 'the variable X is not set on the server' })
   })
 
-  test.each([400, 422])('does not call a client’s %d its last error', (code) => {
+  test.each([400, 422])("doesn't have a client’s %d as the last error", (code) => {
     const { health, target, stateOf } = setUp()
     health.report(target, status(code))
     expect(stateOf()?.last_error).toBeNull()
   })
 
-  test('masks what looks like a key in the upstream’s words, and cuts them', () => {
+  test('masks possible keys in the upstream’s text, and shortens it', () => {
     const { health, target, stateOf } = setUp()
     const words = `sk-abcdefghijklmnopqrstuvwxyz ${'x'.repeat(5_000)}`
     health.report(target, new UpstreamError('status', words, { status: 500 }))
@@ -763,7 +763,7 @@ describe('the state of an upstream', () => {
 })
 
 describe('the log', () => {
-  test('has a line for each change, and none for each call', () => {
+  test('has a line per change, and none per call', () => {
     const { health, target, ask, enter, fail, pass, lines } = setUp()
     fail(3)
     health.report(target, 'ok')

@@ -69,8 +69,8 @@ function createAsked() {
 /** Long enough for anything that is due now. */
 const soon = () => Bun.sleep(60)
 
-describe('at its start, it', () => {
-  test('finds out which upstreams are there', async () => {
+describe('at start, it', () => {
+  test('finds which upstreams are up', async () => {
     const [good, loading, dead] = await Promise.all([serve(), serve(), serve()])
     await dead.stop()
     loading.scriptProbes({ kind: 'whole', status: 503, body: {} })
@@ -86,7 +86,7 @@ describe('at its start, it', () => {
     await until('down', 'connection refused', 'dead')
   })
 
-  test('asks only those that a route leads to and that can be called, each once', async () => {
+  test('checks only those that have a route and can be called, once each', async () => {
     const { asked, backendFor, count } = createAsked()
     const unused = toTarget({ id: 'unused' })
     const used = toTarget({ id: 'used' })
@@ -102,7 +102,7 @@ describe('at its start, it', () => {
     expect(asked.map(({ id }) => id)).toEqual(['used'])
   })
 
-  test('asks nothing where that is switched off', async () => {
+  test('checks nothing if checks are off', async () => {
     const { asked, backendFor } = createAsked()
     const { prober } = setUp([toTarget()], { backendFor, intervalMs: 0 })
     prober.trigger()
@@ -111,8 +111,8 @@ describe('at its start, it', () => {
   })
 })
 
-describe('later on, it', () => {
-  test('asks again and again, and never an upstream twice at a time', async () => {
+describe('later, it', () => {
+  test('checks repeatedly, and never an upstream twice at once', async () => {
     const { asked, backendFor, count } = createAsked()
     const { prober } = setUp([toTarget()], { backendFor, intervalMs: 5 })
     await count(1)
@@ -125,7 +125,7 @@ describe('later on, it', () => {
     await count(3)
   })
 
-  test('asks upstreams that are new or have changed at once, and no others', async () => {
+  test('checks new and changed upstreams at once, and no others', async () => {
     const { asked, backendFor, count } = createAsked()
     const [same, moved] = [toTarget({ id: 'same' }), toTarget({ id: 'moved' })]
     const { change } = setUp([same, moved], { backendFor })
@@ -138,7 +138,7 @@ describe('later on, it', () => {
     expect(asked.map(({ id }) => id)).toEqual(['same', 'moved', 'moved', 'fresh'])
   })
 
-  test('believes nothing that it learns about an upstream that has changed meanwhile', async () => {
+  test('ignores results for an upstream that has changed in between', async () => {
     const { asked, backendFor, count } = createAsked()
     const { change, health } = setUp([toTarget()], { backendFor })
     await count(1)
@@ -151,7 +151,7 @@ describe('later on, it', () => {
     expect(health.forRequest({ id: 'k1', teamId: null }).availability(next)).toBe('healthy')
   })
 
-  test('survives a backend that throws, and asks it again', async () => {
+  test('survives a backend that throws, and checks it again', async () => {
     let calls = 0
     const errors: unknown[] = []
     const backendFor = () => ({
@@ -166,7 +166,7 @@ describe('later on, it', () => {
     expect(JSON.stringify(errors[0])).toContain('a bug of ours')
   })
 
-  test('holds a slow answer against nobody but that it comes after others', async () => {
+  test('deprioritizes an upstream for a slow response, and nothing else', async () => {
     const { asked, backendFor, count } = createAsked()
     const target = toTarget()
     const { health, until } = setUp([target], { backendFor, timeoutMs: 20 })
@@ -179,7 +179,7 @@ describe('later on, it', () => {
     expect([request.availability(target), request.enter(target)]).toEqual(['degraded', true])
   })
 
-  test('does not take a stall of our own for silence', async () => {
+  test("doesn't take a stall of our own for silence", async () => {
     const upstream = await serve()
     const { until } = setUp([toTarget({ baseUrl: upstream.url })], { timeoutMs: 200 })
     await upstream.waitFor(() => upstream.probes.length > 0)
@@ -188,7 +188,7 @@ describe('later on, it', () => {
     await until('healthy')
   })
 
-  test('is silent once it is stopped', async () => {
+  test('does nothing once it is stopped', async () => {
     const { asked, backendFor, count } = createAsked()
     const { prober, health } = setUp([toTarget()], { backendFor, intervalMs: 5 })
     await count(1)
@@ -201,7 +201,7 @@ describe('later on, it', () => {
   })
 })
 
-describe('after a call that could not be made, it', () => {
+describe("after a call that couldn't connect, it", () => {
   const failed = new UpstreamError('connection', 'could not be reached')
   const down: Readiness = { state: 'down', reason: 'connection refused' }
   const late: Readiness = { state: 'timeout', reason: '/models timed out' }
@@ -226,7 +226,7 @@ describe('after a call that could not be made, it', () => {
     }
   }
 
-  test('probes at once, and finds the upstream again when it is back', async () => {
+  test('checks at once, and finds the upstream again when it is back', async () => {
     const upstream = await serve()
     const target = toTarget({ baseUrl: upstream.url })
     const { health, until } = setUp([target], { intervalMs: 0 })
@@ -239,7 +239,7 @@ describe('after a call that could not be made, it', () => {
     expect(health.forRequest({ id: 'k1', teamId: null }).availability(target)).toBe('healthy')
   })
 
-  test('finds a host that says nothing down by its own limit, and again when it wakes', async () => {
+  test('marks a silent host down after its own time limit, and finds it again when it is back', async () => {
     const upstream = await serve()
     upstream.scriptProbes({ kind: 'silent' })
     const target = toTarget({ baseUrl: upstream.url })
@@ -252,7 +252,7 @@ describe('after a call that could not be made, it', () => {
     await until('healthy')
   })
 
-  test('probes again soon, at first: it may only have been restarted', async () => {
+  test('checks again soon, at first: the upstream may only have been restarted', async () => {
     const { fail, until, times, availability } = setUpAnswered((count) => (count < 3 ? down : { state: 'unknown' }))
     fail()
     await until('down', 'connection refused')
@@ -272,7 +272,7 @@ describe('after a call that could not be made, it', () => {
     expect([245, 495, 995].every((ms, at) => (pauses[at] ?? 0) >= ms)).toBe(true)
   })
 
-  test('probes four times a second at most, however often it is told', async () => {
+  test('checks four times per second at most, however often it is triggered', async () => {
     const { fail, times } = setUpAnswered(() => ({ state: 'unknown' }))
     const startMs = performance.now()
     for (let round = 0; round < 50; round++) {
@@ -283,7 +283,7 @@ describe('after a call that could not be made, it', () => {
     expect(times.length).toBeLessThanOrEqual(1 + (performance.now() - startMs) / 250)
   })
 
-  test('probes soon, once, where one was late for the first time', async () => {
+  test('checks again soon, once, after the first late response', async () => {
     const { until, times } = setUpAnswered(() => late, { intervalMs: 60_000 })
     await until('degraded', '/models timed out')
     await Bun.sleep(1_000)
@@ -291,7 +291,7 @@ describe('after a call that could not be made, it', () => {
   })
 })
 
-test('a probe goes by a proxy as calls do, and never past it', async () => {
+test('a check uses a proxy as calls do, and never bypasses it', async () => {
   const upstream = await serve()
   const { port } = upstream
   const script = `

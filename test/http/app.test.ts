@@ -105,7 +105,7 @@ async function ask({ call = bug, open = fine, settle = fine }: Fakes, asStream =
   return { response, text, settled, log: lines.join('') }
 }
 
-describe('a mistake of our own', () => {
+describe('an internal error', () => {
   test.each([
     ['before the ledger knows of the request', { open: bug }, []],
     ['after it', { call: bug }, [{ status: 'failed', httpStatus: 500, errorCode: 'internal', costNanoUsd: 0 }]],
@@ -119,7 +119,7 @@ describe('a mistake of our own', () => {
     expect(log).toContain(`"id":"${response.headers.get('x-request-id')}"`)
   })
 
-  test('in the middle of a stream is an error frame, a row that is cut, and a line in the log', async () => {
+  test('in the middle of a stream is an error frame, an interrupted row, and a log line', async () => {
     const call = async () => toStreamed(words, new TypeError('a bug of ours'))
     const { text, settled, log } = await ask({ call }, true)
     const { content, done, error } = toFrames(text)
@@ -130,10 +130,10 @@ describe('a mistake of our own', () => {
   })
 })
 
-describe('a ledger without a place', () => {
+describe("a ledger that can't write", () => {
   const refusal = { error: { type: 'service_unavailable_error', code: 'ledger_unavailable', param: null } }
 
-  test('for the request: nothing is dispatched', async () => {
+  test('the request: nothing is dispatched', async () => {
     let calls = 0
     const call = async () => {
       calls++
@@ -145,14 +145,14 @@ describe('a ledger without a place', () => {
     expect(JSON.parse(text)).toMatchObject(refusal)
   })
 
-  test('for the outcome: a stream keeps back its tail and says so', async () => {
+  test('the outcome: a stream withholds its tail and reports an error', async () => {
     const { text } = await ask({ settle: full, call: async () => toStreamed(words, [stop(), DONE]) }, true)
     const { content, done, error } = toFrames(text)
     expect({ content, done }).toEqual({ content: 'Hi', done: false })
     expect(error).toMatchObject(refusal.error)
   })
 
-  test('for the outcome: a whole answer is not given', async () => {
+  test('the outcome: a whole response is withheld', async () => {
     const { response, text } = await ask({ settle: full, call: async () => toWhole(...words) })
     expect(response.status).toBe(503)
     expect(JSON.parse(text)).toMatchObject(refusal)
@@ -160,15 +160,12 @@ describe('a ledger without a place', () => {
   })
 })
 
-test.each(['files', 'batches', 'messages/batches'])(
-  'a node of a cluster refuses /v1/%s, and says why',
-  async (path) => {
-    const { response, text } = await ask(
-      {},
-      false,
-      new Request(`http://localhost/v1/${path}`, { headers: { authorization } }),
-    )
-    expect(response.status).toBe(501)
-    expect(text).toContain("whose nodes don't share them")
-  },
-)
+test.each(['files', 'batches', 'messages/batches'])('a cluster node rejects /v1/%s and says why', async (path) => {
+  const { response, text } = await ask(
+    {},
+    false,
+    new Request(`http://localhost/v1/${path}`, { headers: { authorization } }),
+  )
+  expect(response.status).toBe(501)
+  expect(text).toContain("whose nodes don't share them")
+})

@@ -39,7 +39,7 @@ const REFUSED: { who: string; code: string | null; says: string }[] = [
 ]
 
 describe.each(REFUSED)('with the key of $who', ({ who, code, says }) => {
-  test.each(ENDPOINTS)('$method $url is refused, and says no more than that', async (endpoint) => {
+  test.each(ENDPOINTS)('$method $url is rejected, and the error says no more than that', async (endpoint) => {
     const error = { type: 'invalid_request_error', code, param: null }
     await play(
       gateway.app,
@@ -68,7 +68,7 @@ describe('an authorization header', () => {
     await play(gateway.app, { name: scheme, url: '/v1/models', headers, status })
   })
 
-  test.each(['x-api-key', 'api-key', 'X-API-Key'])('may be %s, with the bare key', async (name) => {
+  test.each(['x-api-key', 'api-key', 'X-API-Key'])('may be %s, with the key only', async (name) => {
     await play(gateway.app, { name, url: '/v1/models', headers: { [name]: gateway.key }, status: 200 })
     await play(gateway.app, { name, ...chat, body: 'not JSON', headers: { [name]: gateway.key }, status: 400 })
     const refused = { status: 401, error: { code: 'invalid_api_key' }, contains: ['Incorrect API key provided: …'] }
@@ -91,7 +91,7 @@ describe('an authorization header', () => {
     await play(gateway.app, { name: 'several', url: '/v1/models', headers: Object.fromEntries(filled), status })
   })
 
-  test('never travels upstream, whichever of them it is', async () => {
+  test('never reaches an upstream, whichever one it is', async () => {
     const { app, key, upstream } = gateway
     const before = upstream.requests.length
     for (const name of ['x-api-key', 'api-key']) {
@@ -106,7 +106,7 @@ describe('an authorization header', () => {
     }
   })
 
-  test('is the only place of a key: not the URL, not the body, not a header of another name', async () => {
+  test('is the only place for a key: not the URL, the body, or any other header', async () => {
     const { app, key } = gateway
     for (const name of ['access_token', 'api_key', 'key', 'token']) {
       await play(app, { name, url: `/v1/models?${name}=${key}`, status: 401, error: { code: null } })
@@ -117,7 +117,7 @@ describe('an authorization header', () => {
   })
 })
 
-test('a key works until the very millisecond of its end', async () => {
+test('a key works until the exact millisecond of its expiry', async () => {
   const { app } = gateway
   const key = app.key({ expiresMs: app.clock.nowMs + 1_000 })
   app.clock.nowMs += 999
@@ -134,7 +134,7 @@ test('a revoked key stops at the next request', async () => {
   await play(app, { name: 'after', url: '/v1/models', status: 401, contains: [`sk-tg-…${key.slice(-4)}`] }, key)
 })
 
-test('no secret has reached the log', async () => {
+test('no secret reached the log', async () => {
   const text = await gateway.app.logText()
   expect(text).not.toBeEmpty()
   for (const secret of [...gateway.app.secrets, String(tokens.wrong)]) expect(text).not.toContain(secret)

@@ -88,7 +88,7 @@ test.each<[type: string, path: string, body: object]>([
   for (const data of datas) expect(await lacks(type, data)).toEqual([])
 })
 
-test('a required field is missed at any depth', async () => {
+test('a missing required field is reported at any depth', async () => {
   const whole = JSON.parse(await ask('/responses', forResponses))
   whole.usage.input_tokens_details = { cached_tokens: 0 }
   whole.output[0].name = null

@@ -60,7 +60,7 @@ describe('a key with a list of addresses', () => {
 
   const from = (address: string) => ({ 'x-forwarded-for': address })
 
-  test('is refused on every endpoint from elsewhere, before its rate, and let in from there', async () => {
+  test('is rejected on every endpoint from other addresses, before its rate, and accepted from these', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['203.0.113.0/24', '2001:db8::7'], rpm: 1 })
     const contains = ["can't be used from the address 198.51.100.1"]
@@ -72,7 +72,7 @@ describe('a key with a list of addresses', () => {
     await play(app, { name: 'there', ...chat, body: HELLO, headers, status: 200, ledgerRows: 1 }, key)
   })
 
-  test('lets the proxy itself in where that is in the list, and nobody of whom it says what is no address', async () => {
+  test('accepts a listed proxy, but no client for which the proxy reports an invalid address', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['127.0.0.0/8'] })
     const contains = ["can't be used from an unknown address"]
@@ -84,14 +84,14 @@ describe('a key with a list of addresses', () => {
     await play(app, { name: 'elsewhere', url: '/v1/models', headers: from('10.0.0.1'), ...REFUSED }, key)
   })
 
-  test('that is wrong, revoked or expired is that and no more, from wherever', async () => {
+  test('that is wrong, revoked, or expired gets only that error, from any address', async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['203.0.113.7'] })
     app.revoke(key)
     await play(app, { name: 'revoked', url: '/v1/models', status: 401, error: { code: 'invalid_api_key' } }, key)
   })
 
-  test('is all that has the address of a client written to the log, and only where it is refused', async () => {
+  test("is the only case in which the log has the client's address, and only if it is rejected", async () => {
     const { app } = gateway
     const key = app.key({ allowedIps: ['203.0.113.7'] })
     const addressed = async () => (await app.logLines()).filter((line) => JSON.stringify(line).includes('203.0.113.66'))
@@ -109,7 +109,7 @@ describe('a key with a list of addresses', () => {
   })
 })
 
-test('without a trusted proxy, what a client says of its address is nothing', async () => {
+test("without a trusted proxy, a client's claim about its address is ignored", async () => {
   const gateway = await startGateway()
   const { app } = gateway
   const headers = { 'x-forwarded-for': '203.0.113.7', forwarded: 'for=203.0.113.7', 'x-real-ip': '203.0.113.7' }

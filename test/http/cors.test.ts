@@ -73,7 +73,7 @@ describe.each([
 ])('%s', (_, gateway) => {
   const ask = (path: string, asking: Asking = {}) => fetchFrom(PAGE, gateway(), path, asking)
 
-  test('reads an answer and its headers', async () => {
+  test('reads a response and its headers', async () => {
     const { status, text, shown } = await ask(CHAT, asClient(gateway().key))
     expect([status, JSON.parse(text).object]).toEqual([200, 'chat.completion'])
     expect(shown).toEqual(expect.arrayContaining(['x-request-id', 'x-tollgate-upstream', 'x-tollgate-attempts']))
@@ -85,13 +85,13 @@ describe.each([
     expect(text).toEndWith('data: [DONE]\n\n')
   })
 
-  test('reads the list of models, and one of them', async () => {
+  test('reads the model list and one model', async () => {
     const headers = { 'x-api-key': gateway().key }
     expect((await ask('/v1/models', { headers })).status).toBe(200)
     expect((await ask('/v1/models/acme%2Flarge', { headers })).status).toBe(200)
   })
 
-  test('reads what each failure says, and when to try again', async () => {
+  test('reads the message of each failure, and when to retry', async () => {
     const { app, key } = gateway()
     const limited = app.key({ rpm: 1 })
     await ask(CHAT, asClient(limited))
@@ -115,7 +115,7 @@ describe.each([
 })
 
 describe('a preflight', () => {
-  test('is kept for two hours, and lets a public page ask a private address', async () => {
+  test('is cached for two hours, and lets a public page call a private address', async () => {
     const headers = {
       origin: PAGE,
       'access-control-request-method': 'POST',
@@ -130,7 +130,7 @@ describe('a preflight', () => {
     expect(answer.has('access-control-allow-headers')).toBe(false)
   })
 
-  test('of an origin that is not named is refused like any other OPTIONS, and its requests stay unread', async () => {
+  test('of an unlisted origin is rejected like any other OPTIONS, and its requests stay unread', async () => {
     for (const origin of [OTHER, 'null', `${PAGE}.evil.com`, 'http://app.example.com', `${PAGE}:444`]) {
       await expect(fetchFrom(origin, some, CHAT, asClient(some.key))).rejects.toThrow('blocked by CORS: 405')
       const response = await fetch(`${some.app.baseUrl}/models`, {
@@ -142,7 +142,7 @@ describe('a preflight', () => {
     }
   })
 
-  test('is what asks for a method: any other OPTIONS is a wrong method', async () => {
+  test('must name a method: any other OPTIONS is a wrong method', async () => {
     const response = await fetch(`${some.app.baseUrl}/models`, { method: 'OPTIONS', headers: { origin: PAGE } })
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET'])
   })

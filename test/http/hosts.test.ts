@@ -24,7 +24,7 @@ function send(...lines: string[]): Promise<string> {
 
 const HOSTILE = ['host: a b[', 'host: [', 'host: http://x/y', 'host: ', 'host: %']
 
-test.each(HOSTILE)('"%s" gets the contract\'s error and nothing of ours', async (host) => {
+test.each(HOSTILE)('"%s" gets the contract\'s error and no internals', async (host) => {
   for (const path of ['/nope', '/v1/models', '/v1/models/acme/large']) {
     const text = await send(`GET ${path} HTTP/1.1`, host)
     expect(text).not.toContain('<html')
@@ -39,7 +39,7 @@ test.each(HOSTILE)('"%s" gets the contract\'s error and nothing of ours', async 
 const HIDING = ['host: a b[', 'host: http://x/y', 'host: ']
 
 test.each(HIDING)(
-  'a path that "%s" hides from the router is 400 for each method, and names no method',
+  'a path that "%s" hides from the router is a 400 for each method, and names no method',
   async (host) => {
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS'])
       for (const path of ['/admin/api/keys', '/admin/api/passkeys/options', '/v1/models/acme/large', '/nope']) {

@@ -45,19 +45,19 @@ const retrieve = async (id: string, key = everything): Promise<Listed> =>
   JSON.parse(await play(app, { name: id, url: `/v1/models/${id}`, status: 200 }, key))
 
 describe('the list', () => {
-  test('has what a wildcard stands for, in order and beside the models that are written out', async () => {
+  test('has the models of a wildcard, in order, next to models with their own entries', async () => {
     const ids = await idsFor(everything)
     expect(ids).toEqual(expect.arrayContaining(['openai/gpt-4o', 'openai/gpt-4o-mini', 'mistral/mistral-small-latest']))
     expect(ids).toEqual(ids.toSorted())
   })
 
-  test('leaves out what a wildcard stands for on an upstream without its credential', async () => {
+  test("omits a wildcard's models if its upstream lacks the credential", async () => {
     expect((await idsFor(everything)).filter((id) => id.startsWith('mistral/'))).toEqual([
       'mistral/mistral-small-latest',
     ])
   })
 
-  test('has aliases, with the model that each stands for, hidden as that may be', async () => {
+  test('has aliases with their models, even hidden ones', async () => {
     const aliases = (await listFor(everything)).filter(({ alias_of }) => alias_of !== undefined)
     expect(aliases).toMatchObject([
       { id: 'fast', alias_of: 'openai/gpt-4o-mini', name: 'GPT-4o mini', owned_by: 'openai', is_ready: true },
@@ -66,7 +66,7 @@ describe('the list', () => {
   })
 
   test.each(['local/own', 'secret', 'openai/gpt-4.1', 'mistral/mistral-large-latest'])(
-    'hides %s, which can be retrieved all the same',
+    'hides %s, which can still be retrieved',
     async (id) => {
       expect(await idsFor(everything)).not.toContain(id)
       expect((await retrieve(id)).id).toBe(id)
@@ -81,7 +81,7 @@ describe('the list', () => {
     expect(await idsFor(app.key(options))).toEqual(ids)
   })
 
-  test('says of each what its retrieval says', async () => {
+  test('has the same data for each model as its retrieval', async () => {
     const key = app.key({ models: ['*/*o*'] })
     const listed = await listFor(key)
     expect(listed.length).toBeGreaterThan(5)
@@ -92,7 +92,7 @@ describe('the list', () => {
   })
 })
 
-test('a name of the list that is asked for is never one that does not exist', async () => {
+test('a name in the list can always be retrieved', async () => {
   const key = app.key({ scope: 'local' })
   for (const id of await idsFor(key)) {
     const body = { model: id, messages: [{ role: 'user', content: 'Hello' }] }

@@ -17,7 +17,7 @@ async function idsFor(key: string): Promise<string[]> {
 }
 
 describe('the list', () => {
-  test('has every model and alias of an unlimited key, ready or not', async () => {
+  test('has every model and alias for an unlimited key, ready or not', async () => {
     expect(await idsFor(gateway.key)).toEqual([
       'a/b',
       'acme/idle',
@@ -31,7 +31,7 @@ describe('the list', () => {
     ])
   })
 
-  test('is one page to clients that read pages, and to Codex no word about its own models', async () => {
+  test("is one page for clients that read pages, and doesn't describe models to Codex", async () => {
     const list = async (url: string, key = gateway.key) =>
       JSON.parse(await play(gateway.app, { name: url, url, status: 200 }, key))
     expect(await list('/v1/models?limit=1000')).toMatchObject({
@@ -67,7 +67,7 @@ describe('the list', () => {
     expect(await idsFor(gateway.app.key({ team: name, ...ofKey }))).toEqual(ids)
   })
 
-  test('holds only ids that the same key can retrieve', async () => {
+  test('has only IDs that the same key can retrieve', async () => {
     const key = gateway.app.key({ models: ['*/s*', 'local/*'] })
     for (const id of await idsFor(key)) {
       await play(gateway.app, { name: id, url: `/v1/models/${id}`, status: 200, contains: [`"id":"${id}"`] }, key)
@@ -76,14 +76,14 @@ describe('the list', () => {
 })
 
 describe('a single model', () => {
-  test('that is called otherwise is suggested by its right name', async () => {
+  test('with a similar name is suggested for a wrong one', async () => {
     for (const url of ['large', 'other/large', 'acme/LARGE', 'acme/lagre']) {
       const contains = [`model not found: \`${url}\`. Did you mean \`acme/large\`?`]
       await play(gateway.app, { name: url, url: `/v1/models/${url}`, status: 404, contains }, gateway.key)
     }
   })
 
-  test('has every field of the contract, and no other secret of the catalogue', async () => {
+  test('has every field of the contract, and no other catalog data', async () => {
     const text = await play(gateway.app, { name: 'one', url: '/v1/models/acme/large', status: 200 }, gateway.key)
     expect(JSON.parse(text)).toEqual({
       id: 'acme/large',
@@ -145,31 +145,28 @@ describe('a single model', () => {
     )
   })
 
-  test.each(['key', 'team'])(
-    'that a %s may not use is refused in the words of one that does not exist',
-    async (whose) => {
-      const rules = { models: ['acme/small'], scope: 'all' as const }
-      if (whose === 'team') gateway.app.change((store, by) => createTeam(store, { name: 'crew', ...rules }, by))
-      const key = gateway.app.key(whose === 'team' ? { team: 'crew' } : rules)
-      const refusal = async (slug: string) => {
-        const scenario = { name: slug, url: `/v1/models/${slug}`, status: 404 }
-        return (await play(gateway.app, scenario, key)).replaceAll(slug, 'X')
-      }
-      expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
-      expect(await refusal('fast')).toBe(await refusal('slow'))
-      // Nor does a name nearby give it away.
-      expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
-      const asked = async (model: string) => {
-        const body = { model, messages: [{ role: 'user', content: 'Hi' }] }
-        const scenario = { name: model, url: '/v1/chat/completions', method: 'POST', body, status: 404 }
-        return (await play(gateway.app, scenario, key)).replaceAll(model, 'X')
-      }
-      expect(await asked('acme/large')).toBe(await asked('acme/never'))
-    },
-  )
+  test.each(['key', 'team'])("that a %s may not use gets the same error as one that doesn't exist", async (whose) => {
+    const rules = { models: ['acme/small'], scope: 'all' as const }
+    if (whose === 'team') gateway.app.change((store, by) => createTeam(store, { name: 'crew', ...rules }, by))
+    const key = gateway.app.key(whose === 'team' ? { team: 'crew' } : rules)
+    const refusal = async (slug: string) => {
+      const scenario = { name: slug, url: `/v1/models/${slug}`, status: 404 }
+      return (await play(gateway.app, scenario, key)).replaceAll(slug, 'X')
+    }
+    expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
+    expect(await refusal('fast')).toBe(await refusal('slow'))
+    // Nor does a name nearby give it away.
+    expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
+    const asked = async (model: string) => {
+      const body = { model, messages: [{ role: 'user', content: 'Hi' }] }
+      const scenario = { name: model, url: '/v1/chat/completions', method: 'POST', body, status: 404 }
+      return (await play(gateway.app, scenario, key)).replaceAll(model, 'X')
+    }
+    expect(await asked('acme/large')).toBe(await asked('acme/never'))
+  })
 })
 
-describe('who sends the version of Anthropic’s API', () => {
+describe('a client that sends Anthropic’s API version', () => {
   const ask = (path: string, key: string) =>
     fetch(`${gateway.app.origin}${path}`, { headers: { 'anthropic-version': '2023-06-01', 'x-api-key': key } })
 
@@ -185,13 +182,13 @@ describe('who sends the version of Anthropic’s API', () => {
     expect(response.headers.get('request-id')).toBe(JSON.parse(text).request_id)
   })
 
-  test('has its request’s id where its client looks for it', async () => {
+  test('finds its request ID where it expects it', async () => {
     const { headers } = await ask('/v1/models', gateway.key)
     expect(headers.get('request-id')).toMatch(/^req_[0-9a-f]{32}$/)
     expect(headers.get('request-id')).toBe(headers.get('x-request-id'))
   })
 
-  test('is told in OpenAI’s envelope at OpenAI’s doors', async () => {
+  test('gets OpenAI’s error format at OpenAI’s endpoints', async () => {
     const response = await fetch(`${gateway.app.baseUrl}/chat/completions`, {
       ...{
         method: 'POST',

@@ -17,13 +17,13 @@ const get = (path: string, init: RequestInit = {}) => fetch(`${gateway.app.origi
 // biome-ignore lint/suspicious/noExplicitAny: for a test to look into
 const read = async (): Promise<any> => (await get('/v1/openapi.json')).json()
 
-test('it is valid OpenAPI 3.1, for whoever asks', async () => {
+test('it is valid OpenAPI 3.1, without a key', async () => {
   const document = await read()
   expect(document.openapi).toStartWith('3.1.')
   expect(await new Validator().validate(document)).toMatchObject({ valid: true })
 })
 
-test('it is compressed for whoever takes that', async () => {
+test('it is compressed for clients that accept that', async () => {
   const [packed, plain] = await Promise.all(
     ['br, gzip', 'gzip;q=0'].map((accepted) => get('/v1/openapi.json', { headers: { 'accept-encoding': accepted } })),
   )
@@ -31,7 +31,7 @@ test('it is compressed for whoever takes that', async () => {
   expect(await packed?.text()).toBe(String(await plain?.text()))
 })
 
-test('every path that answers is in it, and every path in it answers', async () => {
+test('it has exactly the paths that are served', async () => {
   const { paths } = await read()
   expect(Object.keys(paths).sort()).toEqual([
     ...['/healthz', '/readyz', '/v1/audio/speech', '/v1/audio/transcriptions', '/v1/audio/translations'],
@@ -58,12 +58,12 @@ test('every path that answers is in it, and every path in it answers', async () 
   }
 })
 
-test('nothing that is configured is in it', async () => {
+test('it reveals nothing of the configuration', async () => {
   const text = await (await get('/v1/openapi.json')).text()
   for (const word of ['acme', 'paid', gateway.app.origin, ...gateway.app.secrets]) expect(text).not.toContain(word)
 })
 
-describe('answers of each endpoint are what it says, whoever wrote them', () => {
+describe('responses of each endpoint match it, from any upstream', () => {
   const doors = forAllTests(startDoors)
 
   test.each(DOORS.filter(({ client }) => !client.isBytes))('$name', async (door) => {
@@ -81,7 +81,7 @@ describe('answers of each endpoint are what it says, whoever wrote them', () => 
   })
 })
 
-test('answers are what it says', async () => {
+test('responses match it', async () => {
   const authorization = `Bearer ${gateway.key}`
   const whole = await (await gateway.chat({ logprobs: true })).json()
   const { frames } = toFrames(

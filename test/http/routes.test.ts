@@ -35,11 +35,11 @@ const UNSERVED: Scenario[] = [
   { name: 'OPTIONS without CORS', method: 'OPTIONS', url: '/v1/models', ...wrongMethod },
 ]
 
-test.each(UNSERVED)('$name answers $status, before anyone is asked for a key', async (scenario) => {
+test.each(UNSERVED)('$name responds with $status, before checking the key', async (scenario) => {
   for (const token of [gateway.key, null, 'nonsense']) await play(gateway.app, scenario, token)
 })
 
-describe('a wrong URL is answered with the one that was meant', () => {
+describe('the error for a wrong URL suggests the right one', () => {
   test.each([
     ['POST', '/chat/completions', 'POST /v1/chat/completions'],
     ['GET', '/models', 'GET /v1/models'],
@@ -84,7 +84,7 @@ const WITHOUT_KEY: Scenario[] = [
   { name: 'POST on health', method: 'POST', url: '/healthz', ...wrongMethod, expectedHeaders: { allow: 'GET' } },
 ]
 
-test.each(WITHOUT_KEY)('$name answers $status without a key', async (scenario) => {
+test.each(WITHOUT_KEY)('$name responds with $status without a key', async (scenario) => {
   await play(gateway.app, scenario)
 })
 
@@ -114,7 +114,7 @@ describe('a route of the control socket is not served over the network', () => {
     await play(gateway.app, { name: url, method, url: `/v1${url}`, ...unknown }, gateway.key)
   })
 
-  test('all of them were tried', () => {
+  test('all were tried', () => {
     expect(paths).toEqual(
       expect.arrayContaining([
         ['GET', '/status'],
@@ -133,21 +133,21 @@ describe('HEAD', () => {
     expect(await play(gateway.app, { name: url, method: 'HEAD', url, status }, token)).toBe('')
   })
 
-  test('of a model answers like GET, without the body', async () => {
+  test('of a model has the same response as GET, without the body', async () => {
     for (const url of ['/v1/models', '/v1/models/acme/large']) {
       expect(await play(gateway.app, { name: url, method: 'HEAD', url, status: 200 }, gateway.key)).toBe('')
     }
   })
 })
 
-test('no answer invites a browser of another origin', async () => {
+test('no response allows a browser of another origin', async () => {
   const headers = { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' }
   const expectedHeaders = { 'access-control-allow-origin': null }
   const scenario = { name: 'preflight', method: 'OPTIONS', url: '/v1/chat/completions', headers, expectedHeaders }
   await play(gateway.app, { ...scenario, ...wrongMethod })
 })
 
-test('a very long URL is not repeated at length', async () => {
+test('a very long URL is not repeated in full', async () => {
   const text = await play(gateway.app, { name: 'long', url: `/${'x'.repeat(5_000)}`, ...unknown })
   expect(text.length).toBeLessThan(600)
 })

@@ -21,7 +21,7 @@ test.each(KEPT)('%s %s says that nothing is stored', async (method, path) => {
   })
 })
 
-test('compaction is refused by name, and counting by GET is told to post', async () => {
+test('compaction is rejected by name, and counting by GET says to use POST', async () => {
   const compact = await fetch(`${gateway.app.baseUrl}/responses/compact`, { method: 'POST', body: '{' })
   expect([compact.status, await compact.json()]).toEqual([
     404,
@@ -35,7 +35,7 @@ test('compaction is refused by name, and counting by GET is told to post', async
   expect([counted.status, counted.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
-test('a WebSocket is declined at once by 426, by which Codex goes on over HTTP', async () => {
+test('a WebSocket is rejected at once with 426, so Codex continues over HTTP', async () => {
   const { status, headers, body } = await askRaw(gateway.app.origin, '/v1/responses', {
     headers: [
       ['connection', 'Upgrade'],
@@ -49,7 +49,7 @@ test('a WebSocket is declined at once by 426, by which Codex goes on over HTTP',
   expect(JSON.parse(String(body))).toMatchObject({ error: { code: 'websocket_not_supported' } })
 })
 
-test('a GET of another kind is told to post', async () => {
+test('any other GET says to use POST', async () => {
   const response = await fetch(`${gateway.app.baseUrl}/responses`)
   expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
 })

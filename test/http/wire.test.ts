@@ -50,7 +50,7 @@ test.each([
   },
 )
 
-test('a request that comes before the answer to the one before it closes the connection; that one is on record as left', async () => {
+test('a request before the previous response closes the connection, and the previous request is recorded as interrupted', async () => {
   const { app, upstream } = gateway
   upstream.script({ kind: 'silent' })
   const { socket, closed } = send(post())
@@ -62,7 +62,7 @@ test('a request that comes before the answer to the one before it closes the con
   expect(upstream.requests).toHaveLength(1)
 })
 
-test('chunk extensions are taken', async () => {
+test('chunk extensions are accepted', async () => {
   const { socket, closed, answered } = send(chunked(';name=value', ''))
   await gateway.upstream.waitFor(answered, 'the answer')
   socket.end()

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { toBudgetStatus } from '../../src/keys/spend-status.ts'
 
-describe('the state changes at 80 and at 100 percent, exactly', () => {
+describe('the state changes at exactly 80 and 100 percent', () => {
   const scenarios: [number, number, string, number][] = [
     [0, 1_000, 'ok', 0],
     [799, 1_000, 'ok', 79],
@@ -19,7 +19,7 @@ describe('the state changes at 80 and at 100 percent, exactly', () => {
       expect<unknown>(toBudgetStatus(budget, spent, 5)).toEqual(status)
     })
   }
-  test('and a budget of nothing is spent', () => {
+  test('and a zero budget is spent', () => {
     expect(toBudgetStatus({ nanoUsd: 0, period: 'total' }, 0, null)).toMatchObject({ state: 'spent' })
   })
 })

@@ -45,7 +45,7 @@ const NONE = {
   ...{ rpm: null, tpm: null, concurrency: null },
 } satisfies KeyChanges
 
-test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
+test('each field can be set and removed, on its own and with all others, and nothing else changes', async () => {
   await createTeam(store, { name: 'Blue' }, by(1))
   const { key } = await createKey(store, { name: 'dev' }, by(2))
   for (const property of Object.keys(ALL) as (keyof KeyChanges)[]) {
@@ -61,7 +61,7 @@ test('each property can be set and taken away, alone and with all others, and no
   expect((await editKey(store, 'new', NONE, by(3))).key).toEqual(key)
 })
 
-test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
+test('changes are recorded with old and new values; no change leaves no record', async () => {
   const { key } = await createKey(store, { name: 'dev', rpm: 5, metadata: { owner: 'ann' } }, by(1))
   const { revision } = await store.read()
   const changes: KeyChanges = { rpm: 5, budget: { nanoUsd: 7, period: 'day' }, metadata: { room: '7' } }
@@ -80,13 +80,13 @@ test('what changed is on record, as it was and as it is; what was so already lea
   ])
 })
 
-test('a note can be taken away alone', async () => {
+test('one metadata entry can be removed on its own', async () => {
   await createKey(store, { name: 'dev', metadata: { owner: 'ann', room: '7' } }, by(1))
   const { key } = await editKey(store, 'dev', { metadata: { owner: null, nobody: null } }, by(2))
   expect(key.metadata).toEqual({ room: '7' })
 })
 
-describe('what is refused changes nothing', () => {
+describe('a rejected edit changes nothing', () => {
   test.each<[string, KeyChanges]>([
     ['name', { name: '' }],
     ['name', { name: 'dev ' }],
@@ -110,7 +110,7 @@ describe('what is refused changes nothing', () => {
     expect(await store.read()).toEqual(before)
   })
 
-  test('an unknown team, and a key that was revoked', async () => {
+  test('an unknown team, and a revoked key', async () => {
     await createKey(store, { name: 'dev' }, by(1))
     expect(await failureOf(editKey(store, 'dev', { team: 'Red' }, by(2)))).toMatchObject({ kind: 'team_not_found' })
     await revokeKey(store, 'dev', by(3))
@@ -119,7 +119,7 @@ describe('what is refused changes nothing', () => {
 })
 
 describe('a name', () => {
-  test('of another key in force is refused, and free once that was revoked or has expired', async () => {
+  test('of another active key is rejected, and free once that key is revoked or expired', async () => {
     const { key: taken } = await createKey(store, { name: 'dev', expiresMs: 100 }, by(1))
     await createKey(store, { name: 'other' }, by(2))
     const rename = (nowMs: number) => editKey(store, 'other', { name: 'dev' }, by(nowMs))
@@ -131,7 +131,7 @@ describe('a name', () => {
     expect((await revive({ name: 'back' })).key.status).toBe('active')
   })
 
-  test('that two share since before names were unique keeps neither from being changed by its id', async () => {
+  test("shared from before names were unique doesn't keep either key from being edited by ID", async () => {
     for (const nowMs of [1, 2]) await store.changeKeys(by(nowMs), (rows) => decideKey(rows, { name: 'dev' }, by(nowMs)))
     const [first] = await listKeys(store, 3)
     expect(await failureOf(editKey(store, 'dev', { concurrency: 1 }, by(3)))).toMatchObject({ kind: 'key_ambiguous' })

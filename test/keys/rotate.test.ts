@@ -34,20 +34,20 @@ async function tell(secret: string, ms: number): Promise<string> {
   return 'id' in decided ? decided.id : decided.message
 }
 
-test('both secrets open the same key during the overlap, and the old one ends by itself', async () => {
+test('both secrets work during the overlap, and the old one expires automatically', async () => {
   const second = await rotate(1_000, 500)
   for (const ms of [1_000, 1_499]) expect([await tell(first, ms), await tell(second, ms)]).toEqual([id, id])
   expect(await tell(first, 1_500)).toMatch(/was rotated and expired on 2026-11-21T00:00:01.500Z: sk-tg-….{4}\./)
   expect(await tell(second, 400 * DAY_MS)).toBe(id)
 })
 
-test('an overlap of nothing ends the old one at once', async () => {
+test('an overlap of zero ends the old secret at once', async () => {
   const second = await rotate(1_000, 0)
   expect(await tell(first, 1_000)).toContain('was rotated and expired on')
   expect(await tell(second, 1_000)).toBe(id)
 })
 
-test('the old secrets can be ended before their time, once, and the newest stays', async () => {
+test('old secrets can be ended early, once, and the newest stays', async () => {
   const second = await rotate(0, DAY_MS)
   const third = await rotate(1_000, 30 * DAY_MS)
   const end = async (ms: number) => (await endOverlap(store, 'dev', by(ms))).ended
@@ -59,7 +59,7 @@ test('the old secrets can be ended before their time, once, and the newest stays
 })
 
 describe('a rotation during a rotation', () => {
-  test('leaves the oldest secret the end that it was given, and the one between gets its own', async () => {
+  test("keeps the oldest secret's expiry, and gives the middle one its own", async () => {
     const second = await rotate(0, DAY_MS)
     const third = await rotate(1_000, DAY_MS)
     expect([await tell(first, DAY_MS - 1), await tell(second, DAY_MS - 1)]).toEqual([id, id])
@@ -71,7 +71,7 @@ describe('a rotation during a rotation', () => {
     expect(await tell(third, DAY_MS + 1_000)).toBe(id)
   })
 
-  test('of a shorter overlap ends all before it by then', async () => {
+  test('with a shorter overlap ends all earlier secrets by then', async () => {
     const second = await rotate(0, DAY_MS)
     const third = await rotate(1_000, 0)
     expect([await tell(first, 1_000), await tell(second, 1_000)]).toEqual(
@@ -81,24 +81,24 @@ describe('a rotation during a rotation', () => {
   })
 })
 
-test('revoking the key ends every secret of it, and then it gets no new one', async () => {
+test("revoking a key ends all its secrets, and it can't be rotated afterwards", async () => {
   const second = await rotate(0, DAY_MS)
   await revokeKey(store, 'dev', by(1))
   for (const secret of [first, second]) expect(await tell(secret, 2)).toContain('was revoked')
   expect(await failureOf(rotate(3, 0))).toMatchObject({ kind: 'key_revoked', id })
 })
 
-test('a key that has expired gets no new secret, which would open nothing', async () => {
+test("an expired key can't be rotated", async () => {
   await createKey(store, { name: 'short', expiresMs: START_MS + 10 }, by(1))
   expect(await failureOf(rotateKey(store, 'short', 0, by(10)))).toEqual({ kind: 'key_expired', key: 'short' })
 })
 
-test.each([[-1], [1.5], [Number.NaN], [366 * DAY_MS]])('an overlap of %p ms is refused', async (overlapMs) => {
+test.each([[-1], [1.5], [Number.NaN], [366 * DAY_MS]])('an overlap of %p ms is rejected', async (overlapMs) => {
   expect(await failureOf(rotate(1, overlapMs))).toEqual({ kind: 'invalid', field: 'overlapMs' })
   expect(await tell(first, 400 * DAY_MS)).toBe(id)
 })
 
-test('the newest secret is the last, whatever the clock says, and what ended long ago is forgotten', async () => {
+test('the newest secret is last, even if the clock was set back, and long-expired ones are forgotten', async () => {
   await rotate(0, 0)
   const third = await rotate(-DAY_MS, 0)
   const lastOf = async () => (await listKeys(store, START_MS))[0]?.secrets.map(({ lastFour }) => lastFour) ?? []
@@ -107,7 +107,7 @@ test('the newest secret is the last, whatever the clock says, and what ended lon
   expect(await lastOf()).toEqual([third.slice(-4), fourth.slice(-4)])
 })
 
-test('what is on record of it is the secrets that got an end, and the new one by its last four', async () => {
+test("the audit log has the secrets that got an expiry, and the new one's last four characters", async () => {
   const ended = first
   first = await rotate(0, 0)
   const second = await rotate(1_000, 500)

@@ -24,7 +24,7 @@ const by = (nowMs: number) => ({ actor: 'test', nowMs })
 const revision = () => tables.select().from(settings).where(eq(settings.key, 'config_revision')).get()?.value
 
 describe('createKey', () => {
-  test('stores every option, and of the secret only its hash and last four characters', async () => {
+  test("stores every option, but only the secret's hash and last four characters", async () => {
     const team = await createTeam(store, { name: 'Blue' }, by(1))
     const { key, secret } = await createKey(
       store,
@@ -81,14 +81,14 @@ describe('createKey', () => {
     expect(await listKeys(store, 2)).toEqual([])
   })
 
-  test('refuses an unknown team and leaves nothing behind', async () => {
+  test('rejects an unknown team and leaves nothing behind', async () => {
     await expect(createKey(store, { name: 'dev', team: 'Red' }, by(1))).rejects.toThrow("There is no team 'Red'")
     expect(await listKeys(store, 2)).toEqual([])
     expect(revision()).toBeUndefined()
   })
 })
 
-test('createFirstKey makes one key, and none beside others', async () => {
+test('createFirstKey creates one key, and none if there are others', async () => {
   const secret = await createFirstKey(store, { name: 'first key' }, by(1))
   expect(await createFirstKey(store, { name: 'first key' }, by(2))).toBeNull()
   const keys = await listKeys(store, 3)
@@ -97,7 +97,7 @@ test('createFirstKey makes one key, and none beside others', async () => {
 })
 
 describe('revokeKey', () => {
-  test('leaves the key listed, oldest first, and says so the second time without a new revision', async () => {
+  test('keeps the key listed, oldest first, and reports the second time without a new revision', async () => {
     const { key: first } = await createKey(store, { name: 'first' }, by(1))
     await createKey(store, { name: 'second', expiresMs: 50 }, by(2))
     expect(await revokeKey(store, first.id, by(10))).toMatchObject({
@@ -112,7 +112,7 @@ describe('revokeKey', () => {
     ])
   })
 
-  test('takes what is shown of a key for its id, unless that means more than one', async () => {
+  test("accepts a key's masked secret in place of its ID, unless it is ambiguous", async () => {
     const { key, secret } = await createKey(store, { name: 'one' }, by(1))
     const other = await createKey(store, { name: 'other' }, by(2))
     expect((await revokeKey(store, `sk-tg-…${secret.slice(-4)}`, by(3))).key.id).toBe(key.id)
@@ -127,7 +127,7 @@ describe('revokeKey', () => {
     )
   })
 
-  test('names a key that it does not know, without repeating a secret', async () => {
+  test('names an unknown key without repeating a secret', async () => {
     const { secret } = await createKey(store, { name: 'one' }, by(1))
     await expect(revokeKey(store, 'nope', by(2))).rejects.toThrow("There is no key 'nope'.")
     const end = secret.slice(-3)

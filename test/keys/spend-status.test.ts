@@ -22,7 +22,7 @@ async function read(latestMs = NOW, id?: string) {
   return { statusOf: await readSpendStatuses(reader, 'key', NOW, id), asked }
 }
 
-test('the ledger is asked once, whoever is asked about: for the periods in force', async () => {
+test('the ledger is queried once for all keys, for the current periods', async () => {
   const { statusOf, asked } = await read(NOW, 'k')
   for (let i = 0; i < 3; i++) statusOf({ id: 'k', budget: null })
   const spans = {
@@ -34,7 +34,7 @@ test('the ledger is asked once, whoever is asked about: for the periods in force
   expect(asked).toMatchObject([{ spans, id: 'k' }])
 })
 
-test('where the clock was set back, the periods that it had reached stay', async () => {
+test('if the clock was set back, periods stay as far as they got', async () => {
   const { asked } = await read(Date.UTC(2026, 10, 23, 1))
   expect(asked[0]?.spans).toMatchObject({
     day: { fromMs: Date.UTC(2026, 10, 21), untilMs: Date.UTC(2026, 10, 24) },
@@ -55,7 +55,7 @@ test.each([
   },
 )
 
-test('without a budget there is what was spent and the last use, and of who never asked nothing', async () => {
+test('without a budget there are spend and last use, and nothing for an unused key', async () => {
   const { statusOf } = await read()
   const spent = { budget: null, monthNanoUsd: 300, totalNanoUsd: 4_000, lastUse: LAST_USE, refusal: null }
   expect(statusOf({ id: 'k', budget: null })).toEqual(spent)

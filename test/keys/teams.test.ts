@@ -23,7 +23,7 @@ beforeEach(() => {
 
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 
-test('a team is a change of configuration, which a running server sees', async () => {
+test('a team is a configuration change, which a running server sees', async () => {
   const before = (await store.read()).revision
   const team = await createTeam(store, { name: 'Blue', budget: { nanoUsd: 7, period: 'week' } }, by(50))
   const { revision, teams } = toSnapshot(await store.read(), {})
@@ -39,7 +39,7 @@ test('a team is a change of configuration, which a running server sees', async (
   ])
 })
 
-test('a second team of the same name is refused with the first one’s id, and leaves nothing behind', async () => {
+test('a second team of the same name is rejected with the first one’s ID, and leaves nothing behind', async () => {
   const first = await createTeam(store, { name: 'Blue' }, by(1))
   const { revision } = toSnapshot(await store.read(), {})
   await expect(createTeam(store, { name: 'Blue' }, by(2))).rejects.toThrow(
@@ -59,7 +59,7 @@ test('teams are listed oldest first', async () => {
   expect((await listTeams(store)).map(({ name }) => name)).toEqual(['first', 'later', 'last'])
 })
 
-test('a team is found by its name, its id or a part of that, by the id if both could be meant', async () => {
+test('a team is found by name, ID, or part of the ID; the ID wins if both match', async () => {
   const blue = await createTeam(store, { name: 'Blue' }, by(1))
   const find = async (idOrName: string) => findTeam(await listTeams(store), idOrName)
   const { id } = blue
@@ -82,7 +82,7 @@ const NONE = {
   ...{ rpm: null, tpm: null, concurrency: null, budget: null },
 } satisfies TeamChanges
 
-test('each property can be set and taken away, alone and with all others, and nothing else changes', async () => {
+test('each field can be set and removed, on its own and with all others, and nothing else changes', async () => {
   const team = await createTeam(store, { name: 'Blue', maxKeys: null }, by(1))
   for (const property of Object.keys(ALL) as (keyof TeamChanges)[]) {
     const set = await editTeam(store, team.id, { [property]: ALL[property] }, by(3))
@@ -95,7 +95,7 @@ test('each property can be set and taken away, alone and with all others, and no
   expect((await editTeam(store, 'new', NONE, by(3))).team).toEqual(team)
 })
 
-test('what changed is on record, as it was and as it is; what was so already leaves no trace', async () => {
+test('changes are recorded with old and new values; no change leaves no record', async () => {
   const team = await createTeam(store, { name: 'Blue', tpm: 5 }, by(1))
   const { revision } = await store.read()
   const changes: TeamChanges = { tpm: 5, concurrency: 2, maxKeys: null }
@@ -128,7 +128,7 @@ test.each<[string, TeamChanges]>([
   expect(await store.read()).toEqual(before)
 })
 
-test('a team is not given the name of another, and may be given its own', async () => {
+test("a team can't get another team's name, but may keep its own", async () => {
   const blue = await createTeam(store, { name: 'Blue' }, by(1))
   await createTeam(store, { name: 'Red' }, by(2))
   await expect(editTeam(store, 'Red', { name: 'Blue' }, by(3))).rejects.toMatchObject({
@@ -137,7 +137,7 @@ test('a team is not given the name of another, and may be given its own', async 
   expect((await editTeam(store, 'Blue', { name: 'Blue' }, by(3))).difference).toBeNull()
 })
 
-test('a team is shown with the keys that it has now', async () => {
+test('a team is shown with its current keys', async () => {
   await createTeam(store, { name: 'Blue' }, by(1))
   for (const name of ['one', 'two', 'three']) await createKey(store, { name, team: 'Blue' }, by(2))
   await revokeKey(store, 'two', by(3))

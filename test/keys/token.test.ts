@@ -3,13 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import { hashToken, maskToken, mintToken } from '../../src/keys/token.ts'
 
 describe('a minted key', () => {
-  test('has the fixed form and a checksum that holds', () => {
+  test('has the fixed form and a valid checksum', () => {
     const token = mintToken()
     expect(token).toMatch(/^sk-tg-[A-Za-z0-9]{38}$/)
     expect(token.slice(38)).toBe(toBase62(Bun.hash.crc32(token.slice(6, 38))))
   })
 
-  test('is never the same, and uses every character about equally often', () => {
+  test('is unique, and uses every character about equally often', () => {
     const tokens = Array.from({ length: 2_000 }, mintToken)
     expect(new Set(tokens).size).toBe(2_000)
     const counts = new Map<string, number>()
@@ -26,12 +26,12 @@ const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 const toBase62 = (value: number): string =>
   Array.from({ length: 6 }, (_, place) => DIGITS[Math.floor(value / 62 ** (5 - place)) % 62]).join('')
 
-describe('what is kept and shown of a key', () => {
-  test('is the SHA-256 of all of it, in hex', () => {
+describe('the stored and shown part of a key', () => {
+  test('is the SHA-256 of the whole key, in hex', () => {
     expect(hashToken('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
   })
 
-  test('is its last four characters, and never more of whatever else was sent', () => {
+  test('is its last four characters, and never more of any other text', () => {
     const token = mintToken()
     expect(maskToken(token)).toBe(`sk-tg-…${token.slice(-4)}`)
     expect(maskToken('sk-proj-somebody-elses-key')).toBe('…-key')

@@ -63,7 +63,7 @@ describe('a part of a message', () => {
   const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
   const sound = { type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }
 
-  test('that the model has no eyes or ears for is refused with its path', () => {
+  test("that the model doesn't support is rejected with its path", () => {
     expect(checkParts(said(words, picture), plain)).toMatchObject({
       ...{ status: 400, code: 'unsupported_value', param: 'messages[1].content[1]' },
       message:
@@ -75,14 +75,14 @@ describe('a part of a message', () => {
     expect(checkParts(said({ type: 'video_url', video_url: { url: 'x' } }), seeing)).toMatchObject({ status: 400 })
   })
 
-  test('that is a file, or of a kind that is not known, is left to the upstream', () => {
+  test('that is a file, or of unknown type, is left to the upstream', () => {
     expect(checkParts(said({ type: 'file', file: { file_data: 'AA==' } }, { type: 'x' }), plain)).toBeNull()
   })
 })
 
 describe('a cap', () => {
   test.each(['max_tokens', 'max_completion_tokens'] as const)(
-    'in %s is refused beyond what the model writes',
+    "in %s is rejected above the model's maximum",
     (param) => {
       expect(checkFit(body({ [param]: 100 }), plain)).toBeNull()
       expect(checkFit(body({ [param]: 101 }), plain)).toMatchObject({
@@ -97,7 +97,7 @@ describe('a cap', () => {
   )
 })
 
-test('a prompt that is too long is refused in the words that clients look for', () => {
+test('a prompt that is too long gets the error text that clients match', () => {
   expect(contextOverflow(8_192, 9_000)).toMatchObject({
     status: 400,
     type: 'invalid_request_error',

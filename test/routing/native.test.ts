@@ -7,7 +7,7 @@ const doubtsOf = (message: object) => {
   return findPassthroughRestricted({ endpoint: 'messages', text: '', headers: {}, json })
 }
 
-test('a value below many unknown names is looked at a few times, not once for each name', () => {
+test('a value under many unknown names is checked a few times, not once per name', () => {
   let looks = 0
   let value: object = {
     get leaf() {
@@ -20,12 +20,12 @@ test('a value below many unknown names is looked at a few times, not once for ea
   expect(looks).toBeLessThanOrEqual(3)
 })
 
-test('what has passed by its value brings no tool or type along', () => {
+test('a field that passed by its value adds no tool or type', () => {
   const kept = { unheard_of: { deeper: { tools: [{ type: 'mcp_toolset' }], said: { type: 'summarize' } } } }
   expect(doubtsOf(kept).map(({ name }) => name)).toEqual(['summarize', 'mcp_servers'])
 })
 
-test('the path of a field is cut where a name above it is long', () => {
+test("the path of a field is shortened if a parent's name is long", () => {
   const held = { ['n'.repeat(100_000)]: { tools: [{ session: 'x' }], said: { type: 'x' } } }
   const found = doubtsOf(held)
   expect(found.map(({ name }) => name)).toEqual(['x', 'session'])

@@ -35,13 +35,13 @@ describe('the order of targets', () => {
     for (let i = 0; i < 50; i++) expect(ids(order(targets, key, body(user(`${i}`)), healthy))).toEqual(['a', 'b', 'c'])
   })
 
-  test('within a priority shares conversations out by weight', () => {
+  test('distributes conversations within a priority by weight', () => {
     const firsts = share([target('one', { weight: 1 }), target('three', { weight: 3 })], 4_000)
     // The hashes are fixed, and so are these counts: a quarter and three, give or take two standard deviations.
     expect(Math.abs((firsts.one ?? 0) - 1_000)).toBeLessThan(60)
   })
 
-  test('of more targets shares the rest by weight too, so that a target that fails burdens all others', () => {
+  test('distributes the rest by weight, too, so that a failing target burdens all others', () => {
     const targets = [target('a'), target('b'), target('c')]
     const seconds = new Set<string | undefined>()
     for (let i = 0; i < 50; i++) {
@@ -51,7 +51,7 @@ describe('the order of targets', () => {
     expect(seconds).toEqual(new Set(['b', 'c']))
   })
 
-  test('keeps a conversation on its target while it grows, whatever comes after its first question', () => {
+  test('keeps a growing conversation on its target, whatever follows the first question', () => {
     const targets = ['a', 'b', 'c', 'd'].map((id) => target(id))
     const beginning: Message[] = [{ role: 'system', content: 'Be brief.' }, user('What is a gateway?')]
     const longer: Message[] = [...beginning, { role: 'assistant', content: 'A door.' }, user('Which one?')]
@@ -69,7 +69,7 @@ describe('the order of targets', () => {
     )
   })
 
-  test('moves only its own share when a target leaves', () => {
+  test("moves only a removed target's share", () => {
     const targets = ['a', 'b', 'c'].map((id) => target(id))
     for (let i = 0; i < 200; i++) {
       const before = ids(order(targets, key, body(user(`${i}`)), healthy))
@@ -78,7 +78,7 @@ describe('the order of targets', () => {
     }
   })
 
-  test('puts the degraded after all that are healthy, whatever their priority, and leaves out what is unavailable', () => {
+  test('puts degraded targets after all healthy ones, whatever their priority, and omits unavailable ones', () => {
     const targets = [target('degraded'), target('unavailable'), target('healthy', { priority: 9 })]
     const availability = ({ upstream }: Target) =>
       upstream.id === 'healthy' ? 'healthy' : (upstream.id as Availability)
@@ -93,7 +93,7 @@ describe('the order of targets', () => {
     expect(ids(order([target('only')], key, body(user('Hi')), () => availability))).toEqual(expected)
   })
 
-  test('tells apart conversations that begin with different images under the same words', () => {
+  test('distinguishes conversations that begin with different images and the same text', () => {
     const image = (url: string): Message => ({
       role: 'user',
       content: [

@@ -34,7 +34,7 @@ describe('a pattern', () => {
     expect(matches(pattern, slug)).toBe(expected)
   })
 
-  test('of many stars is no way to keep the server busy', () => {
+  test("with many stars can't keep the server busy", () => {
     expect(matches('*a'.repeat(1_000), `${'a'.repeat(100_000)}b`)).toBe(false)
   })
 })
@@ -83,19 +83,19 @@ describe('the targets of a model', () => {
     },
   )
 
-  test('of an unknown name, or of a pattern, are not found', () => {
+  test("aren't found for an unknown name or a pattern", () => {
     for (const asked of ['acme/none', '', '*', '__proto__', 'ACME/LARGE'])
       expect(resolveIn([hosted], toKey(), asked)).toBe('model_not_found')
   })
 })
 
-test('a model without a route is visible to a key that may use it, and not to one of local scope', () => {
+test('a model without a route is visible to a key that may use it, and not to a key with local scope', () => {
   const snapshot = toSnapshot([toModel('acme/large', [])])
   expect(visibleModel(snapshot, toKey(), 'acme/large')).not.toBeNull()
   expect(visibleModel(snapshot, toKey({ scope: 'local' }), 'acme/large')).toBeNull()
 })
 
-test('an empty allow-list allows everything, a filled one only what it matches', () => {
+test('an empty allow-list allows everything, another one only its matches', () => {
   expect(mayUse(toKey(), 'any/thing')).toBe(true)
   expect(mayUse(toKey({ models: ['a/*', 'b/c'] }), 'b/c')).toBe(true)
   expect(mayUse(toKey({ models: ['a/*', 'b/c'] }), 'b/d')).toBe(false)

@@ -9,7 +9,7 @@ const hidden = { ...toModel('openai/hidden-one', [toTarget()]), listed: false }
 const snapshot = toSnapshot([...models, hidden], { fast: 'openai/gpt-4o-mini' })
 const suggest = (asked: string, models: string[] = []) => suggestModels(snapshot, toKey({ models }), asked)
 
-describe('the name that was meant', () => {
+describe('a suggestion', () => {
   test.each([
     ['gpt-4o-mini', ['openai/gpt-4o-mini']],
     ['anthropic/gpt-4o-mini', ['openai/gpt-4o-mini']],
@@ -37,18 +37,18 @@ describe('the name that was meant', () => {
     expect(suggest(asked)).toEqual(expected)
   })
 
-  test('is none that the key may not use', () => {
+  test('is never a model that the key may not use', () => {
     expect(suggest('gpt-4o-mini', ['azure/*'])).toEqual([])
     expect(suggest('gpt-4o', ['azure/*'])).toEqual(['azure/gpt-4o'])
     expect(suggestModels(snapshot, toKey({ scope: 'local' }), 'gpt-4o')).toEqual([])
   })
 
-  test('is three at most, however many are called so', () => {
+  test('has three names at most, however many are similar', () => {
     const many = toSnapshot(['a', 'b', 'c', 'd'].map((vendor) => toModel(`${vendor}/same`, [toTarget()])))
     expect(suggestModels(many, toKey(), 'same')).toEqual(['a/same', 'b/same', 'c/same'])
   })
 
-  test('is not looked for behind a name that no model can have', () => {
+  test("isn't made for a name that no model can have", () => {
     expect(suggest(`${'x'.repeat(1_000_000)}/gpt-4o`)).toEqual([])
   })
 })

@@ -9,8 +9,8 @@ const line = (most: number, ...names: string[]) => {
   return { made, ones, turnedAway }
 }
 
-describe('the line of a model', () => {
-  test('has owners take turns, and says of each whose turn is which', () => {
+describe('the queue of a model', () => {
+  test('has owners take turns, and reports each position', () => {
     const { made, ones } = line(10, 'a1', 'a2', 'a3', 'b1', 'c1', 'c2')
     const told = ones.map((one) => [made.positionOf(one), one.name]).toSorted()
     const served = Array.from({ length: 6 }, (_, index) => [index + 1, made.next()?.name ?? ''])
@@ -20,19 +20,19 @@ describe('the line of a model', () => {
     expect(made.length).toBe(0)
   })
 
-  test('turns away the last of whoever has the most, for somebody who has less', () => {
+  test('rejects the last item of the owner with the most, for an owner with fewer', () => {
     const { made, turnedAway } = line(3, 'a1', 'a2', 'a3', 'b1')
     expect(turnedAway).toEqual(['a3'])
     expect([made.length, made.next()?.name, made.next()?.name, made.next()?.name]).toEqual([3, 'a1', 'b1', 'a2'])
   })
 
-  test('turns away who comes where nobody has more than they', () => {
+  test('rejects a new item if no one has more than its owner', () => {
     expect(line(2, 'a1', 'a2', 'a3').turnedAway).toEqual(['a3'])
     expect(line(2, 'a1', 'b1', 'c1').turnedAway).toEqual(['c1'])
     expect(line(3, 'a1', 'a2', 'b1', 'b2').turnedAway).toEqual(['b2'])
   })
 
-  test('forgets who has left, and has a place again', () => {
+  test('forgets canceled items, and frees their slots', () => {
     const { made, ones } = line(2, 'a1', 'b1')
     const [first] = ones
     if (!first) throw new Error('nobody has joined')

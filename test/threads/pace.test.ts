@@ -33,7 +33,7 @@ function createPaced() {
   }
 }
 
-test('after each piece of work the loop is left alone for three times as long', () => {
+test('after each piece of work, the loop is free for three times as long', () => {
   const paced = createPaced()
   for (let i = 0; i < 3; i++) paced.run('a', 40)
   expect(paced.done).toEqual(['a at 0'])
@@ -43,7 +43,7 @@ test('after each piece of work the loop is left alone for three times as long', 
   expect(paced.done).toEqual(['a at 0', 'a at 150', 'a at 300'])
 })
 
-test('whoever comes last waits for one piece of each other owner, however many they have', () => {
+test('the last owner waits for one piece of each other owner, however many they have', () => {
   const paced = createPaced()
   for (let i = 0; i < 20; i++) paced.run('a', 50)
   for (let i = 0; i < 20; i++) paced.run('b', 50)
@@ -53,7 +53,7 @@ test('whoever comes last waits for one piece of each other owner, however many t
   expect(paced.done).toHaveLength(41)
 })
 
-test('little pieces do not wait for each other, and a quiet loop for nobody', () => {
+test("small pieces don't wait for each other, and an idle loop waits for no one", () => {
   const paced = createPaced()
   for (let i = 0; i < 4; i++) paced.run('a', 1)
   expect(paced.done).toHaveLength(4)
@@ -62,7 +62,7 @@ test('little pieces do not wait for each other, and a quiet loop for nobody', ()
   expect(paced.done).toHaveLength(5)
 })
 
-test('what work throws is thrown to whom it is for, and the next goes on', async () => {
+test('an error of work goes to its caller, and the next piece continues', async () => {
   const pace = new Pace()
   const failed = pace
     .run('a', () => {
@@ -73,7 +73,7 @@ test('what work throws is thrown to whom it is for, and the next goes on', async
   expect(await failed).toBe('Error: broken')
 })
 
-test('what work costs elsewhere counts like the work itself', () => {
+test('cost elsewhere counts like the work itself', () => {
   const paced = createPaced()
   for (let i = 0; i < 3; i++) paced.run('a', 0, 20)
   paced.settle()

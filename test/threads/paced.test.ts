@@ -39,7 +39,7 @@ function pacedRead(pause: () => Promise<void> = async () => {}) {
 }
 const BY = { actor: 'cli', nowMs: HOUR }
 
-test('a loop that waits for each of its changes spends at most a tenth of the time on rebuilds, and each change is in force then', async () => {
+test('if a loop waits for each of its changes, rebuilds take at most a tenth of the time, and each change is active then', async () => {
   const { store, inForce, refresh } = pacedRead()
   for (let i = 0; i < 10; i++) {
     const { key } = await createKey(store, { name: `k${i}` }, BY)
@@ -52,7 +52,7 @@ test('a loop that waits for each of its changes spends at most a tenth of the ti
   expect((runs * RUN_MS) / nowMs).toBeLessThan(0.11)
 })
 
-test('many who change something at once share the next rebuild, which has all of it', async () => {
+test('simultaneous changes share the next rebuild, which has all of them', async () => {
   const { store, inForce, refresh } = pacedRead()
   await refresh()
   const change = async (name: string) => {
@@ -64,7 +64,7 @@ test('many who change something at once share the next rebuild, which has all of
   expect(runs).toBe(2)
 })
 
-test('after a rest, a change is taken in at once', async () => {
+test('after a rest, a change takes effect at once', async () => {
   let pauses = 0
   const { refresh } = pacedRead(async () => void pauses++)
   await refresh()
@@ -73,7 +73,7 @@ test('after a rest, a change is taken in at once', async () => {
   expect([runs, pauses]).toEqual([2, 0])
 })
 
-test('a rebuild that fails is told to those who wait for it, and the next one begins of its own', async () => {
+test('a failed rebuild rejects its waiting callers, and the next one still begins', async () => {
   let fails = true
   const refresh = createPaced(
     async () => {

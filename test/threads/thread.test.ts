@@ -36,21 +36,21 @@ async function ask(word: string, options: Partial<AskOptions> = {}): Promise<str
   return typeof reply === 'string' ? reply : `said ${reply.said}`
 }
 
-test('requests are answered in turn, by one thread that starts on first need', async () => {
+test('requests are handled in turn by one thread, started on first use', async () => {
   const ask = open()
   expect(starts).toBe(0)
   expect(await Promise.all(['a', 'b', 'c'].map((word) => ask(word)))).toEqual(['said a', 'said b', 'said c'])
   expect(starts).toBe(1)
 })
 
-test('one that is too slow costs itself the answer and the others a new thread', async () => {
+test('a slow request loses its reply, and the others get a new thread', async () => {
   const ask = open()
   const asked = [ask('a'), ask('forever', { limitMs: 50 }), ask('b', { limitMs: 10_000 }), ask('c')]
   expect(await Promise.all(asked)).toEqual(['said a', 'limit', 'said b', 'said c'])
   expect(starts).toBe(2)
 })
 
-test('before a slow one has to be ended another thread is started for those who wait', async () => {
+test('before a slow thread has to be ended, another is started for waiting requests', async () => {
   const ask = open({ keepSpare: true })
   await ask('a')
   expect(starts).toBe(1)
@@ -61,7 +61,7 @@ test('before a slow one has to be ended another thread is started for those who 
   expect(starts).toBe(2)
 })
 
-test('a late one goes on while nobody else waits, and gives way with all of its owner when somebody does', async () => {
+test("a late request continues while no one else waits, and otherwise ends with all of its owner's requests", async () => {
   const ask = open({ keepSpare: true })
   const late = { limitMs: 60_000, lateMs: 20 }
   expect(await Promise.all([ask('slow', late), ask('a1')])).toEqual(['said slow', 'said a1'])
@@ -73,14 +73,14 @@ test('a late one goes on while nobody else waits, and gives way with all of its 
   expect(await Promise.all(again)).toEqual(['late', 'said b2'])
 })
 
-test('owners take turns, and each its own in the order in which they came', async () => {
+test("owners take turns, and each one's requests keep their order", async () => {
   const ask = open()
   const asked = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((word) => ask(word, { owner: word.charAt(0) }))
   await Promise.all(asked)
   expect(ends).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
 })
 
-test('an owner that has too much waiting is told so at once, and no other one is', async () => {
+test('an owner with too many queued requests is told at once, and no other is affected', async () => {
   const ask = open()
   const few = { maxWaiting: 2 }
   const asked = ['a1', 'a2', 'a3', 'a4', 'b1'].map((word) => ask(word, { owner: word.charAt(0), ...few }))
@@ -88,14 +88,14 @@ test('an owner that has too much waiting is told so at once, and no other one is
   expect(await ask('a5', few)).toBe('said a5')
 })
 
-test('what waits for an owner can be dismissed; what is under way goes on', async () => {
+test("an owner's queued requests can be dismissed; the running one continues", async () => {
   const ask = open()
   const asked = [ask('a1'), ask('a2'), ask('a3'), ask('b1', { owner: 'b' })]
   thread.dismiss('a')
   expect(await Promise.all(asked)).toEqual(['said a1', 'dismissed', 'dismissed', 'said b1'])
 })
 
-test.each(['throw', 'exit'])('one at which the thread breaks (%s) fails alone', async (word) => {
+test.each(['throw', 'exit'])('a request that breaks the thread (%s) fails, and no other does', async (word) => {
   const ask = open()
   const [before, broken, after] = await Promise.allSettled([ask('a'), ask(word), ask('b')])
   expect(before).toMatchObject({ value: 'said a' })
@@ -103,13 +103,13 @@ test.each(['throw', 'exit'])('one at which the thread breaks (%s) fails alone', 
   expect(after).toMatchObject({ value: 'said b' })
 })
 
-test('a thread that does not start fails all who wait for it, once', async () => {
+test("a thread that doesn't start fails all waiting requests, once", async () => {
   const ask = open({ createWorker: () => new Worker(URL.createObjectURL(new Blob(['throw new Error("no")']))) })
   const asked = await Promise.allSettled([ask('a'), ask('b')])
   expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
-test('whoever waits too long is told so, and whoever is no longer wanted is let go at once', async () => {
+test('a request that waits too long is rejected, and an aborted one is released at once', async () => {
   const ask = open({ patienceMs: 200 })
   await ask('a')
   expect(await Promise.all([ask('forever', { limitMs: 10_000 }), ask('b')])).toEqual(['patience', 'patience'])
@@ -123,7 +123,7 @@ test('whoever waits too long is told so, and whoever is no longer wanted is let 
   expect(ends.slice(-2)).toEqual(['c', 'b'])
 })
 
-test('closing tells all at once, and nothing is started any more', async () => {
+test('closing rejects all at once, and starts nothing more', async () => {
   const ask = open()
   await ask('a')
   const asked = [ask('forever'), ask('b')]
@@ -133,7 +133,7 @@ test('closing tells all at once, and nothing is started any more', async () => {
   expect(starts).toBe(1)
 })
 
-test('an idle thread is given back', async () => {
+test('an idle thread is released', async () => {
   const ask = open({ idleMs: 1 })
   await ask('a')
   await Bun.sleep(50)
@@ -141,7 +141,7 @@ test('an idle thread is given back', async () => {
   expect(starts).toBe(2)
 })
 
-test('without files left no thread is started, which would end the process; one is as soon as there are some', async () => {
+test('without free files no thread is started, which would end the process; one is once there are some', async () => {
   const script = `
     import { closeSync, openSync } from 'node:fs'
     import { createThread } from './src/threads/thread.ts'
