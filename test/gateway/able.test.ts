@@ -28,20 +28,20 @@ const target = (fields: Partial<ReturnType<typeof toTarget>> = {}, pass: string[
   return { ...plain, upstream: { ...plain.upstream, options: { ...plain.upstream.options, pass } }, ...fields }
 }
 
-test('a cap is lowered to the most that the model writes by any of its routes', () => {
+test("a cap is lowered to the model's maximum over its routes", () => {
   const able = toAble(task, facts(), [target({ maxOutputLength: 200 }), target({ maxOutputLength: 600 })])
   expect({ cap: able.cap, sent: able.body.max_tokens }).toEqual({ cap: 600, sent: 600 })
   expect(toAble({ ...task, body: { ...task.body, max_tokens: 50 } }, facts(), [target()]).cap).toBe(50)
 })
 
-test('thinking goes where the model does not think', () => {
+test("reasoning is dropped if the model doesn't reason", () => {
   const { body } = toAble(task, facts('reasoning'), [target()])
   expect(body).toMatchObject({ reasoning_effort: 'medium', thinking: { type: 'enabled' } } as object)
   const without = toAble(task, facts('tools'), [target()]).body
   expect(Object.keys(without)).toEqual(['model', 'messages', 'max_tokens'])
 })
 
-test('a search of the web stays where the model searches, and some upstream of it may be asked to', () => {
+test('a web search stays if the model searches and one of its upstreams may be called for it', () => {
   const isKept = (features: Feature[], pass: string[]) =>
     'web_search_options' in toAble(task, facts(...features), [target(), target({}, pass)]).body
   expect(isKept(['web_search'], ['web_search_options'])).toBeTrue()
@@ -49,7 +49,7 @@ test('a search of the web stays where the model searches, and some upstream of i
   expect(isKept(['tools'], ['web_search_options'])).toBeFalse()
 })
 
-test('of a client that knows which model it asks nothing is taken', () => {
+test('nothing is removed for a client that knows its model', () => {
   const { isForAnyModel: _, ...exact } = task
   expect(toAble(exact, facts(), [target()])).toBe(exact)
 })

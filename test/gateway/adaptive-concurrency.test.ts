@@ -36,7 +36,7 @@ async function failAll({ under, end }: ReturnType<typeof startCrowd>) {
   for (const name of [...under.keys()]) await end(name, 'busy')
 }
 
-test('what is large goes alone, in its turn, and what is small goes together before it and after it', async () => {
+test('large calls run one at a time, in turn, and small ones run together before and after', async () => {
   const crowd = startCrowd()
   for (const name of ['a1', 'b1', 'c1']) await crowd.ask(name, name === 'a1' ? 1_000 : 10)
   expect(crowd.names()).toBe('a1 b1 c1')
@@ -52,7 +52,7 @@ test('what is large goes alone, in its turn, and what is small goes together bef
   expect(crowd.names()).toBe('e2')
 })
 
-test('one that is told so with nobody beside it holds nobody else back', async () => {
+test("a rejected call that ran without others doesn't hold back anyone", async () => {
   const crowd = startCrowd()
   for (const name of ['a1', 'b1']) await crowd.ask(name)
   await crowd.end('b1', 'busy')
@@ -66,7 +66,7 @@ test('one that is told so with nobody beside it holds nobody else back', async (
   expect(crowd.names()).toBe('b2 c2 d2')
 })
 
-test('a bounded number waits, and the key that has the most waiting gives way', async () => {
+test('the queue is bounded, and the key with the most queued calls loses one', async () => {
   const crowd = startCrowd()
   for (const name of ['a0', 'b0']) await crowd.ask(name)
   await crowd.end('b0', 'busy')
@@ -86,7 +86,7 @@ test('a bounded number waits, and the key that has the most waiting gives way', 
   expect(waits[1]).toBeGreaterThan(waits[0] ?? 0)
 })
 
-test('who waits for too long is told that the queue was ours, and how long it takes', async () => {
+test('a call that waits too long gets an error about our queue and its expected duration', async () => {
   const concurrency = new AdaptiveConcurrency(() => 1_000)
   const enter = (firstToken: number) =>
     concurrency.enter(
@@ -102,7 +102,7 @@ test('who waits for too long is told that the queue was ours, and how long it ta
   first.leave('ok')
 })
 
-test('who leaves waits no longer, and those behind go on', async () => {
+test('a client that disconnects leaves the queue, and those behind continue', async () => {
   const crowd = startCrowd()
   for (const name of ['a0', 'b0']) await crowd.ask(name, 100)
   await crowd.end('b0', 'busy')

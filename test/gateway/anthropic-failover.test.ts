@@ -70,7 +70,7 @@ const calling = (): Whole => {
   }
 }
 
-test('a call that another vendor has made is answered to Claude, and its client keeps its id', async () => {
+test("Claude continues after another vendor's tool call, and the client keeps its ID", async () => {
   other.script(calling())
   claude.script(strictly(inTurn({ blocks: [] }, { blocks: [{ text: 'Noon.' }] }), { ability: { thinking: 'budget' } }))
   const messages: unknown[] = [{ role: 'user', content: 'Time?' }]
@@ -84,7 +84,7 @@ test('a call that another vendor has made is answered to Claude, and its client 
   expect(sent).not.toContain('AAAA')
 })
 
-test('a model whose provider is overloaded is answered by another vendor', async () => {
+test("if its provider is overloaded, a model's response comes from another vendor", async () => {
   other.script(wholeAnswer({ tokens: ['Here.'] }))
   claude.script(errorMessage(529, 'overloaded_error', 'Overloaded'))
   const asked = claude.requests.length
@@ -92,7 +92,7 @@ test('a model whose provider is overloaded is answered by another vendor', async
   expect(claude.requests.length).toBe(asked + 1)
 })
 
-test('whether it is there is asked by its list of models, with its key and its version', async () => {
+test('the health check requests the model list, with key and version', async () => {
   const { upstream } = toTarget({ dialect: 'anthropic', baseUrl: claude.url.replace('/v1', ''), credential: 'k' })
   const { anthropic: backend } = createAllBackends({ environment: {} })
   const look = () => testUpstream(upstream, { backend, monotonicMs: () => 0 })

@@ -75,7 +75,7 @@ const FAILURES: Failure[] = [
   },
 ]
 
-describe.each([false, true])('where stream is %p, ', (stream) => {
+describe.each([false, true])('with stream %p, ', (stream) => {
   test.each(FAILURES)('$name has its own status', async ({ script, status, code, says = '', retryAfter }) => {
     gateway.app.pass(120_000)
     gateway.upstream.script(script)
@@ -112,7 +112,7 @@ test.each(EARLY)('a stream that begins with %s has a status of its own', async (
   expect([response.status, String(JSON.parse(text).error.code)]).toEqual([status, code])
 })
 
-test('a failure in the middle is told as one, and what came is paid for', async () => {
+test('a failure within a stream is reported as one, and the output so far is paid for', async () => {
   gateway.app.pass(120_000)
   const usage = { input_tokens: 1_000, output_tokens: 50 }
   const steps = toSteps({ blocks: [{ text: 'One two three' }], usage })
@@ -126,7 +126,7 @@ test('a failure in the middle is told as one, and what came is paid for', async 
   expect(row?.cost_nano_usd).toBeGreaterThan(1_000 * 3_000)
 })
 
-test('what a model cannot do is refused with the field, and nothing is paid', async () => {
+test('unsupported features are rejected with the field, at no cost', async () => {
   gateway.app.pass(120_000)
   for (const [body, param, code] of [
     [{ logprobs: true }, 'logprobs', 'unsupported_parameter'],
@@ -144,7 +144,7 @@ test('what a model cannot do is refused with the field, and nothing is paid', as
   }
 })
 
-test('a client that leaves ends its stream', async () => {
+test('a client that disconnects ends its stream', async () => {
   gateway.app.pass(120_000)
   const { steps } = streamMessage({ blocks: [{ text: 'One two three' }] })
   gateway.upstream.script({ kind: 'stream', steps: [...steps].slice(0, 4), end: 'hang' })
@@ -155,7 +155,7 @@ test('a client that leaves ends its stream', async () => {
   await gateway.upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the call')
 })
 
-test('a call has the id by which the provider knows it', async () => {
+test("a call has the provider's request ID", async () => {
   gateway.app.pass(120_000)
   gateway.play({ blocks: [{ text: 'Hi' }] })
   await gateway.ask()
@@ -168,7 +168,7 @@ describe('money', () => {
   const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
 
   test.each([false, true])(
-    'of a conversation with cache and thinking is what the provider publishes (stream %p)',
+    "of a conversation with cache and reasoning is the provider's published amount (stream %p)",
     async (stream) => {
       gateway.app.pass(120_000)
       // Prompt tokens: 1,200 new, 8,000 cached, 3,000 written for an hour and 500 for five minutes.
@@ -202,7 +202,7 @@ describe('money', () => {
     },
   )
 
-  test('of a compaction within the call is that of both', async () => {
+  test('of a compaction within the call includes both', async () => {
     gateway.app.pass(120_000)
     const iterations = [
       { type: 'compaction', input_tokens: 100, cache_read_input_tokens: 55_096, output_tokens: 83 },

@@ -118,7 +118,7 @@ const countsOf = ({ prompt, cacheRead, cacheWrite, cacheWrite1h, completion, rea
 
 const SHAPE = toShape({ includeUsage: true })
 
-test.if(isThere)('every recorded transcript is among these', () => {
+test.if(isThere)('every recorded transcript is listed here', () => {
   const all: { file: string; kind: string }[] = JSON.parse(read('../MANIFEST.json'))
   const recorded = all.filter(({ file, kind }) => kind === 'recorded' && file.startsWith('anthropic/'))
   const answers = recorded
@@ -135,7 +135,7 @@ describe.if(isThere)('a recorded stream', () => {
   afterAll(() => gateway.stop())
 
   for (const { file, usage, others: [read, wrote] = [0, 0], finish, content, reasoning, calls = [] } of STREAMS) {
-    test(`${file} reaches a client whole, also byte by byte`, async () => {
+    test(`${file} reaches a client complete, also byte by byte`, async () => {
       for (const bytesPerWrite of [undefined, 1]) {
         const rate = bytesPerWrite === undefined ? {} : { bytesPerWrite }
         gateway.upstream.script({ kind: 'stream', steps: [toBytes(file)], end: 'eof', ...rate })
@@ -159,7 +159,7 @@ describe.if(isThere)('a recorded stream', () => {
       expect(whole.usage && countsOf(whole.usage)).toEqual(usage)
     })
 
-    test(`${file} that is cut anywhere is told as a cut one`, () => {
+    test(`${file}, interrupted anywhere, is reported as interrupted`, () => {
       const bytes = toBytes(file)
       const end = bytes.lastIndexOf('}')
       const places = [...Array(120).keys()].map((at) => Math.floor((at * end) / 120))
@@ -173,7 +173,7 @@ describe.if(isThere)('a recorded stream', () => {
     })
   }
 
-  test('that breaks off on its way is no whole answer', async () => {
+  test('interrupted on its way is not a complete response', async () => {
     for (const { file } of STREAMS) {
       const bytes = toBytes(file)
       for (const part of [0.1, 0.5, 0.9, 0.99]) {
@@ -188,7 +188,7 @@ describe.if(isThere)('a recorded stream', () => {
     }
   })
 
-  test.each(WHOLES)('a recorded answer: $file', async ({ file, usage, finish, content, calls = [] }) => {
+  test.each(WHOLES)('a recorded response: $file', async ({ file, usage, finish, content, calls = [] }) => {
     gateway.upstream.script({ kind: 'whole', body: JSON.parse(read(file)) })
     const report = await gateway.ask()
     const [choice] = report.choices
@@ -213,7 +213,7 @@ describe.if(isThere)('a recorded stream', () => {
   })
 })
 
-describe.if(isThere)('the request that a recorded answer was given to', () => {
+describe.if(isThere)('the request of a recorded response', () => {
   let gateway: AnthropicGateway
   beforeAll(async () => {
     gateway = await startAnthropic()

@@ -23,8 +23,8 @@ const weather = {
 }
 const clock = { type: 'function', function: { name: 'clock' } }
 
-describe.each(ways)('a %s answer', (_, how) => {
-  test('is its text, with what it used', async () => {
+describe.each(ways)('a %s response', (_, how) => {
+  test('is its text, with its usage', async () => {
     gateway.play({ blocks: [{ text: 'Hello, 🎉 you.' }], usage: { input_tokens: 12, output_tokens: 7 } })
     const { choices, usage } = await gateway.ask({ ...how, max_tokens: 100, temperature: 1.5, top_p: 0.5, user: 'u1' })
     expect(choices).toMatchObject([{ content: 'Hello, 🎉 you.', finish: 'stop', toolCalls: [] }])
@@ -39,7 +39,7 @@ describe.each(ways)('a %s answer', (_, how) => {
     })
   })
 
-  test('leads through several tools in several turns, with thoughts that come back as they were', async () => {
+  test('leads through several tools over several turns, with reasoning that returns unchanged', async () => {
     gateway.play(
       inTurn(
         {
@@ -82,7 +82,7 @@ describe.each(ways)('a %s answer', (_, how) => {
     expect(gateway.sent()).toMatchObject({ thinking: { type: 'enabled', budget_tokens: 6_400 }, max_tokens: 64_000 })
   })
 
-  test('keeps thinking apart from what is said, and counts it as written', async () => {
+  test('keeps reasoning apart from text, and counts it as output', async () => {
     const output_tokens_details = { thinking_tokens: 20 }
     gateway.play({
       blocks: [{ thought: 'Hm.' }, { text: 'Yes.' }],
@@ -97,14 +97,14 @@ describe.each(ways)('a %s answer', (_, how) => {
     })
   })
 
-  test('has several choices, each from a call of its own', async () => {
+  test('has several choices, each from its own call', async () => {
     gateway.play({ blocks: [{ text: 'One.' }] })
     const { choices, usage } = await gateway.ask({ ...how, n: 3 })
     expect(choices.map(({ content }) => content)).toEqual(['One.', 'One.', 'One.'])
     expect(usage).toMatchObject({ prompt: 30, completion: 15 })
   })
 
-  test('keeps to a schema, which is sent where all of it is understood', async () => {
+  test('meets a schema, which is sent if it is supported completely', async () => {
     gateway.play({ blocks: [{ text: '{"city":"Oslo"}' }] })
     const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
     const response_format = { type: 'json_schema', json_schema: { name: 'city', schema } }
@@ -115,7 +115,7 @@ describe.each(ways)('a %s answer', (_, how) => {
     })
   })
 
-  test('is checked against what of a schema its model is not held to, and asked for again', async () => {
+  test('is validated against unsupported parts of a schema, and requested again', async () => {
     const answers = ['{"age":-1}', '{"age":7}']
     let calls = 0
     gateway.play(() => ({ blocks: [{ text: answers[calls++] ?? '' }] }))
@@ -136,7 +136,7 @@ describe.each(ways)('a %s answer', (_, how) => {
     })
   })
 
-  test('that is a refusal says so, also without a word', async () => {
+  test('that is a refusal is reported as one, even without text', async () => {
     const stop_details = { type: 'refusal', category: 'cyber', explanation: 'Not this.' }
     gateway.play(({ json }) => ({
       ...(json?.stream ? { kind: 'stream', steps: toRefusal(stop_details), end: 'eof' } : whole(stop_details)),
@@ -145,7 +145,7 @@ describe.each(ways)('a %s answer', (_, how) => {
     expect(choices).toMatchObject([{ content: '', refusal: 'Not this.', finish: 'content_filter' }])
   })
 
-  test('is cut at its cap, and says so', async () => {
+  test('ends at its cap, and is reported as truncated', async () => {
     gateway.play({ blocks: [{ text: 'Once upon' }], stop: 'max_tokens' })
     expect((await gateway.ask({ ...how, max_tokens: 2 })).choices[0]?.finish).toBe('length')
   })
@@ -186,7 +186,7 @@ interface ToolCall {
   function: { name: string; arguments: string }
 }
 
-test('the strict upstream was asked as the catalogue says', () => {
+test('the strict upstream was called as the catalog says', () => {
   const { headers, path } = gateway.upstream.requests.at(-1) ?? { headers: {}, path: '' }
   expect(path).toBe('/v1/messages')
   expect(headers).toMatchObject({ 'anthropic-version': '2023-06-01', 'x-api-key': expect.any(String) })

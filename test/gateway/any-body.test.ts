@@ -74,7 +74,7 @@ function toExpected(request: Record<string, unknown>): Record<string, unknown> {
 }
 
 describe('any body at all', () => {
-  test('of any text is refused in the contract’s words', async () => {
+  test('of any text is rejected with the contract’s error', async () => {
     const body = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('', '{', 'null', 'NaN', '\ufeff{}', '{"model":'),
@@ -87,7 +87,7 @@ describe('any body at all', () => {
     )
   })
 
-  test('of any JSON is refused in the contract’s words', async () => {
+  test('of any JSON is rejected with the contract’s error', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), fc.boolean(), async (value, asMore) => {
         const base = { model: MODEL, messages: value }
@@ -97,7 +97,7 @@ describe('any body at all', () => {
     )
   })
 
-  test('of a request with parts dropped, replaced and added gets an answer of the contract, and none is a 5xx', async () => {
+  test('with parts dropped, replaced, and added gets a response of the contract, and never a 5xx', async () => {
     const statuses = new Set<number>()
     await fc.assert(
       fc.asyncProperty(anyBrokenText(MODEL), async (text) => {
@@ -111,7 +111,7 @@ describe('any body at all', () => {
 })
 
 describe('any valid request', () => {
-  test('reaches the upstream as it was sent, but for what the contract changes', async () => {
+  test("reaches the upstream as sent, except for the contract's changes", async () => {
     await fc.assert(
       fc.asyncProperty(anyRequest(MODEL), async (request) => {
         const text = JSON.stringify(request)
@@ -124,7 +124,7 @@ describe('any valid request', () => {
   })
 })
 
-test('after all of which the gateway lives, and every request that was dispatched is settled', async () => {
+test('afterwards the gateway still runs, and every dispatched request is settled', async () => {
   expect((await fetch(new URL('/healthz', gateway.app.origin))).status).toBe(200)
   const rows = await gateway.app.settled(gateway.upstream.requests.length)
   expect(new Set(rows.map(({ status }) => status))).toEqual(new Set(['ok']))

@@ -29,7 +29,7 @@ function* stepsAfter(gate: Promise<void>, call = 2) {
 }
 
 describe('a batch', () => {
-  test('runs each line once, charges each, and returns what a request would', async () => {
+  test('runs each line once, charges each, and returns the same as single requests', async () => {
     const client = clientOf()
     const before = gateway.app.rows().length
     const { id } = await begin(client, [toLine('a'), toLine('b'), toLine('c', {}, { ...HELLO, model: 'nothing' })])
@@ -55,7 +55,7 @@ describe('a batch', () => {
     expect(batch.usage).toMatchObject({ input_tokens: 2 * prompt, output_tokens: 2 * completion })
   })
 
-  test('is, like its files, its own key only', async () => {
+  test('is only visible to its key, and so are its files', async () => {
     const client = clientOf()
     const { id, input_file_id } = await begin(client, [toLine('a')])
     await ended(client, id)
@@ -93,7 +93,7 @@ describe('a batch', () => {
     expect(gateway.upstream.requests.length).toBe(seen)
   })
 
-  test('has an error for each line that is no request, and runs the others', async () => {
+  test('has an error for each invalid line, and runs the others', async () => {
     const client = clientOf()
     const lines = [
       toLine('method', { method: 'GET' }),
@@ -122,7 +122,7 @@ describe('a batch', () => {
     expect(batch.request_counts).toEqual({ total: 4, completed: 4, failed: 0 })
   })
 
-  test('fails what its budget does not cover, and charges no more than that', async () => {
+  test("fails lines that its budget doesn't cover, and charges no more than the budget", async () => {
     const secret = gateway.app.key({ name: 'poor', budget: { nanoUsd: 30_000, period: 'total' } })
     const client = clientOf(secret)
     const batch = await ended(
@@ -140,14 +140,14 @@ describe('a batch', () => {
     for (const { response } of errors) expect(response.body.error.code).toBe('insufficient_quota')
   })
 
-  test('runs fewer lines at once if its budget does not cover more, and completes', async () => {
+  test('runs fewer lines at once if its budget covers no more, and completes', async () => {
     const client = clientOf(gateway.app.key({ name: 'tight', budget: { nanoUsd: 5_000_000, period: 'total' } }))
     const lines = Array.from({ length: 20 }, (_, at) => toLine(`${at}`))
     const batch = await ended(client, (await begin(client, lines)).id)
     expect(batch.request_counts).toEqual({ total: 20, completed: 20, failed: 0 })
   })
 
-  test('is cancelled with what is done, and the rest has an error', async () => {
+  test('keeps its results when it is canceled; other lines get an error', async () => {
     const client = clientOf()
     const gate = Promise.withResolvers<void>()
     let calls = 0
@@ -169,7 +169,7 @@ describe('a batch', () => {
     gateway.upstream.script(wholeAnswer())
   })
 
-  test('of a revoked key is cancelled', async () => {
+  test('of a revoked key is canceled', async () => {
     const secret = gateway.app.key({ name: 'gone' })
     const client = clientOf(secret)
     const gate = Promise.withResolvers<void>()
@@ -188,7 +188,7 @@ describe('a batch', () => {
     expect(gateway.upstream.requests.length - seen).toBeLessThan(30)
   })
 
-  test('ends after a day with what is done, and its files after 30 days', async () => {
+  test('ends after a day with its results, and its files after 30 days', async () => {
     const secret = gateway.app.key({ name: 'late' })
     const client = clientOf(secret)
     const gate = Promise.withResolvers<void>()
@@ -219,7 +219,7 @@ describe('a batch', () => {
 })
 
 describe('files', () => {
-  test('are listed in pages, read back byte for byte, and deleted, unless a batch uses them', async () => {
+  test('are listed in pages, read back byte for byte, and deleted unless a batch uses them', async () => {
     const client = clientOf(gateway.app.key({ name: 'files' }))
     const ids = [await upload(client, ['one']), await upload(client, ['two']), await upload(client, ['three'])]
     const listed = async (order: 'asc' | 'desc') => {
@@ -281,7 +281,7 @@ describe('files', () => {
     expect(response.status).toBe(status)
   })
 
-  test('of one key are bounded, and so are its batches', async () => {
+  test('of one key are limited, and so are its batches', async () => {
     const client = clientOf(gateway.app.key({ name: 'many' }))
     const gate = Promise.withResolvers<void>()
     gateway.upstream.script(() => ({ kind: 'stream', steps: stepsAfter(gate.promise), end: 'eof' }))

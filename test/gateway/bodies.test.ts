@@ -36,7 +36,7 @@ const REFUSED: [string, () => string, string][] = [
 ]
 
 describe.each([false, true])('in a body, chunked: %p,', (isChunked) => {
-  test.each(REFUSED)('%s is too much, and told', async (_, make, told) => {
+  test.each(REFUSED)('%s is too much, and reported', async (_, make, told) => {
     const response = await send(withField(make()), isChunked)
     expect(response.status).toBe(400)
     const { error } = JSON.parse(await response.text())
@@ -61,7 +61,7 @@ describe.each([false, true])('in a body, chunked: %p,', (isChunked) => {
   })
 })
 
-test('a key with ten large bodies at once keeps no other key waiting for more than one of them', async () => {
+test('ten large bodies of one key at once delay any other key by one of them at most', async () => {
   const { app } = gateway
   const large = withField(`{${Array.from({ length: 20_000 }, (_, i) => `"n${i}":1`)}}`)
   let read = 0
@@ -78,14 +78,14 @@ test('a key with ten large bodies at once keeps no other key waiting for more th
   await Promise.all(many)
 })
 
-test('a large request whose choices are calls of their own is answered with all of them', async () => {
+test('a large request with a call per choice gets all choices', async () => {
   const calls = gateway.upstream.requests.length
   const answer = await gateway.chat({ model: 'acme/single', n: 12, extra: '-'.repeat(2_000_000) })
   expect(JSON.parse(await answer.text()).choices).toHaveLength(12)
   expect(gateway.upstream.requests.length - calls).toBe(12)
 })
 
-test('a large body that is sent once for each of its choices keeps nobody waiting until all are sent', async () => {
+test('sending a large body once per choice blocks no one', async () => {
   const { app, upstream } = gateway
   const large = { model: 'acme/single', extra: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, 1])) }
   const from = upstream.requests.length

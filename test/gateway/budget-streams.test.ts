@@ -49,7 +49,7 @@ const MORE: Record<Door['client']['endpoint'], object[]> = {
   embeddings: [],
 }
 
-test('a request under a budget that can bear it reaches its upstream byte for byte as one without a budget', async () => {
+test('a request that its budget covers reaches its upstream byte for byte as without a budget', async () => {
   const [free, rich] = [gateway.app.key(), gateway.app.key({ budget: inTotal(1e12) })]
   const sentBy = async (door: Door, body: string, key: string) => {
     const before = gateway.near.requests.length
@@ -83,7 +83,7 @@ const GROWING = WRITING.filter(({ client }) => client.endpoint !== 'messages')
 describe.each(GROWING)('$name, a stream without a cap', (door) => {
   beforeEach(() => gateway.calm(door))
 
-  test('holds more in steps, and is told nothing of its budget', async () => {
+  test('reserves more in steps, without an output cap', async () => {
     const tokens = 20_032
     gateway.near.script(writing(door, tokens))
     const response = await gateway.ask(door, { stream: true, key: gateway.app.key({ budget: inTotal(1e9) }) })
@@ -95,7 +95,7 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
     expect(held).toBeLessThanOrEqual(tokens + 2 * STEP)
   })
 
-  test('ends with an error where its budget has no room for more, charged for what it wrote, and is asked of nobody else', async () => {
+  test('ends with an error if its budget has nothing left, charged for its output, and goes to no other upstream', async () => {
     const budget = costOf(100, 10_000)
     const name = `ann at ${door.id}`
     gateway.near.script(writing(door))
@@ -120,7 +120,7 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
 })
 
 test.each(GROWING)(
-  '$name, a whole response that its budget has no room for is sent a cap, and that is told',
+  "$name, a whole response that its budget can't cover is sent a cap, which is reported",
   async (door) => {
     await gateway.calm(door)
     const key = gateway.app.key({ budget: inTotal(costOf(100, 5_000)) })
@@ -136,7 +136,7 @@ test.each(GROWING)(
 
 const [CHAT] = WRITING as [Streaming]
 
-test('each of several choices that are calls of their own ends with the first that has no room', async () => {
+test("of several choices with a call each, all end when the budget can't cover one", async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
   const budget = costOf(200, 3 * STEP)
@@ -149,7 +149,7 @@ test('each of several choices that are calls of their own ends with the first th
   expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + 2 * costOf(0, STEP))
 })
 
-test('a stream holds more only where its team has room, too', async () => {
+test("a stream reserves more only if its team's budget allows it, too", async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
   const budget = costOf(100, 10_000)
@@ -161,7 +161,7 @@ test('a stream holds more only where its team has room, too', async () => {
   expect(row?.cost_nano_usd).toBeLessThanOrEqual(budget + costOf(0, STEP))
 })
 
-test('a client that has left holds what its answer has grown to, until that is settled', async () => {
+test("a disconnected client's growing response stays reserved until it is settled", async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
   const budget = costOf(100, 20_000)
@@ -197,7 +197,7 @@ const ENDS: [string, near: () => Behaviour, more: Record<string, unknown>, leave
 ]
 
 test.each(ENDS)(
-  'of a stream that had grown nothing is held on key or team once %s',
+  'nothing of a growing stream stays reserved on key or team once %s',
   async (name, near, more, leaves) => {
     await gateway.calm(CHAT)
     gateway.near.script(near)
@@ -226,7 +226,7 @@ test.each(ENDS)(
 )
 const tooDear = JSON.stringify({ model: `${CHAT.id}/one`, n: 128, ...CHAT.client.body({ cap: MAX }) })
 
-test('a rate of tokens counts what a stream has written while it writes', async () => {
+test("a token rate counts a stream's output while it streams", async () => {
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
   const key = gateway.app.key({ tpm: 100_000 })
@@ -240,7 +240,7 @@ test('a rate of tokens counts what a stream has written while it writes', async 
   leaving.abort()
 })
 
-test('64,000 streamed tokens pass under five dollars a day where they cost one', async () => {
+test('64,000 streamed tokens that cost one dollar pass under five dollars per day', async () => {
   const dear = await startDoors({ most: MAX, firstPrice: '{ prompt: "0.000001", completion: "0.000015625" }' })
   try {
     await dear.calm(CHAT)
@@ -256,7 +256,7 @@ test('64,000 streamed tokens pass under five dollars a day where they cost one',
   }
 })
 
-test('a stream that is estimated at more than it has written ends by its count, and not before', async () => {
+test('a stream whose estimate exceeds its output ends by its count, and not before', async () => {
   await gateway.calm(CHAT)
   const sentence = '这是一个关于人工智能的测试文本，我们需要计算它的令牌数量。'
   const tokens = 17_000
@@ -276,7 +276,7 @@ test('a stream that is estimated at more than it has written ends by its count, 
   expect(hear(CHAT.client, await response.text())).toMatchObject({ end: 'whole', failure: null })
 })
 
-test('200 streams without caps end within a step each of a budget for a fifth of them, each with its error', async () => {
+test('200 streams without caps end within a step each of a budget for a fifth of them, each with its own error', async () => {
   const streams = 200
   await gateway.calm(CHAT)
   gateway.near.script(() => writing(CHAT))
@@ -295,7 +295,7 @@ test('200 streams without caps end within a step each of a budget for a fifth of
   expect(spent).toBeLessThanOrEqual(budget + streams * costOf(0, STEP))
 })
 
-describe('a model that may think unseen', () => {
+describe('a model that may reason unseen', () => {
   const price = '{ prompt: "0.000001", completion: "0.000002" }'
   let silent: DoorGateway
   beforeAll(async () => {
@@ -310,7 +310,7 @@ describe('a model that may think unseen', () => {
   })
   afterAll(() => silent.stop())
 
-  test('holds more with the time, and is refused where there is no room before its first word', async () => {
+  test('reserves more with time, and is rejected before its first token if the budget has nothing left', async () => {
     await silent.calm(CHAT)
     silent.near.script({ kind: 'silent' })
     const budget = costOf(100, 3 * STEP)
@@ -336,7 +336,7 @@ describe('a model that may think unseen', () => {
     expect(silent.far.requests.length).toBe(calls)
   })
 
-  test('ends with an error frame where its budget has no room after a thought that it hid', async () => {
+  test('ends with an error frame if the budget has nothing left after hidden reasoning', async () => {
     await silent.calm(CHAT)
     const hidden = { reasoning_details: [{ type: 'reasoning.summary', summary: 'Well.' }], reasoning: 'Well.' }
     silent.near.script({ kind: 'stream', steps: [toDelta({ role: 'assistant', ...hidden })], end: 'hang' })
@@ -357,7 +357,7 @@ describe('a model that may think unseen', () => {
     expect(row).toMatchObject({ status: 'cut', http_status: 200, error_code: 'insufficient_quota', attempts: 1 })
   })
 
-  test('that has answered is held at what it writes from then on', async () => {
+  test('that has begun to write reserves by its output from then on', async () => {
     await silent.calm(CHAT)
     const steps = [
       toDelta({ role: 'assistant', content: 'one' }),

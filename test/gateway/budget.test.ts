@@ -25,7 +25,7 @@ async function standing(key: string, { ask } = bench): Promise<{ spent: number; 
 }
 
 describe('a budget', () => {
-  test('without room refuses, names its amounts and its reset, has no row and calls nobody', async () => {
+  test('with too little left rejects, states amounts and reset, records no row, and calls no upstream', async () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'ann', budget: daily(3_000_000) })
     near.script(billing(20, 990))
@@ -74,7 +74,7 @@ describe('a budget', () => {
     expect((await ask(bob as string, { max_tokens: 500 })).status).toBe(200)
   })
 
-  test('has the dearest of the routes in it', async () => {
+  test('covers the most expensive route', async () => {
     const { app, ask } = bench
     const dear = 10 * costOf(HELLO_COUNTED, 500)
     const body = { model: 'acme/both', max_tokens: 500 }
@@ -83,7 +83,7 @@ describe('a budget', () => {
     expect((await ask(app.key({ budget: inTotal(dear) }), body)).headers.get('x-tollgate-upstream')).toBe('near')
   })
 
-  test('has the dearest kinds of tokens in it: those written to a cache, those of reasoning', async () => {
+  test('covers the most expensive kinds of tokens: cache writes, and reasoning', async () => {
     const { app, near, ask } = bench
     const most = HELLO_COUNTED * 3_000 + 500 * 5_000
     const reserved = HELLO_TOKENS * 3_000 + 500 * 5_000
@@ -102,7 +102,7 @@ describe('a budget', () => {
     near.script(obliging)
   })
 
-  test('begins anew with its period, and one in total never does', async () => {
+  test('resets with its period, and a total never does', async () => {
     const { app, near, ask } = bench
     const keys = [app.key({ budget: daily(2_011_000) }), app.key({ budget: inTotal(2_011_000) })]
     near.script(billing(1, 900))
@@ -112,7 +112,7 @@ describe('a budget', () => {
     expect(await Promise.all(keys.map(async (key) => (await ask(key)).status))).toEqual([200, 429])
   })
 
-  test('that is used up is told of in the log, once at 80 % and once at 100 %', async () => {
+  test('that is spent is logged once at 80% and once at 100%', async () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'dora', budget: inTotal(10_000_000) })
     const spend = async (nanoUsd: number) => {
@@ -141,7 +141,7 @@ describe('a budget', () => {
 const asJson = { model: 'acme/long', response_format: { type: 'json_object' } }
 const scripted = (seen: Seen) => (seen.json?.stream ? streamAnswer() : wholeAnswer())
 
-describe('what a budget holds of an answer', () => {
+describe('the reservation for a response', () => {
   const sentOf = ({ json }: Seen): object => {
     const { max_tokens, max_completion_tokens } = json ?? {}
     return { max_tokens, max_completion_tokens }
@@ -180,20 +180,23 @@ describe('what a budget holds of an answer', () => {
     ['a whole answer', { model: 'acme/long' }, (cap) => ({ max_tokens: cap }), 1],
     ['the older name', { model: 'acme/long', n: 2 }, (cap) => ({ max_tokens: cap }), 2],
   ]
-  test.each(caps)('without room for all of it is capped, and that is told: %s', async (_, body, expected, choices) => {
-    const { app, near, ask } = bench
-    const cap = 2_000
-    const key = app.key({ budget: inTotal(costOf(HELLO_COUNTED, cap * choices) + 1_999) })
-    near.script(billing(10, 20))
-    const response = await ask(key, body)
-    expect(response.status).toBe(200)
-    expect(response.headers.get('x-tollgate-output-cap')).toBe(String(cap))
-    expect(sentOf(near.requests.at(-1) as Seen)).toMatchObject(expected(cap))
-    expect(rowOf(bench, response)).toMatchObject({ reserved_completion_tokens: cap * choices, status: 'ok' })
-    near.script(obliging)
-  })
+  test.each(caps)(
+    'without budget for all of it is capped, which is reported: %s',
+    async (_, body, expected, choices) => {
+      const { app, near, ask } = bench
+      const cap = 2_000
+      const key = app.key({ budget: inTotal(costOf(HELLO_COUNTED, cap * choices) + 1_999) })
+      near.script(billing(10, 20))
+      const response = await ask(key, body)
+      expect(response.status).toBe(200)
+      expect(response.headers.get('x-tollgate-output-cap')).toBe(String(cap))
+      expect(sentOf(near.requests.at(-1) as Seen)).toMatchObject(expected(cap))
+      expect(rowOf(bench, response)).toMatchObject({ reserved_completion_tokens: cap * choices, status: 'ok' })
+      near.script(obliging)
+    },
+  )
 
-  test('of a model that reasons is capped by the newer name, and by that of the upstream where it has one', async () => {
+  test("of a reasoning model is capped by the newer field, or the upstream's own", async () => {
     const { app, near, ask } = bench
     const most = (cap: number) => HELLO_COUNTED * 3_000 + cap * 5_000
     near.script(billing(10, 20))
@@ -202,7 +205,7 @@ describe('what a budget holds of an answer', () => {
     near.script(obliging)
   })
 
-  test('is never capped under 1,024 tokens: what has no room for those is refused', async () => {
+  test('is never capped below 1,024 tokens: with less budget it is rejected', async () => {
     const { app, near, ask } = bench
     const least = costOf(HELLO_COUNTED, 1_024)
     const calls = near.requests.length
@@ -215,7 +218,7 @@ describe('what a budget holds of an answer', () => {
     near.script(obliging)
   })
 
-  test('leaves a cheap route as it is where a dear one may be asked in its place, which is then capped', async () => {
+  test("doesn't cap a cheap route unless an expensive one may be called instead, which is then capped", async () => {
     const { app, near, far, ask } = bench
     // All of the first answer, and a third of the second at ten times the price.
     const key = () => app.key({ budget: inTotal(costOf(HELLO_BOUND, 16_000) * 3) })
@@ -232,7 +235,7 @@ describe('what a budget holds of an answer', () => {
     for (const upstream of [near, far]) upstream.script(obliging)
   })
 
-  test('is no reason to refuse another upstream to a request whose calls have failed', async () => {
+  test('is no reason to deny a request another upstream after its calls failed', async () => {
     const { app, near, ask } = bench
     near.script({ kind: 'whole', status: 500, body: {} })
     const key = app.key({ budget: inTotal(3 * reserveOf(500)) })
@@ -242,7 +245,7 @@ describe('what a budget holds of an answer', () => {
     near.script(obliging)
   })
 
-  test.each(['acme/large', 'acme/single'])('counts for each choice of %s', async (model) => {
+  test.each(['acme/large', 'acme/single'])('covers each choice of %s', async (model) => {
     const { app, near, ask } = bench
     near.script(billing(1, 1))
     const calls = near.requests.length
@@ -257,7 +260,7 @@ describe('what a budget holds of an answer', () => {
   })
 })
 
-describe('a call that fails', () => {
+describe('a failed call', () => {
   // Breakers remember, so each test has its own gateway.
   let bench: Bench
   beforeEach(async () => {
@@ -274,7 +277,7 @@ describe('a call that fails', () => {
     }
   }
 
-  test.each([{ stream: false }, { stream: true }])('costs nothing and gives its reserve back, %j', async (body) => {
+  test.each([{ stream: false }, { stream: true }])('costs nothing and releases its reservation, %j', async (body) => {
     const { app, near, far, ask } = bench
     const key = app.key({ budget: inTotal(10 * reserveOf(500)) })
     for (const upstream of [near, far]) upstream.script(errorAnswer(500))
@@ -284,7 +287,7 @@ describe('a call that fails', () => {
     expect(await standing(key, bench)).toEqual({ spent: 0, reserved: 0 })
   })
 
-  test('needs no second reserve to be tried again, there or elsewhere', async () => {
+  test('needs no second reservation to be retried, on any upstream', async () => {
     const { app, near, far, ask } = bench
     near.script(once())
     const retried = await ask(app.key({ budget: inTotal(reserveOf(500)) }), { max_tokens: 500 })
@@ -298,7 +301,7 @@ describe('a call that fails', () => {
   })
 })
 
-describe('where the budget ends in the middle of a request', () => {
+describe('if the budget ends during a request', () => {
   const schema = {
     type: 'object',
     properties: { age: { type: 'integer' } },
@@ -324,7 +327,7 @@ describe('where the budget ends in the middle of a request', () => {
       standing: await standing(key),
     }
   }
-  test('a second try without a cap of the client is sent what has room beside the first', async () => {
+  test("a retry without a client's cap gets the budget left by the first call", async () => {
     const { app, near, ask } = bench
     const calls = near.requests.length
     near.script(wrong(20, 10_000))
@@ -344,7 +347,7 @@ describe('where the budget ends in the middle of a request', () => {
   /** Slightly more than the first call with its schema reserves. */
   const ONE = 1_100_000
 
-  test.each([false, true])('the last JSON is given, where that is allowed (stream: %p)', async (stream) => {
+  test.each([false, true])('the last JSON is delivered, if that is allowed (stream: %p)', async (stream) => {
     bench.near.script(wrong(20, 490))
     const { response, text, row, calls, standing } = await askPerson(ONE, false, stream)
     expect(response.status).toBe(200)
@@ -355,7 +358,7 @@ describe('where the budget ends in the middle of a request', () => {
     expect(standing).toEqual({ spent: costOf(20, 490), reserved: 0 })
   })
 
-  test('of a strict schema that is said, and what was used is paid', async () => {
+  test('for a strict schema, this is the error, and used tokens are paid for', async () => {
     bench.near.script(wrong(20, 490))
     const { response, text, row, calls, standing } = await askPerson(ONE, true)
     expect(response.status).toBe(429)
@@ -366,14 +369,14 @@ describe('where the budget ends in the middle of a request', () => {
     expect(standing).toEqual({ spent: costOf(20, 490), reserved: 0 })
   })
 
-  test('a further call has the room that the one before it has not used', async () => {
+  test('a further call can use what the previous one left', async () => {
     bench.near.script(wrong(20, 10))
     const { row, calls } = await askPerson(1_400_000, false)
     expect(calls).toBe(3)
     expect(row).toMatchObject({ status: 'ok', attempts: 3, cost_nano_usd: 3 * costOf(20, 10) })
   })
 
-  test('several choices at once do not use the same room twice', async () => {
+  test("parallel choices don't use the same budget twice", async () => {
     const { app, near, far, ask } = bench
     // One choice is paid for, the other fails: the next target is called for both.
     let asked = 0

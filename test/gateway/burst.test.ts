@@ -81,8 +81,8 @@ const RARE: [string, string][] = [
   ['blanks, which one vocabulary has by the hundred', ' '.repeat(BYTES)],
 ]
 
-describe('a burst of requests that bill a token a byte', () => {
-  test.each(RARE)('of %s ends within a call of the budget', async (_, content) => {
+describe('a burst of requests charged per byte', () => {
+  test.each(RARE)('of %s ends within one call of the budget', async (_, content) => {
     const call = costOf(Buffer.byteLength(content) + 8)
     const budget = Math.round(10.5 * call)
     const spent = await burst('acme/other', content, Buffer.byteLength(content) + 8, budget)
@@ -91,7 +91,7 @@ describe('a burst of requests that bill a token a byte', () => {
   })
 })
 
-test('a burst of images ends within a call of the budget, on a model that counts them 33 times, too', async () => {
+test('a burst of images ends within one call of the budget, even on a model that counts them 33 times', async () => {
   const content = [{ type: 'image_url', image_url: { url: 'https://a.example/a.png' } }]
   const tokens = 2_833 + 6 * 5_667
   const call = costOf(tokens)
@@ -115,7 +115,7 @@ describe('a burst of ordinary requests', () => {
     expect(spent).toBeGreaterThanOrEqual(part * budget)
   })
 
-  test('of one, or of two, that really fit, refuses none', async () => {
+  test('of one or two that fit has no rejections', async () => {
     const fits = Math.round(1.02 * costOf(ORDINARY_TOKENS))
     for (const model of ['acme/known', 'acme/other'])
       expect(await burst(model, ORDINARY, ORDINARY_TOKENS, fits, 1)).toBe(costOf(ORDINARY_TOKENS))
@@ -123,7 +123,7 @@ describe('a burst of ordinary requests', () => {
   })
 })
 
-test('a budget that is spent refuses without a count', async () => {
+test('a spent budget rejects without counting', async () => {
   const key = app.key({ budget: { nanoUsd: costOf(100), period: 'total' } })
   upstream.script(billing(100, CAP))
   expect(await ask(key, 'acme/other', 'Hello')).toBe(200)

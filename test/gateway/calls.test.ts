@@ -118,24 +118,24 @@ describe('a stream', () => {
   const failure = (error = broken()): AnswerEvent => ({ kind: 'failure', error })
   const origin: AnswerEvent = { kind: 'origin', origin: { service_tier: 'flex' } }
 
-  test('that fails before its first word gives way to the next target', async () => {
+  test('that fails before its first token fails over to the next target', async () => {
     const played = await play({ a: [toStreamed([origin], [failure()])], b: [toStreamed([origin, text('Hi')], [DONE])] })
     expect(played).toMatchObject({ calls: ['a:first', 'b:fallback'], value: 'b', reported: [['b', 'begun']] })
     expect(played.events).toEqual([origin, text('Hi')])
   })
 
-  test('that fails in the batch of its first word has begun', async () => {
+  test('that fails in the same batch as its first token has begun', async () => {
     const ends = failure()
     const { calls, value, events } = await play({ a: [toStreamed([text('Hi'), ends])], b: ['answer'] })
     expect({ calls, value, events }).toEqual({ calls: ['a:first'], value: 'a', events: [text('Hi'), ends] })
   })
 
-  test('without a word is an answer, if it is complete', async () => {
+  test('without content is a response, if it is complete', async () => {
     const { calls, events } = await play({ a: [toStreamed([origin], [stop(), DONE])], b: ['answer'] })
     expect({ calls, events }).toEqual({ calls: ['a:first'], events: [origin, stop(), DONE] })
   })
 
-  test('is read no further than its first word', async () => {
+  test('is read only to its first token', async () => {
     const answer = toStreamed([origin], [text('Hi')], [text(' there')], [stop(), DONE])
     const { events } = await play({ a: [answer] })
     expect(events).toEqual([origin, text('Hi')])
@@ -148,7 +148,7 @@ describe('a stream', () => {
     ...{ kind: 'raw', name: 'ping', data, origin: null, isContent: false, isTail: false },
   })
 
-  test('takes memory for what comes before its first word, and none for the same again', async () => {
+  test('takes memory for events before its first token, and none for repeated ones', async () => {
     const taken: number[] = []
     const take = (bytes: number) => {
       taken.push(bytes)
@@ -162,14 +162,14 @@ describe('a stream', () => {
     expect(Math.min(...taken)).toBeGreaterThan(0)
   })
 
-  test('that finds no memory for it ends the request', async () => {
+  test('ends the request if there is no memory for it', async () => {
     const full = new GatewayError('overloaded', 'full')
     const take = () => full
     const played = await play({ a: [toStreamed([raw('start')], [text('Hi')])], b: ['answer'] }, { take })
     expect(played).toMatchObject({ calls: ['a:first'], error: full })
   })
 
-  test('keeps nothing for a client that has left', async () => {
+  test('keeps nothing for a disconnected client', async () => {
     const controller = new AbortController()
     const take = () => {
       controller.abort()
@@ -180,7 +180,7 @@ describe('a stream', () => {
     expect(events).toEqual([text('Hi')])
   })
 
-  test('of ours that throws what is no failure of an upstream ends the request', async () => {
+  test('of ours that throws an internal error ends the request', async () => {
     const refusal = new GatewayError('schema_not_met', 'no JSON')
     const played = await play({ a: [toStreamed(refusal)], b: ['answer'] })
     expect(played).toMatchObject({ calls: ['a:first'], error: refusal, reported: [['a', 'aborted']] })
@@ -188,13 +188,13 @@ describe('a stream', () => {
 })
 
 describe('when no target is left', () => {
-  test('the list is tried twice more, in its order, and whoever recovers answers', async () => {
+  test('the list is tried twice more, in order, and the first to recover responds', async () => {
     const { calls, value } = await play({ a: [status(500)], b: [refused(), refused(), 'answer'] })
     expect(calls).toEqual(['a:first', 'b:fallback', 'a:retry', 'b:retry', 'a:retry', 'b:retry'])
     expect(value).toBe('b')
   })
 
-  test('one that is found to be down meanwhile is tried all the same, once it is up again', async () => {
+  test('one found down in between is still tried once it is up again', async () => {
     const seen: boolean[] = [true, false, true]
     const { calls, value } = await play({ a: [refused(), 'answer'] }, { enters: () => seen.shift() ?? false })
     expect({ calls, value, seen }).toEqual({ calls: ['a:first', 'a:retry'], value: 'a', seen: [] })
@@ -216,7 +216,7 @@ describe('when no target is left', () => {
     expect(calls).toEqual(['a:first', 'b:fallback', 'b:retry'])
   })
 
-  test('what one has found too long is not sent to a smaller one, which may cut it short and say nothing', async () => {
+  test("a prompt too long for one target isn't sent to a smaller one, which may truncate it silently", async () => {
     const tooLong = status(400, { code: 'context_length_exceeded' })
     const contexts = { a: 8_000, b: 4_000, c: 8_000, d: 32_000 }
     const found = await play({ a: [tooLong], b: ['answer'], c: [tooLong], d: ['answer'] }, { contexts })
@@ -225,7 +225,7 @@ describe('when no target is left', () => {
     expect([lost.calls, lost.error]).toMatchObject([['a:first'], { code: 'context_length_exceeded' }])
   })
 
-  test('an upstream that asks for a pause gets it', async () => {
+  test('an upstream gets the pause it requests', async () => {
     const order: string[] = []
     setTimeout(() => order.push('most of the pause is over'), 75)
     const { calls } = await play({ a: [status(429, { retryAfterMs: 150 }), 'answer'] })
@@ -233,7 +233,7 @@ describe('when no target is left', () => {
     expect(order).toEqual(['most of the pause is over', 'a:first', 'a:retry'])
   })
 
-  test('a client that has left before the pause does not wait for its end', async () => {
+  test("a client that disconnected before the pause doesn't wait for its end", async () => {
     const controller = new AbortController()
     const script = { a: [status(500, { retryAfterMs: 9_000 })] }
     const enters = () => {
@@ -244,7 +244,7 @@ describe('when no target is left', () => {
     expect(await played).toMatchObject({ calls: ['a:first'], error: { kind: 'aborted' } })
   })
 
-  test('a client that leaves during the pause ends it', async () => {
+  test('a client that disconnects during the pause ends it', async () => {
     const controller = new AbortController()
     const played = play({ a: [status(500)] }, { backoffMs: 60_000, signal: controller.signal })
     setTimeout(() => controller.abort(), 5)
@@ -262,12 +262,12 @@ describe('when no target is left', () => {
 })
 
 describe('a target that is unavailable', () => {
-  test('is passed over without a call', async () => {
+  test('is skipped without a call', async () => {
     const { calls, value } = await play({ a: ['answer'], b: ['answer'] }, { out: ['a'] })
     expect({ calls, value }).toEqual({ calls: ['b:first'], value: 'b' })
   })
 
-  test('leaves nothing to call: the model is not ready, and says why and until when', async () => {
+  test('leaves no target: the model is not ready, with reason and time', async () => {
     const { calls, error } = await play({ a: ['answer'] }, { out: ['a'] })
     expect(calls).toEqual([])
     expect(error).toMatchObject({ kind: 'model_not_ready', status: 503, headers: { 'retry-after': '3' } })

@@ -52,7 +52,7 @@ const models = async (): Promise<unknown[]> => {
   return JSON.parse(await response.text()).data
 }
 
-describe('a wall clock that is set', () => {
+describe('a change of the wall clock', () => {
   test.each([
     ['back by an hour', -HOUR_MS],
     ['forward by a day', DAY_MS],
@@ -98,7 +98,7 @@ describe('a wall clock that is set', () => {
     await expectHonest(app)
   })
 
-  test('back by two days gives no budget a second time, nor when it is right again', async () => {
+  test('back by two days gives no budget twice, nor does its correction', async () => {
     const { app, first, chat } = several
     first.script(answering('first'))
     const key = app.key({ budget: { nanoUsd: 3 * costAt('second', 30, 3), period: 'day' } })
@@ -119,7 +119,7 @@ describe('a wall clock that is set', () => {
     await expectHonest(app)
   })
 
-  test('does not hold up rates or breakers, which go by a clock of their own', async () => {
+  test("doesn't affect rates or breakers, which use their own clock", async () => {
     const { app, first, chat } = several
     const key = app.key({ rpm: 1 })
     const status = async (body = {}) => {
@@ -148,7 +148,7 @@ describe('a wall clock that is set', () => {
   })
 })
 
-describe('a catalogue that another process applies', () => {
+describe('a catalog that another process applies', () => {
   const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
   /** One model moves to the second upstream at another price; the rest is removed. */
@@ -168,7 +168,7 @@ models:
     sqlite.close()
   }
 
-  test('lets fifty running streams end on the target and at the price that they began with', async () => {
+  test('lets fifty running streams end on their target and at their price', async () => {
     const { app, first, second, chat } = several
     const open = hold()
     const running = Array.from({ length: 50 }, (_, i) =>
@@ -200,7 +200,7 @@ models:
   })
 })
 
-test('an upstream that a newer version has given a dialect of its own is passed over', async () => {
+test('an upstream with a dialect of a newer version is skipped', async () => {
   const { app, first, second, chat } = several
   const sqlite = openDatabase(databasePath(app.dataFolder), { busyMs: 5_000 })
   sqlite.run(

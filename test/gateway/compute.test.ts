@@ -14,7 +14,7 @@ import { createGate, toRefusal } from './limiting.ts'
 const [MS, READ, WRITTEN] = [500, 1_000, 2_000]
 const PRICE = '{ prompt: "0.000001", completion: "0.000002", second: "0.0005" }'
 
-describe('through every door', () => {
+describe('on every endpoint', () => {
   let gateway: DoorGateway
   beforeAll(async () => {
     gateway = await startDoors({ settings: ', local: true', firstPrice: PRICE })
@@ -25,7 +25,7 @@ describe('through every door', () => {
     ...DOORS.map((door) => ({ ...door, streams: false })),
     ...STREAMING.map((door) => ({ ...door, streams: true })),
   ]
-  test.each(cases)('$name (stream: $streams) the time of a call is charged, told and on record', async (door) => {
+  test.each(cases)('$name (stream: $streams) the time of a call is charged, reported, and recorded', async (door) => {
     await gateway.calm(door)
     const { promise, resolve } = Promise.withResolvers<void>()
     gateway.near.script(answeringAfter(promise, answering(door.upstream)))
@@ -86,7 +86,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
   const lastRow = async (rows: number) => (await app.settled(rows)).at(-1)
   const BILLED = { usage: { prompt_tokens: 10, completion_tokens: 5 } }
 
-  test('that failed before its first word costs nothing, and the next one its own time alone', async () => {
+  test('that failed before its first token costs nothing, and the next one only its own time', async () => {
     const [rows, calls, first, second] = [await app.count(), upstream.requests.length, createGate(), createGate()]
     upstream.script(() =>
       upstream.requests.length === calls + 1 ? first.held(errorAnswer(500)) : second.held(wholeAnswer(BILLED)),
@@ -104,7 +104,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
     })
   })
 
-  test('for each of several choices has its own time, and the request the sum', async () => {
+  test('per choice has its own time, and the request has the sum', async () => {
     const [rows, calls, gate] = [await app.count(), upstream.requests.length, createGate()]
     upstream.script(gate.held(wholeAnswer(BILLED)))
     const asking = ask('one', { n: 3 })
@@ -117,7 +117,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
     })
   })
 
-  test('that breaks off in the middle has the time until then', async () => {
+  test('that is interrupted has the time until then', async () => {
     const [rows, calls, gate] = [await app.count(), upstream.requests.length, createGate()]
     upstream.script(gate.held({ kind: 'stream', steps: [toDelta({ content: 'one' })], end: 'eof' }))
     const asking = ask('one', { stream: true })
@@ -149,7 +149,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
     expect(row).toMatchObject({ status: 'cut', stream: 1, compute_ms: ms })
   })
 
-  test('is charged for no more than its deadline allows, however late that is noticed', async () => {
+  test('is charged for its deadline at most, however late that is noticed', async () => {
     const [rows, calls] = [await app.count(), upstream.requests.length]
     upstream.script({ kind: 'silent' })
     const asking = ask('hasty')
@@ -161,7 +161,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
     expect(row?.compute_ms).toBe(200)
   })
 
-  test('whose server says what it charges costs that, and its time is on record beside it', async () => {
+  test('with a cost reported by its server costs that, and its time is recorded, too', async () => {
     const [rows, calls, gate] = [await app.count(), upstream.requests.length, createGate()]
     upstream.script(gate.held(wholeAnswer({ usage: { ...BILLED.usage, cost: 0.001 } })))
     const asking = ask('said')
@@ -201,7 +201,7 @@ models: { acme/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstre
       body: JSON.stringify({ model: 'acme/a', messages: [{ role: 'user', content: 'Hello' }], ...body }),
     })
 
-  test('has a burst spend no more than it has, though all of it take longer than it may', async () => {
+  test("isn't exceeded by a burst in which all calls take too long", async () => {
     const [rows, calls, gate] = [await app.count(), upstream.requests.length, createGate()]
     const key = app.key({ budget: { nanoUsd: 7 * BOUND, period: 'total' } })
     upstream.script(gate.held(wholeAnswer()))
@@ -221,7 +221,7 @@ models: { acme/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstre
     expect((await toRefusal(await ask(key))).code).toBe('insufficient_quota')
   })
 
-  test('has back what a call did not take', async () => {
+  test('gets back the unused part of a reservation', async () => {
     const [calls, gate] = [upstream.requests.length, createGate()]
     const key = app.key({ budget: { nanoUsd: BOUND + 100 * MS, period: 'total' } })
     upstream.script(gate.held(wholeAnswer()))
@@ -235,7 +235,7 @@ models: { acme/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstre
     expect((await ask(key)).status).toBe(200)
   })
 
-  test('holds for a stream the time that a stream may take', async () => {
+  test('covers the maximum time of a stream', async () => {
     const body = { stream: true }
     upstream.script(streamAnswer())
     const [tight, enough] = [2 * BOUND - 1, 2 * BOUND].map((nanoUsd) =>
@@ -248,7 +248,7 @@ models: { acme/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstre
   })
 })
 
-describe('where the server is started here', () => {
+describe('with a server that Tollgate starts', () => {
   let app: TestApp
   let key = ''
   afterEach(() => app.stop())
@@ -278,7 +278,7 @@ models: { local/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstr
     for await (const piece of response.body ?? []) yield new TextDecoder().decode(piece)
   }
 
-  test('no time is charged in which it was loaded, or in which a call waited for a place', async () => {
+  test('loading and queueing time is free', async () => {
     await start()
     const read = async (response: Response, onLoading: () => void) => {
       let isLoading = true
@@ -305,7 +305,7 @@ models: { local/a: { name: A, ${FACTS}, supported_features: [], routes: [{ upstr
     ])
   })
 
-  test('who leaves while it is loaded pays for none of its time', async () => {
+  test('a client that disconnects during loading pays for none of it', async () => {
     await start()
     const client = new AbortController()
     const response = await ask('hello', client.signal)

@@ -80,37 +80,40 @@ const CUTS: Cut[] = [
   },
 ]
 
-describe('after the first word, a stream that', () => {
-  test.each(CUTS)('$name is told as a cut one, and billed for what came', async ({ script, code, says, tokens }) => {
-    const { app, upstream, chat } = gateway
-    upstream.script(script)
-    // Clears penalties from the previous row.
-    app.pass(60_000)
-    const before = await app.count()
-    const response = await chat({ stream: true, stream_options: { include_usage: true } })
-    expect(response.status).toBe(200)
-    const { frames, done, content, error } = toFrames(await response.text())
-    expect(done).toBe(false)
-    expect(content).toBe('one two ')
-    expect(Object.keys(error ?? {}).sort()).toEqual(['code', 'message', 'param', 'type'])
-    expect(error).toMatchObject({ code })
-    expect(error?.message).toContain(says)
-    expect(JSON.stringify(frames)).not.toContain(CREDENTIAL)
-    expect(frames.every((frame) => frame.error || frame.choices[0]?.finish_reason === null)).toBe(true)
-    const [prompt, completion] = tokens ?? [HELLO_COUNTED, 3]
-    expect((await app.settled(before + 1)).at(-1)).toMatchObject({
-      status: 'cut',
-      http_status: 200,
-      error_code: code,
-      estimated: 1,
-      prompt_tokens: prompt,
-      completion_tokens: completion,
-      cost_nano_usd: costOf(prompt, completion),
-    })
-  })
+describe('after the first token, a stream that', () => {
+  test.each(CUTS)(
+    '$name is reported as interrupted, and billed for its output',
+    async ({ script, code, says, tokens }) => {
+      const { app, upstream, chat } = gateway
+      upstream.script(script)
+      // Clears penalties from the previous row.
+      app.pass(60_000)
+      const before = await app.count()
+      const response = await chat({ stream: true, stream_options: { include_usage: true } })
+      expect(response.status).toBe(200)
+      const { frames, done, content, error } = toFrames(await response.text())
+      expect(done).toBe(false)
+      expect(content).toBe('one two ')
+      expect(Object.keys(error ?? {}).sort()).toEqual(['code', 'message', 'param', 'type'])
+      expect(error).toMatchObject({ code })
+      expect(error?.message).toContain(says)
+      expect(JSON.stringify(frames)).not.toContain(CREDENTIAL)
+      expect(frames.every((frame) => frame.error || frame.choices[0]?.finish_reason === null)).toBe(true)
+      const [prompt, completion] = tokens ?? [HELLO_COUNTED, 3]
+      expect((await app.settled(before + 1)).at(-1)).toMatchObject({
+        status: 'cut',
+        http_status: 200,
+        error_code: code,
+        estimated: 1,
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        cost_nano_usd: costOf(prompt, completion),
+      })
+    },
+  )
 })
 
-test('no failure has left an upstream connection open or a secret in the log', async () => {
+test('no failure left an upstream connection open or a secret in the log', async () => {
   const isOver = (seen: Seen) => seen.answeredAtMs !== null || seen.abortedAtMs !== null
   await gateway.upstream.waitFor((all) => all.every(isOver), 'the end of every call')
   const text = await gateway.app.logText()

@@ -28,7 +28,7 @@ function expectRecorded(door: Door, row: DoorRow | undefined, { headers }: Respo
   })
 }
 
-test.each(DOORS)('a whole answer of $name has its words, its receipt and its row', async (door) => {
+test.each(DOORS)('a whole response of $name has its text, receipt, and row', async (door) => {
   await gateway.calm(door)
   const response = await gateway.ask(door)
   const text = await response.text()
@@ -41,7 +41,7 @@ test.each(DOORS)('a whole answer of $name has its words, its receipt and its row
   expectRecorded(door, row, response)
 })
 
-test.each(STREAMING)('a streamed answer of $name has the same, and costs as much', async (door) => {
+test.each(STREAMING)('a streamed response of $name has the same, and the same cost', async (door) => {
   await gateway.calm(door)
   const response = await gateway.ask(door, { stream: true })
   const text = await response.text()

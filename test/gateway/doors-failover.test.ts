@@ -59,7 +59,7 @@ describe.each(WAYS)('$name', ({ door, to, route }) => {
   const counts = { prompt: 20, completion: 3 }
 
   test.each(toFailures(door).filter(isMadeGood(door)))(
-    'an upstream that $name is made good for, stream: $stream',
+    'an upstream that $name is replaced by another, stream: $stream',
     async ({ said, stream }) => {
       await gateway.calm(door)
       gateway.near.script(said)

@@ -39,8 +39,8 @@ const noticed = (door: Door, key: string) =>
 
 const rowOfGone = async () => (await gateway.rows(2)).find(({ status }) => status === 'cut')
 
-describe.each(DOORS)('who leaves $name', (door) => {
-  test('while a whole answer is pending pays what it takes, and is waited for by nobody', async () => {
+describe.each(DOORS)('a client that disconnects from $name', (door) => {
+  test('before a whole response pays for its usage, and nothing waits for it', async () => {
     await gateway.calm(door)
     const { promise, resolve } = Promise.withResolvers<void>()
     play(door, answeringAfter(promise, answering(door.upstream)))
@@ -89,8 +89,8 @@ async function leaveWithin(door: (typeof STREAMING)[number], at: DoorGateway, ke
   client.abort()
 }
 
-describe.each(STREAMING)('who leaves $name', (door) => {
-  test('within a stream pays what was used to its end', async () => {
+describe.each(STREAMING)('a client that disconnects from $name', (door) => {
+  test('within a stream pays for all that was used', async () => {
     await gateway.calm(door)
     const { promise, resolve } = Promise.withResolvers<void>()
     const key = gateway.app.key({ concurrency: 1 })
@@ -104,17 +104,20 @@ describe.each(STREAMING)('who leaves $name', (door) => {
   })
 })
 
-describe('where nobody is waited for', () => {
+describe('without a disconnect grace', () => {
   const brief = forAllTests(startDoors)
 
-  test.each(STREAMING)('who leaves $name pays what was seen, and its upstream is let go', async (door) => {
-    await brief.calm(door)
-    await leaveWithin(door, brief, brief.app.key(), new Promise(() => {}))
-    await brief.near.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the end of the call')
-    const { prompt, completion } = ownCountOf(door)
-    expect((await brief.rows(1))[0]).toMatchObject({
-      ...{ ...gone(door), http_status: 200, estimated: 1, prompt_tokens: prompt, completion_tokens: completion },
-      cost_nano_usd: costOf(prompt, completion),
-    })
-  })
+  test.each(STREAMING)(
+    'a client that disconnects from $name pays for what was seen, and its upstream is released',
+    async (door) => {
+      await brief.calm(door)
+      await leaveWithin(door, brief, brief.app.key(), new Promise(() => {}))
+      await brief.near.waitFor((seen) => seen.at(-1)?.abortedAtMs !== null, 'the end of the call')
+      const { prompt, completion } = ownCountOf(door)
+      expect((await brief.rows(1))[0]).toMatchObject({
+        ...{ ...gone(door), http_status: 200, estimated: 1, prompt_tokens: prompt, completion_tokens: completion },
+        cost_nano_usd: costOf(prompt, completion),
+      })
+    },
+  )
 })

@@ -57,7 +57,7 @@ describe.each(DOORS)('$name', (door) => {
   }
   const called = (count: number) => gateway.near.waitFor((seen) => seen.length === count, `${count} calls`)
 
-  test(`of ${CROWD} that ask at once no more are let in than a budget pays for`, async () => {
+  test(`of ${CROWD} requests at once, no more are accepted than a budget pays for`, async () => {
     const budget = Math.round(10.5 * (held ?? cost))
     const key = gateway.app.key({ budget: { nanoUsd: budget, period: 'total' } })
     hold()
@@ -84,7 +84,7 @@ describe.each(DOORS)('$name', (door) => {
     }
   })
 
-  test('a request too many is told when to come again, and comes then', async () => {
+  test('a request over the limit gets a retry time, and succeeds then', async () => {
     const key = gateway.app.key({ rpm: 1 })
     const first = await gateway.ask(door, { key })
     await first.text()
@@ -104,7 +104,7 @@ describe.each(DOORS)('$name', (door) => {
     await gateway.rows(2)
   })
 
-  test('tokens are held with the most that may be written, and corrected to what was', async () => {
+  test('tokens are reserved with the maximum output, and corrected to the actual usage', async () => {
     const key = gateway.app.key({ tpm })
     hold()
     const before = gateway.near.requests.length
@@ -125,7 +125,7 @@ describe.each(DOORS)('$name', (door) => {
     await next.text()
   })
 
-  test('a slot is taken until an answer has ended', async () => {
+  test('a slot is taken until a response has ended', async () => {
     const key = gateway.app.key({ concurrency: 1 })
     hold()
     const before = gateway.near.requests.length
@@ -140,7 +140,7 @@ describe.each(DOORS)('$name', (door) => {
     await gateway.rows(2)
   })
 
-  test('an upstream that has had enough has its wait told', async () => {
+  test("an upstream's rate limit reports its wait", async () => {
     gateway.near.script({
       kind: 'whole',
       status: 429,

@@ -75,7 +75,7 @@ const SCENARIOS: Scenario[] = [
   },
 ]
 
-describe.each(DOORS)('$name refuses', (door) => {
+describe.each(DOORS)('$name rejects', (door) => {
   const { client } = door
 
   test.each(SCENARIOS)('$name', async ({ status, code, type = INVALID, ask, headers = {} }) => {
@@ -104,20 +104,20 @@ describe.each(DOORS)('$name refuses', (door) => {
     }
   })
 
-  test('a path below it that there is not', async () => {
+  test('an unknown path under it', async () => {
     const response = await fetch(`${gateway.app.baseUrl}${client.path}/nothing`, { method: 'POST' })
     client.refusal(response, await response.text())
     expect(response.status).toBe(404)
   })
 
-  test('what its model cannot do, and says which door can', async () => {
+  test('an unsupported request of a model, and names the right endpoint', async () => {
     const response = await gateway.ask(door, { body: withModel(door, otherModel(door)) })
     const { message } = client.refusal(response, await response.text())
     expect(response.status).toBe(400)
     expect(message).toContain(client.makes === 'text' ? '/v1/embeddings' : '/v1/chat/completions')
   })
 
-  test('nobody whose key comes in any of the headers of clients', async () => {
+  test('no one whose key is in any of the usual headers', async () => {
     const key = gateway.app.key()
     await gateway.calm(door)
     for (const headers of [{ authorization: `Bearer ${key}` }, { 'x-api-key': key }, { 'api-key': key }]) {
@@ -132,7 +132,7 @@ describe.each(DOORS)('$name refuses', (door) => {
   })
 })
 
-test('legacy completions are refused by a model that no upstream takes them for', async () => {
+test('legacy completions are rejected for a model without an upstream that accepts them', async () => {
   const door = DOORS.find(({ client }) => client.endpoint === 'completions') as Door
   const response = await gateway.ask(door, { body: withModel(door, 'chat-chat/one') })
   expect(door.client.refusal(response, await response.text())).toMatchObject({ code: 'unsupported_endpoint' })

@@ -26,7 +26,7 @@ function createReading({ body }: Response): (isThere?: (text: string) => boolean
 }
 
 test.each(STREAMING)(
-  'a silence of $name has comments before its first word, and behind it what its clients know',
+  "silence of $name has comments before its first token, and later its format's keep-alive",
   async (door) => {
     await gateway.calm(door)
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -61,7 +61,7 @@ test.each(STREAMING)(
   },
 )
 
-test.each(STREAMING)('a silence of $name may end in a failure, which costs nothing', async (door) => {
+test.each(STREAMING)('silence of $name may end in a failure, which is free', async (door) => {
   await gateway.calm(door)
   const { promise, resolve } = Promise.withResolvers<void>()
   gateway.near.script({
@@ -88,7 +88,7 @@ function* idling({ idle }: StreamFormat, times = Number.POSITIVE_INFINITY): Gene
   }
 }
 
-test.each(IMPATIENT)('events of $name without content do not put off its first_token deadline', async (door) => {
+test.each(IMPATIENT)("events of $name without content don't extend its first_token deadline", async (door) => {
   await strict.calm(door)
   const { head } = door.stream
   const steps = (function* () {

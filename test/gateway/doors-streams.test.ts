@@ -50,7 +50,7 @@ describe.each(STREAMING)('$name, a stream that', (door) => {
   beforeEach(() => gateway.calm(door))
 
   const cuts = CUTS.filter(([, end]) => end !== 'hang' || !door.client.isDear)
-  test.each(cuts)('%s is told as a cut one, and billed for what came', async (_, end, code, says) => {
+  test.each(cuts)('%s is reported as interrupted, and billed for its output', async (_, end, code, says) => {
     const steps = upToHere(door)
     gateway.near.script(
       end === 'failure'
@@ -68,7 +68,7 @@ describe.each(STREAMING)('$name, a stream that', (door) => {
     })
   })
 
-  test('nobody reads holds its upstream up, is given up in time, and is billed', async () => {
+  test("isn't read blocks its upstream, is ended in time, and is billed", async () => {
     const { stream } = door
     const piece = stream.word('x'.repeat(1_024))
     gateway.near.script(() => ({ kind: 'stream', steps: endless([...stream.head(COUNTS)], piece), end: 'hang' }))
@@ -113,7 +113,7 @@ const FAILURES: [what: number | 'reset', status: number, code: string | null, ty
   ['reset', 502, 'upstream_failed', 'api_error'],
 ]
 
-describe.each(DOORS)('$name, an upstream that fails before its first word', (door) => {
+describe.each(DOORS)('$name, an upstream that fails before its first token', (door) => {
   const ways = door.upstream.stream ? [false, true] : [false]
   beforeEach(() => gateway.calm(door))
 

@@ -20,7 +20,7 @@ const ECHOES: [string, string][] = [
   ['and a key of its own provider', GOOGLE_KEY],
 ]
 
-test.each(ECHOES)('that it was sent our credential, %s', async (_, echo) => {
+test.each(ECHOES)('an error that quotes our credential, %s', async (_, echo) => {
   // A piece of each form that masking must not leave.
   const pieces = [echo.slice(0, 16), echo.slice(-16)]
   for (const status of [400, 401, 500]) {
@@ -43,7 +43,7 @@ test.each(ECHOES)('that it was sent our credential, %s', async (_, echo) => {
   }
 })
 
-test('its code is kept where it is one', async () => {
+test('its code is passed on if it is one', async () => {
   gateway.upstream.script({
     kind: 'whole',
     status: 400,
