@@ -59,6 +59,6 @@ test.each([
   ['with bare line breaks', '--b\ncontent-disposition: form-data; name="a"\n\ntext\n--b--'],
   ['with more at its end', '--b\r\ncontent-disposition: form-data; name="a"\r\n\r\ntext\r\n--b--more'],
   ['empty', ''],
-])('a form %s is refused as in memory', async (_, text) => {
+])('a form %s is rejected as in memory', async (_, text) => {
   expect(await compare(Buffer.from(text), 'multipart/form-data; boundary=b')).toBeNull()
 })

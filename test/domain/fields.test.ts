@@ -26,7 +26,7 @@ test.each([
   ['topK', false],
   ['__proto__', false],
   ['', false],
-])('%j is a name of the contract written otherwise: %p', (name, expected) => {
+])('%j is a contract name in another spelling: %p', (name, expected) => {
   expect(isMiswritten(name)).toBe(expected)
 })
 
@@ -39,7 +39,7 @@ test.each([
   [['mock_*'], 'mock', true],
   [['vertex_*', 'api_base'], 'apiBase', true],
   [['vertex_*'], 'aws_region', false],
-])('pass: %j, and %s goes through: %p', (pass, name, expected) => {
+])('pass: %j, and %s passes: %p', (pass, name, expected) => {
   expect(isPassed(pass, name)).toBe(expected)
 })
 
@@ -48,6 +48,6 @@ test.each([
   ['openrouter:experimental__fusion', 'openrouter'],
   ['openrouter:datetime', undefined],
   ['web_fetch_20250910', undefined],
-])('a tool of type %s is let through where `pass` names %p', (type, name) => {
+])('a tool of type %s passes if `pass` has %p', (type, name) => {
   expect(reasonToRefuseTool(type)?.name).toBe(name)
 })

@@ -21,7 +21,7 @@ test.each([
   ['::ffff:10.0.0.1', '10.0.0.1'],
   ['::FFFF:0a00:0/104', '10.0.0.0/8'],
   ['::ffff:0:0/96', '0.0.0.0/0'],
-])('%p is kept as %p', (text, form) => expect(read(text)).toBe(form))
+])('%p is stored as %p', (text, form) => expect(read(text)).toBe(form))
 
 test.each([
   ['10.1.2.3/8', 'has bits set after its prefix: use 10.0.0.0/8, or 10.1.2.3 for that one address'],
@@ -36,7 +36,7 @@ test.each([
   ...['', '/', '/8', '10/8', '10.0.0/24', '127.1', '010.0.0.1', '1.2.3.256', '1.2.3.4.5', '0x7f.0.0.1', '2130706433'],
   ...['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/ 8', '10.0.0.0/8/8', ' 10.0.0.0', '10.0.0.1:80', '10.0.0.0-10.0.0.9'],
   ...[':', ':::', '1::2::3', '[::1]', '::1%eth0', 'fe80::g', '1:2:3:4:5:6:7:8:9', '::1]/@[::1', 'example.com', '*'],
-])('%p is no range', (text) =>
+])('%p is not a range', (text) =>
   expect(read(text)).toBe('must be an IP address or CIDR range, e.g. 203.0.113.7, 10.0.0.0/8, or 2001:db8::/32'),
 )
 
@@ -77,6 +77,6 @@ test.each([
   ...['127.0.0.1', '0.0.0.0', '255.255.255.255', '10.20.30.199', '::', '::1', 'fe80::1', '::ffff:10.0.0.1'],
   ...['localhost', '', '1', '1.2.3', '1.2.3.', '.1.2.3.4', '1.2.3.4.', '1.2.3.4.5', '1.2.3.256', '300.1.1.1'],
   ...['1.2.3.4.example', 'a1.2.3.4', '1.2.3.x', 'example.com', '4.example'],
-])('%p is an address where `node:net` says so', (host) => {
+])('%p is an address if `node:net` agrees', (host) => {
   expect(isAddress(host)).toBe(isIP(host) !== 0)
 })

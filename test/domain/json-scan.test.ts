@@ -74,7 +74,7 @@ describe.each([1, 7, 100_000])('in pieces of %d', (size) => {
     ['names', 'values', '{"a":1,"b":2,"c":3}', '{"a":1,"b":2,"c":[3]}'],
     ['escapes', 'escapes', '["\\"\\\\","\\u0041\\n"]', '["\\"\\\\","\\u0041\\n\\n"]'],
     ['a long number', 'bare', '{"name": 123456}', '{"name": 12345678901234567}'],
-  ])('%s are counted, and more than four are too much', (_, limit, fits, exceeds) => {
+  ])('%s are counted, and more than four are too many', (_, limit, fits, exceeds) => {
     const limits = { [limit]: limit === 'bare' ? 16 : 4 }
     expect(scan(fits, limits, size)).toBeNumber()
     expect(scan(exceeds, limits, size)).toBe(limit)

@@ -31,7 +31,7 @@ describe('a field', () => {
     ['the last', '{"a":2, "x":[1,"}"] }', '{"a":2}'],
     ['every one', '{"x":{},"a":2,"x":"","x":-0.0}', '{"a":2}'],
     ['the only one', '{"x":{"x":1}}', '{}'],
-  ])('that is left out leaves an object, be it %s', (_, text, expected) => {
+  ])('that is removed leaves an object: %s', (_, text, expected) => {
     expect(splice(text, { x: null })).toBe(expected)
   })
 

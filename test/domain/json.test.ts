@@ -8,7 +8,7 @@ test.each([
   ['[-Infinity, Infinity,NaN]', [null, null, null]],
   ['{"a":"NaN \\" Infinity","b":NaN}', { a: 'NaN " Infinity', b: null }],
   ['\n\n {"a":1}', { a: 1 }],
-])('%s is read', (text, expected) => {
+])('%s is parsed', (text, expected) => {
   expect(parseJson(text)).toEqual(expected)
 })
 

@@ -40,7 +40,7 @@ describe('a URL of PostgreSQL', () => {
     'postgres://a/d?target_session_attrs=standby',
     'postgres://a/d?channel_binding=maybe',
     'postgres://a/d?pooler=perhaps',
-  ])('%s is refused', (text) => {
+  ])('%s is rejected', (text) => {
     expect(toPostgresUrl(text)).toBeNull()
   })
 })

@@ -92,7 +92,7 @@ describe('a reported cost', () => {
     ['{"usage":[{"cost":1}]}'],
     ['{"usage":{"cost":-1}}'],
     ['{"usage":{"cost":"much"}}'],
-  ])('%s says nothing', (text) => expect(find(text)).toBeNull())
+  ])('%s means none', (text) => expect(find(text)).toBeNull())
 
   test("isn't found by inherited names", () => {
     expect(find('{"a":1}', 'constructor.length')).toBeNull()

@@ -40,7 +40,7 @@ test.each([
     'tollgate',
     'The server ended before the request finished. The reserve was charged.',
   ],
-] as const)('%j says whose fault it is, and what happened', (fields, fault, what) => {
+] as const)('%j names who is at fault, and what happened', (fields, fault, what) => {
   expect(explainError({ ...failed, ...fields })).toMatchObject({ fault, what })
 })
 

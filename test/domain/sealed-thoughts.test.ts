@@ -63,7 +63,7 @@ describe('sealed reasoning', () => {
       'what is nested too deeply',
       `tg1.${Buffer.from(`[{"a":${'['.repeat(20)}${']'.repeat(20)}}]`).toString('base64url')}`,
     ],
-  ])('are not read out of %s', (_, sealed) => {
+  ])("isn't read from %s", (_, sealed) => {
     expect(decodeState(sealed)).toBeNull()
   })
 

@@ -20,4 +20,4 @@ test.each([
   ['a line of its own', 'ann\u2028'],
   ['a control character', 'ann\u0007'],
   ['half of a character', 'ann\ud83d'],
-])('%s is not', (_, name) => expect(isVisible(name)).toBe(false))
+])('%s is invisible', (_, name) => expect(isVisible(name)).toBe(false))

@@ -104,7 +104,7 @@ const EARLY: [string, string, number, string][] = [
   ['api_error', 'Oops', 502, 'upstream_failed'],
 ]
 
-test.each(EARLY)('a stream that begins with %s has a status of its own', async (type, message, status, code) => {
+test.each(EARLY)('a stream that begins with %s has its own status', async (type, message, status, code) => {
   gateway.app.pass(120_000)
   gateway.upstream.script(failingStream(type, message, [PING]))
   const response = await gateway.post({ stream: true })

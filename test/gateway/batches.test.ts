@@ -254,7 +254,7 @@ describe('files', () => {
     ['a short expiry', expiring('created_at', '60'), 400, 'expires_after'],
     ['an unknown anchor', expiring('now', '3600'), 400, 'expires_after'],
     ['no form', '{}', 400, null],
-  ])('with %s are refused', async (_, body, status, param) => {
+  ])('with %s are rejected', async (_, body, status, param) => {
     const headers = { authorization: `Bearer ${gateway.key}` }
     const response = await fetch(`${gateway.app.baseUrl}/files`, { method: 'POST', headers, body })
     expect(response.status).toBe(status)
@@ -273,7 +273,7 @@ describe('files', () => {
     ['too much metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [at, ''])) }, 400],
     ['metadata that is no text', { metadata: { a: 1 } }, 400],
     ['a wrong expiry', { output_expires_after: { anchor: 'created_at', seconds: '1e9' } }, 400],
-  ])('a batch with %s is refused', async (_, wrong, status) => {
+  ])('a batch with %s is rejected', async (_, wrong, status) => {
     const input_file_id = await upload(clientOf(), ['{}'])
     const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ input_file_id, endpoint: CHAT, completion_window: '24h', ...wrong })

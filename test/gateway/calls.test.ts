@@ -89,7 +89,7 @@ describe('a target that fails', () => {
     ['says that the prompt is too long for it', status(400, { code: 'context_length_exceeded' })],
     ['does not know a parameter', status(400, { code: 'unsupported_parameter' })],
     ['takes no body of that size', status(413)],
-  ])('and %s gives way to the next one at once', async (_, error) => {
+  ])('and %s fails over to the next at once', async (_, error) => {
     const { calls, value, reported } = await play({ a: [error], b: ['answer'] }, { backoffMs: 60_000 })
     expect({ calls, value }).toEqual({ calls: ['a:first', 'b:fallback'], value: 'b' })
     expect(reported).toEqual([['b', 'begun']])
@@ -98,7 +98,7 @@ describe('a target that fails', () => {
   test.each([
     ['what is wrong with the request', status(400)],
     ['that it cannot process it', status(422)],
-  ])('because the upstream says %s has no successor', async (_, error) => {
+  ])("because the upstream says %s doesn't fail over", async (_, error) => {
     expect(await play({ a: [error], b: ['answer'] })).toMatchObject({ calls: ['a:first'], error })
   })
 
@@ -106,7 +106,7 @@ describe('a target that fails', () => {
     ['the client left', new UpstreamError('aborted', 'left', { retryable: false })],
     ['the gateway itself ends the request', new GatewayError('insufficient_quota', 'spent')],
     ['of a mistake of ours', new TypeError('a bug')],
-  ])('because %s has none either', async (_, error) => {
+  ])("because %s doesn't either", async (_, error) => {
     const played = await play({ a: [error], b: ['answer'] })
     expect(played).toMatchObject({ calls: ['a:first'], error })
     // If no call was made, the breaker's half-open probe is given back.
@@ -211,7 +211,7 @@ describe('when no target is left', () => {
     ['refused our key', status(401)],
     ['has no room for the prompt', status(400, { code: 'context_length_exceeded' })],
     ['asks for a longer pause than a request has', status(429, { retryAfterMs: 10_001 })],
-  ])('one that %s is not tried again', async (_, error) => {
+  ])("one that %s isn't retried", async (_, error) => {
     const { calls } = await play({ a: [error], b: [status(500), 'answer'] })
     expect(calls).toEqual(['a:first', 'b:fallback', 'b:retry'])
   })

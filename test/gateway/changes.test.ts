@@ -56,7 +56,7 @@ describe('a change of the wall clock', () => {
   test.each([
     ['back by an hour', -HOUR_MS],
     ['forward by a day', DAY_MS],
-  ])('%s during a request changes neither how long it took nor when it began', async (_, byMs) => {
+  ])('%s during a request changes neither its duration nor its start', async (_, byMs) => {
     const { app, first, chat } = several
     const beganMs = app.clock.nowMs
     const open = hold()
@@ -87,7 +87,7 @@ describe('a change of the wall clock', () => {
   test.each([
     ['before 1970', -1_000_000_000_000, 0],
     ['beyond what an id can hold', 2 ** 48 + 5, 2 ** 48 - 1],
-  ])('to %s lets requests be answered, listed and on record', async (_, ms, recordedMs) => {
+  ])('to %s lets requests be served, listed, and recorded', async (_, ms, recordedMs) => {
     const { app, first, chat } = several
     first.script(answering('first'))
     app.clock.nowMs = ms

@@ -131,7 +131,7 @@ ${['one', 'patient', 'hasty', 'said'].map((id) => model(id)).join('\n')}
   test.each([
     ['until then', 'one', 400],
     ['until it is read no more, where it is read on', 'patient', 1_000],
-  ])('that is left has the time %s', async (_, model, ms) => {
+  ])('that is interrupted has the time %s', async (_, model, ms) => {
     const [rows, end, client] = [await app.count(), Promise.withResolvers<void>(), new AbortController()]
     const slot = app.key({ concurrency: 1 })
     const more = [toDelta({}, 'stop'), { choices: [], ...BILLED }]

@@ -14,7 +14,7 @@ import { toKey, toTarget } from '../support/snapshot.ts'
 test.each([
   ['the client', undefined],
   ['a request that has failed elsewhere', 'superseded'],
-])('%s is asked for nothing in its turn', async (_, reason) => {
+])("%s isn't checked in its turn", async (_, reason) => {
   const target = toTarget()
   const leaving = new AbortController()
   const { signal } = leaving

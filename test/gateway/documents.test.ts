@@ -97,7 +97,7 @@ test.each<[string, unknown[], Partial<Record<Dialect, Outcome>>]>([
     inResponses({ type: 'input_file', file_url: PDF }),
     { gemini: GEMINI_PDF, anthropic: CLAUDE_PDF, ollama: 'input' },
   ],
-])('%s is sent on by its address, or refused by name', async (_, [path, body], outcomes) => {
+])('%s is sent by its URL, or rejected by name', async (_, [path, body], outcomes) => {
   for (const dialect of DIALECTS) {
     const outcome = outcomes[dialect]
     if (outcome === undefined) continue

@@ -23,7 +23,7 @@ const read = (response: Response): Promise<any> => response.json()
 
 const SEVEN = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
 
-test('a long list becomes several calls, and one answer in the order of the inputs', async () => {
+test('a long list becomes several calls, and one response in input order', async () => {
   const before = gateway.openai.requests.length
   const response = await ask({ input: SEVEN, encoding_format: 'base64' })
   const { data, usage } = await read(response)
@@ -41,7 +41,7 @@ test('a long list becomes several calls, and one answer in the order of the inpu
   expect(row?.reserved_prompt_tokens).toBe(1 + 6)
 })
 
-test('long texts are parted by the tokens that they may have at most', async () => {
+test('long texts are split by their maximum tokens', async () => {
   const before = gateway.openai.requests.length
   expect((await ask({ input: ['x'.repeat(60), 'y'.repeat(30), 'z'] })).status).toBe(200)
   expect(
@@ -52,7 +52,7 @@ test('long texts are parted by the tokens that they may have at most', async () 
   ).toEqual([['x'], ['y', 'z']])
 })
 
-test('a call that fails fails them all, and what was answered is paid for', async () => {
+test('a failed call fails all, and finished ones are paid for', async () => {
   const answer = openAiEmbeddings()
   gateway.openai.script((seen) => {
     if (inputsOf(seen).includes('d')) return { ...errorAnswer(500), delayMs: 200 }
@@ -62,7 +62,7 @@ test('a call that fails fails them all, and what was answered is paid for', asyn
   expect(lastRow()).toMatchObject({ status: 'failed', cost_nano_usd: 20 * NANO_USD_PER_TOKEN })
 })
 
-test('calls whose vectors have several lengths make no answer', async () => {
+test('calls with vectors of different lengths give no response', async () => {
   gateway.openai.script((seen) => {
     const data = inputsOf(seen).map((input, index) => ({ index, embedding: vectorOf(input, input === 'g' ? 3 : 4) }))
     return { ...wholeAnswer(), body: { data, usage: { prompt_tokens: 1, total_tokens: 1 } } }
@@ -74,21 +74,21 @@ test('calls whose vectors have several lengths make no answer', async () => {
   ])
 })
 
-test('a budget that has room for the request has room for all of its calls', async () => {
+test('a budget that covers the request covers all its calls', async () => {
   // At most seven bytes and fourteen marks.
   const key = gateway.app.key({ budget: { nanoUsd: 21 * NANO_USD_PER_TOKEN, period: 'total' } })
   gateway.openai.script(openAiEmbeddings({ tokensPerInput: 1 }))
   expect((await ask({ input: SEVEN }, key)).status).toBe(200)
 })
 
-test('one that would take more calls than there may be is refused', async () => {
+test('a request that needs too many calls is rejected', async () => {
   const before = gateway.google.requests.length
   const response = await gateway.post({ model: 'vertex/embed', input: Array(257).fill('a') })
   expect([response.status, (await read(response)).error]).toMatchObject([400, { param: 'input' }])
   expect(gateway.google.requests.length).toBe(before)
 })
 
-test('no call has more vectors than are read in a moment, fewer where they are written as numbers', () => {
+test('no call has more vectors than can be read quickly, and fewer if they are decimals', () => {
   const toCount = (encoding: 'float' | 'base64', dimensions: number | null, count = 150) => {
     const inputs = Array.from({ length: count }, () => 'a')
     const body = new EmbeddingsRequest('m', inputs, dimensions, encoding, null, {})

@@ -30,7 +30,7 @@ async function refused(body: Record<string, unknown>, path?: string) {
   return { status: response.status, ...(await read(response)).error }
 }
 
-test('a text is made a vector, which costs what its upstream says that it has read', async () => {
+test("a text becomes a vector, charged by the upstream's count", async () => {
   const { response, json } = await embed({ input: 'Hello', user: 'u-1', dimensions: 3, made_up: 1, api_base: 'x' })
   expect(json).toEqual({
     object: 'list',
@@ -63,7 +63,7 @@ const KINDS: [string, unknown, unknown[]][] = [
   ['the numbers of a text', [1, 2], [[1, 2]]],
   ['those of several', [[1, 2], [3]], [[1, 2], [3]]],
 ]
-test.each(KINDS)('%s go to the upstream as they are', async (_, input, inputs) => {
+test.each(KINDS)('%s go to the upstream unchanged', async (_, input, inputs) => {
   const { vectors } = await embed({ input })
   expect(sent()?.json?.input).toEqual(inputs)
   expect(vectors).toEqual(inputs.map((each) => vectorOf(each)))
@@ -71,7 +71,7 @@ test.each(KINDS)('%s go to the upstream as they are', async (_, input, inputs) =
 
 const WAYS = ['float', 'base64'] as const
 test.each(WAYS.flatMap((asked) => WAYS.map((given) => [asked, given] as const)))(
-  'who asks for %s gets it of an upstream that gives %s, to the last bit',
+  'a client that requests %s gets it from an upstream that returns %s, to the last bit',
   async (asked, given) => {
     gateway.openai.script(openAiEmbeddings({ always: given }))
     const { vectors } = await embed({ input: ['a', 'b'], encoding_format: asked })
@@ -80,7 +80,7 @@ test.each(WAYS.flatMap((asked) => WAYS.map((given) => [asked, given] as const)))
   },
 )
 
-test('vectors are told apart by their index, in whatever order they come', async () => {
+test('vectors are matched by index, in any order', async () => {
   const [a, b] = [vectorOf('a'), vectorOf('b')]
   gateway.openai.script(() =>
     answer([
@@ -102,7 +102,7 @@ const answer = (data: unknown, usage: unknown = { prompt_tokens: 1, total_tokens
   body: { object: 'list', data, model: 'm', usage },
 })
 
-test('an upstream that sends other vectors than were asked for has failed, and nothing is paid', async () => {
+test('an upstream that returns other vectors than requested has failed, and nothing is charged', async () => {
   gateway.openai.script(() => answer([{ index: 0, embedding: vectorOf('a') }]))
   for (const body of [{ input: ['a', 'b'] }, { input: 'a', dimensions: 3 }]) {
     expect(await refused({ model: 'acme/embed', ...body })).toMatchObject({ status: 502, code: 'upstream_failed' })
@@ -110,7 +110,7 @@ test('an upstream that sends other vectors than were asked for has failed, and n
   }
 })
 
-test('what an upstream does not count is counted, each text by itself, and marked', async () => {
+test("if an upstream doesn't count, we count each text separately, and mark the result", async () => {
   gateway.openai.script(() => answer([{ index: 0, embedding: [1] }], null))
   expect((await embed({ input: 'Hello there!' })).json.usage).toMatchObject({ prompt_tokens: 3, total_tokens: 3 })
   expect(lastRow()).toMatchObject({ estimated: 1, cost_nano_usd: 3 * NANO_USD_PER_TOKEN })
@@ -119,7 +119,7 @@ test('what an upstream does not count is counted, each text by itself, and marke
 })
 
 describe('Gemini', () => {
-  test('is asked for all texts in one batch, and what it has read is counted here', async () => {
+  test('gets all texts in one batch, and its tokens are counted here', async () => {
     const { json } = await embed({ model: 'google/embed', input: ['Hello there!', 'b'], dimensions: 3 })
     const { path, json: body } = gateway.google.requests.at(-1) ?? {}
     expect(path).toBe('/v1beta/models/embed-g:batchEmbedContents')
@@ -135,7 +135,7 @@ describe('Gemini', () => {
     expect(lastRow()).toMatchObject({ estimated: 1 })
   })
 
-  test('on Vertex is asked for one text a call, which says how many tokens it had', async () => {
+  test('on Vertex gets one text per call, and reports the tokens of each', async () => {
     const { json, vectors } = await embed({ model: 'vertex/embed', input: ['a', 'b'], encoding_format: 'base64' })
     const [first] = gateway.google.requests.slice(-2)
     expect(first?.path).toBe('/v1/projects/p/locations/global/publishers/google/models/embed-v:predict')
@@ -145,7 +145,7 @@ describe('Gemini', () => {
     expect(lastRow()).toMatchObject({ estimated: 0, attempts: 2 })
   })
 
-  test('has no words for token numbers, and an upstream that has is asked in its place', async () => {
+  test("doesn't support token numbers, so an upstream that does is called instead", async () => {
     expect(await refused({ model: 'google/embed', input: [1, 2] })).toMatchObject({
       ...{ status: 400, code: 'unsupported_parameter', param: 'input' },
     })
@@ -154,14 +154,14 @@ describe('Gemini', () => {
   })
 })
 
-test('the next target is asked where one fails', async () => {
+test('if one target fails, the next is called', async () => {
   gateway.google.script(() => errorAnswer(500))
   const { response } = await embed({ model: 'acme/both', input: 'a' })
   expect(response.headers.get('x-tollgate-upstream')).toBe('paid')
   expect(lastRow()).toMatchObject({ attempts: 2, cost_nano_usd: 100 })
 })
 
-describe('it is refused', () => {
+describe('it is rejected', () => {
   const long = 'word '.repeat(200)
   const rows: [string, Record<string, unknown>, Record<string, unknown>][] = [
     ['a model that chats', { model: 'demo/chat', input: 'a' }, { code: 'unsupported_endpoint', param: 'model' }],
@@ -186,7 +186,7 @@ describe('it is refused', () => {
     expect(gateway.openai.requests.length).toBe(before)
   })
 
-  test('a chat of a model for embeddings, by the name of the right endpoint', async () => {
+  test('a chat with an embedding model, with the name of the right endpoint', async () => {
     const messages = [{ role: 'user', content: 'Hi' }]
     for (const path of ['/chat/completions', '/messages'])
       expect((await gateway.post({ model: 'acme/embed', messages, max_tokens: 5 }, { path })).status).toBe(400)
@@ -197,7 +197,7 @@ describe('it is refused', () => {
   })
 })
 
-test('a key pays for them out of its budget, and is stopped by its rate of tokens', async () => {
+test('a key pays for them from its budget, and its token rate limits them', async () => {
   const poor = gateway.app.key({ budget: { nanoUsd: 110, period: 'total' } })
   const ask = (key: string, input = 'Hello') => gateway.post({ model: 'acme/embed', input }, { key })
   expect((await ask(poor)).status).toBe(200)

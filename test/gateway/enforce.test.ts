@@ -98,7 +98,7 @@ afterAll(() => shared.close())
 
 const contentOf = (answer: Answer | null) => answer && textOf(answer.events)
 
-describe('a request goes through as it is', () => {
+describe('a request passes unchanged', () => {
   const through: [string, Options][] = [
     ['without a format', { format: null }],
     ['that asks for text', { format: { type: 'text' } }],
@@ -115,7 +115,7 @@ describe('a request goes through as it is', () => {
     expect(contentOf(answer)).toBe('as it is')
   })
 
-  test('but for a word, where a JSON mode needs one', async () => {
+  test('except for a word that a JSON mode requires', async () => {
     const { asks, ask } = await run(['{}'], { format: OBJECT, features: ['json_mode'] })
     expect(asks[0]?.body).toEqual({
       ...ask.body,
@@ -124,7 +124,7 @@ describe('a request goes through as it is', () => {
   })
 })
 
-describe('an answer that is right', () => {
+describe('a valid response', () => {
   const right: [string, string, string][] = [
     ['is delivered', ANN, ANN],
     ['is freed from what stands around it', `Sure:\n\`\`\`json\n${ANN}\n\`\`\`\nBye.`, ANN],
@@ -140,7 +140,7 @@ describe('an answer that is right', () => {
     expect(answer).toEqual(toAnswer(delivered))
   })
 
-  test('keeps its thinking', async () => {
+  test('keeps its reasoning', async () => {
     const { answer } = await run([`<think>Hm, {"name":1}.</think>\n${ANN}`])
     expect(answer).toEqual(toAnswer({ message: { content: ANN, reasoning_content: 'Hm, {"name":1}.' } }))
   })
@@ -150,14 +150,14 @@ describe('an answer that is right', () => {
     expect(asks[0]?.body.response_format).toEqual({ type: 'json_object' })
   })
 
-  test('is any object, where any object was asked for', async () => {
+  test('is any object, if any object was requested', async () => {
     const { answer, asks } = await run(['Two things: [1, 2] and {"a": [1]}'], { format: OBJECT })
     expect(contentOf(answer)).toBe('{"a": [1]}')
     expect(asks[0]?.body).not.toHaveProperty('response_format')
   })
 })
 
-test('an answer that is wrong is shown to the model with what is wrong, twice at most', async () => {
+test('an invalid response is shown to the model with its error, twice at most', async () => {
   const { asks, answer } = await run(['I am not sure.', NEARLY, ANN])
   expect(contentOf(answer)).toBe(ANN)
   expect(answer).not.toHaveProperty('schema')
@@ -173,7 +173,7 @@ test('an answer that is wrong is shown to the model with what is wrong, twice at
   expect(third).toHaveLength(4)
 })
 
-describe('an answer that stays wrong', () => {
+describe('a response that stays invalid', () => {
   const refused: [string, Scripted[], Format, string][] = [
     [
       'of a strict schema',
@@ -189,7 +189,7 @@ describe('an answer that stays wrong', () => {
       'a JSON object. Problem with its last response: not a JSON object.',
     ],
   ]
-  test.each(refused)('%s is refused', async (_, calls, format, sentence) => {
+  test.each(refused)('%s is rejected', async (_, calls, format, sentence) => {
     const { error, asks } = await run(calls, { format })
     expect(asks).toHaveLength(3)
     expect(error).toBeInstanceOf(GatewayError)
@@ -204,7 +204,7 @@ describe('an answer that stays wrong', () => {
     expect((error as GatewayError).message).toEndWith(sentence)
   })
 
-  test('of a schema that is not strict is the last JSON, and says so', async () => {
+  test("for a schema that isn't strict is the last JSON, and is marked", async () => {
     const { answer, asks } = await run(['{"name":1}', `\`\`\`\n${NEARLY}\n\`\`\``, 'I give up.'], {
       format: toFormat(false),
     })
@@ -225,7 +225,7 @@ describe('an answer that stays wrong', () => {
   })
 })
 
-describe('an answer is delivered untouched, at once', () => {
+describe('a response is delivered unchanged, at once', () => {
   const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }
   const untouched: [string, Scripted][] = [
     ['when it was cut short', { finish_reason: 'length', message: { content: '```json\n{"name":' } }],
@@ -244,13 +244,13 @@ describe('an answer is delivered untouched, at once', () => {
   })
 })
 
-test('no further call is made for a client that has left', async () => {
+test('no further call is made for a disconnected client', async () => {
   const { asks, error } = await run([NEARLY, ANN], { onCall: (_, controller) => controller.abort() })
   expect(asks).toHaveLength(1)
   expect(error).toMatchObject({ name: 'UpstreamError', kind: 'aborted' })
 })
 
-describe('a schema that is none is refused before any call', () => {
+describe('an invalid schema is rejected before any call', () => {
   const wrong: [string, Record<string, unknown>, string][] = [
     ['of an unknown type', { type: 'text' }, '/type must be'],
     ['that refers elsewhere', { $ref: 'http://localhost/schema.json' }, "can't resolve reference"],
@@ -270,7 +270,7 @@ describe('a hostile schema', () => {
   const schema = { type: 'array', uniqueItems: true }
   const list = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))
 
-  test('costs nobody else their answer, and its own client only the check; a model that lists structured output is believed', async () => {
+  test('costs only its own client, and only the check; a model with native structured output is trusted', async () => {
     const checker = createChecker({ judgeMs: 500 })
     let calls = 0
     const dispatch = enforce(

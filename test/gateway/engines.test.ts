@@ -25,7 +25,7 @@ async function ask(words: string, key = several.key) {
   return { status: response.status, upstream: response.headers.get('x-tollgate-upstream'), error }
 }
 
-test('two bad requests of two keys leave the server to a third', async () => {
+test('two bad requests of two keys leave the server available to a third', async () => {
   const { first } = several
   const bad = saying('replayed arguments that are no JSON')
   first.script((seen) => (seen.body.includes('poison') ? bad : answering('first')(seen)))
@@ -42,7 +42,7 @@ test('two bad requests of two keys leave the server to a third', async () => {
   expect(await ask('a question', several.app.key({ name: 'third' }))).toMatchObject({ status: 200, upstream: 'first' })
 })
 
-test('a picture that one target cannot see goes to the next one, and its breaker stays closed', async () => {
+test("an image that one target doesn't support goes to the next, and its breaker stays closed", async () => {
   const { first, here } = several
   first.script((seen) =>
     seen.body.includes('poison') ? saying('a picture and no projector') : answering('first')(seen),
@@ -52,7 +52,7 @@ test('a picture that one target cannot see goes to the next one, and its breaker
   expect(await ask('a question')).toMatchObject({ status: 200, upstream: 'first' })
 })
 
-test('what the model wrote and nobody can read is tried once more, and no breaker opens', async () => {
+test('unparsable model output is retried once, and no breaker opens', async () => {
   const { first } = several
   const only = { model: 'acme/only' }
   first.script(saying('a generation that nobody can read'))
@@ -66,7 +66,7 @@ test('what the model wrote and nobody can read is tried once more, and no breake
   expect((await several.chat(only)).status).toBe(200)
 })
 
-test('prompts that do not fit into a shared context together are all answered, a few at a time', async () => {
+test("prompts that don't fit into a shared context together all get responses, a few at a time", async () => {
   const { here } = several
   const isUnderWay = ({ answeredAtMs, abortedAtMs }: Seen) => answeredAtMs === null && abortedAtMs === null
   here.script((seen) => {
@@ -80,7 +80,7 @@ test('prompts that do not fit into a shared context together are all answered, a
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
 })
 
-test('a key whose prompts fill the context has its turns, and others are answered several at a time beside them', async () => {
+test('a key whose prompts fill the context gets its turns, and others run several at a time in between', async () => {
   const { here } = several
   const isUnderWay = ({ answeredAtMs, abortedAtMs }: Seen) => answeredAtMs === null && abortedAtMs === null
   const isLarge = ({ body }: Seen) => body.includes('large')

@@ -41,7 +41,7 @@ const readyModels = async (): Promise<string[]> => {
 }
 
 describe('a target that has failed five times in a row', () => {
-  test('is not called while another one is there; then it has one probe', async () => {
+  test('is not called while another is available; then it gets one probe', async () => {
     const { app, first, chat } = several
     first.script(errorAnswer(500))
     for (let i = 0; i < 8; i++) expect(await upstreamOf(chat())).toBe('second')
@@ -63,7 +63,7 @@ describe('a target that has failed five times in a row', () => {
     expect(await app.logText()).toContain('circuit breaker closed')
   })
 
-  test('and is the only one makes its model not ready: nobody waits, nothing is on record', async () => {
+  test('and is the only one makes its model not ready: no request waits or is recorded', async () => {
     const { app, first, chat } = several
     first.script(errorAnswer(500, `you said ${CREDENTIAL}`))
     for (let i = 0; i < 5; i++) expect((await chat({ model: 'acme/only', stream: i % 2 === 0 })).status).toBe(502)
@@ -102,7 +102,7 @@ describe('a target that has failed five times in a row', () => {
     expect(await readyModels()).toContain('acme/only')
   })
 
-  test('is told apart from other models of its upstream', async () => {
+  test('is separate from other models of its upstream', async () => {
     const { first, chat } = several
     first.script((seen) => (seen.json?.model === 'one' ? errorAnswer(500) : answering('first')(seen)))
     for (let i = 0; i < 6; i++) await chat({ model: 'acme/only' })
@@ -110,7 +110,7 @@ describe('a target that has failed five times in a row', () => {
     expect(await upstreamOf(chat({ model: 'acme/other' }))).toBe('first')
   })
 
-  test('is not one whose answers are about the request, or whose provider limits its rate', async () => {
+  test("doesn't count responses about the request, or its provider's rate limit", async () => {
     const { first, chat } = several
     for (const status of [400, 422, 429]) {
       first.script(errorAnswer(status))
@@ -118,14 +118,14 @@ describe('a target that has failed five times in a row', () => {
     }
   })
 
-  test('may have begun each of its answers well', async () => {
+  test('counts even if each response began well', async () => {
     const { first, chat } = several
     first.script({ kind: 'stream', steps: [toDelta({ content: 'one' }), { waitMs: 20 }], end: 'reset' })
     for (let i = 0; i < 5; i++) await (await chat({ model: 'acme/only', stream: true })).text()
     expect((await chat({ model: 'acme/only', stream: true })).status).toBe(503)
   })
 
-  test('may have told its beginning and its failure in one breath: its breaker opens once, and stays open', async () => {
+  test('counts even if beginning and failure arrive together: its breaker opens once, and stays open', async () => {
     const { app, first, chat } = several
     const frames = [toDelta({ content: 'one' }), { error: { message: 'no more' } }]
     first.script({ kind: 'stream', steps: [frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join('')] })
@@ -135,8 +135,8 @@ describe('a target that has failed five times in a row', () => {
   })
 })
 
-describe('an upstream that refuses its credential', () => {
-  test('comes after others, and leaves the gateway degraded until a call goes well', async () => {
+describe('an upstream that rejects its credential', () => {
+  test('is deprioritized, and the gateway is degraded until a call succeeds', async () => {
     const { first, chat } = several
     first.script(errorAnswer(401))
     for (let i = 0; i < 3; i++) expect(await upstreamOf(chat())).toBe('second')
@@ -149,7 +149,7 @@ describe('an upstream that refuses its credential', () => {
 })
 
 describe('an upstream that is found down', () => {
-  test('is no longer called, its models are not ready, and the gateway is degraded until it is back', async () => {
+  test("isn't called anymore, its models are not ready, and the gateway is degraded until it is back", async () => {
     const { app, first, chat } = several
     expect(await get('/readyz')).toEqual({ status: 'ok' })
     await first.stop()
@@ -174,8 +174,8 @@ describe('an upstream that is found down', () => {
   })
 })
 
-describe('a key of scope local', () => {
-  test('is never answered by a paid route, not even where the local one fails', async () => {
+describe('a key with local scope', () => {
+  test('never uses a paid route, even if the local one fails', async () => {
     const { app, first, here, chat } = several
     const key = app.key({ scope: 'local' })
     expect(await upstreamOf(chat({ model: 'acme/mixed' }, { key }))).toBe('here')
@@ -187,7 +187,7 @@ describe('a key of scope local', () => {
   })
 })
 
-test('conversations are shared out by weight, and each stays where it began', async () => {
+test('conversations are distributed by weight, and each stays on its target', async () => {
   const { first, second, chat } = several
   const ask = (i: number, more: object[] = []) =>
     upstreamOf(chat({ model: 'acme/shared', messages: [{ role: 'user', content: `question ${i}` }, ...more] }))

@@ -38,8 +38,8 @@ const reset: Behaviour = { kind: 'reset' }
 const answerCost = (name: 'first' | 'second') => costAt(name, COUNTED.prompt_tokens, COUNTED.completion_tokens)
 const onlyRow = async () => (await several.app.settled(1))[0]
 
-describe('when all of them fail', () => {
-  test.each([false, true])('they are tried again until one answers, stream: %p', async (stream) => {
+describe('if all of them fail', () => {
+  test.each([false, true])('they are retried until one responds, stream: %p', async (stream) => {
     const { first, second, chat, calls } = several
     first.script(failing([errorAnswer(500), reset, errorAnswer(502)], answering('first')))
     second.script(failing([errorAnswer(503), errorAnswer(500)], answering('second')))
@@ -60,7 +60,7 @@ describe('when all of them fail', () => {
     ])
   })
 
-  test('and go on failing, the client is told the last word, and pays nothing', async () => {
+  test('repeatedly, the client gets the last error, and pays nothing', async () => {
     const { first, second, chat, calls } = several
     for (const each of [first, second]) each.script(errorAnswer(500))
     const response = await chat()
@@ -73,7 +73,7 @@ describe('when all of them fail', () => {
     expect(calls(row?.id ?? '').map(({ reason }) => reason)).toEqual(['fallback', 'retry', 'retry', 'retry', 'retry'])
   })
 
-  test('one that has less room is passed over, and the one that has more is waited for', async () => {
+  test('one with a smaller context is skipped, and the larger one is waited for', async () => {
     const { first, second, chat } = several
     first.script(failing([errorAnswer(500)], answering('first')))
     second.script({ kind: 'whole', status: 400, body: { error: { message: 'no', code: 'context_length_exceeded' } } })
@@ -83,11 +83,11 @@ describe('when all of them fail', () => {
   })
 })
 
-describe('behind heartbeats', () => {
+describe('after heartbeats', () => {
   const slowly = (behaviour: Behaviour): Behaviour =>
     behaviour.kind === 'whole' || behaviour.kind === 'stream' ? { ...behaviour, delayMs: SILENCE } : behaviour
 
-  test('a stream goes on to the next upstream, and round again', async () => {
+  test('a stream fails over to the next upstream, and through all of them again', async () => {
     const { first, second, chat } = several
     first.script(failing([slowly(errorAnswer(500))], slowly(errorAnswer(500))))
     second.script(failing([slowly(errorAnswer(500))], answering('second')))
@@ -99,7 +99,7 @@ describe('behind heartbeats', () => {
     expect(await onlyRow()).toMatchObject({ status: 'ok', attempts: 4, cost_nano_usd: answerCost('second') })
   })
 
-  test('a stream that nobody answers ends in an error frame', async () => {
+  test('a stream without any response ends in an error frame', async () => {
     for (const each of [several.first, several.second]) each.script(slowly(errorAnswer(503)))
     const response = await several.chat({ stream: true })
     const text = await response.text()
@@ -110,11 +110,11 @@ describe('behind heartbeats', () => {
   })
 })
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test.each([
     [false, 499],
     [true, 200],
-  ])('in the pause between two rounds ends it there, stream: %p', async (stream, httpStatus) => {
+  ])('in the pause between two rounds ends the request, stream: %p', async (stream, httpStatus) => {
     const { first, chat } = several
     // A pause that the upstream requests.
     first.script(errorAnswer(429, 'slow down', { 'retry-after': '8' }))
@@ -135,7 +135,7 @@ describe('a client that leaves', () => {
   test.each([
     [false, 499],
     [true, 200],
-  ])('while the second upstream is asked lets that one go, stream: %p', async (stream, httpStatus) => {
+  ])('while the second upstream is called ends that call, stream: %p', async (stream, httpStatus) => {
     const { first, second, chat, calls } = several
     first.script(errorAnswer(500))
     second.script({ kind: 'silent' })
@@ -158,7 +158,7 @@ describe('a client that leaves', () => {
 describe('a request of many calls', () => {
   const numberOf = ({ headers }: Seen) => Number(headers['x-client-request-id']?.split('-')[1])
 
-  test('whose first upstream fails at the third of four choices gets all of them from the second', async () => {
+  test('whose first upstream fails at the third of four choices gets all from the second', async () => {
     const { first, second, chat, calls } = several
     const good = { ...wholeAnswer({ tokens: ['from the first'], usage: COUNTED }) }
     first.script((seen) => (numberOf(seen) === 3 ? { ...errorAnswer(500), delayMs: SILENCE } : good))
@@ -181,7 +181,7 @@ describe('a request of many calls', () => {
     ])
   })
 
-  test('streamed, whose first upstream fails at the third of four before a word of any, likewise', async () => {
+  test('streamed, whose first upstream fails at the third of four before any token, does, too', async () => {
     const { first, second, chat, calls } = several
     const role = { kind: 'stream', steps: [toDelta({ role: 'assistant', content: '' })], end: 'hang' } as const
     first.script((seen) => (numberOf(seen) === 3 ? { ...errorAnswer(500), delayMs: 20 } : role))

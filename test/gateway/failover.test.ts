@@ -77,7 +77,7 @@ const BOTH = FAILURES.flatMap((row) =>
 )
 
 describe('a first upstream that', () => {
-  test.each(BOTH)('$name is made good for by the second, stream: $stream', async ({ script, stream, isGivenUp }) => {
+  test.each(BOTH)('$name is replaced by the second, stream: $stream', async ({ script, stream, isGivenUp }) => {
     const { app, first, second, chat, calls } = several
     first.script(script)
     const [firsts, seconds] = [first.requests.length, second.requests.length]
@@ -164,12 +164,12 @@ test.each([
   expect(second.requests).toHaveLength(seconds)
 })
 
-describe('what the first upstream says about the request', () => {
+describe("the first upstream's error about the request", () => {
   test.each([
     [400, 'string_above_max_length'],
     [400, null],
     [422, 'invalid_value'],
-  ])('%i with the code %p is told, and the second is not asked', async (status, code) => {
+  ])("%i with the code %p is reported, and the second isn't called", async (status, code) => {
     const { app, first, second, chat } = several
     const error = { message: 'Not like that.', type: 'invalid_request_error', param: 'messages[0]', code }
     first.script({ kind: 'whole', status, body: { error } })
@@ -182,7 +182,7 @@ describe('what the first upstream says about the request', () => {
   })
 
   test.each(['context_length_exceeded', 'unsupported_parameter', 'unsupported_value'])(
-    'if it is only about that upstream (%s), the second is asked',
+    'leads to the second upstream if it is only about the first (%s)',
     async (code) => {
       several.first.script({ kind: 'whole', status: 400, body: { error: { message: 'no', code } } })
       const response = await several.chat()
@@ -191,7 +191,7 @@ describe('what the first upstream says about the request', () => {
     },
   )
 
-  test('and that all of them say is told', async () => {
+  test('is reported if all agree', async () => {
     const error = { message: 'Too long.', code: 'context_length_exceeded', param: 'messages' }
     for (const each of [several.first, several.second]) each.script({ kind: 'whole', status: 400, body: { error } })
     const response = await several.chat()
@@ -200,7 +200,7 @@ describe('what the first upstream says about the request', () => {
     expect((await several.app.settled(rows + 1)).at(-1)).toMatchObject({ attempts: 2, upstream: 'second' })
   })
 
-  test('is not told of one upstream that has less room, where another one failed that has more', async () => {
+  test("isn't reported for a smaller upstream if a larger one failed otherwise", async () => {
     const error = { message: 'Too long for this one.', code: 'context_length_exceeded' }
     several.first.script(errorAnswer(500))
     several.second.script({ kind: 'whole', status: 400, body: { error } })
@@ -211,13 +211,13 @@ describe('what the first upstream says about the request', () => {
   })
 })
 
-describe('a route that has less than its model', () => {
+describe('a route that supports less than its model', () => {
   const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }]
   test.each([
     ['with tools, which it does not know', { tools }],
     ['for more than it writes', { max_tokens: 51 }],
     ['that is longer than it reads', { messages: [{ role: 'user', content: 'What is this about? '.repeat(60) }] }],
-  ])('is not asked for a request %s', async (_, body) => {
+  ])("isn't called for a request %s", async (_, body) => {
     const { app, first, chat } = several
     const firsts = first.requests.length
     const response = await chat({ model: 'acme/narrow', ...body })
@@ -232,7 +232,7 @@ describe('a route that has less than its model', () => {
     })
   })
 
-  test('is asked for what it can do', async () => {
+  test('gets only requests that it supports', async () => {
     const response = await several.chat({ model: 'acme/narrow', max_tokens: 50 })
     expect(response.headers.get('x-tollgate-upstream')).toBe('first')
   })

@@ -172,8 +172,8 @@ const BOTH = FAILURES.flatMap((row) =>
   (row.stream === undefined ? [true, false] : [row.stream]).map((stream) => ({ ...row, stream })),
 )
 
-describe('before the first word', () => {
-  test.each(BOTH)('$name answers $status, stream: $stream', async (row) => {
+describe('before the first token', () => {
+  test.each(BOTH)('$name gives $status, stream: $stream', async (row) => {
     const { app, upstream, chat } = gateway
     upstream.script(row.script)
     // Clears penalties from the previous row.
@@ -202,7 +202,7 @@ describe('before the first word', () => {
   })
 })
 
-test('an upstream that nobody listens for answers 502', async () => {
+test("an upstream that isn't listening gives 502", async () => {
   const other = await startGateway()
   await other.upstream.stop()
   const response = await other.chat()
@@ -212,7 +212,7 @@ test('an upstream that nobody listens for answers 502', async () => {
   await other.app.stop()
 })
 
-test('no failure has left an upstream connection open or a secret in the log', async () => {
+test('no failure left an upstream connection open or a secret in the log', async () => {
   const isOver = (seen: Seen) => seen.answeredAtMs !== null || seen.abortedAtMs !== null
   await gateway.upstream.waitFor((all) => all.every(isOver), 'the end of every call')
   const text = await gateway.app.logText()

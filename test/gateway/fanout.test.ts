@@ -41,8 +41,8 @@ const callsOf = (id: string): Record<string, unknown>[] =>
     sqlite.query<Record<string, unknown>, [string]>('SELECT * FROM calls WHERE request_id = ? AND number > 1').all(id),
   )
 
-describe('an upstream that writes one choice', () => {
-  test('is called once for each, and the answers are one', async () => {
+describe('an upstream that returns one choice', () => {
+  test('is called once per choice, and the responses become one', async () => {
     const { app, upstream } = gateway
     upstream.script(obliging)
     const [rows, seen] = [await app.count(), upstream.requests.length]
@@ -78,7 +78,7 @@ describe('an upstream that writes one choice', () => {
     )
   })
 
-  test('is called eight times at once and no more', async () => {
+  test('is called eight times at once at most', async () => {
     const { upstream } = gateway
     let most = 0
     upstream.script((seen) => {
@@ -108,7 +108,7 @@ describe('an upstream that writes one choice', () => {
     expect(frames.at(-1)).toMatchObject({ choices: [], usage: usageOf(10 * n, 2 * n) })
   })
 
-  test('that refuses one of them refuses all; what was answered is paid for', async () => {
+  test('that rejects one of them rejects all; finished ones are paid for', async () => {
     const { app, upstream } = gateway
     upstream.script((seen) => (numberOf(seen) === 2 ? { ...errorAnswer(500), delayMs: 150 } : obliging(seen)))
     const rows = await app.count()
@@ -123,7 +123,7 @@ describe('an upstream that writes one choice', () => {
     })
   })
 
-  test('that answers one after the other streams from the first word of the first', async () => {
+  test('that responds to one after the other streams from the first token of the first', async () => {
     const { upstream } = gateway
     const seen = upstream.requests.length
     // The others get headers only once the client has read the first one's first word.
@@ -146,7 +146,7 @@ describe('an upstream that writes one choice', () => {
     expect(toFrames(begun + rest)).toMatchObject({ done: true })
   })
 
-  test('that refuses one of them after the first word cuts the stream; what was written is paid for', async () => {
+  test('that rejects one of them after the first token interrupts the stream; the output so far is paid for', async () => {
     const { app, upstream } = gateway
     upstream.script((seen) =>
       numberOf(seen) === 2
@@ -166,7 +166,7 @@ describe('an upstream that writes one choice', () => {
     ])
   })
 
-  test('a schema that only a late choice misses is told as what it is, streamed too', async () => {
+  test('with a schema that only a late choice misses reports this, streamed too', async () => {
     gateway.upstream.script((seen) => wholeAnswer({ tokens: [numberOf(seen) >= 9 ? 'no' : '{"a":1}'], usage }))
     const schema = {
       type: 'object',
@@ -182,7 +182,7 @@ describe('an upstream that writes one choice', () => {
   test.each([
     ['as text', { index: '0' }],
     ['that is missing', { index: undefined }],
-  ])('with an index %s is understood', async (_, place) => {
+  ])('with an index %s is accepted', async (_, place) => {
     const answer = { choices: [{ ...place, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }] }
     gateway.upstream.script({ kind: 'whole', body: answer })
     expect((await read(await ask({ n: 2 }))).choices.map(({ message }) => message.content)).toEqual(['Hi', 'Hi'])
@@ -194,7 +194,7 @@ describe('an upstream that writes one choice', () => {
     expect(frames.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.content || []))).toEqual(['Hi', 'Hi'])
   })
 
-  test('that breaks off one stream cuts them all', async () => {
+  test('that interrupts one stream interrupts all', async () => {
     const { app, upstream } = gateway
     upstream.script((seen) =>
       numberOf(seen) === 2
@@ -214,7 +214,7 @@ describe('an upstream that writes one choice', () => {
     await upstream.waitFor((all) => all.at(-2)?.abortedAtMs !== null, 'the end of the other call')
   })
 
-  test('a client that leaves ends all of its calls', async () => {
+  test('whose client disconnects has all its calls ended', async () => {
     const { app, upstream } = gateway
     upstream.script(() => ({ ...streamAnswer({ tokens: 10_000 }), paceMs: 1 }))
     const [rows, seen] = [await app.count(), upstream.requests.length]
@@ -227,7 +227,7 @@ describe('an upstream that writes one choice', () => {
   })
 })
 
-describe('an upstream whose own limits leave places for some of them', () => {
+describe('an upstream whose own limits have slots for only some of them', () => {
   const withBench = async (tight: string, run: (bench: Bench, key: string) => Promise<void>) => {
     const bench = await startBench({ tight: `n: false, ${tight}` })
     bench.near.script(obliging)
@@ -240,36 +240,34 @@ describe('an upstream whose own limits leave places for some of them', () => {
   }
   const tight = (n: number, stream: boolean) => ({ model: 'acme/tight', n, stream })
 
-  test.each([false, true])(
-    'is called for the others when those are done, beside another request, stream: %p',
-    (stream) =>
-      withBench('concurrency: 2', async ({ app, near, ask }, key) => {
-        const { held, free } = createGate()
-        near.script((seen) => (seen.index === 0 ? held(obliging(seen)) : obliging(seen)))
-        const other = ask(key, tight(1, false))
-        await near.waitFor((all) => all.length === 1, 'the other request')
-        const response = await ask(key, tight(4, stream))
-        const text = await response.text()
-        expect(response.status).toBe(200)
-        if (stream) {
-          const { frames, done } = toFrames(text)
-          const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
-          expect([...new Set(indexes)]).toEqual([0, 1, 2, 3])
-          expect(done).toBe(true)
-        } else {
-          const { choices }: Answer = JSON.parse(text)
-          expect(choices.map(({ index, message }) => [index, message.content])).toEqual(
-            [0, 1, 2, 3].map((index) => [index, `answer of call ${index + 1}`]),
-          )
-        }
-        free()
-        await (await other).text()
-        expect(near.requests.map(({ abortedAtMs }) => abortedAtMs)).toEqual(Array(5).fill(null))
-        expect((await app.settled(2)).at(-1)).toMatchObject({ attempts: 4, estimated: 0, cost_nano_usd: costOf(40, 8) })
-      }),
+  test.each([false, true])('is called for the others after those, next to another request, stream: %p', (stream) =>
+    withBench('concurrency: 2', async ({ app, near, ask }, key) => {
+      const { held, free } = createGate()
+      near.script((seen) => (seen.index === 0 ? held(obliging(seen)) : obliging(seen)))
+      const other = ask(key, tight(1, false))
+      await near.waitFor((all) => all.length === 1, 'the other request')
+      const response = await ask(key, tight(4, stream))
+      const text = await response.text()
+      expect(response.status).toBe(200)
+      if (stream) {
+        const { frames, done } = toFrames(text)
+        const indexes = frames.flatMap(({ choices }) => choices.map(({ index }) => index))
+        expect([...new Set(indexes)]).toEqual([0, 1, 2, 3])
+        expect(done).toBe(true)
+      } else {
+        const { choices }: Answer = JSON.parse(text)
+        expect(choices.map(({ index, message }) => [index, message.content])).toEqual(
+          [0, 1, 2, 3].map((index) => [index, `answer of call ${index + 1}`]),
+        )
+      }
+      free()
+      await (await other).text()
+      expect(near.requests.map(({ abortedAtMs }) => abortedAtMs)).toEqual(Array(5).fill(null))
+      expect((await app.settled(2)).at(-1)).toMatchObject({ attempts: 4, estimated: 0, cost_nano_usd: costOf(40, 8) })
+    }),
   )
 
-  test('is called once more for each place that the others give back', () =>
+  test('is called once more for each released slot', () =>
     withBench('tpm: 130', async ({ app, near, ask }, key) => {
       // 11 tokens in and 50 out: two at a time fit in 130, and each costs 12 in the end.
       const response = await ask(key, { ...tight(6, false), max_tokens: 50 })
@@ -278,7 +276,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
       expect((await app.settled(1)).at(-1)).toMatchObject({ attempts: 6, estimated: 0 })
     }))
 
-  test('is not waited for where none of them is under way', () =>
+  test("isn't waited for if no call is running", () =>
     withBench('rpm: 2', async ({ app, near, ask }, key) => {
       const refused = async (stream: boolean) => {
         const response = await ask(key, tight(2, stream))
@@ -298,7 +296,7 @@ describe('an upstream whose own limits leave places for some of them', () => {
     }))
 })
 
-describe('of the calls to a target that writes one choice', () => {
+describe('of the calls to a target that returns one choice', () => {
   const asking = (count: number, stream: boolean): PlannedCall => ({
     target: toTarget({ options: { ...DEFAULT_OPTIONS, n: false } }),
     body: { model: 'acme/single', messages: [{ role: 'user', content: 'Hi' }], n: count, stream },
@@ -308,7 +306,7 @@ describe('of the calls to a target that writes one choice', () => {
   })
   const saying = (content: string) => toWhole(text(content))
 
-  test('one that answers after another has failed is not begun with, and holds up nobody', async () => {
+  test("one that responds after another failed doesn't begin, and blocks nothing", async () => {
     const late = Promise.withResolvers<void>()
     const dispatch = fanOut(async ({ reason }) => {
       if (reason === 'fan_out') throw new UpstreamError('status', 'it broke', { status: 500 })
@@ -320,7 +318,7 @@ describe('of the calls to a target that writes one choice', () => {
     await expect(asked).rejects.toThrow('it broke')
   })
 
-  test('one whose reading fails by a mistake of our own is closed', async () => {
+  test('one whose reading fails by an internal error is closed', async () => {
     let closed = 0
     const rest = { pump: () => Promise.reject(new TypeError('our own')), close: () => closed++ }
     const { rest: merged } = await fanOut(
@@ -335,7 +333,7 @@ describe('of the calls to a target that writes one choice', () => {
     [1, 8],
     [10 * 1024 ** 2, 3],
     [32 * 1024 ** 2, 1],
-  ])('of a request of %i bytes there are at most %i at once: each is sent a body of its own', async (chars, most) => {
+  ])('of a request of %i bytes there are at most %i at once: each is sent its own body', async (chars, most) => {
     let underWay = 0
     let highest = 0
     const dispatch = fanOut(async () => {
@@ -348,7 +346,7 @@ describe('of the calls to a target that writes one choice', () => {
     expect(highest).toBe(most)
   })
 
-  test('one that found no place while another ended is made once more; alone it fails', async () => {
+  test('one without a slot while another ended is retried once; if no other is running, it fails', async () => {
     const full = new UpstreamError('status', 'no place', { status: 429, isOwnLimit: true })
     let refusals = 0
     const refusing = (most: number) =>
@@ -366,7 +364,7 @@ describe('of the calls to a target that writes one choice', () => {
   })
 })
 
-test('an upstream that knows `n` is called once', async () => {
+test('an upstream that supports `n` is called once', async () => {
   const { upstream } = gateway
   upstream.script(obliging)
   const seen = upstream.requests.length
@@ -374,7 +372,7 @@ test('an upstream that knows `n` is called once', async () => {
   expect(upstream.requests.slice(seen).map(({ json }) => json?.n)).toEqual([2])
 })
 
-test('an upstream is sent the output cap by the name that it knows, and no user where it knows none', async () => {
+test("an upstream gets the output cap under its own name, and no user if it doesn't support one", async () => {
   const { upstream } = gateway
   upstream.script(obliging)
   await ask({ max_tokens: 5, user: 'somebody' })

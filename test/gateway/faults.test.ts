@@ -119,7 +119,7 @@ const BOTH = FAULTS.flatMap((row) =>
 )
 
 describe('an upstream that', () => {
-  test.each(BOTH)('$name is told as one that failed, stream: $stream', async ({ script, model, status, stream }) => {
+  test.each(BOTH)('$name is reported as failed, stream: $stream', async ({ script, model, status, stream }) => {
     if (script) several.first.script(script)
     const response = await ask({ model: model ?? 'acme/only', stream })
     const text = await response.text()
@@ -135,7 +135,7 @@ describe('an upstream that', () => {
     expect(row).toMatchObject({ prompt_tokens: tokens, completion_tokens: 0, estimated: tokens > 0 ? 1 : 0 })
   })
 
-  test('answers slowly for longer than a stream may take is cut, and billed for what came', async () => {
+  test('responds more slowly than a stream may take is interrupted, and billed for its output', async () => {
     const slow = { tokens: Array(100).fill('word '), paceMs: 20, usage: null }
     several.first.script(streamAnswer(slow))
     const { done, error, content } = toFrames(await (await ask({ stream: true })).text())

@@ -77,7 +77,7 @@ async function ask(body: object | string) {
 const SENT = { ...HELLO, model: 'cheap' }
 
 describe('another gateway behind this one', () => {
-  test('is not told to answer with another model, so that what is billed is what it charges', async () => {
+  test("isn't sent fields that choose another model, so that billing matches its charge", async () => {
     const { answer, sent } = await ask({ fallbacks: ['dear'], mock_testing_fallbacks: true })
     expect(sent).toEqual([SENT])
     expect({ charged: chargedNanoUsd, billed: answer.usage.cost_nano_usd }).toEqual({
@@ -146,13 +146,13 @@ describe('another gateway behind this one', () => {
     ...['Fallbacks', 'FALLBACKS', 'fallback\u017f', 'apiBase', 'api-base', 'API_BASE', 'baseURL'],
     // Fields that Tollgate sets, under names that a receiver may confuse with them
     ...['Model', 'MODEL', 'Max_Tokens', 'maxTokens', 'Messages', 'Stream', 'Service_Tier', 'stream-options'],
-  ])('is not sent %s', async (name) => {
+  ])("isn't sent %s", async (name) => {
     for (const value of ['dear', { model: 'dear' }, ['dear']]) {
       expect((await ask({ [name]: value })).sent).toEqual([SENT])
     }
   })
 
-  test('is sent the extensions of engines as they came', async () => {
+  test('is sent engine extensions unchanged', async () => {
     const more = {
       top_k: 5,
       chat_template_kwargs: { enable_thinking: false, model: 'x' },
@@ -167,7 +167,7 @@ describe('another gateway behind this one', () => {
     expect((await ask(more)).sent).toEqual([{ ...SENT, ...more }])
   })
 
-  test('is sent one model, the last of several that a body names, and never the body’s own text', async () => {
+  test('is sent one model, the last of several in a body, and never the body’s own text', async () => {
     const { sent, status } = await ask(
       '{"model":"x/y","messages":[{"role":"user","content":"Hello there!"}],"model":"acme/large"}',
     )
@@ -176,7 +176,7 @@ describe('another gateway behind this one', () => {
     expect(upstream.requests.at(-1)?.body.match(/"model"/g)).toHaveLength(1)
   })
 
-  test('is not sent a name of the contract in other letters at any depth', async () => {
+  test("isn't sent a contract field in another spelling, at any depth", async () => {
     const part = { type: 'text', text: 'Hello there!', Text: 'x' }
     const message = { role: 'user', content: [part], Content: 'a longer one', cache_control: { type: 'ephemeral' } }
     const { sent } = await ask({ messages: [message], stream_options: null })
@@ -185,7 +185,7 @@ describe('another gateway behind this one', () => {
     expect(sent).toEqual([{ ...SENT, messages: [{ ...rest, content: [text] }] }])
   })
 
-  test('is sent metadata with objects in it, but for those by which it would choose', async () => {
+  test('is sent metadata with objects, except for those that choose a model', async () => {
     const labels = { team: 'a', route: 'checkout', nested: { a: [1, null] }, count: 7 }
     const { sent } = await ask({ metadata: { ...labels, tags: ['dear'], fallbacks: [{ a: ['b'] }] } })
     expect(sent).toEqual([{ ...SENT, metadata: labels }])
@@ -193,13 +193,13 @@ describe('another gateway behind this one', () => {
 })
 
 describe('an upstream’s `pass`', () => {
-  test('lets the fields through that it names, however they are written', async () => {
+  test('lets the named fields through, in any spelling', async () => {
     const fields = { fallbacks: ['dear'], mock_testing_fallbacks: true, apiBase: 'http://a', service_tier: 'priority' }
     const { sent } = await ask({ ...fields, model: 'acme/open', models: ['dear'] })
     expect(sent).toEqual([{ ...SENT, ...fields }])
   })
 
-  test('has a request tried there alone that the others must not be sent', async () => {
+  test('allows a request there that others must not be sent', async () => {
     const { sent, status } = await ask({ model: 'acme/both', web_search_options: {} })
     expect(status).toBe(200)
     expect(sent).toEqual([{ ...SENT, web_search_options: {} }])
@@ -223,8 +223,8 @@ const REFUSED: [string, Record<string, unknown>, param?: string][] = [
   ['an answer that comes later', { background: true }],
 ]
 
-describe('what would be billed wrongly, or is another key’s', () => {
-  test.each(REFUSED)('is refused before anything is dispatched: %s', async (_, more) => {
+describe('a request that would be billed wrongly, or use another key’s data', () => {
+  test.each(REFUSED)('is rejected before anything is dispatched: %s', async (_, more) => {
     const [param = ''] = Object.keys(more)
     const { status, answer, sent } = await ask(more)
     expect({ status, sent }).toEqual({ status: 400, sent: [] })
@@ -252,7 +252,7 @@ describe('what would be billed wrongly, or is another key’s', () => {
       { type: 'image_url', image_url: { url: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } },
       'messages[0].content[1]',
     ],
-  ])('is refused also as %s that the provider keeps', async (_, part, param) => {
+  ])('is also rejected as %s that the provider stores', async (_, part, param) => {
     const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is in it?' }, part] }]
     const { status, answer, sent } = await ask({ messages })
     expect({ status, sent, param: answer.error.param }).toEqual({ status: 400, sent: [], param })
@@ -268,18 +268,18 @@ describe('what would be billed wrongly, or is another key’s', () => {
     { background: false },
     { enable_search: false },
     { store: true },
-  ])('is not %j', async (more) => {
+  ])("doesn't include %j", async (more) => {
     expect((await ask(more)).sent).toEqual([{ ...SENT, ...more }])
   })
 
-  test('is not a dearer mode of which the price is known', async () => {
+  test("doesn't include a more expensive mode with a known price", async () => {
     const more = { service_tier: 'priority' }
     expect((await ask({ model: 'acme/priced', ...more })).sent).toEqual([{ ...SENT, ...more }])
     expect((await ask({ model: 'acme/priced', service_tier: 'scale' })).status).toBe(400)
     expect((await ask({ model: 'acme/priced', speed: 'priority', web_search_options: {} })).status).toBe(400)
   })
 
-  test('is not what costs nothing, or its time alone: dear modes and fees pass to such an upstream, stored things do not', async () => {
+  test("doesn't include upstreams that are free or priced by time: expensive modes and fees pass, stored data doesn't", async () => {
     const more = { service_tier: 'priority', web_search_options: {} }
     expect((await ask({ model: 'acme/free', ...more })).sent).toEqual([{ ...SENT, ...more }])
     expect((await ask({ model: 'acme/timed', ...more })).sent).toEqual([{ ...SENT, ...more }])
@@ -287,7 +287,7 @@ describe('what would be billed wrongly, or is another key’s', () => {
     expect((await ask({ model: 'acme/free', previous_response_id: 'resp_1' })).status).toBe(400)
   })
 
-  test('is a search that a gateway takes as a further field of a function', async () => {
+  test('includes a search as an extra field of a function', async () => {
     const tool = { type: 'function', function: { name: 'f' } }
     const { status, answer, sent } = await ask({ tools: [tool, { ...tool, googleSearch: {} }] })
     expect({ status, sent, param: answer.error.param }).toEqual({
@@ -297,7 +297,7 @@ describe('what would be billed wrongly, or is another key’s', () => {
     })
   })
 
-  test('is a server tool of any name: only functions and custom tools are taken', async () => {
+  test('includes a server tool of any name: only functions and custom tools are accepted', async () => {
     const { status, answer, sent } = await ask({ tools: [{ type: 'web_search_preview' }] })
     expect({ status, sent, param: answer.error.param }).toEqual({ status: 400, sent: [], param: 'tools[0].type' })
   })

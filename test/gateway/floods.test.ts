@@ -24,7 +24,7 @@ afterAll(() => endWell(several))
 const lastRow = async () => (await several.app.settled(rows + 1)).at(-1)
 const ask = (body: object = {}, options = {}) => several.chat({ model: 'acme/only', ...body }, options)
 
-describe('what is too much', () => {
+describe('output beyond the limits', () => {
   function* flood(bytes: number, begin: string): Generator<string> {
     yield begin
     for (let sent = 0; sent < bytes; sent += 65_536) yield 'x'.repeat(65_536)
@@ -33,7 +33,7 @@ describe('what is too much', () => {
   test.each([
     ['before the first word', []],
     ['after the first word', [toDelta({ content: 'one' }), { waitMs: 20 }]],
-  ] as const)('an event of 50 MB %s is cut at four', async (_, steps) => {
+  ] as const)('an event of 50 MB %s ends at four', async (_, steps) => {
     several.first.script(() => ({ kind: 'stream', steps: [...steps, ...flood(50 * MIB, 'data: {"x":"')], end: 'hang' }))
     const response = await ask({ stream: true })
     const text = await response.text()
@@ -48,7 +48,7 @@ describe('what is too much', () => {
     })
   })
 
-  describe('without a word of an answer', () => {
+  describe('without content', () => {
     let doors: DoorGateway
     beforeAll(async () => {
       doors = await startDoors()
@@ -75,7 +75,7 @@ describe('what is too much', () => {
 
   const PACKED = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
 
-  test('an event of 100 MB that arrives in a thousandth of them is cut no later', async () => {
+  test('an event of 100 MB in a thousand pieces ends no later', async () => {
     const bomb = Bun.gzipSync(Buffer.concat([Buffer.from('data: '), Buffer.alloc(100 * MIB, 'x')]))
     several.first.script({ kind: 'stream', headers: { 'content-encoding': 'gzip' }, steps: [bomb], end: 'hang' })
     const response = await ask({ stream: true })
@@ -83,7 +83,7 @@ describe('what is too much', () => {
     expect(response.status).toBe(502)
   })
 
-  test('so is a whole answer, at 64, which is paid for and not asked for again', async () => {
+  test('so does a whole response, at 64 MB, which is paid for and not retried', async () => {
     const calls = several.first.requests.length
     const bomb = Bun.gzipSync(Buffer.concat([Buffer.from('{"x":"'), Buffer.alloc(100 * MIB, 'x'), Buffer.from('"}')]))
     several.first.script({ kind: 'whole', headers: PACKED, body: bomb })
@@ -97,7 +97,7 @@ describe('what is too much', () => {
     expect(several.first.requests).toHaveLength(calls + 1)
   })
 
-  test('so is one of a million names, of which most is not parsed', async () => {
+  test('so does one with a million names, most of it unparsed', async () => {
     const body = `{${Array.from({ length: 1_000_000 }, (_, i) => `"k${i}":0`).join()}}`
     const calls = several.first.requests.length
     several.first.script({ kind: 'whole', body })
@@ -112,7 +112,7 @@ describe('what is too much', () => {
     expect(several.first.requests).toHaveLength(calls + 1)
   })
 
-  test('a long answer with log probabilities comes whole', async () => {
+  test('a long response with log probabilities arrives complete', async () => {
     const token = { token: 'x', logprob: -1, bytes: [120] }
     const content = Array(4_000).fill({ ...token, top_logprobs: Array(20).fill(token) })
     const { body } = wholeAnswer({ tokens: ['x'] })
@@ -122,7 +122,7 @@ describe('what is too much', () => {
     expect(answer).toMatchObject({ choices: [{ logprobs: { content } }] })
   })
 
-  test('a compressed answer of a usual size is read', async () => {
+  test('a compressed response of normal size is read', async () => {
     several.first.script({ ...wholeAnswer({ tokens: ['one ', 'two'] }), gzip: true })
     expect(await (await ask()).json()).toMatchObject({ choices: [{ message: { content: 'one two' } }] })
   })
@@ -172,13 +172,13 @@ describe('a client that does not read', () => {
     socket.destroy()
   }
 
-  test('holds up the upstream, costs no memory, is given up in time, and is billed', () =>
+  test('blocks the upstream, uses no memory, is disconnected in time, and is billed', () =>
     expectBounded(several, () => {}, 'slow_reader'))
 
-  test('and vanishes long before its time is up is noticed by that alone, and billed', () =>
+  test('and disappears long before its timeout is noticed at once, and billed', () =>
     expectBounded(patient, (socket) => socket.resetAndDestroy(), 'client_closed_request'))
 
-  test('and then reads on finds that its answer was broken off', async () => {
+  test('and then reads again finds its response interrupted', async () => {
     several.first.script(() => endlessAnswer(1_024))
     const socket = await askAndStop(several)
     await lastRow()

@@ -44,7 +44,7 @@ const toKnownPart = (part: Fields) =>
 
 const anyOfBoth = fc.oneof(anyRequest(MODEL), anyRequest(MODEL).map(toPlausible))
 
-test('any valid request is answered, or refused for its order or with a field that has no place there', async () => {
+test('any valid request gets a response, or is rejected for its order or an unsupported field', async () => {
   const seen = { answered: 0, refused: 0 }
   await fc.assert(
     fc.asyncProperty(anyOfBoth, async (request) => {

@@ -37,7 +37,7 @@ describe('before Gemini 3', () => {
   })
   afterAll(() => gateway.stop())
 
-  test.each([false, true])('JSON beside tools is seen to by the gateway, streamed: %p', async (stream) => {
+  test.each([false, true])('JSON next to tools is handled by the gateway, streamed: %p', async (stream) => {
     const first = await gateway.ask({ messages, tools, response_format, stream })
     expect(first.choices[0]?.toolCalls).toHaveLength(1)
     const second = await gateway.ask({ ...called(first.message), tools, response_format, stream })
@@ -45,7 +45,7 @@ describe('before Gemini 3', () => {
     expect(gemini.refused).toEqual([])
   })
 
-  test('a search beside functions is refused with its field, and nobody is asked', async () => {
+  test('a search next to functions is rejected with its field, and nothing is called', async () => {
     const before = gateway.upstream.requests.length
     const refused = await gateway.fail({ messages, tools, web_search_options: {} })
     expect(refused).toMatchObject({ status: 400, code: 'unsupported_parameter', param: 'web_search_options' })
@@ -54,7 +54,7 @@ describe('before Gemini 3', () => {
 })
 
 describe('since Gemini 3', () => {
-  test('JSON beside tools goes as it is, and a search beside functions says that it may be', async () => {
+  test('JSON next to tools is sent unchanged, and a search next to functions is marked as allowed', async () => {
     const { gateway, gemini } = await start({}, '')
     const { message } = await gateway.ask({ messages, tools, response_format, web_search_options: {} })
     await gateway.ask({ ...called(message), tools, response_format, web_search_options: {} })

@@ -25,7 +25,7 @@ const streamed: Behaviour = {
   end: 'eof',
 }
 
-test.each([false, true])('come with their indexes and one usage, streamed: %p', async (stream) => {
+test.each([false, true])('they arrive with indexes and one usage, streamed: %p', async (stream) => {
   const gemini = createGemini(() => (stream ? streamed : whole), { key: KEY, thinks: 'no', signs: false })
   const gateway = await startGemini(gemini, { upstream: ', n: true', features: 'tools' })
   const body = { messages: [{ role: 'user', content: 'Go' }], n: 2, stream }

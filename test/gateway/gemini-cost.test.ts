@@ -27,7 +27,7 @@ async function play(pricing: string, usages: Record<string, unknown>[]): Promise
   return costs
 }
 
-test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dearer above 200,000 tokens', async () => {
+test('Gemini 2.5 Pro: cached tokens, reasoning, tools, and the whole request at a higher price above 200,000 tokens', async () => {
   // USD per million: 1.25 read, 0.125 cached, 10 written; above 200,000 prompt tokens 2.50, 0.25 and 15; flex costs
   // half.
   const pricing = `[
@@ -69,7 +69,7 @@ test('Gemini 2.5 Pro: cached tokens, thoughts, tools, and the whole request dear
   ])
 })
 
-test('Gemini 2.5 Flash: audio is dearer than text, and what the details leave out is text', async () => {
+test('Gemini 2.5 Flash: audio costs more than text, and tokens without details are text', async () => {
   // USD per million: 0.30 text, 1.00 audio, 0.03 cached, 2.50 written.
   const pricing =
     '[{ prompt: "0.0000003", completion: "0.0000025", input_cache_read: "0.00000003", audio: "0.000001" }]'

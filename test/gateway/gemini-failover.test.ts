@@ -15,7 +15,7 @@ models:
       routes: [${urls.map((_, at) => `{ upstream: google-${at}, model: gemini-3-pro, priority: ${at} }`).join(', ')}] }
 `
 
-test('what one upstream has signed is not sent to the next one, which has its own come back', async () => {
+test("one upstream's signature isn't sent to the next, which gets its own back", async () => {
   const turn = (step: number) => (step < 2 ? { calls: [{ name: 'clock' }] } : { text: 'Noon.' })
   const first = createGemini(turn, { key: 'k' })
   const second = createGemini(turn, { key: 'k' })

@@ -24,7 +24,7 @@ async function fail(behaviour: Behaviour, body: Record<string, unknown> = {}) {
   return gateway.fail({ ...hello, ...body })
 }
 
-describe.each([{ stream: false }, { stream: true }])('asked with %p', (way) => {
+describe.each([{ stream: false }, { stream: true }])('called with %p', (way) => {
   test.each([
     {
       name: 'a limit by the minute names its wait, which no header does',
@@ -128,14 +128,17 @@ describe('a stream', () => {
     ['says an error', [chunk('one'), toEvent({ error: { code: 503, message: 'overloaded', status: 'UNAVAILABLE' } })]],
     ['ends in a malformed call', [chunk('one'), chunk('', { finishReason: 'MALFORMED_FUNCTION_CALL' })]],
     ['is no JSON any more', [chunk('one'), 'data: {"candid\r\n\r\n']],
-  ])('that %s after its first word is told as a cut one, and billed for what it reported', async (_, steps) => {
-    const before = await gateway.app.count()
-    const report = await play(steps)
-    expect(report).toMatchObject({ error: { code: expect.any(String) }, choices: [{ content: 'one', finish: null }] })
-    expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({ status: 'cut', prompt_tokens: 40 })
-  })
+  ])(
+    'that %s after its first token is reported as interrupted, and billed for its reported usage',
+    async (_, steps) => {
+      const before = await gateway.app.count()
+      const report = await play(steps)
+      expect(report).toMatchObject({ error: { code: expect.any(String) }, choices: [{ content: 'one', finish: null }] })
+      expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({ status: 'cut', prompt_tokens: 40 })
+    },
+  )
 
-  test('is not held up by chunks without candidates, content or parts, and the last usage counts', async () => {
+  test("isn't blocked by chunks without candidates, content, or parts, and the last usage counts", async () => {
     const report = await play([
       toEvent({ usageMetadata: { trafficType: 'ON_DEMAND' } }),
       toEvent({ candidates: [] }),
@@ -151,7 +154,7 @@ describe('a stream', () => {
     })
   })
 
-  test('may be cut at every byte: whole it says all, and short of its end that it was cut', async () => {
+  test('may be interrupted at any byte: complete it has all text, and otherwise it is reported as interrupted', async () => {
     const text = [
       toEvent({ candidates: [{ content: { parts: [{ text: 'Think', thought: true }] } }] }),
       chunk('Grüße 🌍'),

@@ -32,7 +32,7 @@ const CITED = [
   { ...at('it rains in Bergen'), url: 'https://b.example/', title: 'B' },
 ].map((url_citation) => ({ type: 'url_citation', url_citation }))
 
-test('a whole answer says where it has what, and costs its searches', async () => {
+test('a whole response has its sources, and costs its searches', async () => {
   const before = await gateway.app.count()
   const { message } = await gateway.ask({ ...ask, web_search_options: {} })
   expect(message.annotations).toEqual(CITED)
@@ -46,7 +46,7 @@ test('a whole answer says where it has what, and costs its searches', async () =
 test.each([
   ['each query is charged once, and none that is blank', '', 2],
   ['a model before Gemini 3 is charged by the prompt', ', thinking: budget', 1],
-])('%s, however often it is told', async (_, route, searches) => {
+])('%s, even if reported several times', async (_, route, searches) => {
   const webSearchQueries = ['weather oslo', '', 'weather bergen', 'weather oslo']
   const more = { groundingMetadata: { ...groundingMetadata, webSearchQueries } }
   const gemini = createGemini(() => ({ text: TEXT, more }), { key: KEY, thinks: route === '' ? 'level' : 'budget' })
@@ -56,7 +56,7 @@ test.each([
   await other.stop()
 })
 
-test('a streamed one says the same, each citation with its index', async () => {
+test('a streamed one has the same, with an index for each citation', async () => {
   const response = await gateway.post({ ...ask, web_search_options: {}, stream: true })
   const frames = (await response.text()).split('\n\n').filter((frame) => frame.includes('"annotations"'))
   const [frame = ''] = frames
@@ -66,13 +66,13 @@ test('a streamed one says the same, each citation with its index', async () => {
   )
 })
 
-test('who has not asked for a search is told no places', async () => {
+test("a client that didn't request a search gets no sources", async () => {
   const { message } = await gateway.ask(ask)
   expect(message.annotations).toEqual([])
   expect(gateway.upstream.requests.at(-1)?.json).not.toHaveProperty('tools')
 })
 
-test('where the catalogue does not let it through, a search is refused', async () => {
+test('unless the catalog allows it, a search is rejected', async () => {
   const gemini = createGemini(() => ({ text: TEXT }), { key: KEY })
   const other = await startGemini(gemini)
   expect(await other.fail({ ...ask, web_search_options: {} })).toMatchObject({

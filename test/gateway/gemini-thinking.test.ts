@@ -85,7 +85,7 @@ const ROWS: Row[] = [
   },
 ]
 
-test.each(ROWS)('where a route says $name, that is what is sent', async ({ route, upstream, asked }) => {
+test.each(ROWS)('if a route has $name, that is sent', async ({ route, upstream, asked }) => {
   const gemini = createGemini(() => ({ text: 'Hello' }), { key: KEY, ...upstream })
   await using gateway = Object.assign(await startGemini(gemini, { route }), {
     async [Symbol.asyncDispose]() {
@@ -110,7 +110,7 @@ test.each(ROWS)('where a route says $name, that is what is sent', async ({ route
   expect(gemini.refused).toEqual([])
 })
 
-test('a model that refuses to be sampled is not', async () => {
+test('a model that rejects sampling gets none', async () => {
   const gemini = createGemini(() => ({ text: 'Hello' }), { key: KEY })
   const gateway = await startGemini(gemini, { route: ', sampling: false' })
   const sampled = { temperature: 0, top_p: 0.5, top_k: 3, seed: 7 }
@@ -123,7 +123,7 @@ test('a model that refuses to be sampled is not', async () => {
 })
 
 test.each([{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }, { reasoning: { exclude: true } }])(
-  'a chat that has refused thoughts by %j reads none, though they come: they are paid for, and what is signed stays',
+  'a chat that turned reasoning off with %j gets none, even if there is some: it is paid for, and signatures stay',
   async (refusal) => {
     const turn = { reasoning: 'Let me think.', text: 'Hello' }
     const gateway = await startGemini(createGemini(() => turn, { key: KEY }))
@@ -143,7 +143,7 @@ test.each([
   ['says nothing of thinking', {}],
   ['has refused it', { thinking: { type: 'disabled' } }],
   ['asks for an effort alone', { output_config: { effort: 'high' } }],
-])('a Messages client that %s reads no thoughts, and its tools work on', async (_, asked) => {
+])('a Messages client that %s gets no reasoning, and its tools keep working', async (_, asked) => {
   const gemini = createGemini(
     (step) =>
       step === 0

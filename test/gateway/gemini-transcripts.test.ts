@@ -124,7 +124,7 @@ function toBytes(file: string): Buffer {
 
 const isStream = (file: string) => !file.endsWith('.json')
 
-describe.skipIf(!has)('what Google sent', () => {
+describe.skipIf(!has)('a recorded response of Google', () => {
   const gateway = forAllTests(() => startGemini(() => ({ kind: 'reset' }), { upstream: ', pass: [cached_content]' }))
 
   const ask = async (behaviour: Behaviour, stream: boolean) => {
@@ -152,7 +152,7 @@ describe.skipIf(!has)('what Google sent', () => {
 
   for (const recording of RECORDINGS) {
     const { file } = recording
-    test(`${file} is read to its end, and costs what it says`, async () => {
+    test(`${file} is read to its end, and costs its price`, async () => {
       const before = await gateway.app.count()
       const body = isStream(file) ? null : parseJson(read(file))
       const whole: Behaviour = body ? { kind: 'whole', body } : { kind: 'stream', steps: [toBytes(file)], end: 'eof' }
@@ -166,7 +166,7 @@ describe.skipIf(!has)('what Google sent', () => {
     })
 
     if (!isStream(file)) continue
-    test(`${file} is the same byte by byte, and told as cut wherever it is`, async () => {
+    test(`${file} is the same byte by byte, and reported as interrupted anywhere`, async () => {
       const bytes = toBytes(file)
       expectAll(await ask({ kind: 'stream', steps: [bytes], end: 'eof', bytesPerWrite: 1 }, true), recording)
       const last = bytes.lastIndexOf('"finishReason"')
@@ -196,7 +196,7 @@ describe.skipIf(!has)('what Google sent', () => {
     expect(answers.toSorted()).toEqual(RECORDINGS.map(({ file }) => file).toSorted())
   })
 
-  test('a quota that was exceeded says when to come back', async () => {
+  test('an exceeded quota has a retry time', async () => {
     gateway.app.pass(24 * 60 * 60_000)
     gateway.upstream.script({ kind: 'whole', status: 429, body: parseJson(read('google-429-retry-info.json')) })
     const error = await gateway.fail({ messages: [{ role: 'user', content: 'Go' }] })

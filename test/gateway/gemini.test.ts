@@ -51,7 +51,7 @@ test.each([undefined, 'v1beta'])(
   },
 )
 
-test('a conversation with a tool, an instruction, and a schema is a chat upstream, and its call comes back', async () => {
+test("a conversation with a tool, an instruction, and a schema becomes a chat upstream's, and its call returns", async () => {
   const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{"at":"sky"}' } }
   const steps = [
     toDelta({ reasoning_content: 'Hm.' }),
@@ -97,7 +97,7 @@ test('a conversation with a tool, an instruction, and a schema is a chat upstrea
   })
 })
 
-test('names in snake case mean the same, and both forms of one are refused', async () => {
+test('names in snake case work, too, and both forms of one are rejected', async () => {
   const contents = [{ parts: [{ text: 'Hi' }] }]
   const path = `/v1beta/models/${MODEL}:generateContent`
   const body = { contents, system_instruction: { parts: [{ text: 'Be brief.' }] }, generation_config: { top_p: 0.5 } }
@@ -117,7 +117,7 @@ test.each([native, chat])('$name without alt=sse streams one JSON array', async 
   expect(gateway.near.requests.at(-1)?.path).not.toContain('key=')
 })
 
-test('passthrough sends all fields on, caps the output, and refuses what is stored or costs a fee', async () => {
+test('passthrough sends all fields, caps the output, and rejects stored data and fees', async () => {
   await gateway.calm(native)
   const path = '/v1beta/models/gemini-gemini/one:generateContent'
   const contents = [{ role: 'user', parts: [{ text: 'Hi', thoughtSignature: 'QUJD' }] }]
@@ -137,7 +137,7 @@ test('passthrough sends all fields on, caps the output, and refuses what is stor
   }
 })
 
-test('a blocked prompt, and an answer without candidates', async () => {
+test('a blocked prompt, and a response without candidates', async () => {
   await gateway.calm(native)
   const path = '/v1beta/models/gemini-gemini/one:generateContent'
   const contents = [{ parts: [{ text: 'Hi' }] }]
@@ -149,7 +149,7 @@ test('a blocked prompt, and an answer without candidates', async () => {
   expect((await post(path, { contents }, keyed())).status).toBe(502)
 })
 
-test('a method that is not supported is named, with those that are', async () => {
+test('the error for an unsupported method lists the supported ones', async () => {
   const response = await post(`/v1beta/models/${MODEL}:predict`, {}, keyed())
   const { error } = (await response.json()) as { error: { message: string } }
   expect([response.status, error.message]).toEqual([

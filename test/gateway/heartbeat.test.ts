@@ -18,8 +18,8 @@ async function play(body = {}): Promise<{ response: Response; text: string; beat
   return { response, text, beats: text.split(BEAT).length - 1, rest: text.replaceAll(BEAT, '') }
 }
 
-describe('before the first word', () => {
-  test('heartbeats begin a stream that is then answered as any other', async () => {
+describe('before the first token', () => {
+  test('heartbeats begin a stream that then continues normally', async () => {
     gateway.upstream.script({ ...streamAnswer({ tokens: ['one ', 'two'] }), delayMs: SILENCE })
     const { response, text, beats, rest } = await play()
     expect(response.status).toBe(200)
@@ -29,20 +29,20 @@ describe('before the first word', () => {
     expect(toFrames(rest)).toMatchObject({ done: true, content: 'one two' })
   })
 
-  test('a role alone is no word: heartbeats go on behind it', async () => {
+  test("a role without text isn't content: heartbeats continue", async () => {
     gateway.upstream.script({ kind: 'stream', steps: [role ?? '', { waitMs: SILENCE }, ...words] })
     const { text, rest } = await play()
     expect(text).toStartWith(BEAT)
     expect(toFrames(rest)).toMatchObject({ done: true, content: 'one two' })
   })
 
-  test('a failure has its own status as long as nothing was said', async () => {
+  test('a failure has its own status while nothing was sent', async () => {
     gateway.upstream.script(errorAnswer(500))
     const { response } = await play()
     expect(response.status).toBe(502)
   })
 
-  test('a failure behind a heartbeat is an error frame, and costs nothing', async () => {
+  test('a failure after a heartbeat is an error frame, and is free', async () => {
     gateway.upstream.script({ ...errorAnswer(500), delayMs: SILENCE })
     const before = await gateway.app.count()
     const { response, text, rest } = await play()
@@ -57,7 +57,7 @@ describe('before the first word', () => {
     })
   })
 
-  test('a client that leaves during the silence ends the call', async () => {
+  test('a client that disconnects during the silence ends the call', async () => {
     gateway.upstream.script({ kind: 'silent' })
     const before = await gateway.app.count()
     const client = new AbortController()
@@ -69,7 +69,7 @@ describe('before the first word', () => {
   })
 })
 
-test('between two words there are heartbeats too', async () => {
+test('between two tokens there are heartbeats, too', async () => {
   const [first, ...rest] = words
   gateway.upstream.script({ kind: 'stream', steps: [role ?? '', first ?? '', { waitMs: SILENCE }, ...rest] })
   const { text, beats, rest: frames } = await play()
@@ -78,13 +78,13 @@ test('between two words there are heartbeats too', async () => {
   expect(toFrames(frames)).toMatchObject({ done: true, content: 'one two' })
 })
 
-test('a whole answer has none, however long it takes', async () => {
+test('a whole response has none, however long it takes', async () => {
   gateway.upstream.script({ ...wholeAnswer({ tokens: ['one'] }), delayMs: SILENCE })
   const response = await gateway.chat()
   expect(await response.text()).not.toContain('keep-alive')
 })
 
-test('a stream that upstream answers whole is still a stream', async () => {
+test('a stream that the upstream sends as a whole response is still a stream', async () => {
   gateway.upstream.script(wholeAnswer({ tokens: ['one ', 'two'] }))
   const { rest } = await play({ stream_options: { include_usage: true } })
   const { frames, done, content } = toFrames(rest)

@@ -53,7 +53,7 @@ function strict(seen: Seen): Behaviour {
 const file = (name = 'cat.png') => new File(['png'], name, { type: 'image/png' })
 
 describe("OpenAI's client", () => {
-  test('makes an image, and edits one and several with a mask', async () => {
+  test('generates an image, and edits one and several with a mask', async () => {
     const made = await client.images.generate({ model, prompt, size: '1024x1024', quality: 'medium' })
     expect(made).toMatchObject({ data: [B64], usage: { output_tokens: 1_056 }, ...FACTS })
     expect(await client.images.edit({ model, prompt, image: file() })).toMatchObject({ data: [B64] })
@@ -63,7 +63,7 @@ describe("OpenAI's client", () => {
     expect((await gateway.app.settled(3)).map((row) => row.cost_nano_usd)).toEqual([COST, COST, COST])
   })
 
-  test('gets the stream of an image and of an edit', async () => {
+  test('gets the streams of a new and an edited image', async () => {
     const made = await client.images.generate({ model, prompt, stream: true, partial_images: 1 })
     const edited = await client.images.edit({ model, prompt, image: file(), stream: true, partial_images: 1 })
     for (const [stream, kind] of [
@@ -77,7 +77,7 @@ describe("OpenAI's client", () => {
     }
   })
 
-  test('gets refusals as its own errors', async () => {
+  test('gets rejections as its own errors', async () => {
     const refusal = await client.images.generate({ model, prompt, style: 'vivid' }).then(null, (error) => error)
     expect(refusal).toBeInstanceOf(BadRequestError)
     gateway.near.script(errorAnswer(400, 'Your request was rejected by the safety system.'))
@@ -87,7 +87,7 @@ describe("OpenAI's client", () => {
 })
 
 describe("Vercel's AI SDK", () => {
-  test('makes and edits images, although it sends response_format to names that it doesn’t know', async () => {
+  test('generates and edits images, although it sends response_format to unknown model names', async () => {
     const options = { baseURL: gateway.app.baseUrl, apiKey: gateway.secret }
     const models = [
       createOpenAI(options).image(model),
@@ -104,7 +104,7 @@ describe("Vercel's AI SDK", () => {
   })
 })
 
-test('Open WebUI makes and edits images', async () => {
+test('Open WebUI generates and edits images', async () => {
   const made = { model, prompt, n: 1, size: '1024x1024', response_format: 'b64_json' }
   expect(await (await gateway.post('/v1/images/generations', made)).json()).toMatchObject({ data: [B64] })
   const png = Buffer.from('png')

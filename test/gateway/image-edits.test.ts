@@ -33,7 +33,7 @@ const editJson = (model: string, more: object = {}) =>
   gateway.post('/v1/images/edits', { model: `i/${model}`, prompt: 'a hat', images: [{ image_url: DATA_URL }], ...more })
 
 describe('a form', () => {
-  test('reaches its upstream byte for byte but for the model, with one image, with sixteen, and with a mask', async () => {
+  test('reaches its upstream byte for byte except for the model, with one image, with sixteen, and with a mask', async () => {
     answer()
     const sixteen = Array.from({ length: 16 }, () =>
       png('image[]', '; filename="b.webp"\r\nContent-Type: application/octet-stream'),
@@ -54,7 +54,7 @@ describe('a form', () => {
     }
   })
 
-  test('is charged by the tokens of its images and of its text, each at its price', async () => {
+  test('is charged for its image and text tokens, at their own prices', async () => {
     answer({ ...OF_IMAGES, input_tokens_details: { text_tokens: 23, image_tokens: 1_000 } })
     const { json } = await edit([...BASE, png('image')])
     // 23 × 5 + 1,000 × 8 + 1,056 × 30 thousand nano-dollars
@@ -67,7 +67,7 @@ describe('a form', () => {
     })
   })
 
-  test('loses response_format before a GPT image model, and keeps it before others', async () => {
+  test('loses response_format for a GPT image model, and keeps it for others', async () => {
     answer()
     const more: Field[] = [
       ['response_format', 'b64_json'],
@@ -80,7 +80,7 @@ describe('a form', () => {
     expect(sent()?.body).toContain('response_format')
   })
 
-  test('has the names that its upstream knows', async () => {
+  test("has its upstream's field names", async () => {
     answer()
     await edit([['model', 'i/infra'], ['prompt', 'x'], png('image[]'), png('image[]')])
     expect(sent()?.body.match(/name="image"/g)).toHaveLength(2)
@@ -105,7 +105,7 @@ describe('a form', () => {
     ['a stored file', [...BASE, png('image'), ['file_id', 'file-1']], 'unsupported_parameter'],
     ['n that is no number', [...BASE, png('image'), ['n', 'many']], 'invalid_type'],
     ['options within the prompt', [['model', 'i/gpt'], ['prompt', '<sd_cpp_extra_args>{}'], png('image')], null],
-  ])('is refused with %s', async (_, fields, code) => {
+  ])('is rejected with %s', async (_, fields, code) => {
     const before = gateway.near.requests.length
     const { status, json } = await edit(fields)
     expect([status, json.error.code ?? null]).toEqual([400, code])
@@ -114,7 +114,7 @@ describe('a form', () => {
 })
 
 describe('JSON', () => {
-  test('stays JSON before a GPT image model, with its URLs and its mask', async () => {
+  test('stays JSON for a GPT image model, with its URLs and its mask', async () => {
     answer()
     const more = {
       mask: { image_url: DATA_URL },
@@ -127,7 +127,7 @@ describe('JSON', () => {
     expect(sent()?.json).toEqual({ model: 'gpt-image-1.5', prompt: 'a hat', n: 2, input_fidelity: 'high', ...more })
   })
 
-  test('becomes a form before others, which fetch nothing', async () => {
+  test('becomes a form for others, without fetching URLs', async () => {
     answer()
     expect((await editJson('flat', { size: '512x512' })).status).toBe(200)
     const { headers, body, bytes } = sent() ?? {}
@@ -165,13 +165,13 @@ describe('JSON', () => {
     ['a stored file', { images: [{ file_id: 'file-1' }] }, 'images[0].file_id'],
     ['a stored mask', { mask: { file_id: 'file-1' } }, 'mask.file_id'],
     ['no image', { images: [] }, 'images'],
-  ])('is refused with %s', async (_, more, param) => {
+  ])('is rejected with %s', async (_, more, param) => {
     const response = await editJson('gpt', more)
     expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }])
   })
 })
 
-test('an edit is tried elsewhere after 429 with the same bytes, but not after a broken connection', async () => {
+test('an edit is retried elsewhere after 429 with the same bytes, but not after a broken connection', async () => {
   gateway.near.script(errorAnswer(429))
   gateway.far.script({ kind: 'whole', body: { data: [B64], usage: USAGE } })
   expect((await edit([...BASE, png('image')])).status).toBe(200)

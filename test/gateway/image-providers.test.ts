@@ -34,7 +34,7 @@ test.each<[string, string, object, object, object]>([
     { id: 'x', base64: ['data:image/jpeg;base64,aGk='], finishReason: 'SUCCESS', seed: 7 },
     { size: '1536x1024', seed: 7 },
   ],
-])('%s is asked in its own words, and its image comes as base64', async (model, path, wanted, answer, more) => {
+])('%s is called in its own format, and its image returns as base64', async (model, path, wanted, answer, more) => {
   const { status, json } = await ask(model, answer, { response_format: 'b64_json', ...more })
   expect([status, json.data]).toEqual([200, [B64]])
   expect(sent()).toMatchObject({ path })
@@ -57,7 +57,7 @@ describe('a model of Gemini', () => {
     usageMetadata,
   })
 
-  test('makes an image over the OpenAI shape, charged by its tokens of each kind', async () => {
+  test("generates an image in OpenAI's format, charged by each kind of token", async () => {
     const answer = answerOf({ text: 'Here:' }, part('ZHJhZnQ=', { thought: true }), part('aGk='))
     const { json } = await ask('gemini', answer, { size: '1536x1024', quality: 'high', response_format: 'b64_json' })
     expect(json.data).toEqual([B64])
@@ -89,7 +89,7 @@ describe('a model of Gemini', () => {
     })
   })
 
-  test('streams one event, since it has no unfinished images', async () => {
+  test('streams one event, since it has no partial images', async () => {
     gateway.near.script({ kind: 'whole', body: answerOf(part('aGk=')) })
     const response = await gateway.post('/v1/images/generations', { model: 'i/gemini', prompt: 'a cat', stream: true })
     expect((await response.text()).match(/^event: .*$/gm)).toEqual(['event: image_generation.completed'])
@@ -99,7 +99,7 @@ describe('a model of Gemini', () => {
     ['n', { n: 2 }, 'n'],
     ['a mask', { images: [{ image_url: IMAGE }], mask: { image_url: IMAGE } }, 'mask'],
     ['an image behind a URL', { images: [{ image_url: 'http://127.0.0.1/a.png' }] }, 'images'],
-  ])('refuses %s in a sentence', async (_, more, param) => {
+  ])('rejects %s with an explanation', async (_, more, param) => {
     const before = gateway.near.requests.length
     const { status, json } = await ask('gemini', {}, more)
     expect([status, json.error.param, json.error.message]).toEqual([
@@ -114,13 +114,13 @@ describe('a model of Gemini', () => {
     ['a refused prompt', { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }, 400],
     ['a refused image', { candidates: [{ finishReason: 'IMAGE_SAFETY' }] }, 400],
     ['text alone', answerOf({ text: 'No.' }), 502],
-  ])('answers %s as an error', async (_, answer, wanted) => {
+  ])('reports %s as an error', async (_, answer, wanted) => {
     const { status, json } = await ask('gemini', answer)
     expect([status, json.error.code]).toEqual([wanted, wanted === 400 ? 'moderation_blocked' : expect.anything()])
   })
 })
 
-test('Imagen makes several images, charged each', async () => {
+test('Imagen generates several images, each charged', async () => {
   const predictions = [1, 2].map(() => ({ bytesBase64Encoded: 'aGk=', mimeType: 'image/png' }))
   const { json } = await ask('imagen', { predictions }, { n: 2, size: '1024x1024' })
   expect(json.data).toEqual([B64, B64])

@@ -42,7 +42,7 @@ describe('a stream', () => {
   test.each([
     ['named events', true],
     ['events without names', false],
-  ])('passes %s of unfinished images, and ends with the finished one and its cost', async (_, isNamed) => {
+  ])('passes %s of partial images, and ends with the finished one and its cost', async (_, isNamed) => {
     stream([partial(0, undefined, isNamed), partial(1, undefined, isNamed), completed()])
     const response = await ask()
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
@@ -67,7 +67,7 @@ describe('a stream', () => {
     expect((await events(await ask('gpt', { partial_images: 0 })))[0]?.json.b64_json).toBe(twenty)
   })
 
-  test('passes escaped base64 in any order of fields, and images that only their data names', async () => {
+  test('passes escaped base64 with fields in any order, and images known only by their data', async () => {
     stream([
       'data: {"partial_image_index":0,"b64_json":"AAAAAAAA\\/BB","type":"image_generation.partial_image"}\n\n',
       'data: {"b64_json":"AAAAAAAA\\/BB","note":"\\"","type":"image_generation.completed"}\n\n',
@@ -77,12 +77,12 @@ describe('a stream', () => {
     expect(gateway.row()).toMatchObject({ status: 'ok', images: 1 })
   })
 
-  test('fails if its image is not base64, since no client could read its JSON', async () => {
+  test("fails if its image isn't base64, since no client could read its JSON", async () => {
     stream(['data: {"b64_json":"AAAAAAAA\u0001BBBB","type":"image_generation.completed"}\n\n'])
     expect((await ask()).status).toBe(502)
   })
 
-  test('breaks off at an event of over 32 MiB, and charges what came before', async () => {
+  test('is interrupted at an event of over 32 MiB, and charged for earlier output', async () => {
     const huge = partial(1, 'A'.repeat(33 * 1024 * 1024))
     stream([partial(0), huge])
     const found = await events(await ask())
@@ -91,7 +91,7 @@ describe('a stream', () => {
     expect(gateway.row()).toMatchObject({ status: 'cut', estimated: 1 })
   })
 
-  test('settles before its last event', async () => {
+  test('is settled before its last event', async () => {
     stream([completed()])
     const response = await ask()
     for await (const piece of response.body ?? []) {
@@ -121,7 +121,7 @@ describe('a stream', () => {
     expect(only).toMatchObject({ event: 'image_edit.completed', json: { ...B64, usage: { images: 1 } } })
   })
 
-  test('of a model that can’t stream is the events of its whole answer', async () => {
+  test('of a model that can’t stream has the events of its whole response', async () => {
     gateway.near.script({ kind: 'whole', body: { data: [B64, B64] } })
     const found = await events(await ask('flat', { n: 2 }))
     expect(found.map(({ event }) => event)).toEqual(Array(2).fill('image_generation.completed'))
@@ -129,7 +129,7 @@ describe('a stream', () => {
     expect(gateway.sent()?.json).not.toHaveProperty('stream')
   })
 
-  test('of several images adds up what each used', async () => {
+  test('of several images adds up the usage of each', async () => {
     stream([completed(), partial(0), completed()])
     const found = await events(await ask('gpt', { n: 2 }))
     expect(found.map(({ json }) => json.usage?.cost_nano_usd)).toEqual([undefined, undefined, 2 * COST])
@@ -145,11 +145,11 @@ describe('a stream', () => {
   })
 })
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test.each([
     ['a stream', { stream: true }],
     ['a whole answer', { stream: false }],
-  ])('%s is read on, and its usage booked', async (_, more) => {
+  ])('%s is read further, and its usage recorded', async (_, more) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const isStream = more.stream
     const whole = JSON.stringify({ data: [B64], ...FACTS, usage: USAGE })
@@ -179,7 +179,7 @@ describe('a client that leaves', () => {
   })
 })
 
-describe('a GPT image model that reports no usage', () => {
+describe("a GPT image model that doesn't report usage", () => {
   test.each([
     ['by its table', 'gpt', { quality: 'high', size: '1536x1024' }, {}, 6_208],
     ['at the answered quality', 'gpt', { quality: 'high' }, { quality: 'low', size: '1024x1536' }, 408],
@@ -195,13 +195,13 @@ describe('a GPT image model that reports no usage', () => {
     expect(gateway.row()).toMatchObject({ completion_tokens: tokens, estimated: 1, unpriced: 0 })
   })
 
-  test('and breaks off in the second of four images is charged for two', async () => {
+  test('and is interrupted in the second of four images is charged for two', async () => {
     stream([completed({}), partial(0)], 'cut')
     await (await ask('gpt', { n: 4 })).text()
     expect(gateway.row()).toMatchObject({ status: 'cut', images: 2, completion_tokens: 2 * 1_056 + 100, estimated: 1 })
   })
 
-  test('and breaks off after two unfinished images is charged for them', async () => {
+  test('and is interrupted after two partial images is charged for them', async () => {
     stream([partial(0), partial(1)], 'cut')
     await (await ask('gpt', { quality: 'low', size: '1024x1024' })).text()
     expect(gateway.row()).toMatchObject({ status: 'cut', completion_tokens: 272 + 200, estimated: 1 })

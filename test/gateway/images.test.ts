@@ -46,14 +46,14 @@ describe('an image', () => {
     expect(gateway.row()).toMatchObject({ endpoint: 'images', status: 'ok', cost_nano_usd: nanoUsd, ...row })
   })
 
-  test('comes as its upstream made it, with what that says of it', async () => {
+  test("passes with the upstream's facts about it", async () => {
     const data = [{ url: 'https://images.example/1.png', revised_prompt: 'a gray cat' }, B64]
     const { json } = await make('flat', { created: 1_700_000_000, data, output_format: 'png', other: 1 })
     expect(json).toMatchObject({ created: 1_700_000_000, data, output_format: 'png' })
     expect(json.other).toBeUndefined()
   })
 
-  test('that is a URL although base64 was asked for is passed, and said to be one', async () => {
+  test('that is a URL although base64 was requested passes, and is marked', async () => {
     const more = { response_format: 'b64_json' }
     const asUrl = await make('flat', { data: [{ url: 'http://127.0.0.1/1.png' }] }, more)
     expect([asUrl.headers.get('x-tollgate-images'), asUrl.json.data[0].url]).toEqual(['url', 'http://127.0.0.1/1.png'])
@@ -80,13 +80,13 @@ describe('an image', () => {
       { reserved_completion_tokens: 1_300 },
     ],
     ['auto by size', 'sizes', { size: 'auto', n: 3 }, { reserved_nano_usd: 3 * 167_000_000 }],
-  ])('reserves the dearest that it may cost, for %s', async (_, model, more, wanted) => {
+  ])('reserves its maximum cost, for %s', async (_, model, more, wanted) => {
     gateway.near.script(whole({ data: [B64], usage: USAGE }))
     await (await gateway.post('/v1/images/generations', { model: `i/${model}`, prompt: 'a cat', ...more })).text()
     expect(gateway.row()).toMatchObject(wanted)
   })
 
-  test('is asked for in its upstream’s words: never response_format of a GPT image model, whatever clients call it', async () => {
+  test('is requested in its upstream’s format: never with response_format for a GPT image model, whatever its alias', async () => {
     const more = {
       response_format: 'b64_json',
       n: 2,
@@ -108,7 +108,7 @@ describe('an image', () => {
     ['four unfinished images', { stream: true, partial_images: 4 }, 'integer_above_max_value'],
     ['eleven at once', { n: 11 }, 'integer_above_max_value'],
     ['options within the prompt', { prompt: 'x <sd_cpp_extra_args>{"steps":999}</sd_cpp_extra_args>' }, null],
-  ])('is refused for %s', async (_, more, code) => {
+  ])('is rejected for %s', async (_, more, code) => {
     const before = gateway.near.requests.length
     const { status, json } = await make('flat', { data: [B64] }, more)
     expect([status, json.error.code ?? null]).toEqual([400, code])
@@ -116,7 +116,7 @@ describe('an image', () => {
     gateway.near.script(whole({ data: [B64] }))
   })
 
-  test('is what its model is for: a chat is told where', async () => {
+  test("is only for its endpoint: a chat gets the endpoint's name", async () => {
     const response = await gateway.post('/v1/chat/completions', {
       ...{ model: 'i/flat', messages: [{ role: 'user', content: 'Hi' }] },
     })
@@ -129,14 +129,14 @@ describe('an image', () => {
     ])
   })
 
-  test('without data, or of none, is an error and costs nothing', async () => {
+  test('without data, or a missing one, is an error and free', async () => {
     for (const answer of [{ data: [] }, { data: [{}] }, {}]) {
       expect((await make('flat', answer)).status).toBe(502)
       expect(gateway.row()).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
     }
   })
 
-  test('is tried elsewhere after 429, but not once its upstream may have begun', async () => {
+  test('is retried elsewhere after 429, but not once its upstream may have begun', async () => {
     gateway.far.script(whole({ data: [B64], usage: USAGE }))
     gateway.near.script(errorAnswer(429))
     expect((await gateway.post('/v1/images/generations', { model: 'i/gpt', prompt: 'x' })).status).toBe(200)

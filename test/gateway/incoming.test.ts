@@ -37,7 +37,7 @@ describe('usage', () => {
   ]
   const CASES = TABLE.flatMap((row) => [false, true].map((stream) => ({ ...row, stream })))
 
-  test.each(CASES)('$name is billed alike, stream: $stream', async ({ usage, tokens, estimated, stream }) => {
+  test.each(CASES)('$name is billed the same, stream: $stream', async ({ usage, tokens, estimated, stream }) => {
     const [prompt = 0, completion = 0, read = 0] = tokens
     const answer = { usage: usage as typeof cached | null }
     gateway.upstream.script(stream ? streamAnswer(answer) : wholeAnswer(answer))
@@ -56,7 +56,7 @@ describe('usage', () => {
   })
 })
 
-describe('a stream arrives whole', () => {
+describe('a stream arrives complete', () => {
   const words = ['déjà ', 'vu — ', '\u2028', '"quoted"\n', '🦊'.repeat(20)]
   const big = ['x'.repeat(1_000_000)]
   test.each([
@@ -74,7 +74,7 @@ describe('a stream arrives whole', () => {
     expect(await lastRow()).toMatchObject({ status: 'ok', completion_tokens: tokens.length, estimated: 0 })
   })
 
-  test('with a finish reason that came along with its last words, and CRLF line ends', async () => {
+  test('with a finish reason in the same chunk as its last text, and CRLF line ends', async () => {
     const frame = (step: unknown) => `data: ${JSON.stringify(step)}\r\n\r\n`
     gateway.upstream.script({
       kind: 'stream',
@@ -86,7 +86,7 @@ describe('a stream arrives whole', () => {
   })
 })
 
-test('a whole compressed answer arrives, and does not claim to be compressed', async () => {
+test('a whole compressed response arrives, without claiming to be compressed', async () => {
   gateway.upstream.script(wholeAnswer({ tokens: ['déjà vu'], gzip: true }))
   const response = await gateway.chat()
   expect(response.headers.get('content-encoding')).toBeNull()

@@ -35,7 +35,7 @@ async function ask(secret: string, body: object = {}): Promise<{ status: number;
 
 const budget = (nanoUsd: number) => ({ budget: { nanoUsd, period: 'month' } as const })
 
-test('a larger budget lets the next request in, a smaller one refuses it, and what is spent stays spent', async () => {
+test('a larger budget admits the next request, a smaller one rejects it, and spend stays', async () => {
   // The upstream bills 10 and 5 tokens; without a cap, a request may write 1,000.
   const [spent, most] = [costOf(10, 5), costOf(0, 1_000)]
   const key = gateway.app.key(budget(most))
@@ -54,7 +54,7 @@ test('a larger budget lets the next request in, a smaller one refuses it, and wh
   expect((await ask(key)).text).toContain('$0.00004 spent')
 })
 
-test('what is under way when a key gets a budget counts in it at the most that it may cost, and once it has ended at its cost', async () => {
+test('requests in flight when a key gets a budget count at their maximum cost, and later at their cost', async () => {
   const { app, upstream } = gateway
   const [most, key] = [costOf(HELLO_TOKENS, 1_000), app.key()]
   const gate = createGate()
@@ -71,7 +71,7 @@ test('what is under way when a key gets a budget counts in it at the most that i
   expect((await ask(key)).text).toContain('$0.00002 spent')
 })
 
-test('a rate that changes goes on from what the last minute saw', async () => {
+test('a changed rate continues with the counts of the last minute', async () => {
   const key = gateway.app.key({ rpm: 2 })
   const statuses = async (n: number) => {
     const all: number[] = []
@@ -88,7 +88,7 @@ test('a rate that changes goes on from what the last minute saw', async () => {
   expect(await statuses(2)).toEqual([200, 429])
 })
 
-test('models, scope and an end hold for the next request', async () => {
+test('models, scope, and expiry apply to the next request', async () => {
   const key = gateway.app.key({ name: 'mine' })
   const status = async (model: string) => (await ask(key, { model })).status
   await edit(key, { models: ['acme/s*'] })
@@ -103,7 +103,7 @@ test('models, scope and an end hold for the next request', async () => {
   expect(await status('acme/large')).toBe(200)
 })
 
-test('two secrets of one key share its limits, and its one spend', async () => {
+test('two secrets of one key share its limits and its spend', async () => {
   const { app } = gateway
   const old = app.key({ rpm: 2, ...budget(1_000_000_000) })
   const { secret, key } = await change((store, by) => rotateKey(store, old.slice(-4), 60_000, by))
@@ -124,7 +124,7 @@ test('revoking a key in the middle of its rotation ends both secrets', async () 
   expect([(await ask(old)).status, (await ask(secret)).status]).toEqual([401, 401])
 })
 
-test('a key goes by the addresses that it has now', async () => {
+test('a key uses its current address list', async () => {
   const { app } = gateway
   const key = app.key()
   expect((await ask(key)).status).toBe(200)

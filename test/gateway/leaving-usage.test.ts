@@ -99,11 +99,11 @@ const words = [...streamAnswer({ tokens: WORDS, finish: null, usage: null }).ste
 const usage = { prompt_tokens: 50, completion_tokens: 20_003, completion_tokens_details: { reasoning_tokens: 20_000 } }
 const last: StreamStep[] = [toDelta({}, 'stop'), { choices: [], usage }]
 
-describe('usage in the last words of an upstream is heard by a client that left', () => {
+describe("a disconnected client's usage at the end of a response is read", () => {
   const exact = { estimated: 0, prompt_tokens: 50, completion_tokens: 20_003, cost_nano_usd: costOf(50, 20_003) }
   const gone = { status: 'cut', error_code: 'client_closed_request' }
 
-  test('after the text, and its slot is free meanwhile', async () => {
+  test('after the text, while its slot is free', async () => {
     const gate = Promise.withResolvers<void>()
     play({ kind: 'stream', steps: [...words, { until: gate.promise }, ...last] })
     const key = app.key({ concurrency: 1 })
@@ -114,7 +114,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
     expect(await lastRow()).toMatchObject({ ...gone, ...exact, http_status: 200, stream: 1 })
   })
 
-  test('within the text, whatever words still come', async () => {
+  test('within the text, whatever text follows', async () => {
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const more = gates.flatMap(({ promise }): StreamStep[] => [{ until: promise }, toDelta({ content: 'more ' })])
     play({ kind: 'stream', steps: [...words, ...more, ...last] })
@@ -128,7 +128,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
     expect(await lastRow()).toMatchObject({ ...gone, ...exact })
   })
 
-  test.each([true, false])('before the first word, stream: %p', async (stream) => {
+  test.each([true, false])('before the first token, stream: %p', async (stream) => {
     const { held, free } = createGate()
     play(held(stream ? { kind: 'stream', steps: [...words, ...last] } : wholeAnswer({ tokens: WORDS, usage })))
     const key = app.key({ concurrency: 1 })
@@ -140,7 +140,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
     expect(await lastRow()).toMatchObject({ ...gone, ...exact, http_status: 499 })
   })
 
-  test('and who tries again pays for each attempt', async () => {
+  test('and a client that retries pays for each attempt', async () => {
     const { held, free } = createGate()
     play(held(wholeAnswer({ usage })))
     const key = app.key({ concurrency: 1 })
@@ -154,7 +154,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
     expect(await settled(3)).toMatchObject([1, 2, 3].map(() => ({ ...gone, ...exact })))
   })
 
-  test('of each call, where choices are calls of their own', async () => {
+  test('for each call, if choices are separate calls', async () => {
     const gate = Promise.withResolvers<void>()
     play(() => ({ kind: 'stream', steps: [...words, { until: gate.promise }, ...last] }))
     const key = app.key({ concurrency: 1 })
@@ -169,7 +169,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
     ['no retry', errorAnswer(500), {}, 1],
     ['no further choice', wholeAnswer({ usage }), { model: 'acme/single', n: 9 }, 8],
     ['no correction', wholeAnswer({ tokens: ['no JSON'] }), { response_format: { type: 'json_object' } }, 1],
-  ])('and nothing more is asked for it: %s', async (_, answer, body, attempts) => {
+  ])('and no further call is made for it: %s', async (_, answer, body, attempts) => {
     const { held, free } = createGate()
     play(held(answer))
     const key = app.key({ concurrency: 1 })
@@ -183,7 +183,7 @@ describe('usage in the last words of an upstream is heard by a client that left'
   })
 })
 
-describe('usage that is not heard in time', () => {
+describe("usage that isn't reported in time", () => {
   const SECONDS = 5
   const WHOLE: StreamStep[] = []
   test.each([
@@ -227,7 +227,7 @@ describe('usage that is not heard in time', () => {
   })
 })
 
-test('a local upstream is let go at once', async () => {
+test('a local upstream is released at once', async () => {
   play({ kind: 'silent' })
   const { leave } = ask({ model: 'acme/here' })
   await called(1)
@@ -236,7 +236,7 @@ test('a local upstream is let go at once', async () => {
   expect(await lastRow()).toMatchObject({ status: 'cut', cost_nano_usd: expect.any(Number) })
 })
 
-test('of more than eight calls that a key has left, the oldest ends', async () => {
+test("of more than eight calls that a key's clients disconnected from, the oldest ends", async () => {
   const gate = Promise.withResolvers<void>()
   play(() => ({ kind: 'stream', steps: [...words, { until: gate.promise }, ...last] }))
   const key = app.key({ concurrency: 1 })

@@ -60,8 +60,8 @@ const LEAVINGS: Leaving[] = [
   { name: 'under a flood', script: () => endlessAnswer(FLOOD.length), stream: true, after: 'xxx', httpStatus: 200 },
 ]
 
-describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s', (how) => {
-  test.each(LEAVINGS)('$name is billed an estimate, and the upstream let go', async (leaving) => {
+describe.each(['end', 'resetAndDestroy'] as const)('a client that disconnects by %s', (how) => {
+  test.each(LEAVINGS)('$name is billed an estimate, and the upstream is released', async (leaving) => {
     const { app, upstream } = gateway
     const [before, calls] = [await app.count(), upstream.requests.length]
     upstream.script(leaving.script)
@@ -90,7 +90,7 @@ describe.each(['end', 'resetAndDestroy'] as const)('a client that leaves by %s',
   })
 })
 
-test('a client that leaves in the middle of its own request leaves no row, and is no mistake of ours', async () => {
+test("a client that disconnects within its own request leaves no row, and isn't an internal error", async () => {
   const { app } = gateway
   const before = await app.count()
   const { hostname, port } = new URL(app.origin)
@@ -105,7 +105,7 @@ test('a client that leaves in the middle of its own request leaves no row, and i
   expect(await app.logText()).not.toContain('"level":"error"')
 })
 
-test('after all that, the next request is answered and nothing counts as under way', async () => {
+test('afterwards, the next request gets a response and nothing is in flight', async () => {
   const { app, upstream } = gateway
   upstream.script(streamAnswer())
   expect(await (await gateway.chat({ stream: true })).text()).toEndWith('data: [DONE]\n\n')

@@ -106,10 +106,10 @@ function createAsking(fakes: Fakes) {
   }
 }
 
-describe('a ledger without a place', () => {
+describe("a ledger that can't write", () => {
   const asked = HELLO_TOKENS + 1_000
 
-  test('for the request: everything is given back, the request included', async () => {
+  test('the request: all is released, the request count included', async () => {
     let open = full
     const ask = createAsking({ ledger: { open: () => open() } })
     expect(await ask()).toEqual({ status: 503, requests: 5, tokens: 10_000 })
@@ -117,7 +117,7 @@ describe('a ledger without a place', () => {
     expect(await ask()).toEqual({ status: 200, requests: 4, tokens: 10_000 - asked })
   })
 
-  test('for the outcome: the place is free, and what was used is used', async () => {
+  test('the outcome: the slot is free, and usage stays counted', async () => {
     let settle = full
     const ask = createAsking({ ledger: { settle: () => settle() } })
     expect((await ask()).status).toBe(503)
@@ -126,7 +126,7 @@ describe('a ledger without a place', () => {
   })
 })
 
-test('what is counted for a key that a member has made takes the turns of that member', async () => {
+test("counting for a member's key uses that member's turns", async () => {
   const owners: string[] = []
   const counting: Counter = {
     async usage(owner) {
@@ -143,7 +143,7 @@ test('what is counted for a key that a member has made takes the turns of that m
   expect(owners).toEqual(['mia', 'k1'])
 })
 
-test('the place of a client that has left does not wait for the count of what it used', async () => {
+test("a disconnected client's slot doesn't wait for its usage count", async () => {
   const leaving = new AbortController()
   const begun = Promise.withResolvers<void>()
   const call: Backend['call'] = ({ signal }) =>

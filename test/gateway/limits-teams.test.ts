@@ -28,7 +28,7 @@ test.each<[string, Partial<TeamOptions>, string, string]>([
     'insufficient_quota',
     'Budget exceeded for team `crew`',
   ],
-])(`of 100 requests of 10 keys at once, a team with ${ROOM} %s lets in as many`, async (_, limits, code, sentence) => {
+])(`of 100 requests of 10 keys at once, a team with ${ROOM} %s accepts as many`, async (_, limits, code, sentence) => {
   const { app, near, team, ask } = bench
   team({ name: 'crew', ...limits })
   const keys = Array.from({ length: KEYS }, (_, each) => app.key({ name: `k${each}`, team: 'crew', rpm: CROWD }))

@@ -15,7 +15,7 @@ describe('the rates of a key', () => {
   })
   afterAll(() => bench.stop())
 
-  test('a request too many is refused and told when to come back; it does not count, has no row and calls nobody', async () => {
+  test("an excess request is rejected with a retry time; it doesn't count, has no row, and calls nothing", async () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'ann', rpm: 2 })
     expect((await ask(key)).status).toBe(200)
@@ -45,7 +45,7 @@ describe('the rates of a key', () => {
     expect((await toRefusal(await ask(key))).headers.get('retry-after')).toBe('10')
   })
 
-  test('tokens are reserved with the most that the answer may have, and corrected once it is there', async () => {
+  test('tokens are reserved with the maximum output, and corrected after the response', async () => {
     const { app, near, ask } = bench
     const key = app.key({ name: 'ann', tpm: 600 })
     const gate = createGate()
@@ -73,7 +73,7 @@ describe('the rates of a key', () => {
     near.script(obliging)
   })
 
-  test('a request that is larger than its limit ever is told not to try again', async () => {
+  test('a request larger than its limit gets an error that says not to retry', async () => {
     const { app, ask } = bench
     const key = app.key({ tpm: 100, rpm: 1 })
     const refusal = await toRefusal(await ask(key, { max_tokens: 90 }))
@@ -88,7 +88,7 @@ describe('the rates of a key', () => {
     ['a refusal of the upstream', errorAnswer(400), {}, 400],
     ['a failed stream', errorAnswer(500), { stream: true }, 502],
   ]
-  test.each(answers)('%s tells how they stand', async (_, script, body, status) => {
+  test.each(answers)('%s has the current rates', async (_, script, body, status) => {
     const { app, near, ask } = bench
     near.script(script)
     const key = app.key({ rpm: 5, tpm: 1_000 })
@@ -106,7 +106,7 @@ describe('the rates of a key', () => {
     near.script(obliging)
   })
 
-  test('a request counts once its body is read, whatever becomes of it, and every answer says so', async () => {
+  test('a request counts once its body is read, whatever its result, and every response says so', async () => {
     const { app, ask } = bench
     const key = app.key({ rpm: 4, tpm: 200 })
     const post = (body: string, type = 'application/json') =>
@@ -132,7 +132,7 @@ describe('the rates of a key', () => {
     expect(refusal.headers.get('retry-after')).toBe('60')
   })
 
-  test('a key without rates hears of none', async () => {
+  test('a key without rates gets no rate headers', async () => {
     const { app, ask } = bench
     expect(headersFrom(await ask(app.key({ concurrency: 1 })), RATE)).toEqual({})
   })
@@ -184,7 +184,7 @@ async function readUntil(response: Response, text: string): Promise<void> {
   while (!read.includes(text)) read += new TextDecoder().decode((await reader?.read())?.value)
 }
 
-describe.each(['key', 'upstream'] as const)('the one place of a %s', (whose) => {
+describe.each(['key', 'upstream'] as const)('the one slot of a %s', (whose) => {
   let bench: Bench
   beforeAll(async () => {
     bench = await startBench({ tight: 'concurrency: 1' })
@@ -231,48 +231,51 @@ describe('an upstream at its limit', () => {
     ['rpm: 2', 'requests per min (RPM)', 'Limit 2, Used 2, Requested 1; retry in 1m0s'],
     ['tpm: 700', 'tokens per min (TPM)', 'Limit 700, Used 400, Requested 411; retry in 1m0s'],
   ]
-  test.each(limits)('%s is not called: another one is, and without one that is said', async (tight, on, figures) => {
-    const bench = await startBench({ tight })
-    const { app, near, far, ask, stop } = bench
-    const key = app.key()
-    near.script(billing(100, 100))
-    const body = { model: 'acme/spare', max_tokens: 400 }
-    for (let call = 0; call < 2; call++) {
+  test.each(limits)(
+    "%s isn't called: another is, and if there is none, the error says so",
+    async (tight, on, figures) => {
+      const bench = await startBench({ tight })
+      const { app, near, far, ask, stop } = bench
+      const key = app.key()
+      near.script(billing(100, 100))
+      const body = { model: 'acme/spare', max_tokens: 400 }
+      for (let call = 0; call < 2; call++) {
+        expect((await ask(key, body)).headers.get('x-tollgate-upstream')).toBe('tight')
+      }
+      const spared = await ask(key, body)
+      expect(spared.status).toBe(200)
+      expect(headersFrom(spared, 'x-tollgate-')).toEqual({
+        'x-tollgate-upstream': 'far',
+        'x-tollgate-attempts': '1',
+        'x-tollgate-passthrough': 'false',
+      })
+      await spared.text()
+      expect([near.requests.length, far.requests.length]).toEqual([2, 1])
+
+      const refusal = await toRefusal(await ask(key, { ...body, model: 'acme/tight' }))
+      expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'upstream_rate_limited', param: null })
+      expect(refusal.message).toBe(
+        `Upstream \`tight\` is rate limited: the Tollgate catalog, not the provider, limits ${on} of upstream \`tight\`: ${figures}`,
+      )
+      expect(refusal.headers.get('retry-after')).toBe('60')
+      expect(near.requests.length).toBe(2)
+      expect(rowOf(bench, spared)).toMatchObject({ status: 'ok', upstream: 'far', attempts: 1 })
+      expect(rowOf(bench, refusal)).toMatchObject({
+        status: 'failed',
+        upstream: 'tight',
+        http_status: 429,
+        error_code: 'upstream_rate_limited',
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        cost_nano_usd: 0,
+      })
+      app.pass(60_000)
       expect((await ask(key, body)).headers.get('x-tollgate-upstream')).toBe('tight')
-    }
-    const spared = await ask(key, body)
-    expect(spared.status).toBe(200)
-    expect(headersFrom(spared, 'x-tollgate-')).toEqual({
-      'x-tollgate-upstream': 'far',
-      'x-tollgate-attempts': '1',
-      'x-tollgate-passthrough': 'false',
-    })
-    await spared.text()
-    expect([near.requests.length, far.requests.length]).toEqual([2, 1])
+      await stop()
+    },
+  )
 
-    const refusal = await toRefusal(await ask(key, { ...body, model: 'acme/tight' }))
-    expect(refusal).toMatchObject({ status: 429, type: 'requests', code: 'upstream_rate_limited', param: null })
-    expect(refusal.message).toBe(
-      `Upstream \`tight\` is rate limited: the Tollgate catalog, not the provider, limits ${on} of upstream \`tight\`: ${figures}`,
-    )
-    expect(refusal.headers.get('retry-after')).toBe('60')
-    expect(near.requests.length).toBe(2)
-    expect(rowOf(bench, spared)).toMatchObject({ status: 'ok', upstream: 'far', attempts: 1 })
-    expect(rowOf(bench, refusal)).toMatchObject({
-      status: 'failed',
-      upstream: 'tight',
-      http_status: 429,
-      error_code: 'upstream_rate_limited',
-      prompt_tokens: 0,
-      completion_tokens: 0,
-      cost_nano_usd: 0,
-    })
-    app.pass(60_000)
-    expect((await ask(key, body)).headers.get('x-tollgate-upstream')).toBe('tight')
-    await stop()
-  })
-
-  test('of concurrency gives way to the next while it lasts, for streams too', async () => {
+  test('of concurrency gives way to the next while at its limit, for streams, too', async () => {
     const { app, near, far, ask, stop } = await startBench({ tight: 'concurrency: 1' })
     const key = app.key()
     const gate = createGate()
@@ -290,7 +293,7 @@ describe('an upstream at its limit', () => {
     await stop()
   })
 
-  test('ends a request that has no room elsewhere for what it has paid already', async () => {
+  test('ends a request that has already paid for a call, if there is no capacity elsewhere', async () => {
     const { app, near, far, ask, stop } = await startBench({ tight: 'rpm: 2, n: false' })
     near.script(billing(HELLO_TOKENS, 500))
     const body = { model: 'acme/spare', max_tokens: 500 }
@@ -308,7 +311,7 @@ describe('an upstream at its limit', () => {
     await stop()
   })
 
-  test('does not use up the trial of a breaker', async () => {
+  test("doesn't use up a breaker's probe", async () => {
     const { app, near, ask, stop } = await startBench({ tight: 'rpm: 5' })
     const key = app.key()
     near.script(errorAnswer(500))

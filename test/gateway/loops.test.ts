@@ -92,7 +92,7 @@ test.each([
   },
 )
 
-test('a loop over two servers ends where it began, and each is asked once', async () => {
+test('a loop over two servers ends at its start, and each is called once', async () => {
   const [toA, toB] = [startRelay(), startRelay()]
   const a = await startServer({ b: toB.url }, toA)
   await startServer({ a: toA.url }, toB)
@@ -103,7 +103,7 @@ test('a loop over two servers ends where it began, and each is asked once', asyn
   for (let again = 0; again < 6; again++) expect((await ask(a)).status).toBe(508)
 })
 
-test('another route answers in place of one that leads back', async () => {
+test('another route responds in place of one that leads back', async () => {
   const relay = startRelay()
   const good = await startUpstream(wholeAnswer({ tokens: ['fine'] }))
   opened.defer(() => good.stop())
@@ -112,7 +112,7 @@ test('another route answers in place of one that leads back', async () => {
   expect([response.status, response.headers.get('x-tollgate-upstream'), relay.count]).toEqual([200, 'good', 1])
 })
 
-test('Tollgates may be chained, eight at most, and pass on nothing of the header but ids', async () => {
+test('up to eight Tollgate servers may be chained, and the header passes on only IDs', async () => {
   const toB = startRelay()
   const good = await startUpstream(wholeAnswer({ tokens: ['fine'] }))
   opened.defer(() => good.stop())

@@ -47,8 +47,8 @@ const chat = (id: string, content = 'hello', more: Record<string, unknown> = {},
 const events = async () => (await app.logLines()).map(({ event }) => String(event))
 const countOf = async (event: string) => (await events()).filter((one) => one === event).length
 
-describe('a model whose server is started here', () => {
-  test('is started by its first request, and answers whole and streamed', async () => {
+describe('a model whose server Tollgate starts', () => {
+  test('is started by its first request, and responds whole and streamed', async () => {
     await start({ a: { options: ['--load', '200'] } })
     const whole = await chat('a')
     expect(whole.status).toBe(200)
@@ -70,7 +70,7 @@ describe('a model whose server is started here', () => {
     ])
   })
 
-  test('is started once for fifty that wait, and all of them are answered', async () => {
+  test('is started once for fifty waiting requests, and all get responses', async () => {
     await start({ a: { options: ['--load', '400'] } })
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) => chat('a', `hello ${i}`, { stream: i % 2 === 0 })),
@@ -80,14 +80,14 @@ describe('a model whose server is started here', () => {
     expect(await countOf('process_started')).toBe(1)
   })
 
-  test('tells a stream that waits where it stands', async () => {
+  test('reports its queue position to a waiting stream', async () => {
     await start({ a: { options: ['--load', '1500'] } }, { config: { heartbeatMs: 100 } })
     const text = await (await chat('a', 'hello', { stream: true })).text()
     expect(text).toContain(': waiting, 1st of 1, loading\n\n')
     expect(text).toContain('data: [DONE]')
   })
 
-  test('has three models answer where two fit, one after the other', async () => {
+  test('has three models respond one after the other if two fit', async () => {
     const fields = 'memory: 4G'
     await start({ a: { fields }, b: { fields }, c: { fields } }, { top: 'memory: 10G' })
     for (const id of ['a', 'b', 'c', 'a']) {
@@ -98,7 +98,7 @@ describe('a model whose server is started here', () => {
     expect(await countOf('process_stopped')).toBe(2)
   })
 
-  test('makes room on its own device alone', async () => {
+  test('frees memory only on its own device', async () => {
     const on = (device: string) => ({ fields: `memory: 4G, device: ${device}` })
     const top = 'memory: { CUDA0: 5G, CUDA1: 5G }'
     await start({ c: on('CUDA1'), a: on('CUDA0'), b: on('CUDA0') }, { top })
@@ -114,7 +114,7 @@ describe('a model whose server is started here', () => {
     expect(await countOf('process_started')).toBe(2)
   })
 
-  test('that crashes in a stream cuts that stream, and is there again for the next request', async () => {
+  test('that crashes within a stream interrupts it, and is restarted for the next request', async () => {
     await start({ a: {} }, { config: { retries: 2 } })
     const cut = await (await chat('a', 'crash', { stream: true })).text()
     expect(cut).toContain('I am ')
@@ -125,7 +125,7 @@ describe('a model whose server is started here', () => {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('I am local/a')])
   })
 
-  test('that ends at its start fails in the words of the contract, and its reason is for the operator', async () => {
+  test("that exits at its start fails with the contract's error, and gives the operator the reason", async () => {
     await start({ a: { options: ['--die'] } })
     const answer = await chat('a')
     expect(answer.status).toBe(502)
@@ -143,7 +143,7 @@ describe('a model whose server is started here', () => {
     })
   })
 
-  test('whose command does not exist says what to do, to the operator', async () => {
+  test("whose command doesn't exist tells the operator what to do", async () => {
     await start({ a: { command: ['/opt/nowhere/llama-server', '--port', '{port}'] } })
     const answer = await chat('a')
     const text = await answer.text()
@@ -154,7 +154,7 @@ describe('a model whose server is started here', () => {
     )
   })
 
-  test('that never is healthy is given up in time', async () => {
+  test('that never becomes healthy is given up in time', async () => {
     await start({ a: { options: ['--ill'], fields: 'deadlines: { start: 300ms }' } })
     const answer = await chat('a')
     expect(answer.status).toBe(504)
@@ -168,7 +168,7 @@ describe('a model whose server is started here', () => {
     expect((await app.settled(1)).map(({ completion_tokens }) => completion_tokens)).toEqual([0])
   })
 
-  test('that needs more memory than there is is refused at once', async () => {
+  test('that needs more memory than available is rejected at once', async () => {
     await start({ a: { fields: 'memory: 30G' } }, { top: 'memory: 22G' })
     const answer = await chat('a')
     expect(answer.status).toBe(502)
@@ -176,7 +176,7 @@ describe('a model whose server is started here', () => {
     expect(await app.logText()).toContain('needs 30.0 GiB')
   })
 
-  test('that hangs is restarted after a few requests that it did not answer in time', async () => {
+  test('that hangs is restarted after a few requests without a timely response', async () => {
     await start({ a: { fields: 'deadlines: { total_whole: 200ms }' } })
     const first = await (await chat('a')).text()
     for (let i = 0; i < 3; i++) expect((await chat('a', 'hang')).status).toBe(504)
@@ -186,7 +186,7 @@ describe('a model whose server is started here', () => {
     expect(second).not.toBe(first)
   })
 
-  test('whose slots are taken keeps a request in the queue for so long, which no upstream is blamed for', async () => {
+  test("whose slots are taken keeps a request queued up to a limit, which doesn't count against any upstream", async () => {
     await start({ a: { fields: 'deadlines: { total_whole: 300ms }' } })
     const clients = [new AbortController(), new AbortController()]
     const holding = clients.map(({ signal }) => chat('a', 'hang', { stream: true }, { signal }).catch(() => null))
@@ -209,7 +209,7 @@ describe('a model whose server is started here', () => {
     expect(rows.map(({ cost_nano_usd }) => cost_nano_usd)).toEqual([0, 0, 0, 0, 0, 0])
   })
 
-  test('is asked for by nobody who has left', async () => {
+  test("isn't called for a disconnected client", async () => {
     await start({ a: { options: ['--load', '600'] } })
     const client = new AbortController()
     const left = chat('a', 'hello', {}, { signal: client.signal }).catch(() => 'left')
@@ -220,7 +220,7 @@ describe('a model whose server is started here', () => {
     expect([row?.status, row?.completion_tokens]).toEqual(['cut', 0])
   })
 
-  test('says of itself whether it is loaded, and is ready to be asked unless its server has just failed', async () => {
+  test('reports whether it is loaded, and is ready unless its server has just failed', async () => {
     await start({ a: {}, b: { options: ['--die'] } })
     const told = async () => {
       const answer = await fetch(`${app.baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } })
@@ -240,7 +240,7 @@ describe('a model whose server is started here', () => {
     await until('it may be tried again', async () => (await told())[1]?.[2] === 'stopped')
   })
 
-  test('makes embeddings, for which it is started as for chats', async () => {
+  test('makes embeddings, and is started for them as for chats', async () => {
     const text = toCatalog({ a: { options: ['--load', '100'] } }).replace(
       'output_modalities: [text]',
       'output_modalities: [embeddings]',

@@ -14,23 +14,23 @@ test.each([
   ['application/json;charset=UTF-8'],
   ['Application/JSON'],
   ['application/vnd.api+json'],
-])('a body of %s is taken for what it is', async (type) => {
+])('a body of %s is taken as sent', async (type) => {
   expect((await gateway.chat({}, { headers: { 'content-type': type } })).status).toBe(200)
 })
 
-test('a stream asked for by a client that accepts JSON alone is a stream', async () => {
+test('a stream requested by a client that only accepts JSON is a stream', async () => {
   const response = await gateway.chat({ stream: true }, { headers: { accept: 'application/json' } })
   checkHeaders('stream', response.headers)
   checkStream(await response.text())
 })
 
-test('a stream is never compressed, whatever its client would take', async () => {
+test('a stream is never compressed, whatever its client accepts', async () => {
   const response = await gateway.chat({ stream: true }, { headers: { 'accept-encoding': 'gzip, br, zstd' } })
   expect(response.headers.get('content-encoding')).toBeNull()
   checkStream(await response.text())
 })
 
-test('the first word is there before the upstream says the second', async () => {
+test('the first token arrives before the upstream sends the second', async () => {
   const [role = '', one = ''] = streamAnswer({ tokens: ['one '] }).steps
   gateway.upstream.script({ kind: 'stream', steps: [role, one], end: 'hang' })
   const client = new AbortController()
@@ -40,7 +40,7 @@ test('the first word is there before the upstream says the second', async () => 
   client.abort()
 })
 
-test('a client that tries again is a new request, with an id and a row of its own', async () => {
+test("a client's retry is a new request, with its own ID and row", async () => {
   const before = await gateway.app.count()
   const ids = new Set<string | null>()
   for (const count of ['0', '1']) {
@@ -51,8 +51,8 @@ test('a client that tries again is a new request, with an id and a row of its ow
   expect(await gateway.app.settled(before + 2)).toHaveLength(before + 2)
 })
 
-describe('what is set up wrongly', () => {
-  test.each([401, 402, 403, 404, 405])('%i is not tried again by clients, and says where to look', async (status) => {
+describe('a configuration error', () => {
+  test.each([401, 402, 403, 404, 405])("%i isn't retried by clients, and says where to look", async (status) => {
     gateway.upstream.script(errorAnswer(status, 'words that are for nobody else'))
     const response = await gateway.chat()
     expect(response.status).toBe(502)
@@ -62,7 +62,7 @@ describe('what is set up wrongly', () => {
     expect(text).not.toContain('for nobody else')
   })
 
-  test('is told apart from what may pass', async () => {
+  test('is distinguished from temporary errors', async () => {
     gateway.upstream.script(errorAnswer(500))
     expect((await gateway.chat()).headers.get('x-should-retry')).toBeNull()
   })
@@ -71,7 +71,7 @@ describe('what is set up wrongly', () => {
 describe('a prompt beyond the context', () => {
   const text = 'All of these words are many more than fit. '.repeat(2_000)
 
-  test('is refused in the classic sentence before anything is called', async () => {
+  test('gets the classic error text before anything is called', async () => {
     const calls = gateway.upstream.requests.length
     const response = await gateway.chat({ messages: [{ role: 'user', content: text }] })
     expect(response.status).toBe(400)
@@ -83,12 +83,12 @@ describe('a prompt beyond the context', () => {
     expect(gateway.upstream.requests).toHaveLength(calls)
   })
 
-  test('is not taken for too long because of its bytes alone', async () => {
+  test("doesn't count as too long because of its bytes only", async () => {
     const content = 'word '.repeat(6_000)
     expect((await gateway.chat({ messages: [{ role: 'user', content }] })).status).toBe(200)
   })
 
-  test('has the contract’s code, too, where only the upstream finds it too long', async () => {
+  test('has the contract’s code even if only the upstream finds it too long', async () => {
     const message = "This model's maximum context length is 10 tokens. However, you requested 20 tokens."
     gateway.upstream.script({ kind: 'whole', status: 400, body: { object: 'error', message, code: 400 } })
     const response = await gateway.chat()
@@ -96,7 +96,7 @@ describe('a prompt beyond the context', () => {
   })
 })
 
-test.each([false, true])('log probabilities that nobody asked for are kept back, stream: %p', async (stream) => {
+test.each([false, true])("log probabilities that weren't requested are removed, stream: %p", async (stream) => {
   const logprobs = { content: [{ token: 'Hi', logprob: -0.1, bytes: [72, 105], top_logprobs: [] }], refusal: null }
   const [frame] = [toDelta({ content: 'Hi' })]
   const told = JSON.parse(JSON.stringify(frame).replace('"logprobs":null', `"logprobs":${JSON.stringify(logprobs)}`))
@@ -112,14 +112,14 @@ test.each([false, true])('log probabilities that nobody asked for are kept back,
   expect(await (await gateway.chat({ stream, logprobs: true })).text()).toContain('"token":"Hi"')
 })
 
-test('a format that is only text goes to no model that knows no formats', async () => {
+test("a text format isn't sent to a model without format support", async () => {
   await gateway.chat({ response_format: { type: 'text' } })
   expect(Object.keys(gateway.upstream.requests.at(-1)?.json ?? {})).not.toContain('response_format')
   await gateway.chat({ model: 'acme/typed', response_format: { type: 'text' } })
   expect(gateway.upstream.requests.at(-1)?.json).toMatchObject({ response_format: { type: 'text' } })
 })
 
-test('thoughts in tags are counted as reasoning where the upstream counts nothing', async () => {
+test("reasoning in tags is counted as reasoning if the upstream doesn't count it", async () => {
   gateway.upstream.script(streamAnswer({ tokens: ['<think>', 'Hm, hm.', '</think>', 'Hi'], usage: null }))
   const body = { model: 'local/tiny', stream: true, stream_options: { include_usage: true } }
   const { usage } = checkStream(await (await gateway.chat(body)).text(), { includeUsage: true })

@@ -55,7 +55,7 @@ const COST = 100 * 1_000 + 800 * 40_000 + 100 * 5_000 + 150 * 2_000 + 300 * 80_0
 test.each([
   ['whole', wholeAnswer({ usage })],
   ['streamed', streamAnswer({ usage })],
-])('what an upstream counts of them is charged, told and on record: %s', async (kind, behaviour) => {
+])('units that an upstream reports for it are charged, reported, and recorded: %s', async (kind, behaviour) => {
   const stream = kind === 'streamed' && { stream: true, stream_options: { include_usage: true } }
   const { text, row } = await ask({ ...stream }, behaviour)
   expect(text).toContain(`"cost_nano_usd":${COST}`)
@@ -73,7 +73,7 @@ test.each([
   })
 })
 
-test('an answer in audio that breaks off is charged for the seconds of it that came', async () => {
+test('an interrupted audio response is charged for the seconds that arrived', async () => {
   // Two seconds of 24 kHz 16-bit mono: forty tokens.
   const data = Buffer.alloc(48_000).toString('base64')
   const { row } = await ask(
@@ -96,7 +96,7 @@ test('an answer in audio that breaks off is charged for the seconds of it that c
   })
 })
 
-test('usage that audio follows is not final', async () => {
+test('usage before further audio is not final', async () => {
   const data = Buffer.alloc(48_000).toString('base64')
   const early = { choices: [], usage: { prompt_tokens: 20, completion_tokens: 1 } }
   const steps = [toDelta({ audio: { id: 'a', data } }), early, toDelta({ audio: { data } }), toDelta({}, 'stop')]
@@ -104,7 +104,7 @@ test('usage that audio follows is not final', async () => {
   expect(await row()).toMatchObject({ status: 'ok', completion_tokens: 40, audio_completion_tokens: 40, estimated: 1 })
 })
 
-test('a budget has room for them at their own price, and for text at that of text', async () => {
+test('a budget reserves audio at its own price, and text at the text price', async () => {
   // 100 output tokens cost 0.0002 USD as text and 0.008 USD as audio.
   const limited = app.key({ name: 'limited', budget: { nanoUsd: 4_000_000, period: 'day' } })
   const words = { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 }

@@ -38,13 +38,13 @@ testAnswerStream((texts) => {
   return queue
 })
 
-test('gives everything that was put, in order, then the end', async () => {
+test('delivers every item in order, then the end', async () => {
   const queue = new MergeQueue(nobody)
   void Promise.all([queue.put([text('a')]), queue.put([text('b', 1)])]).then(() => queue.end())
   expect(await read(queue)).toEqual([text('a'), text('b', 1), DONE])
 })
 
-test('lets a producer go on only once its batch was taken', async () => {
+test('lets a producer continue only once its batch is taken', async () => {
   const queue = new MergeQueue(nobody)
   const order: string[] = []
   const puts = ['a', 'b'].map((each) => queue.put([text(each)]).then(() => order.push(each)))
@@ -58,14 +58,14 @@ test('lets a producer go on only once its batch was taken', async () => {
   expect(order).toEqual(['a', 'b'])
 })
 
-test('hands a batch to a reader that waits already', async () => {
+test('hands a batch to a waiting reader', async () => {
   const queue = new MergeQueue(nobody)
   const reading = readOne(queue)
   expect(await queue.put([text('a')])).toBe(true)
   expect(await reading).toEqual([text('a')])
 })
 
-test('tells its producers when the reader has left, and says so once', async () => {
+test('tells its producers once when the reader has stopped', async () => {
   let left = 0
   const queue = new MergeQueue(() => {
     left++
@@ -78,7 +78,7 @@ test('tells its producers when the reader has left, and says so once', async () 
   expect(left).toBe(1)
 })
 
-test('that is closed while its reader waits lets the reader go', async () => {
+test('releases a waiting reader when it is closed', async () => {
   let left = 0
   const queue = new MergeQueue(() => {
     left++
@@ -90,14 +90,14 @@ test('that is closed while its reader waits lets the reader go', async () => {
   expect(left).toBe(1)
 })
 
-test('that was read to its end is not left', async () => {
+test("doesn't count as abandoned after it was read to its end", async () => {
   const queue = new MergeQueue(nobody)
   queue.end()
   expect(await read(queue)).toEqual([DONE])
   queue.close()
 })
 
-test('ends in an error after what was put', async () => {
+test('ends in an error after earlier items', async () => {
   const queue = new MergeQueue(nobody)
   void queue.put([text('a')])
   void queue.put([text('b')])
@@ -110,7 +110,7 @@ test('ends in an error after what was put', async () => {
   queue.close()
 })
 
-test('that fails while its reader waits throws at once', async () => {
+test('throws at once if it fails while its reader waits', async () => {
   const queue = new MergeQueue(nobody)
   const reading = read(queue)
   await Bun.sleep(1)

@@ -95,7 +95,7 @@ describe('a batch of messages', () => {
     expect((await batches.list()).data).toEqual([])
   })
 
-  test("passes to Anthropic's own, unchanged but for its model, and is cancelled there", async () => {
+  test("passes to Anthropic's own batches, unchanged except for its model, and is canceled there", async () => {
     const { batches } = clientOf().messages
     const { app, anthropic } = at
     anthropic.answer = () => ({ status: 200, body: wholeMessage({ blocks: [{ text: 'Yes' }] }).body as object })
@@ -143,7 +143,7 @@ describe('a batch of messages', () => {
     ['{"requests":[{"custom_id":"a","params":{}}', 'not valid JSON'],
     ['{"requests":[{"custom_id":"a","params":{}}],"x":1}', 'nothing else'],
     ['[]', 'nothing else'],
-  ])('is refused as a whole if it is %s', async (body, message) => {
+  ])('is rejected as a whole if it is %s', async (body, message) => {
     const response = await post(body)
     expect(response.status).toBe(400)
     const { type, error } = (await response.json()) as { type: string; error: { type: string; message: string } }
@@ -164,7 +164,7 @@ describe('a batch of messages', () => {
     expect(await batches.list({ limit: 5, before_id: first })).toMatchObject({ data: [], has_more: false })
   })
 
-  test('takes and returns large numbers as they were written', async () => {
+  test('accepts and returns large numbers unchanged', async () => {
     const schema = '{"type":"object","properties":{"b":{"type":"integer","maximum":18446744073709551615},"1":{}}}'
     const input = '{"id":12345678901234567891,"1":1.0}'
     const message = JSON.stringify(wholeMessage({ blocks: [{ text: 'Yes' }] }).body)

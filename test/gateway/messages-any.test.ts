@@ -179,8 +179,8 @@ async function send(body: Json, path = '/messages'): Promise<{ status: number; t
   return { status: response.status, text: await response.text() }
 }
 
-describe.each(VENDORS)('before %s', (vendor) => {
-  test('any valid request is taken, and its answer keeps the contract', async () => {
+describe.each(VENDORS)('for %s', (vendor) => {
+  test('any valid request is accepted, and its response keeps the contract', async () => {
     await fc.assert(
       fc.asyncProperty(request, async (asked) => {
         const body: Json = { ...asked, model: `${vendor}/${vendor}` }
@@ -214,7 +214,7 @@ const spoiled = fc
     }
   })
 
-test('any spoiled request is answered, or refused as one: it is never a fault of the server', async () => {
+test('any mutated request gets a response or an invalid-request error, and never a server error', async () => {
   const seen = { answered: 0, refused: 0 }
   await fc.assert(
     fc.asyncProperty(spoiled, async (body) => {

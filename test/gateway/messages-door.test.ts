@@ -32,7 +32,7 @@ async function refused(response: Response): Promise<{ type: string; message: str
   return checkError(text)
 }
 
-describe('an answer', () => {
+describe('a response', () => {
   test('whole, is a message with its usage and its receipt', async () => {
     const response = await send()
     expect(response.headers.get('x-tollgate-passthrough')).toBe('false')
@@ -44,7 +44,7 @@ describe('an answer', () => {
     })
   })
 
-  test('streamed, begins with an estimate of its prompt and ends with what was counted', async () => {
+  test('streamed, begins with an estimate of its prompt and ends with the count', async () => {
     const text = await (await send({ stream: true })).text()
     const { message, events } = checkMessageStream(text)
     expect(text).toContain('"usage":{"input_tokens":11,')
@@ -55,7 +55,7 @@ describe('an answer', () => {
     expect(events.slice(-3)).toEqual(['content_block_stop', 'message_delta', 'message_stop'])
   })
 
-  test('has what came from a cache beside what did not', async () => {
+  test('has cached tokens apart from others', async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 80 } }
     gateway.upstream.script(streamAnswer({ tokens: ['x'], usage }))
     const { message } = checkMessageStream(await (await send({ stream: true })).text())
@@ -63,7 +63,7 @@ describe('an answer', () => {
     expect(message.usage).toMatchObject({ cost_nano_usd: costOf(100, 1, 80) })
   })
 
-  test('of a model that writes less is asked for with a lower cap, and without the thinking that it does not know', async () => {
+  test('of a model with a smaller output gets a lower cap, and no unsupported reasoning', async () => {
     const asked = { max_tokens: 32_000, thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }
     expect((await send(asked)).status).toBe(200)
     expect(gateway.upstream.requests.at(-1)?.json).toEqual({
@@ -73,13 +73,13 @@ describe('an answer', () => {
     })
   })
 
-  test('may come to a bearer token, and to a query', async () => {
+  test('works with a bearer token, and with a query', async () => {
     const headers = { authorization: `Bearer ${gateway.key}`, 'x-api-key': '' }
     expect((await send({}, { headers, path: '/messages?beta=true' })).status).toBe(200)
   })
 })
 
-describe('a refusal', () => {
+describe('a rejection', () => {
   const TABLE: [string, number, string, RegExp, object, Asking?][] = [
     ['without a key', 401, 'authentication_error', /key/, {}, { headers: { 'x-api-key': '' } }],
     ['of a model that there is not', 404, 'not_found_error', /model/, { model: 'claude-opus-9' }],
@@ -166,13 +166,13 @@ describe('a refusal', () => {
     expect(await gateway.app.count()).toBe(rows)
   })
 
-  test('of a prompt that is too long has the words at which agents shorten it', async () => {
+  test('of a prompt that is too long has the text that makes agents shorten it', async () => {
     const response = await send({ messages: [{ role: 'user', content: 'word '.repeat(20_000) }] })
     expect(response.status).toBe(400)
     expect((await refused(response)).message).toMatch(/^prompt is too long: \d{5} tokens > 8192 maximum$/)
   })
 
-  test('for a rate says when to come again, and for a budget that waiting is no use', async () => {
+  test("for a rate has a retry time, and for a budget says that retrying won't help", async () => {
     const slow = gateway.app.key({ rpm: 1 })
     const poor = gateway.app.key({ budget: { nanoUsd: 1, period: 'day' } })
     expect((await send({}, { headers: { 'x-api-key': slow } })).status).toBe(200)
@@ -189,7 +189,7 @@ describe('a refusal', () => {
     [503, 529, 'overloaded_error'],
     [429, 429, 'rate_limit_error'],
     [400, 400, 'invalid_request_error'],
-  ])('of an upstream that answers %d is a %d', async (upstream, status, type) => {
+  ])('of an upstream that returns %d is a %d', async (upstream, status, type) => {
     gateway.upstream.script(errorAnswer(upstream))
     for (const stream of [false, true]) {
       const response = await send({ stream })
@@ -203,7 +203,7 @@ describe('a stream', () => {
   const [role, ...words] = streamAnswer({ tokens: ['one ', 'two'] }).steps
   const SILENCE = { waitMs: 400 }
 
-  test('that is long silent has comments before its first event, and pings behind it', async () => {
+  test('that is silent for long has comments before its first event, and pings after it', async () => {
     gateway.upstream.script({
       kind: 'stream',
       steps: [role ?? '', SILENCE, ...words.slice(0, 1), SILENCE, ...words.slice(1)],
@@ -214,14 +214,14 @@ describe('a stream', () => {
     expect(events.filter((name) => name === 'ping').length).toBeGreaterThan(0)
   })
 
-  test('that breaks off ends in an error event, and in nothing that looks like an end', async () => {
+  test('that is interrupted ends in an error event, and nothing that looks like an end', async () => {
     gateway.upstream.script({ kind: 'stream', steps: [role ?? '', ...words.slice(0, 1)], end: 'cut' })
     const { error, events } = checkMessageStream(await (await send({ stream: true })).text())
     expect(error).toMatchObject({ type: 'api_error' })
     expect(events).toEqual(['message_start', 'content_block_start', 'content_block_delta', 'error'])
   })
 
-  test('that fails behind a comment is an error event alone', async () => {
+  test('that fails after a comment has only an error event', async () => {
     gateway.upstream.script({ ...errorAnswer(503), delayMs: 400 })
     const { error, events, comments } = checkMessageStream(await (await send({ stream: true })).text())
     expect({ events, error }).toMatchObject({ events: ['error'], error: { type: 'overloaded_error' } })
@@ -229,7 +229,7 @@ describe('a stream', () => {
     gateway.app.pass(60_000)
   })
 
-  test('of nothing at all is a message without content', async () => {
+  test('without content is a message without content', async () => {
     gateway.upstream.script({ kind: 'stream', steps: [toDelta({ role: 'assistant' }), toDelta({}, 'length')] })
     const { message } = checkMessageStream(await (await send({ stream: true })).text())
     expect(message).toMatchObject({ content: [], stop_reason: 'max_tokens' })
@@ -239,7 +239,7 @@ describe('a stream', () => {
 describe('counting', () => {
   const path = '/messages/count_tokens?beta=true'
 
-  test('tells how many tokens a request has, asks nobody, and leaves no row', async () => {
+  test('returns the tokens of a request, calls nothing, and leaves no row', async () => {
     const rows = await gateway.app.count()
     const asked = gateway.upstream.requests.length
     const count = async (changes: object) => JSON.parse(await (await send(changes, { path })).text()).input_tokens
@@ -251,7 +251,7 @@ describe('counting', () => {
     expect(await gateway.app.count()).toBe(rows)
   })
 
-  test('is for those with a key, for models that there are, and counts as a request', async () => {
+  test('needs a key and an existing model, and counts as a request', async () => {
     const unknown = await send({}, { path, headers: { 'x-api-key': '' } })
     expect({ status: unknown.status, ...(await refused(unknown)) }).toMatchObject({ type: 'authentication_error' })
     const missing = await send({ model: 'nobody/here' }, { path })
@@ -268,7 +268,7 @@ describe('counting', () => {
     expect((await send({}, { path, headers: { 'x-api-key': once } })).status).toBe(200)
   })
 
-  test('of a request of the Responses API counts the same, and refuses what is kept nowhere', async () => {
+  test('of a Responses request gives the same, and rejects stored data', async () => {
     const rows = await gateway.app.count()
     const asked = gateway.upstream.requests.length
     const post = (body: object) =>
@@ -295,14 +295,14 @@ describe('counting', () => {
   })
 })
 
-describe('what would need a conversation that is kept', () => {
+describe('a request that needs a stored conversation', () => {
   const unsupported = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
 
   test.each([
     ['/messages', { type: 'create' }],
     ['/messages', { type: 'continue', previous_message_id: 'msg_1' }],
     ['/messages/count_tokens', { type: 'create' }],
-  ])('is refused at %s for a thread %j, with the details that client libraries go by', async (path, thread) => {
+  ])('is rejected at %s for a thread %j, with the details that client libraries need', async (path, thread) => {
     const asked = gateway.upstream.requests.length
     const response = await send({ thread, messages: [] }, { path })
     expect([response.status, await response.json()]).toMatchObject([
@@ -313,7 +313,7 @@ describe('what would need a conversation that is kept', () => {
     expect((await send({ thread: null }, { path })).status).toBe(200)
   })
 
-  test('is refused for a compaction, which has no ordinary answer', async () => {
+  test('is rejected for a compaction, which has no ordinary response', async () => {
     const response = await send({ compaction: { type: 'summarize' } })
     expect(response.status).toBe(400)
     expect(await refused(response)).toMatchObject({ message: expect.stringMatching(/^compaction: .*not supported/) })

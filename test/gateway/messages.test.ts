@@ -80,7 +80,7 @@ const toResults = (content: readonly Block[], turn: number) =>
 const PICTURE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
 
 describe.each(VENDORS.flatMap((vendor) => [true, false].map((stream) => [vendor, stream] as const)))(
-  'before %s, streamed: %p',
+  'with %s, streamed: %p',
   (vendor, stream) => {
     test('a task is done with several tools over several turns', async () => {
       const rows = await vendors.app.count()
@@ -124,9 +124,9 @@ const FAILURES: Record<Vendor, Behaviour> = {
 }
 
 describe.each(VENDORS.flatMap((from) => VENDORS.filter((to) => to !== from).map((to) => [from, to] as const)))(
-  'a task that %s has begun',
+  'a task begun by %s',
   (from, to) => {
-    test(`goes on with ${to} in the middle of its tools, and comes back`, async () => {
+    test(`continues with ${to} between its tools, and returns`, async () => {
       const model = `${from}/${to}`
       const messages: object[] = [{ role: 'user', content: 'Weather and time in Rome?' }]
       const step = async (by: string, stream: boolean) => {

@@ -187,21 +187,21 @@ describe('a call is charged', () => {
       })
   })
 
-  test('as it was served in the end, where an upstream says first what was asked for', async () => {
+  test('in its final mode, if an upstream first reports the requested one', async () => {
     const said = streamed('"service_tier":"default","usage":{"prompt_tokens":10,"completion_tokens":1}')
     const steps = [PRIORITY, ...said.steps]
     const { row } = await ask('openai/gpt-5.4', { kind: 'stream', steps }, true)
     expect(row).toMatchObject({ mode: null, cost_nano_usd: 10 * 2_500 + 1 * 15_000 })
   })
 
-  test('as it was served, though nobody heard its usage', async () => {
+  test('in its mode, though its usage was never read', async () => {
     const steps = [PRIORITY, toDelta({}, 'stop')]
     const { row } = await ask('openai/gpt-5.4', { kind: 'stream', steps }, true)
     const { prompt_tokens: prompt = 0, completion_tokens: completion = 0 } = row ?? {}
     expect(row).toMatchObject({ estimated: 1, mode: 'priority', cost_nano_usd: prompt * 5_000 + completion * 30_000 })
   })
 
-  test('as it was served, though later pieces say no more of it', async () => {
+  test("in its mode, though later chunks don't repeat it", async () => {
     const later = { choices: [{ index: 0, delta: { content: 'i' } }], system_fingerprint: 'fp' }
     const said = streamed('"system_fingerprint":"fp","usage":{"prompt_tokens":10,"completion_tokens":1}')
     const steps = [{ ...PRIORITY, system_fingerprint: 'fp' }, later, ...said.steps]
@@ -209,7 +209,7 @@ describe('a call is charged', () => {
     expect(row).toMatchObject({ mode: 'priority', cost_nano_usd: 10 * 5_000 + 1 * 30_000 })
   })
 
-  test('nothing where it failed before its first word, whatever mode it would have had', async () => {
+  test('nothing if it failed before its first token, whatever its mode', async () => {
     const { row } = await ask('openai/gpt-5.4', errorAnswer(429))
     expect(row).toMatchObject({ status: 'failed', cost_nano_usd: 0, mode: null, unpriced: 0 })
   })
@@ -217,7 +217,7 @@ describe('a call is charged', () => {
 
 const USAGE = '"prompt_tokens":100,"completion_tokens":10'
 
-describe('what an upstream charges by its own word', () => {
+describe("an upstream's reported charge", () => {
   const SAID: [what: string, model: string, usage: string, nanoUsd: number][] = [
     ['dollars', 'router/any', '"cost":0.0145476', 14_547_600],
     ['less than by its price', 'router/any', '"cost":1e-9', 1],
@@ -227,7 +227,7 @@ describe('what an upstream charges by its own word', () => {
     ['among other figures', 'total/any', '"cost":{"request_cost":0.005,"total_cost":0.006}', 6_000_000],
     ['though it searched', 'router/any', '"cost":0.02,"server_tool_use_details":{"web_search_requests":3}', 20_000_000],
   ]
-  test.each(SAID)('is what the call costs: %s', async (_, model, more, nanoUsd) => {
+  test.each(SAID)('is the cost of the call: %s', async (_, model, more, nanoUsd) => {
     const cost = { status: 'ok', cost_nano_usd: nanoUsd, reported_nano_usd: nanoUsd, unpriced: 0, prompt_tokens: 100 }
     for (const stream of [false, true]) {
       const said = `"usage":{${USAGE},${more}}`
@@ -238,42 +238,42 @@ describe('what an upstream charges by its own word', () => {
   })
 
   test.each([['null'], ['"much"'], ['-1'], ['1e300'], ['{}']])(
-    'is not read where it is %s: then its price counts',
+    'is ignored if it is %s: then its price counts',
     async (cost) => {
       const { row } = await ask('router/any', whole(`"usage":{${USAGE},"cost":${cost}}`))
       expect(row).toMatchObject({ cost_nano_usd: 100 * 1_000 + 10 * 2_000, reported_nano_usd: null })
     },
   )
 
-  test('does not count where it leaves out what a provider’s own key is charged', async () => {
+  test("doesn't count if it leaves out the charge of a provider’s own key", async () => {
     const { row } = await ask('router/any', whole(`"usage":{${USAGE},"cost":0.0001,"is_byok":true}`))
     expect(row).toMatchObject({ cost_nano_usd: 100 * 1_000 + 10 * 2_000, reported_nano_usd: null })
   })
 
-  test('does not count at an upstream of which nobody has said so', async () => {
+  test("doesn't count unless the upstream is configured for it", async () => {
     const { row } = await ask('openai/no-fee', whole(`"usage":{${USAGE},"cost":9}`))
     expect(row).toMatchObject({ cost_nano_usd: 100 * 400 + 10 * 1_600, reported_nano_usd: null })
   })
 
-  test('counts where the preset says so, unless the upstream says that prices do', async () => {
+  test('counts if the preset says so, unless the upstream overrides this with prices', async () => {
     const answer = whole(`"usage":{${USAGE},"cost":9}`)
     expect((await ask('named/any', answer)).row).toMatchObject({ cost_nano_usd: 9e9, reported_nano_usd: 9e9 })
     expect((await ask('sheet/any', answer)).row).toMatchObject({ cost_nano_usd: 120_000, reported_nano_usd: null })
   })
 
-  test('is told without tokens, too, which are counted then', async () => {
+  test('is used without tokens, too, which are then counted', async () => {
     const { row } = await ask('router/any', whole('"usage":{"cost":0.001}'))
     expect(row).toMatchObject({ cost_nano_usd: 1_000_000, reported_nano_usd: 1_000_000, estimated: 1 })
   })
 
-  test('does not count for an answer that breaks off: more may have been written', async () => {
+  test("doesn't count for an interrupted response, which may be longer", async () => {
     const said = `data: {"choices":[],"usage":{${USAGE},"cost":0.000001}}\n\n`
     const steps = [toDelta({ content: 'Hello' }), said, toDelta({ content: ' there' }), { waitMs: 20 }]
     const { row } = await ask('router/any', { kind: 'stream', steps, end: 'cut' }, true)
     expect(row).toMatchObject({ status: 'cut', reported_nano_usd: null, cost_nano_usd: 100 * 1_000 + 10 * 2_000 })
   })
 
-  test('of several calls is that of each, beside what the others cost by their price', async () => {
+  test("of several calls is each call's own, next to the priced cost of others", async () => {
     let calls = 0
     const answers = [errorAnswer(503), whole(`"service_tier":"flex","usage":{${USAGE},"cost":0.5}`)]
     const { row } = await ask('router/any', () => answers[calls++] ?? errorAnswer(500))

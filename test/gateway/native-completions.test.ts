@@ -48,7 +48,7 @@ const WHOLE =
 
 const whole: Whole = { kind: 'whole', headers: { 'content-type': 'application/json' }, body: WHOLE }
 
-test('a whole one is passed on but for its id and its model', async () => {
+test('a whole response passes unchanged except for its ID and model', async () => {
   upstream.script(whole)
   const response = await post(
     '{"prompt":"def f(", "model" : "acme/coder","n_probs":2,\n"seed":12345678901234567890 }',
@@ -84,13 +84,13 @@ const STREAM = '{"model":"acme/coder","prompt":["a"],"stream":true}'
 test.each([
   ['costs what its upstream says', '"cost":0.5', { cost_nano_usd: 500_000_000, reported_nano_usd: 500_000_000 }],
   ['costs by its price where that leaves out a key of its own', '"cost":0.5,"is_byok":true', { cost_nano_usd: 17_000 }],
-])('a whole one %s', async (_, said, row) => {
+])('a whole response %s', async (_, said, row) => {
   upstream.script({ ...whole, body: WHOLE.replace('"total_tokens":13', `"total_tokens":13,${said}`) })
   await (await post('{"prompt":"def f(","model":"acme/routed"}')).text()
   expect(await ended()).toMatchObject(row)
 })
 
-test('a stream is passed on frame by frame, and asks for usage that its client is not told of', async () => {
+test("a stream passes frame by frame, and requests usage that its client doesn't get", async () => {
   upstream.script(toStream(chunk('x = '), chunk('\u20281'), chunk('', 'stop'), USAGE, '[DONE]'))
   const response = await post(STREAM)
   const frames = [chunk('x = '), chunk('\u20281'), chunk('', 'stop'), '[DONE]'].map((data) => `data: ${data}\n\n`)
@@ -107,13 +107,13 @@ test('a stream is passed on frame by frame, and asks for usage that its client i
   })
 })
 
-test('who asks for usage is told it', async () => {
+test('a client that requests usage gets it', async () => {
   upstream.script(toStream(chunk('x'), chunk('', 'stop'), USAGE, '[DONE]'))
   const response = await post(STREAM.replace('}', ',"stream_options":{"include_usage":true}}'))
   expect(await response.text()).toContain(ours(USAGE, idOf(response)))
 })
 
-test('a stream that breaks off ends in an error, and costs as far as it came', async () => {
+test('an interrupted stream ends in an error, and costs its output so far', async () => {
   upstream.script({ kind: 'stream', steps: [`data: ${chunk('x = 1')}\n\n`], end: 'cut' })
   const response = await post(STREAM)
   const text = await response.text()
@@ -131,7 +131,7 @@ test('the end waits for all choices', async () => {
   expect(await ended()).toMatchObject({ status: 'ok', completion_tokens: 2 })
 })
 
-test('the next upstream answers where the first fails before the first word', async () => {
+test('the next upstream responds if the first fails before the first token', async () => {
   upstream.script(({ path }) =>
     path.includes('second')
       ? { kind: 'stream', steps: [`data: ${chunk('x', 'stop')}\n\n`, 'data: [DONE]\n\n'], end: 'eof' }
@@ -144,7 +144,7 @@ test('the next upstream answers where the first fails before the first word', as
   expect(await ended()).toMatchObject({ lane: 'native', upstream: 'second', status: 'ok' })
 })
 
-test('what the upstream says of the request is told in its words', async () => {
+test("the upstream's error about the request is reported in its words", async () => {
   const body = {
     error: { message: 'suffix is not supported', type: 'invalid_request_error', param: 'suffix', code: null },
   }
@@ -154,7 +154,7 @@ test('what the upstream says of the request is told in its words', async () => {
   expect(await response.json()).toEqual({ ...body, error: { ...body.error } })
 })
 
-test('a budget that can bear a request leaves it as it came', async () => {
+test('a budget that covers a request leaves it unchanged', async () => {
   upstream.script(whole)
   const budgeted = app.key({ budget: { nanoUsd: 1e9, period: 'day' } })
   await (await post('{"model":"acme/coder","prompt":"a", "top_p":1.0 }', {}, budgeted)).text()
@@ -165,7 +165,7 @@ test('a budget that can bear a request leaves it as it came', async () => {
   ])
 })
 
-test('fields by which another model, price or address would be chosen go no further', async () => {
+test("fields that choose another model, price, or address aren't passed on", async () => {
   upstream.script(whole)
   await (
     await post(
@@ -193,7 +193,7 @@ test.each([
   ['what comes later', '{"model":"acme/coder","prompt":"a","background":true}', 'unsupported_parameter', 'background'],
   ['no object', '[]', null, null],
   ['no model', '{"prompt":"a"}', null, null],
-])('%s is refused before anybody is asked', async (_, body, code, param) => {
+])('%s is rejected before any call', async (_, body, code, param) => {
   const response = await post(body)
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { type: 'invalid_request_error', code, param } })

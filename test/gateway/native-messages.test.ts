@@ -24,7 +24,7 @@ const lastRow = async () => {
 const ours = (text: string, id: string, model = 'anthropic/claude') =>
   text.replace('"msg_up"', `"msg_${id}"`).replace('"claude-up"', `"${model}"`)
 
-test('a stream comes back frame by frame, under the name of its model and an id of ours', async () => {
+test("a stream returns frame by frame, with the catalog's model name and our own ID", async () => {
   const answer = toAnswer('He', 'llo \u2028 \\ud83d "claude-up"', '')
   gateway.upstream.script(toStream(answer))
   const response = await gateway.post(HELLO)
@@ -37,7 +37,7 @@ test('a stream comes back frame by frame, under the name of its model and an id 
   })
 })
 
-test('a whole answer comes back as it is', async () => {
+test('a whole response returns unchanged', async () => {
   const text =
     '{ "model":"claude-up","id":"msg_up", "type":"message","role":"assistant","content":[{"type":"text","text":"H\\u0069","n":1e400},{"type":"server_tool_use","id":"x","id":"y","input":{}}],\n"container":null,"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":7,"new":12345678901234567890} }'
   gateway.upstream.script({ kind: 'whole', headers: { 'content-type': 'application/json' }, body: text })
@@ -46,15 +46,15 @@ test('a whole answer comes back as it is', async () => {
   expect(await lastRow()).toMatchObject({ lane: 'native', stream: 0, status: 'ok', cost_nano_usd: 135_000 })
 })
 
-describe('a request goes on byte for byte', () => {
-  test('but for its model, its way, and fields that choose another one', async () => {
+describe('a request passes byte for byte', () => {
+  test('except for its model, its routing, and fields that choose another one', async () => {
     const rest =
       '"max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a","x":{"n":-0.0,"m":1e400}},{"type":"text","text":"\\u00e9\u2028"}]}],\n"context_management":{"edits":[]},"unheard_of":12345678901234567890 }'
     await (await gateway.post(`{ "model" :"anthropic/claude", "provider":{"order":["x"]},${rest}`)).text()
     expect(lastSent()?.body).toBe(`{ "model" :"claude-up",${rest}`)
   })
 
-  test('with the versions and betas that its client asks for, and no other header', async () => {
+  test("with its client's versions and betas, and no other header", async () => {
     const headers = { 'anthropic-version': '2026-10-21', 'anthropic-beta': 'a-1, b-2', 'x-app': 'cli', cookie: 'c=1' }
     await (await gateway.post(HELLO, headers)).text()
     const sent: Record<string, string> = lastSent()?.headers ?? {}
@@ -65,7 +65,7 @@ describe('a request goes on byte for byte', () => {
     expect(JSON.stringify(sent)).not.toContain('sk-tg-')
   })
 
-  test('without headers that are no list of versions', async () => {
+  test("without headers that aren't a list of versions", async () => {
     const headers = { 'anthropic-version': 'x'.repeat(2_000), 'anthropic-beta': 'a"b' }
     await (await gateway.post(HELLO, headers)).text()
     expect(lastSent()?.headers).toMatchObject({
@@ -74,7 +74,7 @@ describe('a request goes on byte for byte', () => {
     })
   })
 
-  test('whatever it holds, and so does what comes back', async () => {
+  test('with any content, and so does its response', async () => {
     const below = createPicker(23)
     for (let round = 0; round < 60; round++) {
       const extra = anyMembers(below, 4)
@@ -114,8 +114,8 @@ function anyMembers(below: (most: number) => number, most: number): string {
   }).join('')
 }
 
-describe('where it is refused there', () => {
-  test('before the first word, the next upstream answers, in our own words of its answer', async () => {
+describe('if it is rejected upstream', () => {
+  test('before the first token, the next upstream responds, translated', async () => {
     const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     gateway.upstream.script(toStream([START, busy]))
     const response = await gateway.post(HELLO.replace('claude', 'backed'))
@@ -126,7 +126,7 @@ describe('where it is refused there', () => {
     expect(await lastRow()).toMatchObject({ lane: 'translated', upstream: 'openai', attempts: 2, status: 'ok' })
   })
 
-  test('for what it asks, it is told in the words of the upstream', async () => {
+  test("because of the request, the upstream's error is reported", async () => {
     const message = 'messages.0: new_block is not known'
     gateway.upstream.script({
       kind: 'whole',
@@ -138,7 +138,7 @@ describe('where it is refused there', () => {
     expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'invalid_request_error', message } })
   })
 
-  test('in the middle, it ends in an error and nothing that looks whole', async () => {
+  test("within the response, it ends in an error and doesn't look complete", async () => {
     gateway.upstream.script({ kind: 'stream', steps: toFrames(toAnswer('Hello').slice(0, 4)), end: 'cut' })
     const response = await gateway.post(HELLO)
     const text = await response.text()
@@ -148,7 +148,7 @@ describe('where it is refused there', () => {
   })
 })
 
-test('the same costs the same whichever way it goes', async () => {
+test('passthrough and translation cost the same', async () => {
   const usage =
     '"usage":{"input_tokens":10,"cache_read_input_tokens":300,"cache_creation_input_tokens":40,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":30},"output_tokens":1}'
   const answer = toAnswer('Hello').map((data) => data.replace(/"usage":\{"input_tokens".*?\}/, usage))
@@ -174,7 +174,7 @@ test('the same costs the same whichever way it goes', async () => {
   expect(native?.cost_nano_usd).toBe(10 * 3_000 + 300 * 300 + 10 * 3_750 + 30 * 6_000 + 7 * 15_000)
 })
 
-test('thoughts that were sealed here go back to whom they are from, and to nobody else', async () => {
+test('reasoning sealed here returns only to its own upstream', async () => {
   const details = (signer: string) => [
     { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format: 'anthropic-claude-v1', index: 0, signer },
   ]
@@ -193,7 +193,7 @@ test('thoughts that were sealed here go back to whom they are from, and to nobod
   )
 })
 
-describe('what another key may have left with the provider, or what has no price, does not go on', () => {
+describe("another key's data at the provider, or a field without a price, isn't passed on", () => {
   const ask = async (fields: string, model = 'claude') => {
     const before = gateway.upstream.requests.length
     const said = fields.includes('"messages"') ? '' : ',"messages":[{"role":"user","content":"Hi"}]'
@@ -251,7 +251,7 @@ describe('what another key may have left with the provider, or what has no price
   })
 
   test.each([',"tools":[{"type":"web_search_20250305","name":"web_search"}]', ',"speed":"fast"'])(
-    '%s is left out, and the request written anew, where no price of it is known',
+    '%s is dropped, and the request is translated, if its price is unknown',
     async (fields) => {
       const { lane, sent } = await ask(fields)
       expect(lane).toBe('translated')
@@ -261,7 +261,7 @@ describe('what another key may have left with the provider, or what has no price
 
   const said = (block: string) => `,"messages":[{"role":"user","content":[{"type":"text","text":"Hi"},${block}]}]`
 
-  describe('what the list of names lacks is left out, and the request written anew', () => {
+  describe('an unlisted field is dropped, and the request is translated', () => {
     test.each([
       ...[',"unheard_of":{"from":"msg_1"}', ',"unheard_of":"msg_1"', ',"unheard_of":["msg_1"]', ',"unheard_of":"fast"'],
       ...[',"diagnostics":{"previous_message_id":"msg_1"}', ',"context_management":{"edits":[],"unheard_of":"x"}'],
@@ -282,7 +282,7 @@ describe('what another key may have left with the provider, or what has no price
     })
   })
 
-  describe('what the list lacks goes on where it can neither cost, store nor reach anything', () => {
+  describe("an unlisted field passes if it can't cost, store, or reach anything", () => {
     test.each([
       ...[',"unheard_of":7', ',"unheard_of":true', ',"unheard_of":null'],
       ',"tools":[{"name":"t","input_schema":{"type":"object"},"unheard_of":false}]',
@@ -294,18 +294,18 @@ describe('what another key may have left with the provider, or what has no price
     })
   })
 
-  test('a bill to somebody else is refused by name', async () => {
+  test('a bill to another account is rejected by name', async () => {
     const { status, text, sent } = await ask(',"billing_policy":{"type":"billing_policy","bill_to":"user_profile"}')
     expect({ status, sent }).toEqual({ status: 400, sent: [] })
     expect(text).toContain("'billing_policy' is not supported")
   })
 
-  test('a search that has a price goes on', async () => {
+  test('a search with a price passes', async () => {
     const { lane, sent, body } = await ask(',"tools":[{"type":"web_search_20250305","name":"web_search"}]', 'searching')
     expect({ lane, sent }).toEqual({ lane: 'native', sent: [body.replace('anthropic/searching', 'claude-up')] })
   })
 
-  test('names that tools give to their own inputs are theirs', async () => {
+  test('tools may give their inputs any names', async () => {
     const tool = '{"name":"t","input_schema":{"type":"object","properties":{"file_id":{"type":"string"}}}}'
     const call =
       '{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"t","input":{"file_id":"f","container":1}}]}'
@@ -319,7 +319,7 @@ describe('what another key may have left with the provider, or what has no price
 
 const AGENTS = join(import.meta.dir, '../../../shared/data/agents')
 
-describe.skipIf(!hasRecordings)('what agents really sent', () => {
+describe.skipIf(!hasRecordings)('a recorded agent request', () => {
   const files = hasRecordings
     ? readdirSync(AGENTS, { recursive: true, encoding: 'utf8' })
         .filter((file) => /claude-code.*\.json$/.test(file))
@@ -331,7 +331,7 @@ describe.skipIf(!hasRecordings)('what agents really sent', () => {
     return isAsked ? [[file, JSON.stringify({ ...request.body, model: 'anthropic/claude' })]] : []
   })
 
-  test.each(requests)('goes on byte for byte: %s', async (_, body) => {
+  test.each(requests)('passes byte for byte: %s', async (_, body) => {
     const answer: Script = ({ json }) =>
       json?.stream
         ? (toStream(toAnswer('Hello')) as never)
@@ -346,7 +346,7 @@ describe.skipIf(!hasRecordings)('what agents really sent', () => {
   })
 })
 
-describe.skipIf(!hasRecordings)('what Anthropic really sent', () => {
+describe.skipIf(!hasRecordings)('a recorded response of Anthropic', () => {
   test.each([
     'advisor-stream.sse',
     'compaction-cache-stream.sse',
@@ -366,7 +366,7 @@ describe.skipIf(!hasRecordings)('what Anthropic really sent', () => {
   })
 })
 
-test('ids and models of anybody break nothing', async () => {
+test("a client's own IDs and models break nothing", async () => {
   for (const id of ['"\\"},{\\u0000"', 'null', '{"id":"x"}', '[["', '1e999', `"${'x'.repeat(100_000)}"`]) {
     const start = START.replace('"msg_up"', id.endsWith('[["') ? '"[[\\""' : id)
     gateway.upstream.script(toStream([start, ...toAnswer('x').slice(1)]))
@@ -380,11 +380,11 @@ test('ids and models of anybody break nothing', async () => {
   }
 })
 
-describe('what nobody here has read of a request', () => {
+describe('an unparsed part of a request', () => {
   /** An unknown block: 40,000 bytes are estimated at 10,000 tokens, and at most 40,000. */
   const long = HELLO.replace('"Hi"', `[{"type":"text","text":"Hi"},{"type":"new","words":"${'word '.repeat(8_000)}"}]`)
 
-  test('is reserved for by its bytes', async () => {
+  test('is reserved by its bytes', async () => {
     await (await gateway.post(long)).text()
     const row = await lastRow()
     expect(row?.reserved_prompt_tokens).toBeGreaterThan(10_000)
@@ -404,13 +404,13 @@ describe('what nobody here has read of a request', () => {
       '{"type":"tool_result","tool_use_id":"t","content":""}',
       20_000,
     ],
-  ])('is not hidden behind %s, which are told more than once here', async (_, block, next, tokens) => {
+  ])("isn't hidden behind %s, which appears more than once", async (_, block, next, tokens) => {
     const turns = `,{"role":"assistant","content":[${block}]},{"role":"user","content":[${next}]}]`
     await (await gateway.post(long.replace(/]}]$|]}](?=[,}])/, (end) => end.slice(0, -1) + turns))).text()
     expect((await lastRow())?.reserved_prompt_tokens).toBeGreaterThan(tokens)
   })
 
-  test('has to have room in a budget', async () => {
+  test('must be covered by the budget', async () => {
     const before = gateway.upstream.requests.length
     const poor = gateway.app.key({ name: 'poor', budget: { nanoUsd: 9_000 * 3_000, period: 'day' } })
     const response = await gateway.post(long, {}, poor)
@@ -420,7 +420,7 @@ describe('what nobody here has read of a request', () => {
   })
 })
 
-test('an event as long as the server takes passes, and a longer one ends the answer', async () => {
+test('an event up to the limit passes, and a larger one ends the response', async () => {
   const fitting = 'x'.repeat(4 * 1024 * 1024 - 1_000)
   gateway.upstream.script(toStream(toAnswer(fitting)))
   const whole = await (await gateway.post(HELLO)).text()

@@ -83,7 +83,7 @@ const ours = (text: string, id: string, model = 'openai/gpt') =>
 
 const HELLO = '{"model":"openai/gpt","stream":true,"input":"Hi"}'
 
-test('a stream comes back event by event, under the name of its model and an id of ours', async () => {
+test("a stream returns event by event, with the catalog's model name and our own ID", async () => {
   const answer = toAnswer('He', 'llo \u2028"gpt-up')
   upstream.script(toStream(answer))
   const response = await post(HELLO, { 'openai-beta': 'x=1' })
@@ -106,7 +106,7 @@ test('a stream comes back event by event, under the name of its model and an id 
   })
 })
 
-test('a whole answer comes back as it is', async () => {
+test('a whole response returns unchanged', async () => {
   const text = toResponse('completed', `,\n"new":[12345678901234567890],${USAGE}`).replace(
     '"output":[]',
     '"output":[{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"x"},{"type":"message","content":[{"type":"output_text","text":"H\\u0069"}]}]',
@@ -118,7 +118,7 @@ test('a whole answer comes back as it is', async () => {
   expect(await lastRow()).toMatchObject({ lane: 'native', stream: 0, status: 'ok', completion_tokens: 7 })
 })
 
-test('an answer that was cut at its cap, or filtered, is whole', async () => {
+test('a response that is truncated by its cap, or filtered, is complete', async () => {
   const details = ',"incomplete_details":{"reason":"max_output_tokens"},'
   const end = toEvent('response.incomplete', `"response":${toResponse('incomplete', details + USAGE)}`, 9)
   const answer = [...toAnswer('Hello').slice(0, -1), end]
@@ -128,14 +128,14 @@ test('an answer that was cut at its cap, or filtered, is whole', async () => {
   expect(await lastRow()).toMatchObject({ status: 'ok' })
 })
 
-describe('where it fails', () => {
+describe('if it fails', () => {
   const failed = toEvent(
     'response.failed',
     `"response":${toResponse('failed', ',"error":{"code":"server_error","message":"Sorry"}')}`,
     2,
   )
 
-  test('before the first word, the next upstream answers, in our own words of its answer', async () => {
+  test('before the first token, the next upstream responds, translated', async () => {
     upstream.script(toStream([...toAnswer('x').slice(0, 2), failed]))
     const response = await post(HELLO.replace('gpt', 'backed'))
     const text = await response.text()
@@ -153,7 +153,7 @@ describe('where it fails', () => {
       'by an error',
       toStream([...toAnswer('Hello').slice(0, 4), '{"type":"error","code":"server_error","message":"x"}']),
     ],
-  ])('in the middle %s, it ends as one that has failed, and nothing looks whole', async (_, script) => {
+  ])("in the middle %s, it ends as failed, and doesn't look complete", async (_, script) => {
     upstream.script(script)
     const response = await post(HELLO)
     const text = await response.text()
@@ -172,7 +172,7 @@ describe('where it fails', () => {
     expect(await lastRow()).toMatchObject({ lane: 'native', status: 'cut' })
   })
 
-  test('for what it asks, it is told in the words of the upstream', async () => {
+  test("because of the request, the upstream's error is reported", async () => {
     const error = { message: 'Nope', type: 'invalid_request_error', param: 'truncation', code: 'unsupported_value' }
     upstream.script({ kind: 'whole', status: 400, body: { error } })
     const response = await post(HELLO)
@@ -180,7 +180,7 @@ describe('where it fails', () => {
   })
 })
 
-test('calls of tools, and work at the provider, are an answer that has begun', async () => {
+test('tool calls, and work at the provider, begin a response', async () => {
   const items = [
     '"output_index":0,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}',
     '"output_index":0,"delta":"{\\"a\\":1}"',
@@ -197,13 +197,13 @@ test('calls of tools, and work at the provider, are an answer that has begun', a
   expect(await response.text()).toBe(ours(toFrames(answer).join(''), idOf(response)))
 })
 
-test('a budget that can bear a request leaves it as it came', async () => {
+test('a budget that covers a request leaves it unchanged', async () => {
   const budgeted = app.key({ budget: { nanoUsd: 1e9, period: 'day' } })
   await (await post(HELLO, {}, budgeted)).text()
   expect(lastSent()?.body).toBe('{"model":"gpt-up","stream":true,"input":"Hi","store":false}')
 })
 
-describe('a search that has no price is not offered to the model', () => {
+describe("a search without a price isn't offered to the model", () => {
   const TOOL =
     '{"type":"function","name":"f","strict":false,"parameters":{"type":"object","properties":{"container":{}}}}'
   const SEARCH = '{"type":"web_search","external_web_access":false}'
@@ -223,7 +223,7 @@ describe('a search that has no price is not offered to the model', () => {
   })
 })
 
-test('searches of the web cost what they do, and pages that are opened or searched do not, whole and streamed', async () => {
+test("web searches are charged, and opened or searched pages aren't, whole and streamed", async () => {
   const toItem = (id: string, action: string) =>
     `{"type":"web_search_call","id":"${id}","status":"completed","action":{"type":"${action}"}}`
   const items = ['search', 'open_page', 'find_in_page', 'search'].map((action, at) => toItem(`ws_${at}`, action))
@@ -246,7 +246,7 @@ test('searches of the web cost what they do, and pages that are opened or search
   expect(await ask(false)).toBe(cost)
 })
 
-test('thoughts that were sealed here stay here', async () => {
+test("reasoning sealed here isn't passed on", async () => {
   const sealed = encodeState([{ type: 'reasoning.text', text: 'Hm', format: 'anthropic-claude-v1', index: 0 }])
   const thought = (content: string) => `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"${content}"}`
   const said = '{"role":"user","content":"tg1."}'
@@ -258,7 +258,7 @@ test('thoughts that were sealed here stay here', async () => {
   )
 })
 
-test('thoughts of which only an id came back stay here, for nothing is kept by which they would be found', async () => {
+test("reasoning with only an ID isn't passed on, since nothing is stored that it could refer to", async () => {
   const thought = (rest: string) => `{"type":"reasoning","id":"rs_1","summary":[]${rest}}`
   const call = '{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}'
   const result = '{"type":"function_call_output","call_id":"c","output":"7"}'
@@ -275,7 +275,7 @@ test('thoughts of which only an id came back stay here, for nothing is kept by w
   expect(lastSent()?.body).toBe(`{"model":"gpt-up","stream":true,"input":[${items.slice(2).join()}],"store":false}`)
 })
 
-test('a search that has no price does not go on in an item that brings more tools, nor beside what may go on', async () => {
+test("a search without a price doesn't pass within an item with more tools, nor next to allowed ones", async () => {
   const search = '{"type":"web_search"}'
   for (const [model, fields] of [
     [
@@ -293,13 +293,13 @@ test('a search that has no price does not go on in an item that brings more tool
   }
 })
 
-test('what a chat calls its cap and its choices does not go on beside a cap that was reserved', async () => {
+test("a chat's fields for cap and choices don't pass next to a reserved cap", async () => {
   const body = '{"model":"openai/gpt","stream":true,"input":"Hi","max_output_tokens":5'
   await (await post(`${body},"n":100,"max_tokens":60000,"max_completion_tokens":60000,"seed":7}`)).text()
   expect(lastSent()?.body).toBe(`${body.replace('openai/gpt', 'gpt-up')},"seed":7,"store":false}`)
 })
 
-describe('what the list of names lacks does not go on', () => {
+describe("an unlisted field isn't passed on", () => {
   const asked = (fields: string) =>
     `{"model":"openai/backed","stream":true${fields.includes('"input"') ? '' : ',"input":"Hi"'}${fields}}`
 
@@ -325,14 +325,14 @@ describe('what the list of names lacks does not go on', () => {
   test.each([
     ',"seed":7,"unheard_of":true',
     ',"input":[{"role":"assistant","content":"Hi","unheard_of":"final_answer"},{"role":"user","content":"Hi"}]',
-  ])('unless it can neither cost, store nor reach anything: %s', async (fields) => {
+  ])("unless it can't cost, store, or reach anything: %s", async (fields) => {
     const response = await post(asked(fields))
     await response.text()
     expect(response.headers.get('x-tollgate-passthrough')).toBe('true')
     expect(lastSent()?.body).toBe(asked(fields).replace('openai/backed', 'gpt-up').replace(/}$/, ',"store":false}'))
   })
 
-  test('but what asks for a compaction does, and is refused by name where the upstream has none', async () => {
+  test('but a request for a compaction is, and it is rejected by name without such an upstream', async () => {
     const said = '{"role":"user","content":"Hi"}'
     const body = `{"model":"openai/gpt","stream":true,"input":[${said},{"type":"compaction_trigger"}]}`
     await (await post(body)).text()
@@ -341,7 +341,7 @@ describe('what the list of names lacks does not go on', () => {
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'input[1]' } }])
   })
 
-  test('and a tool of a type that nobody knows is not offered, nor one that runs at the provider', async () => {
+  test("and a tool of unknown type isn't offered, nor one that runs at the provider", async () => {
     const tool = '{"type":"function","name":"f","parameters":{}}'
     for (const type of ['unheard_of', 'programmatic_tool_calling', 'shell', 'image_generation']) {
       await (
@@ -351,13 +351,13 @@ describe('what the list of names lacks does not go on', () => {
     }
   })
 
-  test('and what chooses an access program of the account is refused by name', async () => {
+  test("and the choice of an account's access program is rejected by name", async () => {
     const response = await post('{"model":"openai/gpt","input":"Hi","access_programs":{"cyber":"daybreak_red"}}')
     expect([response.status, await response.json()]).toMatchObject([400, { error: { param: 'access_programs' } }])
   })
 })
 
-describe('what another key may have left with the provider does not go on', () => {
+describe("another key's data at the provider isn't passed on", () => {
   const withTool = (tool: string) =>
     `,"input":[{"role":"user","content":"x"},{"type":"tool_search_output","execution":"client","tools":[${tool}]}]`
 
@@ -384,7 +384,7 @@ describe('what another key may have left with the provider does not go on', () =
     expect(upstream.requests.length).toBe(before)
   })
 
-  test('unless its upstream is for one key alone, and says so', async () => {
+  test('unless its upstream is configured for one key only', async () => {
     const body = '{"model":"openai/kept","stream":true,"input":"Hi","store":true,"previous_response_id":"resp_1"}'
     await (await post(body)).text()
     expect(lastSent()?.body).toBe(body.replace('openai/kept', 'gpt-up').replace('true,"prev', 'false,"prev'))
@@ -395,7 +395,7 @@ describe('what another key may have left with the provider does not go on', () =
 
 const AGENTS = join(import.meta.dir, '../../../shared/data/agents')
 
-describe.skipIf(!hasRecordings)('what Codex really sent goes on byte for byte', () => {
+describe.skipIf(!hasRecordings)("Codex's recorded requests pass byte for byte", () => {
   const files = hasRecordings
     ? readdirSync(AGENTS, { recursive: true, encoding: 'utf8' })
         .filter((file) => /codex.*\.json$/.test(file))
@@ -415,7 +415,7 @@ describe.skipIf(!hasRecordings)('what Codex really sent goes on byte for byte', 
   })
 })
 
-describe.skipIf(!hasRecordings)('what OpenAI really sent comes back byte for byte', () => {
+describe.skipIf(!hasRecordings)("OpenAI's recorded responses return byte for byte", () => {
   test.each([
     'responses/openai-apply-patch-tool.1.chunks.jsonl',
     'responses/openai-client-tool-search.2.chunks.jsonl',

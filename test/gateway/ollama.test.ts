@@ -59,7 +59,7 @@ async function read(body: object) {
 
 const CALL = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":"it"}' } }
 
-test('a conversation with tools and pictures goes in its own words, with the context of its route', async () => {
+test("a conversation with tools and images is sent in Ollama's format, with its route's context", async () => {
   const { refused } = play({ reasoning: 'Hm.', text: 'A cat.' })
   const parameters = { type: 'object', properties: { at: { type: 'string' } } }
   const { status, answer, sent } = await read({
@@ -103,7 +103,7 @@ test('a conversation with tools and pictures goes in its own words, with the con
   expect(answer.usage).toMatchObject({ prompt_tokens: 40, completion_tokens: 12 })
 })
 
-test('a schema goes as the format, and JSON mode as a word', async () => {
+test('a schema is sent as the format, and JSON mode as a word', async () => {
   play({ text: '{"a":1}' })
   const schema = { type: 'object', properties: { a: { type: 'integer' } } }
   const asked = await read({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } })
@@ -111,7 +111,7 @@ test('a schema goes as the format, and JSON mode as a word', async () => {
   expect((await read({ response_format: { type: 'json_object' } })).sent).toMatchObject({ format: 'json' })
 })
 
-test('a stream of lines has its text, its calls and its usage', async () => {
+test('a stream of lines has text, calls, and usage', async () => {
   play({ reasoning: 'Let me look at it.', text: 'One moment, please.', calls: [{ name: 'look', input: { at: '🐈' } }] })
   const tools = [{ type: 'function', function: { name: 'look' } }]
   const response = await ask({ stream: true, stream_options: { include_usage: true }, tools })
@@ -126,7 +126,7 @@ test('a stream of lines has its text, its calls and its usage', async () => {
   expect(chunks.at(-1)?.usage).toMatchObject({ prompt_tokens: 40, completion_tokens: 12 })
 })
 
-test('a history that would be cut is refused, and goes to the larger route where there is one', async () => {
+test('a history that would be truncated is rejected, or goes to a larger route', async () => {
   play({ text: 'I have read all of it.' })
   // Fewer tokens than fit by Tollgate's count, so that Ollama itself has to refuse.
   const messages = Array.from({ length: 41 }, (_, at) => ({
@@ -175,7 +175,7 @@ test.each<[string, Behaviour, number]>([
   await response.text()
 })
 
-test('what it has no place for is refused with its path, and it is not asked', async () => {
+test('an unsupported field is rejected with its path, without a call', async () => {
   play({ text: 'Hi' })
   const before = ollama.requests.length
   const picture = { type: 'image_url', image_url: { url: 'https://example.com/cat.png' } }
@@ -184,7 +184,7 @@ test('what it has no place for is refused with its path, and it is not asked', a
   expect(ollama.requests.length).toBe(before)
 })
 
-test('embeddings are of texts, none of which is cut', async () => {
+test('embeddings accept only texts, and truncate none', async () => {
   ollama.script({
     kind: 'whole',
     body: {

@@ -194,7 +194,7 @@ const LEFT_OUT: [id: string, body: object, param: string][] = [
   ],
 ]
 
-test.each(LEFT_OUT)('%s is refused, with what to do instead', async (_, body, param) => {
+test.each(LEFT_OUT)('%s is rejected, with an alternative', async (_, body, param) => {
   const response = await asker.post({ model: 'acme/demo', ...body })
   expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }])
 })

@@ -122,10 +122,10 @@ const ask = (model: string, stream: boolean) =>
     body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'Long story' }] }),
   })
 
-describe.each(SAID)('what %s finds too long', (who, dialect, said, most, asked) => {
+describe.each(SAID)('a prompt that is too long for %s', (who, dialect, said, most, asked) => {
   const isStream = who.includes('stream')
 
-  test.each(isStream ? [] : DIALECTS)('is answered by the larger route, of %s, at its price', async (to) => {
+  test.each(isStream ? [] : DIALECTS)('goes to the larger route, of %s, at its price', async (to) => {
     small[dialect].script(said)
     const response = await ask(`${dialect}/${to}`, false)
     expect(response.status).toBe(200)
@@ -138,7 +138,7 @@ describe.each(SAID)('what %s finds too long', (who, dialect, said, most, asked) 
     expect(usage.cost_nano_usd).toBe(cost)
   })
 
-  test('is told its client in the classic sentence, where there is no larger one', async () => {
+  test('gets the classic error text if there is no larger one', async () => {
     small[dialect].script(said)
     const response = await ask(`alone/${dialect}`, isStream)
     const error = checkError(response.status, response.headers, await response.text())

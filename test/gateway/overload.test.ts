@@ -34,7 +34,7 @@ function open({ app }: Gateway): Socket {
 const toHead = (gateway: Gateway, more: string) =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`
 
-describe('of three requests at once', () => {
+describe('with three requests at once', () => {
   const MAX = 3
   let gateway: Gateway
   let rows = 0
@@ -119,7 +119,7 @@ describe('of three requests at once', () => {
     ['is left by its client while it waits', () => leaveWhile({ kind: 'silent' }, false, null)],
     ['is left by its client before the first word', () => leaveWhile({ kind: 'silent' }, true, null)],
     ['is left by its client in a stream', () => leaveWhile(() => endlessAnswer(), true, 'x')],
-  ])('one that %s leaves its place to the next', async (_, end) => {
+  ])('one that %s leaves its slot to the next', async (_, end) => {
     for (let i = 0; i < MAX + 1; i++) await end()
     gateway.app.pass(60_000)
     gateway.upstream.script(obliging)
@@ -128,7 +128,7 @@ describe('of three requests at once', () => {
     await expectExactly(MAX)
   })
 
-  test('one of a key beyond its own limit takes no place either', async () => {
+  test("one over its key's own limit takes no slot", async () => {
     const key = gateway.app.key({ rpm: 1 })
     const statuses: number[] = []
     for (let i = 0; i < MAX + 2; i++) {
@@ -140,7 +140,7 @@ describe('of three requests at once', () => {
     await expectExactly(MAX)
   })
 
-  test('those without a key are told so even then, and the fourth leaves no row', async () => {
+  test('those without a key still get that error, and the fourth leaves no row', async () => {
     const { app, upstream, chat } = gateway
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
@@ -161,7 +161,7 @@ describe('of three requests at once', () => {
 })
 
 // Bodies read in one go, and bodies counted on arrival.
-describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
+describe.each([100_000, 1_000_000])('with %d bytes of memory', (MAX) => {
   let gateway: Gateway
   beforeAll(async () => {
     gateway = await startGateway({ config: { maxBufferedBytes: MAX, share: 1 } })
@@ -187,7 +187,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     })
   }
 
-  test.each([false, true])('a body beyond them is refused without a row, chunked: %p', async (chunked) => {
+  test.each([false, true])('a larger body is rejected without a row, chunked: %p', async (chunked) => {
     const { app, upstream } = gateway
     const [rows, calls] = [await app.count(), upstream.requests.length]
     await expectOverloaded(await send(MAX, chunked), 'requests in flight hold')
@@ -196,7 +196,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     expect((await send(0.9 * MAX, chunked)).status).toBe(200)
   })
 
-  test.each([false, true])('bodies count together, until their answers are out, chunked: %p', async (chunked) => {
+  test.each([false, true])('bodies count together until their responses end, chunked: %p', async (chunked) => {
     const { app, upstream } = gateway
     const gate = Promise.withResolvers<void>()
     upstream.script(() => ({ ...streamAnswer(), after: gate.promise }))
@@ -211,7 +211,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     for (let i = 0; i < 3; i++) expect((await send(0.6 * MAX, chunked)).status).toBe(200)
   })
 
-  test('a client that leaves in the middle of its body gives them back', async () => {
+  test('a client that disconnects within its body frees them', async () => {
     const part = 'x'.repeat(0.45 * MAX)
     for (const framing of [`content-length: ${0.9 * MAX}`, 'transfer-encoding: chunked']) {
       const socket = open(gateway)
@@ -229,7 +229,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
       'in pieces',
       { kind: 'stream', headers: { 'content-type': 'application/json' }, steps: Array(500).fill('x'.repeat(40_000)) },
     ],
-  ])('an answer beyond them is not read on, %s', async (_, script) => {
+  ])('a larger response is not read further, %s', async (_, script) => {
     const { app, upstream } = gateway
     upstream.script(script)
     const rows = await app.count()
@@ -244,7 +244,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
     expect((await send(0.8 * MAX, false)).status).toBe(200)
   })
 
-  test('an error is told by its status where its words find no room', async () => {
+  test('an error has its status even without memory for its text', async () => {
     const { app, upstream } = gateway
     upstream.script(errorAnswer(500, 'x'.repeat(0.5 * MAX)))
     const rows = await app.count()
@@ -255,7 +255,7 @@ describe.each([100_000, 1_000_000])('of %d bytes in memory', (MAX) => {
   })
 })
 
-test('what clients only say that they will send takes no room, and what they have sent does', async () => {
+test('a content-length takes no memory, and received bytes do', async () => {
   const gateway = await startGateway({ config: { maxBufferedBytes: 4_000_000, share: 1 } })
   const send = (bytes: number) => gateway.chat({ padding: 'x'.repeat(bytes) })
   const held = async () => {

@@ -42,7 +42,7 @@ const breakers = async (): Promise<{ breaker: string; open_for_keys: number | nu
   return targets.filter(({ model }) => model === 'acme/both')
 }
 
-test('eight parallel requests of one key that end in 500 leave the upstream to other keys, and that key is failed over', async () => {
+test('eight parallel requests of one key that end in 500 leave the upstream to other keys, and only that key fails over', async () => {
   const { first } = several
   first.script(failing)
   for (const { status, upstream } of await poison()) expect([status, upstream]).toEqual([200, 'second'])
@@ -86,7 +86,7 @@ test.each<[string, Behaviour]>([
   },
 )
 
-test('two keys of one team do no more than one', async () => {
+test('two keys of one team count as one', async () => {
   const { app, first } = several
   app.change((store, by) => createTeam(store, { name: 'crew' }, by))
   const keys = ['one', 'two'].map((name) => app.key({ name, team: 'crew' }))
@@ -98,7 +98,7 @@ test('two keys of one team do no more than one', async () => {
   }
 })
 
-test('two keys that share nothing take an upstream away for ten seconds, and not again', async () => {
+test('two keys of different teams take an upstream away for ten seconds, and not again', async () => {
   const { app, first } = several
   const keys = [poisoner, app.key({ name: 'accomplice' })]
   const poisonAll = () => Promise.all(keys.flatMap((key) => Array.from({ length: PARALLEL }, () => ask(key, 'poison'))))
@@ -114,7 +114,7 @@ test('two keys that share nothing take an upstream away for ten seconds, and not
   }
 })
 
-test('where there is no other upstream, that key alone is refused', async () => {
+test('without another upstream, only that key is rejected', async () => {
   several.first.script(failing)
   const only = { model: 'acme/only' }
   for (const { status } of await poison(only)) expect(status).toBe(502)
@@ -124,7 +124,7 @@ test('where there is no other upstream, that key alone is refused', async () => 
   }
 })
 
-test('a poisoner comes back every ten seconds with one request, and harms nobody', async () => {
+test('a poisoner returns every ten seconds with one request, and harms no one', async () => {
   const { app, first } = several
   first.script(failing)
   await poison()
@@ -137,7 +137,7 @@ test('a poisoner comes back every ten seconds with one request, and harms nobody
   }
 })
 
-test('an upstream that fails for a second key too is left alone for all', async () => {
+test('an upstream that fails for a second key, too, is skipped by all', async () => {
   const { first } = several
   first.script(errorAnswer(500))
   await poison()
@@ -150,7 +150,7 @@ test('an upstream that fails for a second key too is left alone for all', async 
   expect(await breakers()).toMatchObject([{ breaker: 'open', open_for_keys: null }])
 })
 
-test('a poisoner does not keep shut what was open for all', async () => {
+test("a poisoner doesn't keep a breaker open for all", async () => {
   const { app, first } = several
   first.script(errorAnswer(500))
   await poison()
@@ -164,7 +164,7 @@ test('a poisoner does not keep shut what was open for all', async () => {
   expect(await ask(several.key, 'question')).toEqual({ status: 200, upstream: 'first' })
 })
 
-test('a request counts once, however often it is tried', async () => {
+test('a request counts once, whatever its retries', async () => {
   await restart({ config: { retries: 2 } })
   const { first, chat } = several
   first.script(errorAnswer(500))

@@ -121,7 +121,7 @@ const FACTS =
 const isStream = (file: string) => !file.endsWith('.json')
 const presetOf = (file: string) => file.slice(0, file.indexOf('/'))
 
-describe.skipIf(!hasRecordings)('what a provider sent', () => {
+describe.skipIf(!hasRecordings)("a provider's recorded response", () => {
   let app: TestApp
   let upstream: ScriptedUpstream
   let key: string
@@ -179,7 +179,7 @@ describe.skipIf(!hasRecordings)('what a provider sent', () => {
 
   for (const recording of RECORDINGS) {
     const { file } = recording
-    test(`${file} is read to its end, and costs what it says`, async () => {
+    test(`${file} is read to its end, and costs its price`, async () => {
       const before = await app.count()
       expectAll(await ask(toBehaviour(file), file), recording)
       const { prompt, cached = 0, completion } = recording.usage
@@ -191,7 +191,7 @@ describe.skipIf(!hasRecordings)('what a provider sent', () => {
     })
 
     if (!isStream(file)) continue
-    test(`${file} is the same byte by byte, and told as cut wherever it is`, async () => {
+    test(`${file} is the same byte by byte, and reported as interrupted anywhere`, async () => {
       const bytes = toStreamBytes(file)
       expectAll(await ask({ kind: 'stream', steps: [bytes], end: 'eof', bytesPerWrite: 1 }, file), recording)
       const last = bytes.toString('latin1').search(/"finish_reason":\s*"/)
@@ -207,7 +207,7 @@ describe.skipIf(!hasRecordings)('what a provider sent', () => {
     })
   }
 
-  test('a call that failed at Groq is told in its words', async () => {
+  test("has Groq's error text for a failed tool call", async () => {
     const body = parseJson(readRecording('groq/tool-use-failed.json'))
     const response = await post({ kind: 'whole', status: 400, body }, 'groq/tool-use-failed.json')
     const error = checkError(response.status, response.headers, await response.text())
@@ -215,13 +215,13 @@ describe.skipIf(!hasRecordings)('what a provider sent', () => {
     expect(error.message).toMatch(/parameters for tool get_something_by_name did not match schema/)
   })
 
-  test('an error that OpenRouter sends behind a finish reason is an error', async () => {
+  test('of OpenRouter with an error after a finish reason is an error', async () => {
     const response = await post(toBehaviour('openrouter/stream-error.sse'), 'openrouter/stream-error.sse')
     const { error } = checkStream(await response.text(), { includeUsage: true })
     expect(error?.message).toMatch(/Token limit reached/)
   })
 
-  test('no recording of these providers is left out', () => {
+  test('is listed for each of these providers', () => {
     const files = listRecorded().filter((file) => !OTHERS.test(file))
     expect(files.toSorted()).toEqual([...RECORDINGS.map(({ file }) => file), ...FAILURES].toSorted())
   })
@@ -236,17 +236,20 @@ describe.skipIf(!hasRecordings)('what a provider sent', () => {
     { file: 'groq/tool-use-failed-stream', differences: { ...ONE, ...USAGE } },
     { file: 'cerebras/reasoning', differences: {} },
     { file: 'openrouter/stream-error', differences: {} },
-  ])('what was sent for $file is what Tollgate sends, but for what has a reason', async ({ file, differences }) => {
-    const recorded = JSON.parse(readRecording(`${file}.request.json`))
-    const answer = recorded.stream ? 'qwen/alibaba-tool-call.chunks.jsonl' : 'cerebras/reasoning.json'
-    const response = await post(toBehaviour(answer), `${file}.json`, recorded)
-    expect([response.status, await response.text()]).toEqual([200, expect.any(String)])
-    const sent = upstream.requests.at(-1)?.json as Json
-    expect([...differ(sent, recorded)].toSorted()).toEqual(Object.keys({ ...ALWAYS, ...differences }).toSorted())
-  })
+  ])(
+    "for $file is a response to Tollgate's request, except for documented differences",
+    async ({ file, differences }) => {
+      const recorded = JSON.parse(readRecording(`${file}.request.json`))
+      const answer = recorded.stream ? 'qwen/alibaba-tool-call.chunks.jsonl' : 'cerebras/reasoning.json'
+      const response = await post(toBehaviour(answer), `${file}.json`, recorded)
+      expect([response.status, await response.text()]).toEqual([200, expect.any(String)])
+      const sent = upstream.requests.at(-1)?.json as Json
+      expect([...differ(sent, recorded)].toSorted()).toEqual(Object.keys({ ...ALWAYS, ...differences }).toSorted())
+    },
+  )
 
   test.each(['openrouter/web-search-stream', 'openrouter/advisor-stream'])(
-    'what was sent for %s has tools that only OpenRouter knows, and is refused with their place',
+    'with tools that only OpenRouter knows is rejected with their path, for %s',
     async (file) => {
       const response = await post({ kind: 'reset' }, file, JSON.parse(readRecording(`${file}.request.json`)))
       const error = checkError(response.status, response.headers, await response.text())

@@ -210,7 +210,7 @@ const refusing: Script = (seen) => {
   return typeof obliging === 'function' ? obliging(seen) : obliging
 }
 
-describe('what a preset sends', () => {
+describe("a preset's requests", () => {
   let app: TestApp
   let upstream: ScriptedUpstream
   let key: string
@@ -243,7 +243,7 @@ describe('what a preset sends', () => {
 
   const WITHOUT_CHATS = new Set(['cohere-rerank', 'jina', 'voyage'])
 
-  test('every preset of the OpenAI format is here', () => {
+  test('cover every preset of the OpenAI format', () => {
     const names = Object.entries(allPresets()).flatMap(([name, { dialect, local }]) =>
       dialect === 'openai' && !local && !WITHOUT_CHATS.has(name) ? name : [],
     )
@@ -283,13 +283,13 @@ describe('what a preset sends', () => {
     }
   })
 
-  test.each(Object.entries(STRICT))('%s would refuse the rich request as it came', (_, rules) => {
+  test.each(Object.entries(STRICT))('%s would reject the unchanged rich request', (_, rules) => {
     expect(findUnknown({ model: 'm', ...RICH }, rules)).toMatch(/unsupported|unknown/)
   })
 
   const HAVE_THINKING = ['deepseek', 'moonshot', 'zai']
   const AS_IT_CAME = ['openrouter', 'huggingface']
-  test.each(NAMES.filter((name) => !AS_IT_CAME.includes(name)))('%s: an effort in other words', async (name) => {
+  test.each(NAMES.filter((name) => !AS_IT_CAME.includes(name)))('%s: an effort in another format', async (name) => {
     const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
     const { json } = await post(name, { ...hello, reasoning_effort: 'low' })
     const others: object[] = [{ reasoning: { effort: 'low' } }, { reasoning: { max_tokens: 1_000 } }]
@@ -297,7 +297,7 @@ describe('what a preset sends', () => {
     for (const words of others) expect((await post(name, { ...hello, ...words })).json).toEqual(json)
   })
 
-  test.each(Object.entries(STRICT))('%s is sent nothing that it would refuse', async (name, rules) => {
+  test.each(Object.entries(STRICT))("%s isn't sent fields that it would reject", async (name, rules) => {
     for (const [what, body] of Object.entries(BEYOND)) {
       const isRefused = findUnknown({ model: 'm', ...body }, rules) !== null
       expect([what, isRefused]).toEqual([what, !KNOWN[name]?.includes(what)])
@@ -310,7 +310,7 @@ describe('what a preset sends', () => {
     ['deepseek', { seed: 1, top_k: 5 }],
     ['moonshot', { seed: 1, top_k: 5 }],
     ['xai', { top_k: 5 }],
-  ])('%s is not sent what it does not know: %j', async (name, fields) => {
+  ])("%s isn't sent unknown fields: %j", async (name, fields) => {
     const { json } = await post(name, HELLO)
     expect((await post(name, { ...HELLO, ...fields })).json).toEqual(json)
   })
@@ -325,7 +325,7 @@ describe('what a preset sends', () => {
     [tool('b'), ['b'], 'You must call the tool b.'],
     [only('auto'), ['b', 'c'], null],
     [only('required'), ['b', 'c'], 'You must call one of the tools.'],
-  ])('zai, which takes no choice of tools, is sent for %j the tools %j', async (choice, names, words) => {
+  ])('zai, which accepts no tool choice, is sent for %j the tools %j', async (choice, names, words) => {
     const { json } = await post('zai', { ...HELLO, tools: ALL_TOOLS.map(tool), tool_choice: choice })
     expect(json).toEqual({
       model: 'its/model',
@@ -334,7 +334,7 @@ describe('what a preset sends', () => {
     })
   })
 
-  test('what a client says in the words of a provider, or of OpenRouter, is understood', async () => {
+  test("accept a client's fields in the provider's or OpenRouter's format", async () => {
     const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
     const own = await post('zai', { ...hello, reasoning_effort: 'high', thinking: { type: 'disabled' } })
     expect(own.json).toMatchObject({ thinking: { type: 'disabled' } })
@@ -345,8 +345,8 @@ describe('what a preset sends', () => {
   })
 })
 
-describe('a provider from YAML alone', () => {
-  test('one that is in no preset, by settings', async () => {
+describe('a provider configured in YAML only', () => {
+  test('needs no preset, only settings', async () => {
     const upstream = await startUpstream()
     const catalog = `
 version: 1
@@ -396,7 +396,7 @@ models:
     await upstream.stop()
   })
 
-  test('headers go to upstreams of every format', async () => {
+  test('may have headers for every format', async () => {
     const upstream = await startUpstream({ kind: 'whole', status: 400, body: {} })
     const entries = ['openai', 'anthropic', 'gemini'].map(
       (dialect) => `  ${dialect}: { dialect: ${dialect}, base_url: "${upstream.url}", headers: { X-Team: research } }`,
@@ -421,7 +421,7 @@ models:
     await upstream.stop()
   })
 
-  test("Vertex's OpenAI API takes a token of a service account, and its key file goes nowhere", async () => {
+  test("may be Vertex's OpenAI API, which gets a service account's token and never its key file", async () => {
     const endpoint = await startTokenEndpoint(() => app.clock.nowMs)
     const upstream = await startUpstream()
     const catalog = `version: 1
@@ -444,7 +444,7 @@ models: { its/m: { ${FACTS}, routes: [{ upstream: vertex, model: google/gemini }
     await endpoint.stop()
   })
 
-  test('of a preset, what the file says itself wins, setting by setting', async () => {
+  test('may override each setting of its preset', async () => {
     const upstream = await startUpstream()
     const catalog = `
 version: 1

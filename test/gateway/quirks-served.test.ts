@@ -45,7 +45,7 @@ describe.each([
   ['at once', undefined],
   ['byte by byte', 1],
 ] as const)('sent %s', (_, bytesPerWrite) => {
-  test.each(streams)('a stream of an upstream that $shows ($name) reads as the contract has it', async (quirk) => {
+  test.each(streams)('a stream of an upstream that $shows ($name) keeps the contract', async (quirk) => {
     const bytes = readTranscript(quirk.name, 'sse')
     gateway.upstream.script({ kind: 'stream', steps: [bytes], end: 'eof', ...(bytesPerWrite ? { bytesPerWrite } : {}) })
     const asked = toRequest(quirk)
@@ -61,14 +61,14 @@ describe.each([
   })
 })
 
-test('an upstream that keeps its socket open after [DONE] does not keep the client', async () => {
+test("an upstream that keeps its socket open after [DONE] doesn't delay the client", async () => {
   const [quirk] = pick('plain')
   gateway.upstream.script({ kind: 'stream', steps: [readTranscript('plain', 'sse')], end: 'hang' })
   const report = checkStream(await (await gateway.chat({ stream: true })).text())
   if (quirk) expectAnswers(report.choices, quirk)
 })
 
-describe('before its first words, a stream that', () => {
+describe('before its first token, a stream that', () => {
   test.each(pick('error-first'))('$shows ($name) is an error with a status', async ({ name, error }) => {
     gateway.upstream.script({ kind: 'stream', steps: [readTranscript(name, 'sse')], end: 'eof' })
     const response = await gateway.chat({ stream: true })
@@ -88,8 +88,8 @@ const answers = pick(
   'reasoning',
 )
 
-describe.each([false, true])('a whole answer (compressed: %p)', (gzip) => {
-  test.each(answers)('of an upstream that $shows ($name) reads as the contract has it', async (quirk) => {
+describe.each([false, true])('a whole response (compressed: %p)', (gzip) => {
+  test.each(answers)('of an upstream that $shows ($name) keeps the contract', async (quirk) => {
     const headers = { 'content-type': 'application/json' }
     gateway.upstream.script({ kind: 'whole', body: readTranscript(quirk.name, 'whole'), headers, gzip })
     const asked = toRequest(quirk)

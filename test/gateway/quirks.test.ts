@@ -40,14 +40,14 @@ function toCuts(bytes: Uint8Array, seed: number): number[] {
 describe('a stream of an upstream that', () => {
   const table = STREAMED.map((quirk) => ({ ...quirk, quirk, bytes: readTranscript(quirk.name, 'sse') }))
 
-  test.each(table)('$shows ($name) reads as the contract has it', ({ quirk, bytes }) => {
+  test.each(table)('$shows ($name) keeps the contract', ({ quirk, bytes }) => {
     for (const includeUsage of [true, false]) {
       const played = play(quirk, [bytes], includeUsage)
       expectQuirk(quirk, played, check(quirk, played, includeUsage))
     }
   })
 
-  test.each(table)('$shows ($name) reads the same byte by byte and in any pieces', ({ quirk, bytes }) => {
+  test.each(table)('$shows ($name) gives the same byte by byte and in any chunks', ({ quirk, bytes }) => {
     const cuts = Array.from({ length: 12 }, (_, seed) => inPieces(bytes, toCuts(bytes, seed)))
     for (const pieces of [inBytes(bytes), ...cuts]) {
       const played = play(quirk, pieces)
@@ -55,7 +55,7 @@ describe('a stream of an upstream that', () => {
     }
   })
 
-  test.each(table)('$shows ($name) and breaks off is told as a cut one', ({ quirk, bytes }) => {
+  test.each(table)('$shows ($name) and is interrupted is reported as interrupted', ({ quirk, bytes }) => {
     const pick = createPicker(bytes.length)
     const entire = check(quirk, play(quirk, [bytes])).choices
     const finished = toFirstFinish(bytes)
@@ -79,17 +79,17 @@ function toFirstFinish(bytes: Uint8Array): number {
   return found ? found.index + found[0].length : Number.POSITIVE_INFINITY
 }
 
-describe('a whole answer of an upstream that', () => {
+describe('a whole response of an upstream that', () => {
   const table = WHOLE.map((quirk) => ({ ...quirk, quirk, bytes: readTranscript(quirk.name, 'whole') }))
 
-  test.each(table)('$shows ($name) reads as the contract has it', ({ quirk, bytes }) => {
+  test.each(table)('$shows ($name) keeps the contract', ({ quirk, bytes }) => {
     const shape = shapeOf(quirk, true)
     const played = playWhole(bytes, shape)
     if (quirk.error) expect(played.failure?.message).toContain(quirk.error === true ? '' : quirk.error)
     else expectQuirk(quirk, played, checkWhole(played.text, askedOf(quirk, true)))
   })
 
-  test.each(table)('$shows ($name) reads the same as a stream', ({ quirk, bytes }) => {
+  test.each(table)('$shows ($name) gives the same as a stream', ({ quirk, bytes }) => {
     const played = playWholeAsStream(bytes, shapeOf(quirk, true))
     const streamed = check(quirk, played)
     if (!quirk.error) expectQuirk(quirk, played, streamed)
@@ -97,14 +97,14 @@ describe('a whole answer of an upstream that', () => {
 })
 
 const twins = STREAMED.filter((quirk) => WHOLE.includes(quirk) && !quirk.error && !quirk.trimmed)
-test.each(twins)('whole and streamed, $name costs and says the same', (quirk) => {
+test.each(twins)('whole and streamed, $name costs and returns the same', (quirk) => {
   const streamed = play(quirk, [readTranscript(quirk.name, 'sse')])
   const whole = playWhole(readTranscript(quirk.name, 'whole'), shapeOf(quirk, true))
   const report = checkWhole(whole.text, askedOf(quirk, true))
   expect(report.choices).toEqual(check(quirk, streamed).choices)
 })
 
-test('the corpus and its index name the same files, once each', () => {
+test('the corpus and its index list the same files, once each', () => {
   const listed = [...STREAMED.map(({ name }) => `${name}.sse`), ...WHOLE.map(({ name }) => `${name}.whole`)]
   const found = readdirSync(FOLDER).filter((file) => /\.(sse|whole)$/.test(file))
   expect(listed.toSorted()).toEqual(found.toSorted())

@@ -169,7 +169,7 @@ beforeEach(async () => {
 })
 
 describe('a session', () => {
-  test('passes events on, under our name of the model, and charges each response by its usage', async () => {
+  test("passes events with the catalog's model name, and charges each response by its usage", async () => {
     const client = connect({ key: app.key() })
     expect(await client.got('session.created')).toMatchObject({ session: { model: 'acme/talk' } })
     expect(upstream.asked).toBe('/v1/realtime?model=rt-1')
@@ -189,7 +189,7 @@ describe('a session', () => {
     expect(await app.count()).toBe(before + 2)
   })
 
-  test('is all that a realtime model has', async () => {
+  test('is the only use of a realtime model', async () => {
     await connect({ key: app.key(), query: '?model=acme/live' }).got('session.created')
     const headers = { authorization: `Bearer ${app.key()}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ model: 'acme/live', messages: [{ role: 'user', content: 'Hi' }] })
@@ -202,7 +202,7 @@ describe('a session', () => {
     expect([listed.includes('acme/talk'), listed.includes('acme/live')]).toEqual([true, false])
   })
 
-  test('that nobody speaks in costs nothing and has no row', async () => {
+  test('without turns costs nothing and has no row', async () => {
     const client = connect({ key: app.key() })
     await client.got('session.created')
     client.socket.close(1_000)
@@ -210,7 +210,7 @@ describe('a session', () => {
     expect(await app.count()).toBe(before)
   })
 
-  test('takes the key as a subprotocol, answers another, and logs neither', async () => {
+  test('accepts the key as a subprotocol, returns another, and logs neither', async () => {
     const key = app.key()
     const client = connect({ protocols: ['realtime', `openai-insecure-api-key.${key}`] })
     await client.got('session.created')
@@ -222,7 +222,7 @@ describe('a session', () => {
     expect(upstream.headers.get('sec-websocket-protocol') ?? '').not.toContain(key)
   })
 
-  test('transcribes by the price of its own model, which the key must have', async () => {
+  test('charges transcriptions at the price of their own model, which the key must be able to use', async () => {
     upstream.answer = ({ type, session }, send) => {
       if (type === 'session.update') send({ type: 'session.updated', session })
       if (type === 'input_audio_buffer.commit')
@@ -260,7 +260,7 @@ describe('a session', () => {
       client.send({ type: 'input_audio_buffer.commit' })
     }
 
-    test.each(['', '&model=acme/hear'])('names its model by its settings, and is charged by it: %s', async (more) => {
+    test.each(['', '&model=acme/hear'])('names its model in its settings, and is charged by that: %s', async (more) => {
       upstream.answer = ({ type, session }, send) => {
         if (type === 'session.update') send({ type: 'session.updated', session })
         if (type !== 'input_audio_buffer.commit') return
@@ -282,7 +282,7 @@ describe('a session', () => {
       client.socket.close()
     })
 
-    test('costs an estimate if its client leaves before the transcription is there', async () => {
+    test('costs an estimate if its client disconnects before the transcription arrives', async () => {
       upstream.answer = ({ type }, send) => {
         if (type === 'input_audio_buffer.commit') send({ type: 'input_audio_buffer.committed', item_id: 'i' })
       }
@@ -296,7 +296,7 @@ describe('a session', () => {
     })
   })
 
-  test('holds nothing while nobody speaks, also in a turn that began', async () => {
+  test('holds nothing while idle, even in a turn that began', async () => {
     const client = connect({ key: app.key({ concurrency: 1 }) })
     client.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [] } })
     client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
@@ -305,7 +305,7 @@ describe('a session', () => {
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
   })
 
-  test('settles a response whose transcription never comes, although its microphone is on', async () => {
+  test('settles a response whose transcription never comes, even while audio is sent', async () => {
     upstream.answer = (event, send) => {
       const input = { transcription: { model: 'hear-1' } }
       if (event.type === 'input_audio_buffer.commit') {
@@ -326,7 +326,7 @@ describe('a session', () => {
     expect(app.rows().find(({ id }) => id > lastId)).toMatchObject({ cost_nano_usd: COST })
   })
 
-  test('takes a slot of the server for a turn, and none while it is idle', async () => {
+  test('takes a server slot for a turn, and none while idle', async () => {
     const small = await startApp({ catalog: catalog(), config: { maxInFlight: 1 } })
     const other = { authorization: `Bearer ${small.key()}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ model: 'acme/talk', messages: [{ role: 'user', content: 'Hi' }] })
@@ -350,7 +350,7 @@ describe('a session', () => {
     await small.stop()
   })
 
-  test('charges a response once, however often its end is reported', async () => {
+  test('charges a response once, even if its end is reported twice', async () => {
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
       for (const each of ['created', 'done', 'done'])
@@ -363,7 +363,7 @@ describe('a session', () => {
     expect(await latest(before + 1)).toMatchObject({ cost_nano_usd: COST })
   })
 
-  test('reserves in its row what a crash may cost: each response, and what was said during one', async () => {
+  test('reserves in its row the maximum charge after a crash: each response, and input during one', async () => {
     const held: ((event: Event) => void)[] = []
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
@@ -392,7 +392,7 @@ describe('a session', () => {
     await rowWith(10_000 + 300 + 4_096)
   })
 
-  test('refuses a response while its upstream is at its limit, and goes on', async () => {
+  test('rejects a response while its upstream is at its limit, and continues', async () => {
     const client = connect({ key: app.key(), query: '?model=acme/slow' })
     client.send({ type: 'response.create' })
     await client.got('response.done')
@@ -403,7 +403,7 @@ describe('a session', () => {
     await app.settled(before + 2)
   })
 
-  test('ends with an error event once its budget is spent, and all of it is booked', async () => {
+  test('ends with an error event once its budget is spent, and all of it is recorded', async () => {
     const key = app.key({ budget: { nanoUsd: 600_000_000, period: 'total' } })
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
@@ -425,7 +425,7 @@ describe('a session', () => {
     await until('upstream closed', () => upstream.sockets.size === 0)
   })
 
-  test('whose client hangs up during a response costs what was spoken', async () => {
+  test('whose client disconnects during a response costs the spoken part', async () => {
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
       send({ type: 'response.created', response: {} })
@@ -440,7 +440,7 @@ describe('a session', () => {
     expect(row?.cost_nano_usd).toBeGreaterThanOrEqual(20 * 64_000)
   })
 
-  test('of a model that its key may no longer call ends', async () => {
+  test('of a model that its key may no longer use ends', async () => {
     const key = app.key()
     const client = connect({ key })
     await client.got('session.created')
@@ -461,7 +461,7 @@ describe('a session', () => {
     expect(await app.count()).toBe(before)
   })
 
-  test('ends as its upstream ends it, with what it had used', async () => {
+  test('ends when its upstream ends it, with the usage so far', async () => {
     upstream.answer = ({ type }, send) => {
       if (type === 'response.create') send({ type: 'response.created', response: {} })
       for (const socket of upstream.sockets) socket.close(1_001, 'session too long')
@@ -483,7 +483,7 @@ describe('a session', () => {
       'function',
     ],
     ['with a stored prompt', '{"type":"session.update","session":{"prompt":{"id":"p"}}}', 'instructions'],
-  ])('refuses an event %s, and goes on', async (_, text, said) => {
+  ])('rejects an event %s, and continues', async (_, text, said) => {
     const client = connect({ key: app.key() })
     await client.got('session.created')
     client.socket.send(text)
@@ -523,7 +523,7 @@ const toFrame = (first: number, text: string) =>
   Buffer.concat([Buffer.from([first, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
 
 describe('a session that goes wrong', () => {
-  test('because its client leaves during a response reads what that used', async () => {
+  test("because its client disconnects during a response reads that response's usage", async () => {
     upstream.answer = ({ type }, send) => {
       if (type === 'response.create') send({ type: 'response.created', response: {} })
       if (type === 'response.cancel') send(ofTalk(USAGE))
@@ -536,7 +536,7 @@ describe('a session that goes wrong', () => {
     await until('upstream closed', () => upstream.sockets.size === 0)
   })
 
-  test('because its client leaves while its turn begins holds nothing afterwards', async () => {
+  test('because its client disconnects while its turn begins holds nothing afterwards', async () => {
     const key = app.key({ concurrency: 1 })
     for (let at = 0; at < 5; at++) {
       const client = await connectRaw(key)
@@ -551,7 +551,7 @@ describe('a session that goes wrong', () => {
     expect(rows.every(({ status }) => status !== 'open')).toBe(true)
   })
 
-  test('reserves each response that is asked for at once, and refuses only what the budget cannot cover', async () => {
+  test("reserves each of several requested responses, and rejects only those that the budget can't cover", async () => {
     const key = app.key({ budget: { nanoUsd: 600_000_000, period: 'total' } })
     const held: ((event: Event) => void)[] = []
     upstream.answer = ({ type }, send) => {
@@ -568,7 +568,7 @@ describe('a session that goes wrong', () => {
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: COST })
   })
 
-  test('reserves what a response may write beyond the cap of its session', async () => {
+  test('reserves output beyond its own cap, if a response may have more', async () => {
     const key = app.key({ budget: { nanoUsd: 200_000_000, period: 'total' } })
     upstream.answer = (event, send) => {
       if (event.type === 'session.update') send({ type: 'session.updated', session: event.session })
@@ -583,7 +583,7 @@ describe('a session that goes wrong', () => {
     expect(await client.got('error')).toMatchObject({ error: { code: 'insufficient_quota' } })
   })
 
-  test('because its client reads nothing is ended', async () => {
+  test("because its client doesn't read is ended", async () => {
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
       send({ type: 'response.created', response: {} })
@@ -596,7 +596,7 @@ describe('a session that goes wrong', () => {
     client.terminate()
   })
 
-  test('passes a long error of its upstream whole, and a refused response ends its turn', async () => {
+  test('passes a long upstream error completely, and a rejected response ends its turn', async () => {
     const message = 'x'.repeat(900)
     upstream.answer = (_, send) => send({ type: 'error', error: { message, code: 'no', hint: 'y'.repeat(900) } })
     const client = connect({ key: app.key() })
@@ -605,7 +605,7 @@ describe('a session that goes wrong', () => {
     expect(await latest(before + 1)).toMatchObject({ status: 'ok', cost_nano_usd: 0 })
   })
 
-  test('charges by what was spoken if its upstream reports no usage', async () => {
+  test('charges by the spoken audio if its upstream reports no usage', async () => {
     upstream.answer = ({ type }, send) => {
       if (type !== 'response.create') return
       send({ type: 'response.created', response: {} })
@@ -659,7 +659,7 @@ describe('no session', () => {
     expect(await app.count()).toBe(before)
   })
 
-  test('is opened where the upstream refuses, and its credential stays unseen', async () => {
+  test('is opened if the upstream refuses, and its credential stays hidden', async () => {
     upstream.status = 403
     const { status, body } = await ask('?model=acme/talk', { key: app.key() })
     expect(status).toBeGreaterThanOrEqual(400)
@@ -670,12 +670,12 @@ describe('no session', () => {
   test.each([
     [200, 'Upstream `talk` returned 200 instead of a WebSocket; it may have no realtime API.'],
     [400, 'The provider refused the WebSocket with status 400.'],
-  ])('is opened where the upstream answers %d, as the error says', async (status, message) => {
+  ])('is opened if the upstream gives %d, as the error says', async (status, message) => {
     upstream.status = status
     expect(await ask('?model=acme/talk', { key: app.key() })).toMatchObject({ body: { error: { message } } })
   })
 
-  test('stays open whose client left before it was there', async () => {
+  test('stays open if its client disconnected before it began', async () => {
     const ready = Promise.withResolvers<void>()
     upstream.ready = ready.promise
     upstream.asked = ''
@@ -689,7 +689,7 @@ describe('no session', () => {
     await until('upstream closed', () => upstream.sockets.size === 0)
   })
 
-  test('is given away by a client secret', async () => {
+  test('is available by a client secret', async () => {
     const response = await fetch(`${app.origin}/v1/realtime/client_secrets`, { method: 'POST' })
     expect(response.status).toBe(404)
     expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining('WebRTC') } })

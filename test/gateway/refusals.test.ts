@@ -158,15 +158,15 @@ const TURNS_AND_SCHEMAS: Row[] = [
 ]
 
 describe('a body', () => {
-  test.each(BODIES)('of $name is refused', async (row) => {
+  test.each(BODIES)('of $name is rejected', async (row) => {
     await refused(row)
   })
-  test.each([...FIELDS, ...TURNS_AND_SCHEMAS])('with $name is refused, and the field named', async (row) => {
+  test.each([...FIELDS, ...TURNS_AND_SCHEMAS])('with $name is rejected with its field', async (row) => {
     await refused(row)
   })
 })
 
-test('JSON that is nested too deeply to be written again is refused, wherever it hides', async () => {
+test('JSON nested too deeply to be rewritten is rejected, wherever it is', async () => {
   const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
   const tools = [{ type: 'function', function: { name: 'f', parameters: { deep: 0 } } }]
   for (const hiding of [{ deep: 0 }, { tools }, { messages: [{ role: 'user', content: 'x', deep: 0 }] }]) {
@@ -181,7 +181,7 @@ describe('a model', () => {
   const ask = (model: string, key: string) =>
     refused({ name: model, body: { ...HELLO, model }, ...notFound }, key).then((text) => text.replaceAll(model, 'X'))
 
-  test('that does not exist and one that is not for this key are refused in the same words', async () => {
+  test("gets the same error if it doesn't exist or the key may not use it", async () => {
     const { app } = gateway
     const [listed, local] = [app.key({ models: ['acme/small'] }), app.key({ scope: 'local' })]
     const answers = [
@@ -194,14 +194,14 @@ describe('a model', () => {
     expect(new Set(answers).size).toBe(1)
   })
 
-  test('that is called otherwise is suggested by its right name, and only to a key that may use it', async () => {
+  test('with a similar name is suggested, but only to a key that may use it', async () => {
     const hint = 'Did you mean `acme/large`?'
     const wrong = { name: 'bare', body: { ...HELLO, model: 'Large' }, ...notFound }
     await refused({ ...wrong, contains: [hint] })
     await refused({ ...wrong, notContains: [hint] }, gateway.app.key({ models: ['acme/small'] }))
   })
 
-  test('without anything ready behind it says which variable is missing, but only to a key that may use it', async () => {
+  test('without a ready upstream names the missing variable, but only to a key that may use it', async () => {
     const idle = { name: 'idle', body: { ...HELLO, model: 'acme/idle' } }
     await refused({
       ...idle,
@@ -243,7 +243,7 @@ describe('the order of the checks', () => {
       },
     })
 
-  test('a body of no stated length is cut off at the limit, and one below it is read to its end', async () => {
+  test('a body of unknown length is stopped at the limit, and a smaller one is read to its end', async () => {
     const quoted = Buffer.concat([Buffer.from('"'), big])
     const spaces = inPieces(big.subarray(0, 3_000_000))
     await refused({ name: 'chunked and too large', body: inPieces(quoted), ...tooLarge })
@@ -251,7 +251,7 @@ describe('the order of the checks', () => {
   })
 
   test.each([100, 300_000, 3_000_000])(
-    'a body of %d characters is read alike, its length stated or not',
+    'a body of %d characters is read the same with or without a stated length',
     async (size) => {
       const words = { ...invalid(null, null), contains: ['you must provide a model parameter'] }
       const bytes = Buffer.from(`\uFEFF{"padding":"${'é'.repeat(size)}"}`)
@@ -261,7 +261,7 @@ describe('the order of the checks', () => {
   )
 })
 
-test('each refusal leaves one log line, with its reason and without a word of the request', async () => {
+test('each rejection leaves one log line, with its reason and nothing of the request', async () => {
   const { app } = gateway
   const lines = async () => (await app.logLines()).filter((line) => line.msg === 'request rejected')
   const before = (await lines()).length
@@ -275,7 +275,7 @@ test('each refusal leaves one log line, with its reason and without a word of th
   for (const secret of app.secrets) expect(text).not.toContain(secret)
 })
 
-test('what a client calls its own fields is cut in an answer, and stays out of the log', async () => {
+test("a client's field names are shortened in a response, and kept out of the log", async () => {
   const name = `SECRETNAME${'k'.repeat(200_000)}`
   const response = await gateway.chat({ logit_bias: { [name]: 101 } })
   expect(response.status).toBe(400)
@@ -284,7 +284,7 @@ test('what a client calls its own fields is cut in an answer, and stays out of t
   expect(await gateway.app.logText()).not.toContain('SECRETNAME')
 })
 
-test('a flood without a key leaves few short lines, and hides no refusal of a key', async () => {
+test('a flood without a key leaves few short lines, and hides no rejection of a key', async () => {
   const { app } = gateway
   const before = (await app.logText()).length
   const long = `/${'x'.repeat(12_000)}`

@@ -14,7 +14,7 @@ const report = async (query: string): Promise<RefusalsDocument> =>
 const chat = (secret: string, body: Record<string, unknown> = {}) =>
   gateway.chat(body, { headers: secret === '' ? { authorization: '' } : { authorization: `Bearer ${secret}` } })
 
-test('a refused request counts once, with its code, key, and team, and a request with a row does not', async () => {
+test("a rejected request counts once, with its code, key, and team, and a request with a row doesn't", async () => {
   const { app } = gateway
   app.change((store, by) => createTeam(store, { name: 'research' }, by))
   const keys = {
@@ -65,13 +65,13 @@ test('a refused request counts once, with its code, key, and team, and a request
   expect(await (await askSocket(app.dataFolder, '/admin/api/teams/research')).json()).toMatchObject({ refused_24h: 3 })
 })
 
-test('a code that is none is refused with those that are', async () => {
+test('an unknown code is rejected with a list of codes', async () => {
   const answer = await askSocket(gateway.app.dataFolder, '/admin/api/usage/refusals?code=nonsense')
   expect(answer.status).toBe(400)
   expect(await answer.text()).toContain('insufficient_quota')
 })
 
-test('a list of models for a revoked key counts, and a list for a valid one does not', async () => {
+test("a model list for a revoked key counts, and one for a valid key doesn't", async () => {
   const { app } = gateway
   const gone = app.key({ name: 'gone' })
   app.revoke(gone)

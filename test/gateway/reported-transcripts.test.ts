@@ -63,7 +63,7 @@ function toAnswer(file: string): Behaviour {
   }
 }
 
-describe.if(isThere)('a recorded answer', () => {
+describe.if(isThere)('a recorded response', () => {
   test.each(RECORDED)('$file costs what its provider charged', async ({ file, cost, pricing, nanoUsd, byPrices }) => {
     const upstream = await startUpstream(toAnswer(file))
     const facts =

@@ -82,14 +82,14 @@ describe('a ranking', () => {
     ['llama.cpp', 'tokens', { ...cohere, usage: { prompt_tokens: 30, total_tokens: 30 } }, 600, 'upstream'],
     ['TEI', 'tei', SCORES.map((score, index) => ({ index, score })), UNIT_NANO_USD, 'text'],
     ['DeepInfra', 'infra', { scores: SCORES, input_tokens: 30 }, 600, 'upstream'],
-  ])('of %s is the same', async (_, model, answer, nanoUsd, countedBy) => {
+  ])('of %s gives the same', async (_, model, answer, nanoUsd, countedBy) => {
     const { status, json } = await rank(model, answer)
     expect([status, json.results]).toEqual([200, RANKED])
     expect(json.usage.cost_nano_usd).toBe(nanoUsd)
     expect(lastRow()).toMatchObject({ endpoint: 'rerank', status: 'ok', cost_nano_usd: nanoUsd, counted_by: countedBy })
   })
 
-  test('of more documents than TEI takes is of several calls, or refused if they are too many', async () => {
+  test('of more documents than TEI accepts takes several calls, or is rejected if they are too many', async () => {
     const before = gateway.near.requests.length
     const textsOf = ({ json }: Seen) => json?.texts as string[]
     gateway.near.script((seen) => whole(textsOf(seen).map((text, index) => ({ index, score: Number(text) % 70 }))))
@@ -116,7 +116,7 @@ describe('a ranking', () => {
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('100 documents need 4 calls')])
   })
 
-  test('asks for all documents in the upstream’s words, and leaves out only what the client does not want', async () => {
+  test('requests all documents in the upstream’s format, and leaves out only unwanted ones', async () => {
     const more = {
       top_n: 2,
       return_documents: true,
@@ -148,7 +148,7 @@ describe('a ranking', () => {
   test.each([
     ['101 documents are two search units', 101, 'short', 2],
     ['60 documents of over 500 tokens count twice', 60, 'word '.repeat(600), 2],
-  ])('whose upstream reports nothing: %s', async (_, count, text, units) => {
+  ])('whose upstream reports no counts: %s', async (_, count, text, units) => {
     const answer = Array.from({ length: count }, (_, index) => ({ index, score: 1 }))
     const { json } = await rank('tei', answer, { documents: answer.map(() => text) })
     expect(json.usage).toMatchObject({ search_units: units, cost_nano_usd: units * UNIT_NANO_USD })
@@ -156,7 +156,7 @@ describe('a ranking', () => {
     expect(lastRow()).toMatchObject({ estimated: 1, search_units: units, counted_by: 'text' })
   })
 
-  test('with a report of zero units, or of none where tokens have a price, is counted', async () => {
+  test('with a report of zero units, or no tokens although they have a price, is counted', async () => {
     const zero = await rank('units', { ...cohere, meta: { billed_units: { search_units: 0 } } })
     expect(zero.json.usage).toMatchObject({ search_units: 1, cost_nano_usd: UNIT_NANO_USD })
     const { json } = await rank('tokens', { ...cohere, meta: { billed_units: { search_units: 1 } } })
@@ -190,14 +190,14 @@ describe('a ranking', () => {
       ],
     ],
     ['fewer results than documents', [{ index: 0, score: 1 }]],
-  ])('with %s is taken for broken, and another upstream asked', async (_, results) => {
+  ])('with %s counts as broken, and another upstream is called', async (_, results) => {
     gateway.far.script(whole(cohere))
     const { json, headers } = await rank('units', { results })
     expect([json.results, headers.get('x-tollgate-upstream')]).toEqual([RANKED, 'far'])
   })
 })
 
-describe('a rerank request is refused', () => {
+describe('a rerank request is rejected', () => {
   test.each([
     ['without documents', { documents: [] }, 'documents'],
     ['with too many documents', { documents: Array(10_001).fill('') }, 'documents'],
@@ -222,7 +222,7 @@ describe('a rerank request is refused', () => {
       'claude',
       "can't be called at /v1/rerank: upstream `claude` has no such endpoint. Use another model.",
     ],
-  ])('at %s of the model %s, and told where to go', async (path, model, why) => {
+  ])('at %s of the model %s, with the right endpoint', async (path, model, why) => {
     const response = await gateway.post(path, {
       ...{ model: `r/${model}`, query: 'q', documents: ['a'], input: 'a', messages: [{ role: 'user', content: 'Hi' }] },
     })
@@ -239,7 +239,7 @@ describe('a moderation', () => {
     return { status: response.status, json: (await response.json()) as any }
   }
 
-  test('of OpenAI passes, and costs nothing', async () => {
+  test('of OpenAI passes, and is free', async () => {
     const result = {
       flagged: true,
       categories: { hate: false, violence: true },

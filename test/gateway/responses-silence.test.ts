@@ -34,7 +34,7 @@ test.each([
   ['a server that fails', errorAnswer(500), 'upstream_failed', /returned 500/],
   ['a limit', errorAnswer(429, 'slow', { 'retry-after': '7' }), 'rate_limit_exceeded', /Please try again in 7s\.$/],
   ['a prompt too long', overflow, 'context_length_exceeded', /maximum context length/],
-])('%s behind a heartbeat is the third event, with a code that agents know', async (_, answer, code, message) => {
+])('%s after a heartbeat is the third event, with a code that agents know', async (_, answer, code, message) => {
   gateway.upstream.script({ ...answer, delayMs: SILENCE })
   const before = await gateway.app.count()
   const text = await read()
@@ -45,7 +45,7 @@ test.each([
   expect((await gateway.app.settled(before + 1)).at(-1)).toMatchObject({ status: 'failed', cost_nano_usd: 0 })
 })
 
-test('what had ended before a failure stays in its output', async () => {
+test('output finished before a failure stays in the response', async () => {
   const steps = [...streamAnswer({ tokens: ['one'], finish: null, usage: null }).steps]
   const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{' } }
   gateway.upstream.script({
@@ -57,7 +57,7 @@ test('what had ended before a failure stays in its output', async () => {
   expect(response).toMatchObject({ status: 'failed', output: [{ type: 'message', status: 'completed' }] })
 })
 
-test('a client that leaves ends the call, and is on record', async () => {
+test('a client that disconnects ends the call, which is recorded', async () => {
   const before = await gateway.app.count()
   gateway.upstream.script({ ...streamAnswer({ tokens: 1, finish: null, usage: null }), end: 'hang' })
   const client = new AbortController()

@@ -169,7 +169,7 @@ describe.each(VENDORS)('the work of an agent with %s', (vendor) => {
 
 const PAIRS = VENDORS.flatMap((one) => VENDORS.flatMap((other) => (one === other ? [] : [[one, other] as const])))
 
-test.each(PAIRS)('what %s has begun %s goes on with, and back', async (one, other) => {
+test.each(PAIRS)('a task begun by %s continues with %s, and returns', async (one, other) => {
   const items = await work([`acme/${one}`, `acme/${other}`], true)
   expect(said(items)).toEqual(SAID)
 })

@@ -36,7 +36,7 @@ const typesOf = (items: unknown) => (items as { type: string }[]).map(({ type })
 
 const TOOL = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }
 
-test('a whole answer has every field that typed clients require, and costs what its row says', async () => {
+test("a whole response has every field that typed clients require, and costs its row's amount", async () => {
   const response = await gateway.ask({
     instructions: 'Be brief.',
     metadata: { a: 'b' },
@@ -111,7 +111,7 @@ test('a whole answer has every field that typed clients require, and costs what 
   })
 })
 
-test('a stream says the same in the order that was recorded at OpenAI, and ends without [DONE]', async () => {
+test('a stream has the same in the order recorded at OpenAI, and ends without [DONE]', async () => {
   const { events, response } = await gateway.stream({})
   expect(typesOf(events)).toEqual([
     'response.created',
@@ -129,7 +129,7 @@ test('a stream says the same in the order that was recorded at OpenAI, and ends 
 })
 
 describe('calls', () => {
-  test('that come in turns, a piece of each, are items one after the other', async () => {
+  test('that arrive interleaved become items one after the other', async () => {
     gateway.upstream.script(
       say([call(0, 'look', '{"at":'), call(1, 'look', '{"at"'), more(0, '"a"}'), more(1, ':"b"}')], 'tool_calls'),
     )
@@ -141,7 +141,7 @@ describe('calls', () => {
     expect(typesOf(events).filter((type) => type.endsWith('.delta'))).toHaveLength(4)
   })
 
-  test('that come one after the other are said as they come', async () => {
+  test('that arrive one after the other are streamed as they arrive', async () => {
     const script = say([call(0, 'look', '{}'), call(1, 'look', ''), more(1, '{"at":'), more(1, '"b"}')], 'tool_calls')
     gateway.upstream.script(script)
     const { events } = await gateway.stream({ tools: [TOOL] })
@@ -152,7 +152,7 @@ describe('calls', () => {
     ])
   })
 
-  test('of the client own tools are told as those: of a namespace, of one that takes a text, of the shell', async () => {
+  test("of the client's own tools keep their kind: namespace, text, or shell", async () => {
     const tools = [
       { type: 'namespace', name: 'files', description: 'About files.', tools: [TOOL, { type: 'later', name: 'x' }] },
       {
@@ -187,7 +187,7 @@ describe('calls', () => {
     ])
   })
 
-  test('go back with their results behind them, wherever those stood', async () => {
+  test('are sent back with their results after them, wherever those were', async () => {
     const input = [
       { role: 'user', content: [{ type: 'input_text', text: 'Look.' }] },
       {
@@ -237,10 +237,10 @@ describe('calls', () => {
   })
 })
 
-describe('thoughts', () => {
+describe('reasoning', () => {
   const thinking = say([{ reasoning: 'First ' }, { reasoning: 'this.' }, { content: 'Done.' }])
 
-  test('are told as a summary where one is asked for, and sealed where they are to come back', async () => {
+  test('is a summary if requested, and sealed if it must return', async () => {
     gateway.upstream.script(thinking)
     const include = ['reasoning.encrypted_content']
     const { response } = await gateway.stream({ reasoning: { summary: 'auto' }, include })
@@ -255,7 +255,7 @@ describe('thoughts', () => {
     ])
   })
 
-  test('come back where only they were sealed', async () => {
+  test('returns if it was only sealed', async () => {
     gateway.upstream.script(thinking)
     const { response } = await gateway.stream({ include: ['reasoning.encrypted_content'] })
     expect(response.output).toMatchObject([{ type: 'reasoning', summary: [] }, { type: 'message' }])
@@ -264,7 +264,7 @@ describe('thoughts', () => {
     expect(sent()?.messages).toMatchObject([{}, { reasoning: 'First this.' }])
   })
 
-  test('are an empty item where neither is asked for', async () => {
+  test('is an empty item if neither is requested', async () => {
     gateway.upstream.script(thinking)
     const { response } = await gateway.stream({})
     expect(response.output).toMatchObject([{ type: 'reasoning', summary: [] }, { type: 'message' }])
@@ -275,7 +275,7 @@ describe('thoughts', () => {
 test.each([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
-])('an answer that ends by %s is incomplete', async (finish, reason) => {
+])('a response that ends by %s is incomplete', async (finish, reason) => {
   gateway.upstream.script(say([{ content: 'Half' }], finish))
   const { events, response } = await gateway.stream({})
   expect(events.at(-1)?.type).toBe('response.incomplete')
@@ -294,7 +294,7 @@ describe('a failure', () => {
     expect((await gateway.app.settled(rows + 1)).at(-1)).toMatchObject({ status: 'cut' })
   })
 
-  test('before the first word has its own status, and the shape of OpenAI', async () => {
+  test("before the first token has its own status, and OpenAI's format", async () => {
     gateway.upstream.script(errorAnswer(429, 'slow down', { 'retry-after': '7' }))
     const response = await gateway.post({ stream: true })
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7'])
@@ -381,7 +381,7 @@ const REFUSED: [what: string, body: object, error: { code: string | null; param:
     ],
   ]
 
-test.each(REFUSED)('%s is refused with the path of the field, before anything is asked', async (_, body, error) => {
+test.each(REFUSED)('%s is rejected with the path of the field, before any call', async (_, body, error) => {
   const before = gateway.upstream.requests.length
   const response = await gateway.post(body)
   expect(response.status).toBe(400)
@@ -389,7 +389,7 @@ test.each(REFUSED)('%s is refused with the path of the field, before anything is
   expect(gateway.upstream.requests).toHaveLength(before)
 })
 
-test('what is not known is left out, and asked for where it is not', async () => {
+test('unknown items, parts, and tools are dropped', async () => {
   await gateway.ask({
     input: [
       {

@@ -55,7 +55,7 @@ const chat = async (content: string, more: object = {}) => {
 /** Some 6,000 tokens. */
 const LONG = 'the quick brown fox jumps over the lazy dog '.repeat(600)
 
-test('a server that is started here with less context than declared is offered with that, after each start anew', async () => {
+test('a local server with less context than declared is offered with its actual context, after each restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-served-'))
   stops.push(() => rmSync(folder, { recursive: true }))
   const props = join(folder, 'props.json')
@@ -86,7 +86,7 @@ test('a server that is started here with less context than declared is offered w
   expect(await differences()).toHaveLength(2)
 })
 
-test('a local upstream that comes back is asked again, and what was found out of it follows', async () => {
+test('a local upstream that recovers is queried again, and new facts follow', async () => {
   let context = 4_096
   const serve = (port: number) =>
     Bun.serve({
@@ -118,7 +118,7 @@ test('a local upstream that comes back is asked again, and what was found out of
   expect(await differences()).toEqual([])
 })
 
-test('how fast a local server writes is told once an answer has shown it', async () => {
+test("a local server's output speed is listed after the first response", async () => {
   await start(`{ dialect: openai, process: ${JSON.stringify(modelServer())}, concurrency: 2 }`, {})
   expect((await told()).tokens_per_second).toBeNull()
   expect((await chat('hello')).status).toBe(200)

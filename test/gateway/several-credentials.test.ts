@@ -75,13 +75,13 @@ async function ownOfMany(count: number): Promise<string[]> {
   return found
 }
 
-test('a conversation stays with one credential, and conversations are spread over all of them', async () => {
+test('a conversation keeps its credential, and conversations are distributed over all of them', async () => {
   const first = await ownOfMany(30)
   expect(new Set(first)).toEqual(new Set(KEYS))
   expect(await ownOfMany(30)).toEqual(first)
 })
 
-test('one that is refused is left out, its conversations go on by another one, and no other conversation moves', async () => {
+test('a rejected one is suspended, its conversations use another, and no other conversation moves', async () => {
   const mine = await ownOf('Mine')
   const before = await ownOfMany(20)
   refused.set(mine, errorAnswer(401, `Incorrect API key provided: ${mine}`))
@@ -112,7 +112,7 @@ test('one that is refused is left out, its conversations go on by another one, a
   expect(lines).toMatchObject([{ upstream: 'many', credential: number, retry_in_ms: 300_000 }])
 })
 
-test('one whose quota is used up comes back to its conversations when its time is over', async () => {
+test('one with an exhausted quota returns to its conversations after the suspension', async () => {
   const mine = await ownOf('Mine')
   refused.set(mine, errorAnswer(429, QUOTA, { 'retry-after': '600' }))
   expect((await sentFor('Mine')).length).toBe(2)
@@ -124,7 +124,7 @@ test('one whose quota is used up comes back to its conversations when its time i
   expect((await app.logLines()).map(({ event }) => event)).toContain('credential_restored')
 })
 
-test('one that is refused still when it is tried again is left out again, for one request alone', async () => {
+test('one still rejected when tried again is suspended again, by one request only', async () => {
   const mine = await ownOf('Mine')
   refused.set(mine, errorAnswer(401, 'no'))
   await sentFor('Mine')
@@ -133,7 +133,7 @@ test('one that is refused still when it is tried again is left out again, for on
   expect(await sentFor('Mine')).toHaveLength(1)
 })
 
-test('one that may not do this is stood in for, and left out for nobody: others may be right with it', async () => {
+test('one without permission is replaced for the request, and suspended for no one: others may use it', async () => {
   const mine = await ownOf('Mine')
   refused.set(mine, errorAnswer(403, 'This project has no access to the model'))
   expect(await sentFor('Mine')).toHaveLength(2)
@@ -142,7 +142,7 @@ test('one that may not do this is stood in for, and left out for nobody: others 
   expect(await sentFor('Mine')).toEqual([mine])
 })
 
-test('one whose credit is less than a request may cost is stood in for, and goes on with smaller ones', async () => {
+test("one whose balance doesn't cover a request is replaced, and still used for smaller ones", async () => {
   const mine = await ownOf('Mine')
   refused.set(mine, errorAnswer(402, 'You requested up to 65536 tokens, but can only afford 3919.'))
   expect(await sentFor('Mine')).toHaveLength(2)
@@ -152,7 +152,7 @@ test('one whose credit is less than a request may cost is stood in for, and goes
   expect((await app.logLines()).map(({ event }) => event)).not.toContain('credential_suspended')
 })
 
-test('a limit of a minute, and what is wrong with the request, is no matter of the credential', async () => {
+test('a per-minute limit, or an error of the request, says nothing about the credential', async () => {
   const mine = await ownOf('Mine')
   for (const answer of [
     errorAnswer(429, 'Rate limit reached', { 'retry-after': '2' }),
@@ -164,7 +164,7 @@ test('a limit of a minute, and what is wrong with the request, is no matter of t
   }
 })
 
-test('where all are refused the client is told so once, in words that hold none of them, and the first to be repaired is found', async () => {
+test('if all are rejected, the client gets one error without any of them, and the first to recover is found', async () => {
   for (const one of KEYS) refused.set(one, errorAnswer(401, `${KEYS.join(' and ')} are wrong`))
   const before = upstream.requests.length
   const response = await ask('Mine')
@@ -178,7 +178,7 @@ test('where all are refused the client is told so once, in words that hold none 
   expect((await ask('Mine')).status).toBe(200)
 })
 
-test('what is told of them names their numbers, why one is left out and for how long, and never one of them', async () => {
+test('their states have their numbers, reasons, and durations, and never a secret', async () => {
   const mine = await ownOf('Mine')
   refused.set(mine, errorAnswer(402, `pay for ${mine}`))
   await sentFor('Mine')
@@ -196,7 +196,7 @@ test('what is told of them names their numbers, why one is left out and for how 
   for (const one of KEYS) expect(JSON.stringify(status)).not.toContain(one)
 })
 
-test('a test by hand asks with each of them, and one that is refused is left out from then on', async () => {
+test('a manual test uses each of them, and suspends a rejected one', async () => {
   const said = (seen: Seen) => refused.get(credentialOf(seen)) ?? { kind: 'whole' as const, body: { data: [] } }
   upstream.scriptProbes(said)
   const testIt = async () => {
@@ -225,7 +225,7 @@ test('a test by hand asks with each of them, and one that is refused is left out
   })
 })
 
-test('one whose file is gone is not there, which is told, and is read again once the file is back', async () => {
+test('one whose file is missing is reported, and read again once the file is back', async () => {
   const path = join(folder, 'three')
   const reload = () => app.change(async () => {})
   rmSync(path)

@@ -36,8 +36,8 @@ const leave = (places: readonly AdmissionSlot[]) => {
   for (const place of places) place[Symbol.dispose]()
 }
 
-describe('of 8 places, a quarter for a key,', () => {
-  test('a key that is alone holds half, and is told what its share is', () => {
+describe('with 8 slots, a quarter per key,', () => {
+  test('a key without others holds half, and is told its share', () => {
     const { places, refusal } = fill(createLoad().load)
     expect(places).toHaveLength(4)
     expect(refusal).toMatchObject({
@@ -51,7 +51,7 @@ describe('of 8 places, a quarter for a key,', () => {
     )
   })
 
-  test('beside others each holds two, until all is taken', () => {
+  test('each of several keys holds two, until all are taken', () => {
     const { load } = createLoad()
     const first = load.enter(bob)
     expect(fill(load).places).toHaveLength(2)
@@ -63,13 +63,13 @@ describe('of 8 places, a quarter for a key,', () => {
     expect(fillAs('gus').places).toHaveLength(1)
   })
 
-  test.each([5, 20, 50])('%i keys that take all they can leave room for whoever comes next', (count) => {
+  test.each([5, 20, 50])('%i keys that take all they can leave capacity for the next one', (count) => {
     const load = new Load({ maxInFlight: 4_096, maxBufferedBytes: 512 * MIB, share: 0.25, nowMs: () => 0 })
     for (let i = 0; i < count; i++) fill(load, toKey({ id: `k${i}`, name: `k${i}` }))
     expect(fill(load).places.length).toBeGreaterThan(0)
   })
 
-  test('whoever was there within a minute is there', () => {
+  test('a key counts as active for a minute', () => {
     const { load, clock } = createLoad()
     leave([load.enter(bob) as AdmissionSlot])
     clock.nowMs += 59_999
@@ -82,7 +82,7 @@ describe('of 8 places, a quarter for a key,', () => {
     expect(fill(createLoad(1).load)).toMatchObject({ places: { length: 8 }, refusal: { status: 503 } })
   })
 
-  test('the keys of one owner hold together what one key does', () => {
+  test("keys of one owner hold one key's share together", () => {
     const { load } = createLoad()
     load.enter(bob)
     const [home, work] = ['home', 'work'].map((name) => toKey({ id: name, name, ownerId: 'mia' }))
@@ -93,7 +93,7 @@ describe('of 8 places, a quarter for a key,', () => {
     )
   })
 
-  test('realtime sessions take none, and are shared alike: half as many in all', () => {
+  test('realtime sessions take none, and are shared the same way: half as many in total', () => {
     const { load } = createLoad()
     const { places, refusal } = fill(load, ann, 'sessions')
     expect([places.length, refusal.status]).toEqual([2, 429])
@@ -111,8 +111,8 @@ describe('of 8 places, a quarter for a key,', () => {
   })
 })
 
-describe('of 80 MiB, a quarter for a key,', () => {
-  test('a key beside others holds 20, but for one request, which may be of any size', () => {
+describe('with 80 MiB, a quarter per key,', () => {
+  test('one of several keys holds 20, except for one request of any size', () => {
     const { load } = createLoad()
     load.enter(bob)
     const [large, small] = [load.enter(ann) as AdmissionSlot, load.enter(ann) as AdmissionSlot]
@@ -128,13 +128,13 @@ describe('of 80 MiB, a quarter for a key,', () => {
     expect(small.take(18 * MIB)).toBeNull()
   })
 
-  test('a key that is alone holds half', () => {
+  test('a key without others holds half', () => {
     const { load } = createLoad()
     const places = Array.from({ length: 3 }, () => load.enter(ann) as AdmissionSlot)
     expect(places.map((place) => place.take(20 * MIB))).toEqual([null, null, expect.any(GatewayError)])
   })
 
-  test('however many keys have a large request, a small one of another finds room', () => {
+  test("however many keys have a large request, another's small one fits", () => {
     const { load } = createLoad()
     for (const name of ['one', 'two', 'three', 'four', 'five']) {
       const place = load.enter(toKey({ id: name, name })) as AdmissionSlot
@@ -144,7 +144,7 @@ describe('of 80 MiB, a quarter for a key,', () => {
   })
 })
 
-test('one key that sends no more than the beginnings of bodies leaves others their places', async () => {
+test('a key that sends only the beginnings of bodies leaves slots for others', async () => {
   const gateway = await startGateway({ script: obliging, config: { maxInFlight: 40 } })
   const { app } = gateway
   const halves = Array.from({ length: 60 }, () => sendHalf(app, gateway.key))
@@ -163,7 +163,7 @@ test('one key that sends no more than the beginnings of bodies leaves others the
   await gateway.stop()
 })
 
-test('ten keys that one member has made hold the share of one', async () => {
+test('ten keys of one member hold one share', async () => {
   const gateway = await startGateway({ script: obliging, config: { maxInFlight: 40 } })
   const { app } = gateway
   const keys = Array.from({ length: 10 }, (_, i) => app.key({ name: `k${i}`, ownerId: 'mia' }))
@@ -177,7 +177,7 @@ test('ten keys that one member has made hold the share of one', async () => {
   await gateway.stop()
 })
 
-test('a server that refuses for want of room says so, once, until it has been quiet for a while', async () => {
+test('a server at capacity logs that once, until it has been quiet for a while', async () => {
   const gateway = await startGateway({ script: obliging, config: { maxInFlight: 2 } })
   const { app, chat, key } = gateway
   const halves = [sendHalf(app, key), sendHalf(app, app.key())]
@@ -193,7 +193,7 @@ test('a server that refuses for want of room says so, once, until it has been qu
   await gateway.stop()
 })
 
-test('it is over once nobody was refused for ten seconds', () => {
+test('the overload ends ten seconds after the last rejection', () => {
   const told: (string | null)[] = []
   const timers: (() => void)[] = []
   const overload = new OverloadState({

@@ -30,13 +30,13 @@ function open(answer: number | Promise<number>, options: Partial<SinkOptions> = 
 
 const never = () => new Promise<number>(() => {})
 
-test('a write that fits is not waited for', () => {
+test("a write that fits doesn't wait", () => {
   const { sink, written } = open(4)
   expect(sink.write('text')).toBeUndefined()
   expect(written).toEqual(['text'])
 })
 
-test('a full buffer is waited for until it has room', async () => {
+test('a full buffer is waited for until it is read', async () => {
   const room = Promise.withResolvers<number>()
   const waiting = open(room.promise).sink.write('text')
   expect(waiting).toBeInstanceOf(Promise)
@@ -44,7 +44,7 @@ test('a full buffer is waited for until it has room', async () => {
   await waiting
 })
 
-test('a client that leaves while it is waited for ends the writing', async () => {
+test('a client that disconnects during the wait ends the writing', async () => {
   const { sink, client } = open(never())
   const waiting = sink.write('text')
   client.abort()
@@ -52,7 +52,7 @@ test('a client that leaves while it is waited for ends the writing', async () =>
   expect(() => sink.write('more')).toThrow('the client disconnected')
 })
 
-test('a server that stops waits for no reader, and still says its last words', async () => {
+test('a server that stops waits for no reader, and still writes its last frame', async () => {
   const { sink, client, written } = open(never())
   const waiting = sink.write('text')
   client.abort('stopped')
@@ -63,7 +63,7 @@ test('a server that stops waits for no reader, and still says its last words', a
   expect(written).toEqual(['text', 'tail', 'the reason'])
 })
 
-test('a client that does not read for too long ends it too, and finds out why if it ever reads on', async () => {
+test("a client that doesn't read for too long ends it, too, and gets the reason if it ever reads again", async () => {
   const { sink, written } = open(never(), { slowReaderMs: 10 })
   await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
   sink.end('the reason')
@@ -77,7 +77,7 @@ test('closing twice is no error', () => {
 describe('heartbeats', () => {
   const BEAT = ': keep-alive\n\n'
 
-  test('come after every silence, and none while something is written', async () => {
+  test('come after every silence, and none during writes', async () => {
     const { sink, written } = open(4, { heartbeatMs: 20 })
     sink.write('text')
     await until(() => written.length === 3)
@@ -85,14 +85,14 @@ describe('heartbeats', () => {
     expect(written).toEqual(['text', BEAT, BEAT])
   })
 
-  test('do not pile up before a client that does not read', async () => {
+  test("don't pile up for a client that doesn't read", async () => {
     const { sink, written } = open(never(), { heartbeatMs: 5, slowReaderMs: 100 })
     await expect(sink.write('text') ?? Promise.resolve()).rejects.toMatchObject({ kind: 'slow_reader' })
     sink.close()
     expect(written).toEqual(['text'])
   })
 
-  test('come after a silence since the client read, so that none comes within a large event', async () => {
+  test("count silence from the client's last read, so that none comes within a large event", async () => {
     const room = Promise.withResolvers<number>()
     const { sink, written } = open(room.promise, { heartbeatMs: 60_000 })
     const waiting = sink.write('half of an event')

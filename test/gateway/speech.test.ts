@@ -114,7 +114,7 @@ describe('speech', () => {
     expect(await (await gateway.speak('chars')).bytes()).toEqual(AUDIO.slice(0, 108))
   })
 
-  test('charged by token is asked for in events, is the same audio, and costs what they say', async () => {
+  test('charged by token is requested as events, gives the same audio, and costs their usage', async () => {
     gateway.near.script(asEvents([...DELTAS, DONE]))
     const response = await gateway.speak('tokens', { response_format: 'wav' })
     expect([response.headers.get('content-type'), await response.bytes()]).toEqual(['audio/wav', AUDIO])
@@ -128,7 +128,7 @@ describe('speech', () => {
     })
   })
 
-  test('is sent in events to those who want them, also from bytes', async () => {
+  test('is sent as events to clients that want them, also from bytes', async () => {
     gateway.near.script(spoken(PARTS))
     const response = await gateway.speak('chars', { stream_format: 'sse' })
     const events = (await response.text()).split('\n\n').flatMap((each) => (each ? JSON.parse(each.slice(6)) : []))
@@ -160,7 +160,7 @@ describe('speech', () => {
     expect([response.headers.get('content-type'), await response.bytes()]).toEqual([type, AUDIO])
   })
 
-  test('in a format that only the upstream knows is bytes', async () => {
+  test('in a format that only the upstream knows is passed as bytes', async () => {
     gateway.near.script(asEvents([...DELTAS, DONE]))
     const response = await gateway.speak('tokens', { response_format: 'constructor' })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/octet-stream'])
@@ -191,7 +191,7 @@ describe('speech', () => {
 })
 
 describe('speech that fails', () => {
-  test('before its first byte is JSON, and the next upstream is asked after a 429', async () => {
+  test('before its first byte is JSON, and the next upstream is called after a 429', async () => {
     gateway.near.script(errorAnswer(400, 'no such voice'))
     const response = await gateway.speak('chars')
     expect(response.status).toBe(400)
@@ -201,7 +201,7 @@ describe('speech that fails', () => {
     expect([next.headers.get('x-tollgate-upstream'), await next.bytes()]).toEqual(['far', AUDIO])
   })
 
-  test('by a reset is not asked for elsewhere: it may be charged', async () => {
+  test("by a reset isn't retried elsewhere: it may be charged", async () => {
     gateway.near.script({ kind: 'reset' })
     const before = gateway.far.requests.length
     const response = await gateway.speak('chars')
@@ -224,7 +224,7 @@ describe('speech that fails', () => {
     expect(await response.json()).toHaveProperty('error.message')
   })
 
-  test('amid its bytes breaks the connection, and all characters are charged', async () => {
+  test('within its bytes breaks the connection, and all characters are charged', async () => {
     gateway.near.script(spoken([PARTS[0] as Uint8Array], 'reset'))
     const response = await gateway.speak('chars')
     expect(
@@ -236,7 +236,7 @@ describe('speech that fails', () => {
     expect(await lastRow()).toMatchObject({ status: 'cut', cost_nano_usd: INPUT.length * CHARACTER_NANO_USD })
   })
 
-  test('since its client left costs all characters', async () => {
+  test('because its client disconnected costs all characters', async () => {
     const never = Promise.withResolvers<void>()
     gateway.near.script(spoken([PARTS[0] as Uint8Array, { until: never.promise }]))
     const leaving = new AbortController()

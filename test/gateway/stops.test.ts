@@ -81,7 +81,7 @@ function listen(asked: Promise<Response>) {
   return client
 }
 
-test('a stream under way ends in its failure, and is cut by the server and billed for what came', async () => {
+test('a stream in flight ends in a failure, is recorded as interrupted by the server, and is billed for its output', async () => {
   const told = await stopAmid(WRITING, { stream: true, read: FIRST, script: beginning(() => [], 'hang') })
   for (const [at, door] of WRITING.entries()) {
     const { text, row } = told[at] as Told
@@ -100,7 +100,7 @@ test('a stream under way ends in its failure, and is cut by the server and bille
   }
 }, 30_000)
 
-test('what its upstream says of its use within two seconds more is what it costs', async () => {
+test('usage that its upstream reports within two more seconds is its cost', async () => {
   const gate = Promise.withResolvers<void>()
   const told = await stopAmid(WRITING, {
     ...{ stream: true, read: FIRST, config: { disconnectGraceMs: 60_000 } },
@@ -120,7 +120,7 @@ test('what its upstream says of its use within two seconds more is what it costs
   }
 }, 30_000)
 
-test('a stream that was kept alive and has no word yet ends in its failure', async () => {
+test('a stream with keep-alives but no content ends in a failure', async () => {
   const config = { heartbeatMs: 20 }
   const told = await stopAmid(WRITING, { stream: true, read: ': keep-alive', config, script: { kind: 'silent' } })
   for (const [at, { client, name, lane }] of WRITING.entries()) {
@@ -150,7 +150,7 @@ test.each([
   30_000,
 )
 
-test('a whole answer that comes while the server stops still finds its client', async () => {
+test('a whole response that arrives while the server stops still reaches its client', async () => {
   const gate = Promise.withResolvers<void>()
   const chat = DOORS.filter(({ id }) => id === 'chat-chat')
   const body = JSON.stringify(UPSTREAM_FORMATS.chat.whole(WORDS, COUNTS).body)

@@ -47,13 +47,13 @@ const TABLE: [string, unknown, { kind: string; status: number; code: string | nu
   ['a bug', new TypeError('x is not a function'), { kind: 'internal', status: 500, code: null, param: null }],
 ]
 
-test.each(TABLE)('%s is told in its own status, type and code', (_, cause, expected) => {
+test.each(TABLE)('%s is reported with its own status, type, and code', (_, cause, expected) => {
   const error = toGatewayError(cause, 'paid')
   expect(error).toMatchObject(expected)
   expect(error.message).not.toContain('is not a function')
 })
 
-test('a refusal of our own passes unchanged', () => {
+test('a rejection of ours passes unchanged', () => {
   const own = new GatewayError('ledger_unavailable', 'no place')
   expect(toGatewayError(own, 'paid')).toBe(own)
 })
@@ -69,7 +69,7 @@ describe('retry-after', () => {
   })
 })
 
-test('a request that an upstream’s limits can never take is not to be sent again', () => {
+test("a request that an upstream’s limits can never cover isn't retried", () => {
   const never = new UpstreamError('status', 'more tokens than a minute has', { status: 429, retryable: false })
   const { headers } = toGatewayError(never, 'paid')
   expect(headers).toEqual({ 'x-should-retry': 'false' })

@@ -29,7 +29,7 @@ function expectSent(seen: Seen, id: string): void {
   expect(JSON.stringify(seen)).not.toContain(gateway.key)
 }
 
-test('more tools and stop texts than OpenAI takes go on to the upstream, whose own refusal the client gets', async () => {
+test('more tools and stop texts than OpenAI accepts go to the upstream, whose error the client gets', async () => {
   const tools = Array.from({ length: 129 }, (_, index) => ({ type: 'function', function: { name: `f${index}` } }))
   const stop = ['1', '2', '3', '4', '5']
   expect((await gateway.chat({ tools, stop })).status).toBe(200)
@@ -39,7 +39,7 @@ test('more tools and stop texts than OpenAI takes go on to the upstream, whose o
   expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('array too long')])
 })
 
-test('a whole answer is ours in everything but its words, and costs what it says', async () => {
+test('a whole response is ours in everything but its text, and costs its usage', async () => {
   const response = await gateway.chat({ model: 'fast', user: 'u-1' })
   const { row, seen } = await recorded()
   expectSent(seen, row.id)
@@ -126,7 +126,7 @@ describe.each([false, true])('a stream with include_usage %p', (include) => {
   })
 })
 
-describe('a report of usage that text follows is not all: the larger of it and of a count is billed, where it', () => {
+describe("usage before further text isn't final: the larger of it and of a count is billed, if it", () => {
   test.each([
     ['says only what was read', 0, 2, 2],
     ['says one token of two hundred', 1, 200, 200],
@@ -140,7 +140,7 @@ describe('a report of usage that text follows is not all: the larger of it and o
     expect(row).toMatchObject({ status: 'ok', estimated: 1, prompt_tokens: 50, cost_nano_usd: costOf(50, billed) })
   })
 
-  test('and one after the last word is final, whatever was held back until then', async () => {
+  test('and usage after the last token is final, whatever was held back until then', async () => {
     const call = { index: 0, id: 'c', type: 'function', function: { name: 'look', arguments: '' } }
     const tools = [{ type: 'function', function: { name: 'look' } }]
     const usage = { prompt_tokens: 10, completion_tokens: 1 }
@@ -160,7 +160,7 @@ test('a free local upstream is billed nothing and sent no credential', async () 
   expect(row).toMatchObject({ upstream: 'here', prompt_tokens: 10, cost_nano_usd: 0, reserved_nano_usd: 0 })
 })
 
-test('unknown fields travel on to the upstream, our own headers and the client’s do not', async () => {
+test("unknown fields go to the upstream, our own headers and the client’s don't", async () => {
   const headers = { 'x-private': 'mine', cookie: 'a=b', 'x-client-request-id': 'forged-1' }
   await (await gateway.chat({ top_k: 5, chat_template_kwargs: { thinking: false } }, { headers })).text()
   const { row, seen } = await recorded()
@@ -169,7 +169,7 @@ test('unknown fields travel on to the upstream, our own headers and the client�
   expect(seen.headers).not.toContainAnyKeys(['x-private', 'cookie'])
 })
 
-test('the log says of each request what it cost, and not what was said', async () => {
+test("the log has each request's cost, and not its content", async () => {
   await (await gateway.chat({ stream: true })).text()
   const { row } = await recorded()
   const line = (await gateway.app.logLines()).find((each) => each.id === row.id)

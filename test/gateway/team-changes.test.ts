@@ -28,7 +28,7 @@ const [MAX, SPENT] = [costOf(0, 1_000), costOf(10, 5)]
 const spent = (requests: number) =>
   `Budget exceeded for team \`crew\`: $0.002 per month limit, $${(requests * SPENT) / 1e9} spent`
 
-test('a larger budget lets its keys in, a smaller one refuses them, and what is spent stays spent', async () => {
+test('a larger budget admits its keys, a smaller one rejects them, and spend stays', async () => {
   team('crew', budget(MAX))
   const [ann = '', bob = ''] = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
   expect((await ask(ann)).status).toBe(429)
@@ -44,7 +44,7 @@ test('a larger budget lets its keys in, a smaller one refuses them, and what is 
   expect((await ask(bob)).text).toContain(spent(3))
 })
 
-test('a rate that changes goes on from what the last minute saw, and one that is gone holds nobody up', async () => {
+test('a changed rate continues with the counts of the last minute, and a removed one blocks no one', async () => {
   team('crew', { rpm: 2 })
   const keys = ['ann', 'bob'].map((name) => gateway.app.key({ name, team: 'crew' }))
   const statuses = () => Promise.all(keys.map(async (key) => (await ask(key)).status))
@@ -56,7 +56,7 @@ test('a rate that changes goes on from what the last minute saw, and one that is
   expect(await statuses()).toEqual([200, 200])
 })
 
-test('models and scope hold for the next request of each of its keys', async () => {
+test('models and scope apply to the next request of each of its keys', async () => {
   team('crew')
   const key = gateway.app.key({ team: 'crew', models: ['acme/*', 'local/*'] })
   const status = async (model: string) => (await ask(key, { model })).status
@@ -69,7 +69,7 @@ test('models and scope hold for the next request of each of its keys', async () 
   expect(await status('acme/large')).toBe(200)
 })
 
-test('a key that changes its team leaves behind what it has spent and asked for, and finds what the other team has', async () => {
+test('a key that changes its team leaves spend and rates behind, and gets those of the other team', async () => {
   team('crew', { ...budget(10 * MAX), rpm: 9 })
   team('others', { ...budget(MAX), rpm: 1 })
   const key = gateway.app.key({ name: 'ann', team: 'crew' })

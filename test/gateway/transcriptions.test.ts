@@ -62,7 +62,7 @@ async function row() {
 }
 
 describe('a form', () => {
-  test('is passed on with the same bytes but for the model, wherever that is, also when another upstream is tried', async () => {
+  test('is passed on with the same bytes except for the model, wherever that is, also to a fallback', async () => {
     gateway.near.script(errorAnswer(500))
     const others: Field[] = [
       ['include[]', 'logprobs'],
@@ -91,7 +91,7 @@ describe('a form', () => {
     }
   })
 
-  test('may come in chunks, with a file of no type, as Open WebUI sends it', async () => {
+  test('may be chunked, with a file without type, as Open WebUI sends it', async () => {
     const form = toForm([
       ['model', 'acme/whisper'],
       ['file', WAV, '; filename="speech.wav"'],
@@ -111,7 +111,7 @@ describe('a form', () => {
     expect(sent().bytes.length).toBe(form.length - 'acme/whisper'.length + 'whisper-up'.length)
   })
 
-  test('in chunks of no stated length is cut off at the limit', async () => {
+  test('in chunks of unknown length is stopped at the limit', async () => {
     const { hostname, port } = new URL(gateway.app.origin)
     const socket = connect(Number(port), hostname)
     const answer = Promise.withResolvers<string>()
@@ -165,7 +165,7 @@ describe('a form', () => {
 })
 
 describe('an upstream', () => {
-  test('gets names, paths, and credentials as it needs them', async () => {
+  test('gets names, paths, and credentials as configured', async () => {
     await post([
       ['model', 'mistral/voxtral'],
       FILE,
@@ -188,7 +188,7 @@ describe('an upstream', () => {
     [422, { detail: [{ msg: 'Field required', loc: ['body', 'file'] }] }],
     [400, { error: 'failed to read audio' }],
     [400, { error: { message: 'audio_too_long', code: 'audio_too_long', type: 'invalid_request_error' } }],
-  ])('that answers %d with an error of its own shape is read', async (status, body) => {
+  ])('that gives %d with its own error format is read', async (status, body) => {
     gateway.near.script({ ...says(body), status })
     const response = await post([['model', 'acme/whisper'], FILE, ['response_format', 'text']])
     expect(response.status).toBe(status)
@@ -277,14 +277,14 @@ describe('a charge is', () => {
     ['nothing for a local server', 'local/whisper', null, says({ text: 'Hi' }), [0, 8_470, 'file']],
     ['for silence, too', 'acme/whisper', null, says({ text: '', usage: DURATION }), [900_000, 9_000, 'upstream']],
   ]
-  test('tokens by our count, if seconds are reported that have no price', async () => {
+  test('tokens by our count, if seconds without a price are reported', async () => {
     gateway.near.script(says({ text: 'Hi', usage: DURATION }))
     await (await post([['model', 'acme/tokens-only'], FILE])).text()
     // Nine seconds of ten tokens, and a word.
     expect(await row()).toMatchObject({ unpriced: 0, estimated: 1, cost_nano_usd: 90 * 6_000 + 10_000 })
   })
 
-  test('seconds alone, if those are reported and have a price, whatever the prompt', async () => {
+  test('only seconds, if they are reported and have a price, whatever the prompt', async () => {
     gateway.near.script(says({ text: 'Hi', usage: DURATION }))
     await (await post([['model', 'acme/tokens'], FILE, ['prompt', 'Names: Ann.']])).text()
     expect(await row()).toMatchObject({ unpriced: 0, estimated: 0, audio_ms: 9_000, cost_nano_usd: 900_000 })
@@ -317,7 +317,7 @@ describe('a charge is', () => {
   })
 
   test.each([1e14, -5, 0, Number.NaN, '1e400', 'x', null])(
-    'what was measured, if %p seconds are reported',
+    'the measured length, if %p seconds are reported',
     async (seconds) => {
       for (const body of [
         { text: 'Hi', usage: { type: 'duration', seconds } },
@@ -330,7 +330,7 @@ describe('a charge is', () => {
     },
   )
 
-  test('by what a browser recorded, a header that lies low, and the most that unknown bytes can be', async () => {
+  test("by a browser's recording, the frames under a false header, and the maximum for unknown bytes", async () => {
     const lying = toWav(5_000)
     lying.writeUInt32LE(8, 40)
     for (const [file, ms] of [
@@ -346,7 +346,7 @@ describe('a charge is', () => {
     }
   })
 
-  test('reserved first, from budgets, and from limits of tokens only if the model has tokens', async () => {
+  test('reserved first, from budgets, and from token limits only if the model has tokens', async () => {
     const ask = (own: string, model: string) =>
       post(
         [
@@ -385,7 +385,7 @@ describe('a stream', () => {
     expect(await row()).toMatchObject({ status: 'ok', stream: 1, cost_nano_usd: 900_000, counted_by: 'upstream' })
   })
 
-  test('has whole events where those of its upstream have several lines', async () => {
+  test("has whole events even if its upstream's have several lines", async () => {
     gateway.near.script(streams('data: {"type": "transcript.text.delta",\ndata: "delta": "Hi you"}\n\n', DONE))
     const response = await post([['model', 'acme/whisper'], FILE, ['stream', 'true']])
     const [first = ''] = (await response.text()).split('\n\n')
@@ -429,7 +429,7 @@ describe('a stream', () => {
     expect(await row()).toMatchObject({ cost_nano_usd: 900_000, counted_by: 'upstream' })
   })
 
-  test('that breaks off is charged, and says so', async () => {
+  test('that is interrupted is charged, and ends in an error', async () => {
     gateway.near.script(streams({ type: 'transcript.text.delta', delta: 'Hi you' }))
     expect((await ask()).at(-1)).toMatchObject({ type: 'error', error: { code: 'upstream_failed' } })
     expect(await row()).toMatchObject({ status: 'cut', cost_nano_usd: 900_000, audio_ms: 8_470 })

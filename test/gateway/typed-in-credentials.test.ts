@@ -28,7 +28,7 @@ const untilSent = () =>
     return gateway.upstream.requests.at(-1)?.headers.authorization === `Bearer ${SECRET}`
   })
 
-test('a server that runs takes it in, sends it to its upstream, and masks it where that quotes it', async () => {
+test("a running server accepts one, sends it to its upstream, and redacts it in the upstream's errors", async () => {
   gateway.app.secrets.push(SECRET)
   await edit({ apiKey: SECRET })
   await untilSent()
@@ -39,7 +39,7 @@ test('a server that runs takes it in, sends it to its upstream, and masks it whe
   expect(await gateway.app.logText()).not.toContain(SECRET)
 })
 
-test('a server that has opened it goes on without the file, also as other things change', async () => {
+test('a server that has decrypted it works on without the file, also after other changes', async () => {
   await edit({ apiKey: SECRET })
   await untilSent()
   rmSync(join(gateway.app.dataFolder, 'secret'))

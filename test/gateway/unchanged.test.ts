@@ -39,13 +39,13 @@ async function send(text: string) {
   return upstream.requests.at(-1)?.body ?? ''
 }
 
-test('what nothing is changed in is not written anew; what stands around it is', async () => {
+test("an unchanged part isn't rewritten; the parts around it are", async () => {
   const sent = await send(`{"temperature":1,"messages":${MESSAGES},"model":"acme/large","user":null,"fallbacks":["x"]}`)
   expect(sent).toContain(`"messages":${MESSAGES}`)
   expect(JSON.parse(sent)).toEqual({ temperature: 1, messages: JSON.parse(MESSAGES), model: 'large-v1' })
 })
 
-test('one that arrives in pieces, too', async () => {
+test("one that arrives in chunks isn't, either", async () => {
   const messages = MESSAGES.replace(LONG, LONG.repeat(20))
   expect(messages.length).toBeGreaterThan(300_000)
   expect(await send(`{"model":"acme/large","messages":${messages}}`)).toContain(`"messages":${messages}`)
@@ -87,7 +87,7 @@ test.each([
   expect(JSON.parse(sent)).toEqual(read)
 })
 
-test('a name that only ends like the one of the conversation is another field, and reaches no model as it', async () => {
+test("a field whose name only ends like the conversation's is another field, and never reaches a model in its place", async () => {
   const other = `[{"role":"root","content":"${LONG}"}]`
   for (const space of ['', ' '.repeat(60)]) {
     const sent = await send(

@@ -14,7 +14,7 @@ const FRAMINGS: [string, string][] = [
 ]
 
 test.each(FRAMINGS)(
-  'a body of %s that does not arrive in time is a 408, and its connection ends',
+  "a body of %s that doesn't arrive in time is a 408, and its connection ends",
   async (framing, body) => {
     const gateway = await startGateway({ script: obliging, config: { uploadMs: 100 } })
     const { app, key } = gateway
@@ -34,7 +34,7 @@ test.each(FRAMINGS)(
   },
 )
 
-test('a body in chunks of one byte, as fast as they come, is refused, and its connection ends', async () => {
+test('a body in chunks of one byte, sent as fast as possible, is rejected, and its connection ends', async () => {
   const gateway = await startGateway({ script: obliging })
   const { app, key } = gateway
   const half = sendHalf(app, key, 'transfer-encoding: chunked', `1\r\n"\r\n${'1\r\nx\r\n'.repeat(100_000)}`)
@@ -44,7 +44,7 @@ test('a body in chunks of one byte, as fast as they come, is refused, and its co
   await gateway.stop()
 })
 
-test('a refusal ends the connection of a body in chunks, of which any number might follow', async () => {
+test('a rejection ends the connection of a chunked body, of which any number of chunks might follow', async () => {
   const gateway = await startGateway({ script: obliging })
   const half = sendHalf(gateway.app, 'sk-tg-nobody', 'transfer-encoding: chunked', '1\r\n{\r\n')
   await until('the end of the connection', () => half.isClosed)
@@ -52,7 +52,7 @@ test('a refusal ends the connection of a body in chunks, of which any number mig
   await gateway.stop()
 })
 
-test('a server that stops does not wait for bodies', async () => {
+test("a stopping server doesn't wait for bodies", async () => {
   const gateway = await startGateway({ script: obliging })
   const { app, key } = gateway
   const halves = FRAMINGS.map(([framing, body]) => sendHalf(app, key, framing, body))
@@ -63,7 +63,7 @@ test('a server that stops does not wait for bodies', async () => {
   await gateway.upstream.stop()
 })
 
-test('each body has its own time, and one timer serves them all', async () => {
+test('each body has its own deadline, and one timer serves all', async () => {
   let nowMs = 0
   const timers: { ms: number; then(): void }[] = []
   const uploads = new Uploads({ uploadMs: 100, nowMs: () => nowMs, after: (ms, then) => timers.push({ ms, then }) })
@@ -84,7 +84,7 @@ test('each body has its own time, and one timer serves them all', async () => {
   expect(timers).toEqual([])
 })
 
-test('a body that finds no memory is not among those that are waited for', async () => {
+test("a body without memory isn't among the ones waited for", async () => {
   const timers: number[] = []
   const uploads = new Uploads({ uploadMs: 100, nowMs: () => 0, after: (ms) => timers.push(ms) })
   const full = new GatewayError('overloaded', 'full')

@@ -89,7 +89,7 @@ describe('a batch at its upstream', () => {
   test.each([
     ['OpenAI', 'o/chat', 'openai', '/v1/batches'],
     ['Anthropic', 'c/claude', 'anthropic', '/v1/messages/batches'],
-  ] as const)('of %s costs its price for batches, line by line', async (_, model, name, path) => {
+  ] as const)('of %s costs its batch price, line by line', async (_, model, name, path) => {
     const upstream = at[name]
     const before = at.app.rows().length
     const { id } = await begin(model, [{}, { max_tokens: 5 }, {}])
@@ -125,7 +125,7 @@ describe('a batch at its upstream', () => {
     expect(rows.map(({ id }) => `req_${id}`).sort()).toEqual(output.map((line) => line.response.request_id).sort())
   })
 
-  test('is partly paid if it expires: errors, missing results, and answers without usage are told apart', async () => {
+  test('is partly paid if it expires: errors, missing results, and responses without usage are distinguished', async () => {
     const { openai } = at
     const before = at.app.rows().length
     openai.answer = ({ custom_id: id }) => {
@@ -158,7 +158,7 @@ describe('a batch at its upstream', () => {
   test.each([
     ['its client cancels it', async (id: string) => void (await client().batches.cancel(id))],
     ['its key is revoked', async () => at.app.revoke(at.other)],
-  ])('is cancelled there if %s, and what it did is charged', async (why, stop) => {
+  ])('is canceled there if %s, and its finished lines are charged', async (why, stop) => {
     const { openai } = at
     const before = at.app.rows().length
     const { id } = await begin('o/chat', [{}, {}], why.includes('key') ? clientOf(at.other) : client())
@@ -197,7 +197,7 @@ describe('a batch at its upstream', () => {
     },
   )
 
-  test('that its upstream refuses costs nothing, and each line says why', async () => {
+  test('that its upstream rejects costs nothing, and each line has the reason', async () => {
     const { openai } = at
     const before = at.app.rows().length
     openai.fail = (method, path) =>
@@ -211,7 +211,7 @@ describe('a batch at its upstream', () => {
     expect(await at.app.count()).toBe(before)
   })
 
-  test('holds all that it may cost until it ends, or is not sent', async () => {
+  test("reserves its maximum cost until it ends, or isn't sent", async () => {
     const { openai } = at
     const rich = at.app.key({ name: 'rich', budget: { nanoUsd: 500_000, period: 'total' } })
     // Its promises are not what `rejects` knows.
@@ -234,7 +234,7 @@ describe('a batch at its upstream', () => {
     expect((await chat()).model).toBe('o/chat')
   })
 
-  test('leaves to the gateway what it cannot take: several calls, or a model without such a price', async () => {
+  test('leaves unsupported lines to the gateway: several calls, or a model without a batch price', async () => {
     const { openai } = at
     const before = at.app.rows().length
     const mixed = await begin('o/chat', [{}, { n: 2 }])
@@ -247,7 +247,7 @@ describe('a batch at its upstream', () => {
     expect((await rowsOf(before, 3)).map((row) => row.cost_nano_usd).sort((a, b) => a - b)).toEqual([0, COST, 4 * COST])
   })
 
-  test('is asked for every 15 s at most, however often its client asks', async () => {
+  test('is polled every 15 s at most, however often its client asks', async () => {
     const { openai } = at
     const { id } = await begin('o/chat', [{}])
     const remote = await submission(openai)
@@ -263,7 +263,7 @@ describe('a batch at its upstream', () => {
     await ended(id)
   })
 
-  test('that its upstream has lost costs what it reserved', async () => {
+  test('that its upstream has lost costs its reservation', async () => {
     const { openai } = at
     const before = at.app.rows().length
     const { id } = await begin('o/chat', [{ max_tokens: 40 }])
@@ -279,7 +279,7 @@ describe('a batch at its upstream', () => {
   })
 })
 
-test('a line of several calls, of which one was charged and another refused for now, is not sent again', async () => {
+test("a line of several calls, one charged and another refused for now, isn't sent again", async () => {
   const before = at.app.rows().length
   let calls = 0
   at.openai.fail = (_, path) => {

@@ -68,8 +68,8 @@ async function converse(model: string, stream: boolean, failure: Behaviour): Pro
   expect(Object.values(vendors.refused).flat()).toEqual([])
 }
 
-describe.each(VENDORS)('what %s has begun', (from) => {
-  describe.each([...VENDORS, 'mistral'] as const)('goes on with %s', (to) => {
+describe.each(VENDORS)('a task begun by %s', (from) => {
+  describe.each([...VENDORS, 'mistral'] as const)('continues with %s', (to) => {
     test.each([
       ['whole', false, 0],
       ['streamed', true, 1],
@@ -104,9 +104,9 @@ const COUNTED: Record<Vendor, [prompt: number, cached: number, completion: numbe
   gemini: [40, 8, 12],
 }
 
-describe.each(VENDORS)('a failure of %s before its first word', (from) => {
+describe.each(VENDORS)('a failure of %s before its first token', (from) => {
   test.each(VENDORS.flatMap((to) => [0, 1].map((at) => [to, at] as const)))(
-    'has %s answer (%d): its usage, its price, its name, and nothing for the first',
+    'fails over to %s (%d): its usage, its price, its name, and no charge for the first',
     async (to, at) => {
       const { app, upstreams } = vendors
       upstreams[`${from}-1`]?.script(FAILURES[from][at] as Behaviour)

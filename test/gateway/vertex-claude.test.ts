@@ -56,7 +56,7 @@ async function ask(body: Record<string, unknown>): Promise<string> {
   return text
 }
 
-test('is asked by the path of its model and by a token, whole and streamed', async () => {
+test("Claude on Vertex is called by its model's path and with a token, whole and streamed", async () => {
   const tools = [{ type: 'function', function: { name: 'clock' } }]
   const messages: unknown[] = [{ role: 'user', content: 'Time?' }]
   const first = JSON.parse(await ask({ messages, tools, reasoning_effort: 'low' }))

@@ -33,7 +33,7 @@ afterAll(async () => {
 const tools = [{ type: 'function', function: { name: 'clock' } }]
 const go = { messages: [{ role: 'user', content: 'Go' }], tools }
 
-test('tools are called and answered without ids, by a token that is asked for once', async () => {
+test('tools are called and return without IDs, with a token that is requested once', async () => {
   const [first] = await Promise.all(Array.from({ length: 5 }, () => gateway.ask(go)))
   const id = first?.choices[0]?.toolCalls[0]?.id
   const messages = [...go.messages, first?.message, { role: 'tool', tool_call_id: id, content: '12:00' }]
@@ -46,7 +46,7 @@ test('tools are called and answered without ids, by a token that is asked for on
   expect(seen?.headers).not.toHaveProperty('x-goog-api-key')
 })
 
-test('before its token ends it has a new one', async () => {
+test('a token is renewed before it expires', async () => {
   gateway.app.pass(54 * 60_000)
   await gateway.ask(go)
   expect(endpoint.claims).toHaveLength(1)
@@ -55,7 +55,7 @@ test('before its token ends it has a new one', async () => {
   expect(endpoint.claims).toHaveLength(2)
 })
 
-test('the tier of service is a header there', async () => {
+test('the service tier is a header there', async () => {
   await gateway.ask({ ...go, service_tier: 'flex' })
   expect(gateway.upstream.requests.at(-1)).toMatchObject({
     headers: { 'x-vertex-ai-llm-shared-request-type': 'flex' },
@@ -65,7 +65,7 @@ test('the tier of service is a header there', async () => {
   expect(gateway.upstream.requests.at(-1)?.headers).not.toHaveProperty('x-vertex-ai-llm-shared-request-type')
 })
 
-test('an account that gets no token is a fault of the configuration, and no word of it is told', async () => {
+test("an account without a token is a configuration error, and its details aren't reported", async () => {
   gateway.app.pass(60 * 60_000)
   endpoint.script(() => Response.json({ error: 'invalid_grant' }, { status: 400 }))
   const before = gateway.upstream.requests.length
@@ -81,7 +81,7 @@ test('an account that gets no token is a fault of the configuration, and no word
   expect(log).not.toContain('token-number')
 })
 
-test('a test of the upstream asks with a token, too, and says why there is none', async () => {
+test('a test of the upstream uses a token, too, and reports why there is none', async () => {
   const { upstream } = toTarget({
     dialect: 'gemini',
     baseUrl: `http://127.0.0.1:${gateway.upstream.port}${BASE}`,
@@ -108,7 +108,7 @@ function holdTokens() {
   return held
 }
 
-test('who leaves while a token is asked for has its request ended at once, unpaid, and others get that token', async () => {
+test('if a client disconnects while a token is requested, its request ends at once, unpaid, and others get the token', async () => {
   const { app, upstream } = gateway
   app.pass(2 * 60 * 60_000)
   const tokens = holdTokens()
@@ -131,7 +131,7 @@ test('who leaves while a token is asked for has its request ended at once, unpai
   expect([tokens.asked, upstream.requests.length - before]).toEqual([1, 1])
 })
 
-test('a call waits for a token no longer than its deadline, and costs nothing', async () => {
+test('a call waits for a token up to its deadline, and costs nothing', async () => {
   const tokens = holdTokens()
   const slow = await startGemini(gemini, {
     base: BASE,
@@ -147,7 +147,7 @@ test('a call waits for a token no longer than its deadline, and costs nothing', 
   await slow.stop()
 })
 
-test('a probe waits for a token no longer than for any other answer', async () => {
+test('a health check waits for a token no longer than for any other response', async () => {
   const tokens = holdTokens()
   const { gemini: backend } = createAllBackends({ environment: {}, now: () => gateway.app.clock.nowMs })
   const { upstream } = toTarget({ dialect: 'gemini', baseUrl: gateway.upstream.url, credential: endpoint.account.json })

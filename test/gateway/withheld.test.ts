@@ -69,7 +69,7 @@ test.each([
   ['responses', false],
   ['responses', true],
   ['completions', true],
-])('%s, as it came: %p', async (door, isPassthrough) => {
+])('%s, unchanged: %p', async (door, isPassthrough) => {
   const text = await deliver(door, isPassthrough)
   const { end = '', failed = '' } = DOORS[door] ?? {}
   expect(text).not.toContain(end.replace(/[{}]/g, '') || 'no such door')

@@ -133,7 +133,7 @@ describe('the breaker', () => {
     ['a client that left', aborted],
     ['a call that was given up', 'aborted' as const],
     ['a process without files', noFiles],
-  ])('neither counts %s nor begins anew with it', (_, end) => {
+  ])('neither counts %s nor restarts with it', (_, end) => {
     const { health, target, fail } = setUp()
     fail(20, end)
     expect(health.availability(target)).toBe('healthy')
@@ -212,7 +212,7 @@ describe('the breaker', () => {
     ['was given up', 'aborted' as const],
     ['ended with its client', aborted],
     ['was refused for what it asked', status(400)],
-  ])('has room for another probe as soon as one %s', (_, end) => {
+  ])('allows another probe as soon as one %s', (_, end) => {
     const { health, target, enter, fail, pass } = setUp()
     fail(5)
     pass(10_000)
@@ -329,7 +329,7 @@ describe('the breaker of a key', () => {
   test.each<[string, Readiness]>([
     ['an error', { state: 'degraded', reason: '/models returned 503' }],
     ['no answer in time', { state: 'timeout', reason: 'late' }],
-  ])('opens for everyone as soon as a free probe fails too, before or after: %s', (_, found) => {
+  ])('opens for everyone as soon as a free check fails, too, before or after: %s', (_, found) => {
     for (const isBefore of [true, false]) {
       const { health, target, ask, fail } = setUp()
       if (isBefore) health.probed(target.upstream, found)
@@ -450,7 +450,7 @@ describe("an upstream's rejection", () => {
     [5_000, 5_000],
     [3_600_000, 60_000],
     [Number.POSITIVE_INFINITY, 60_000],
-  ])('for a pause of %d ms is degraded for %d ms, whatever other calls do', (asked, lasts) => {
+  ])('for a pause of %d ms is degraded for %d ms, whatever the results of other calls', (asked, lasts) => {
     const { health, target, pass } = setUp()
     health.report(target, status(429, asked))
     health.report(target, 'ok')

@@ -264,7 +264,7 @@ describe("after a call that couldn't connect, it", () => {
   test.each([
     ['refuses', down],
     ['is silent', late],
-  ])('probes less and less often as it stays away: it %s', async (_, found) => {
+  ])('checks less often the longer it stays away: it %s', async (_, found) => {
     const { fail, times } = setUpAnswered(() => found)
     fail()
     while (times.length < 4) await Bun.sleep(5)

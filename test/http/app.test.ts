@@ -109,7 +109,7 @@ describe('an internal error', () => {
   test.each([
     ['before the ledger knows of the request', { open: bug }, []],
     ['after it', { call: bug }, [{ status: 'failed', httpStatus: 500, errorCode: 'internal', costNanoUsd: 0 }]],
-  ])('%s is told in a fixed sentence, and its cause logged under the request’s id', async (_, fakes, rows) => {
+  ])('%s gets a fixed message, and the log has its cause under the request’s ID', async (_, fakes, rows) => {
     const { response, text, settled, log } = await ask(fakes)
     expect(response.status).toBe(500)
     expect(JSON.parse(text)).toMatchObject({ error: { type: 'server_error', code: null, param: null } })

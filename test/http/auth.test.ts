@@ -63,7 +63,7 @@ describe('an authorization header', () => {
     ['BEARER', 200],
     ['Basic', 401],
     ['Bearer:', 401],
-  ])('with the scheme %s answers %d', async (scheme, status) => {
+  ])('with the scheme %s gives %d', async (scheme, status) => {
     const headers = { authorization: `${scheme} ${gateway.key}` }
     await play(gateway.app, { name: scheme, url: '/v1/models', headers, status })
   })
@@ -83,7 +83,7 @@ describe('an authorization header', () => {
     [{ authorization: 'Bearer good', 'x-api-key': 'revoked', 'api-key': 'wrong' }, 200],
     [{ authorization: 'Bearer revoked', 'x-api-key': 'good' }, 401],
     [{ 'x-api-key': 'wrong', 'api-key': 'good' }, 401],
-  ])('of several headers, the first key of ours counts: %j', async (headers, status) => {
+  ])('of several headers, the first one with our key counts: %j', async (headers, status) => {
     const filled = Object.entries(headers).map(([name, value]) => [
       name,
       value.replace(/good|revoked|wrong/, (who) => tokens[who] ?? ''),

@@ -31,7 +31,7 @@ test.each([
   ['an address with a zone', 'fe80::1%eth0', '10.0.0.1'],
   ['an empty item', '203.0.113.7,', '10.0.0.1'],
   ['commas alone', ',,,', '10.0.0.1'],
-])('a client of whom a proxy says what is no address is nowhere, not at that proxy: %s', (_, forwardedFor, proxy) => {
+])("a client with an invalid address from a proxy has no address, not the proxy's: %s", (_, forwardedFor, proxy) => {
   expect(toClientIp(toIp('10.0.0.1') ?? [], forwardedFor, PROXIES)).toEqual({ behind: toIp(proxy) ?? [] })
 })
 

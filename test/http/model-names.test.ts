@@ -77,7 +77,7 @@ describe('the list', () => {
     [{ models: ['openai/gpt-4o-mini'] }, ['fast', 'openai/gpt-4o-mini']],
     [{ models: ['fast', 'secret'] }, []],
     [{ scope: 'local' as const }, ['team/own']],
-  ])('is cut down to what a key of %j may use', async (options, ids) => {
+  ])('is reduced to the models that a key of %j may use', async (options, ids) => {
     expect(await idsFor(app.key(options))).toEqual(ids)
   })
 

@@ -54,14 +54,14 @@ describe('the list', () => {
     [{ models: ['fast'] }, []],
     [{ scope: 'local' as const }, ['local/tiny', 'local/typed']],
     [{ scope: 'local' as const, models: ['acme/*'] }, []],
-  ])('is cut down to what a key of %j may use', async (options, ids) => {
+  ])('is reduced to the models that a key of %j may use', async (options, ids) => {
     expect(await idsFor(gateway.app.key(options))).toEqual(ids)
   })
 
   test.each([
     [{ models: ['acme/*'] }, { models: ['acme/sm*', 'local/*'] }, ['acme/small']],
     [{}, { scope: 'local' as const }, ['local/tiny', 'local/typed']],
-  ])('is cut down to what a key of %j may use that is of a team of %j', async (ofKey, ofTeam, ids) => {
+  ])('is reduced to the models that a key of %j in a team of %j may use', async (ofKey, ofTeam, ids) => {
     const name = JSON.stringify(ofTeam)
     gateway.app.change((store, by) => createTeam(store, { name, ...ofTeam }, by))
     expect(await idsFor(gateway.app.key({ team: name, ...ofKey }))).toEqual(ids)
@@ -117,7 +117,7 @@ describe('a single model', () => {
     ['/v1/models/a%2Fb', 'a/b'],
     ['/v1/models/acme/large?after=1', 'acme/large'],
     ['/v1/models/acme/idle', 'acme/idle'],
-  ])('GET %s answers %s', async (url, id) => {
+  ])('GET %s returns %s', async (url, id) => {
     const text = await play(gateway.app, { name: url, url, status: 200 }, gateway.key)
     expect(JSON.parse(text)).toMatchObject({ id, is_ready: id !== 'acme/idle' })
   })
@@ -175,7 +175,7 @@ describe('a client that sends Anthropic’s API version', () => {
     ['/v1/models/acme/large', 'sk-ant-x', 401, 'authentication_error'],
     ['/v1/models/acme/none', 'its own', 404, 'not_found_error'],
     ['/v1/complete', 'its own', 404, 'not_found_error'],
-  ])('is told at %s in its envelope why it is refused', async (path, key, status, type) => {
+  ])('gets its rejection at %s in the right error format', async (path, key, status, type) => {
     const response = await ask(path, key === 'its own' ? gateway.key : key)
     const text = await response.text()
     expect({ status: response.status, ...checkError(text) }).toMatchObject({ status, type })

@@ -75,7 +75,7 @@ describe('createKey', () => {
     ['rpm', { rpm: 0 }],
     ['concurrency', { concurrency: 1.5 }],
     ['budget', { budget: { nanoUsd: 0, period: 'day' as const } }],
-  ])('refuses a wrong %s: %o', async (field, wrong) => {
+  ])('rejects a wrong %s: %o', async (field, wrong) => {
     const failure = await createKey(store, { name: 'dev', ...wrong }, by(1)).catch((error) => error.failure)
     expect(failure).toEqual({ kind: 'invalid', field })
     expect(await listKeys(store, 2)).toEqual([])

@@ -117,7 +117,7 @@ test.each<[string, TeamChanges]>([
   ['max_keys', { maxKeys: 0 }],
   ['concurrency', { concurrency: 1.5 }],
   ['metadata', { metadata: { 'two words': 'x' } }],
-])('a wrong %s is refused, and changes nothing', async (field, wrong) => {
+])('a wrong %s is rejected, and changes nothing', async (field, wrong) => {
   await createTeam(store, { name: 'Blue' }, by(1))
   const before = await store.read()
   for (const tried of [

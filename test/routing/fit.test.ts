@@ -31,7 +31,7 @@ describe('a model without tools', () => {
     ['custom tools', { tools: [{ type: 'custom', custom: { name: 'c' } }] }, 'tools'],
     ['tools that it shall not call', { tools: [functionTool], tool_choice: 'none' }, 'tools'],
     ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
-  ])('is not asked for %s', (_, more, param) => {
+  ])("isn't called for %s", (_, more, param) => {
     expect(checkFit(body(more), able)).toBeNull()
     expect(checkFit(body(more), plain)).toMatchObject({
       status: 400,
@@ -46,7 +46,7 @@ describe('a model without tools', () => {
     ['tool calls of earlier turns', { messages: replayed }],
     ['an empty list of tools', { tools: [] }],
     ['nothing of the kind', { tools: null, functions: null }],
-  ])('takes %s', (_, more) => {
+  ])('accepts %s', (_, more) => {
     expect(checkFit(body(more), plain)).toBeNull()
   })
 })

@@ -62,7 +62,7 @@ describe('the order of targets', () => {
     ['instructions', body({ role: 'system', content: 'Be brief.' }, user('Hi')), key],
     ['first question', body(user('Hello')), key],
     ['key', body(user('Hi')), { id: 'k2' }],
-  ])('may be another one with another %s', (_, other, otherKey) => {
+  ])('may differ with another %s', (_, other, otherKey) => {
     const targets = Array.from({ length: 40 }, (_, i) => target(`t${i}`))
     expect(ids(order(targets, otherKey, other, healthy))).not.toEqual(
       ids(order(targets, key, body(user('Hi')), healthy)),
