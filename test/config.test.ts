@@ -1,4 +1,4 @@
-/** Settings: from the first place that has them, and every wrong one named at once. */
+/** Settings come from the first source that has them, and one error names every wrong one. */
 import { expect, test } from 'bun:test'
 import { toServeConfig } from '../src/config.ts'
 import { MAX_BODY_BYTES } from '../src/gateway/read.ts'

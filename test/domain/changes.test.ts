@@ -1,4 +1,4 @@
-/** What a change changed. */
+/** Differences between two states. */
 import { expect, test } from 'bun:test'
 import { toDifference } from '../../src/domain/changes.ts'
 

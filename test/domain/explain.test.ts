@@ -1,4 +1,4 @@
-/** The sentences and codes of what a schema refuses, and that they never contradict TypeBox. */
+/** Messages and codes for what a schema rejects, which never contradict TypeBox. */
 import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'

@@ -1,4 +1,4 @@
-/** Names of fields: which are a gateway's, which are the contract's written otherwise, and what `pass` covers. */
+/** Field names: another gateway's, misspelled contract names, and the effect of `pass`. */
 import { expect, test } from 'bun:test'
 import { isMiswritten, isPassed, isRouting, reasonToRefuseTool } from '../../src/domain/fields.ts'
 import { RequestSchema } from '../../src/domain/request.ts'
@@ -21,7 +21,7 @@ test.each([
   ['maxTokens', true],
   ['response-format', true],
   ['max_tokens', false],
-  // No receiver takes it for `max_tokens`.
+  // No receiver confuses it with `max_tokens`.
   ['maxtokens', false],
   ['topK', false],
   ['__proto__', false],

@@ -1,4 +1,4 @@
-/** IP addresses and ranges: what is one, in which form, and what is in it. */
+/** IP addresses and ranges: which are valid, their stored form, and which contain an address. */
 import { describe, expect, test } from 'bun:test'
 import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
@@ -28,7 +28,7 @@ test.each([
   ['2001:db8::1/32', 'has bits set after its prefix: use 2001:db8::/32, or 2001:db8::1 for that one address'],
   ['10.0.0.0/33', 'has an invalid prefix: use 10.0.0.0/N with N from 0 to 32, or only the address'],
   ['::/129', 'has an invalid prefix: use ::/N with N from 0 to 128, or only the address'],
-  // Part of it would be IPv4, part not.
+  // The range would be IPv4 in part only.
   ['::ffff:0:0/95', 'has an invalid prefix: use 0.0.0.0/N with N from 0 to 32, or only the address'],
 ])('%p %s', (text, problem) => expect(read(text)).toBe(problem))
 

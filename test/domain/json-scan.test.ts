@@ -1,11 +1,11 @@
-/** What reading JSON would cost, told from its text alone. */
+/** The cost of parsing JSON, measured on its text. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type JsonLimits, JsonScan } from '../../src/domain/json-text.ts'
 
 const ANY: JsonLimits = { depth: Infinity, values: Infinity, escapes: Infinity, bare: Infinity }
 
-/** Scans a text in pieces of so many characters. */
+/** Scans a text in pieces of this many characters. */
 function scan(text: string, limits: Partial<JsonLimits> = {}, size = text.length || 1) {
   const scan = new JsonScan({ ...ANY, ...limits })
   for (let at = 0; at < text.length; at += size) {
@@ -15,7 +15,7 @@ function scan(text: string, limits: Partial<JsonLimits> = {}, size = text.length
   return scan.values
 }
 
-/** The same of what was parsed. */
+/** The same measures of the parsed value. */
 function count(value: unknown): { values: number; names: number; depth: number } {
   if (typeof value !== 'object' || value === null) return { values: 1, names: 0, depth: 0 }
   const counts = Object.values(value).map(count)

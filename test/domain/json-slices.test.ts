@@ -1,4 +1,4 @@
-/** Long JSON parsed slice by slice: the same value as in one go, and no slice that takes long. */
+/** Long JSON parsed in slices: the same value as in one go, and no slow slice. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { SlicedJson } from '../../src/domain/json.ts'

@@ -1,4 +1,4 @@
-/** Fields changed within the text of a JSON object: all else of it is byte for byte what it was. */
+/** Fields edited within the text of a JSON object: all other bytes stay. */
 import { describe, expect, test } from 'bun:test'
 import { findMembers, splice, spliceWithin } from '../../src/domain/json-text.ts'
 import { createPicker } from '../support/random.ts'

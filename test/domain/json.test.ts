@@ -1,4 +1,4 @@
-/** JSON as others write it. */
+/** JSON as other programs write it. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseJson } from '../../src/domain/json.ts'

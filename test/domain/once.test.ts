@@ -1,4 +1,4 @@
-/** What is made when it is first asked for. */
+/** Lazily created values. */
 import { expect, test } from 'bun:test'
 import { once } from '../../src/domain/once.ts'
 

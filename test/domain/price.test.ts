@@ -1,4 +1,4 @@
-/** Money, against a second implementation: fractions of BigInt, in which nothing is ever scaled or assumed. */
+/** Costs, checked against a second implementation: BigInt fractions without scaling or assumptions. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { costNanoUsd, findUnpriced, toCharge } from '../../src/domain/price.ts'
@@ -179,7 +179,7 @@ describe('a cost', () => {
       { prompt: '0.00000125', completion: '0', input_cache_read: '0.000000125' },
       { prompt: '0.0000025', completion: '0', input_cache_read: '0.00000025', min_prompt_tokens: 200_000 },
     ]
-    // 50,001 of the prompt are plain: by those alone it would be of the lower tier.
+    // 50,001 of the prompt are uncached: these would only reach the lower tier.
     expect(costNanoUsd(pricing, toUsage({ prompt: 200_001, cacheRead: 150_000 }))).toBe(50_001 * 2_500 + 150_000 * 250)
   })
 })

@@ -1,4 +1,4 @@
-/** What an upstream says that a call costs, by the digits that it wrote. */
+/** Costs that an upstream reports, by their exact digits. */
 import { describe, expect, spyOn, test } from 'bun:test'
 import fc from 'fast-check'
 import { findReported, toNanoUsd } from '../../src/upstreams/dialects/openai/usage.ts'
@@ -77,7 +77,7 @@ describe('a reported cost', () => {
       [250_000_000, 0],
       [1, 1],
       [250_000_000, 1],
-      // The nearest double, in place of all digits.
+      // The nearest double, not all digits.
       [2, 0],
     ])
   })

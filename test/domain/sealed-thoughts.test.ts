@@ -42,7 +42,7 @@ describe('sealed reasoning', () => {
     const sealed = encodeState(details, beside)
     expect(Buffer.from(sealed.slice(4), 'base64url').toString()).not.toContain('Sixteen')
     expect(decodeState(sealed, beside)).toEqual(details)
-    // Of other words than those beside them, all is sealed.
+    // If the text differs from the text next to it, all is sealed.
     expect(decodeState(encodeState(details, 'Fifteen.'), 'Fifteen.')).toEqual(details)
   })
 

@@ -1,4 +1,4 @@
-/** Names that cannot be told from others by looking at them. */
+/** Names that look the same as others. */
 import { expect, test } from 'bun:test'
 import { isVisible } from '../../src/domain/text.ts'
 

@@ -1,4 +1,4 @@
-/** What a client asks of a model's thinking, whichever words it has for it. */
+/** How clients request reasoning, in each format. */
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { UNREQUESTED_REASONING } from '../../src/domain/task.ts'

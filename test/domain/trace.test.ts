@@ -1,4 +1,4 @@
-/** Traces continue as W3C Trace Context has it, and begin as often as configured. */
+/** Traces continue by W3C Trace Context, and begin as often as configured. */
 import { expect, test } from 'bun:test'
 import { beginTrace, toTraceHeaders } from '../../src/domain/trace.ts'
 

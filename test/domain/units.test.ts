@@ -1,4 +1,4 @@
-/** Money of what isn't tokens, by hand, for each provider's way of billing. */
+/** Costs of units other than tokens, worked out by hand, for each provider's billing. */
 import { describe, expect, test } from 'bun:test'
 import { chargeBy, costNanoUsd, findUnpriced, toCharge } from '../../src/domain/price.ts'
 import { toMaxTariff, toPricedMode } from '../../src/domain/tariff.ts'

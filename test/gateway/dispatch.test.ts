@@ -1,4 +1,4 @@
-/** Writing a call may wait for seconds: a client that disconnects meanwhile has sent nothing. */
+/** Writing a call may wait for seconds: if a client disconnects in between, nothing is sent. */
 import { expect, test } from 'bun:test'
 import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { CallLog } from '../../src/accounting/call-log.ts'

@@ -1,6 +1,6 @@
 /**
- * On every endpoint: the next upstream, of any format, takes over before the first word; nothing of the first is read
- * or billed. Where a call may be charged once it has begun, only an error that the upstream states lets another upstream take over.
+ * On every endpoint: the next upstream, of any format, takes over before the first token; nothing of the first is read or billed. If a call
+ * may be charged once it has begun, only an error that the upstream reports leads to another upstream.
  */
 import { describe, expect, test } from 'bun:test'
 import { hear } from '../support/door-clients.ts'

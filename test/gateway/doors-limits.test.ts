@@ -13,12 +13,12 @@ const gateway = forAllTests(startDoors)
 
 const CROWD = 100
 const CAP = 10
-/** Upstreams bill a token per word, plus the framing of a message; `slack` is what little may hold. */
+/** Upstreams bill a token per word, plus the framing of a message; `slack` is a small rest that may stay reserved. */
 const TEXTS = { words: 400, prompt: 408, completion: CAP, tpm: 1_000, slack: 50 }
-/** What is spoken has no cap: 21 tokens for each eight characters are held, and 64 more. */
+/** Speech has no cap: 21 tokens per eight characters are reserved, and 64 more. */
 const SPOKEN = { words: 16, prompt: 16, completion: 200, tpm: 500, slack: 100 }
 
-/** An image of low quality holds 1,000 tokens, and an input image may have many. */
+/** An image of low quality reserves 1,000 tokens, and an input image may have many. */
 const DRAWN = { words: 16, prompt: 16, completion: 900, tpm: 1_950, slack: 1_100, held: 2_100_000 }
 const EDITED = { ...DRAWN, tpm: 2_300, slack: 1_400, held: 18_500_000 }
 

@@ -1,6 +1,6 @@
 /**
- * Broken upstreams: bytes that aren't HTTP, JSON or gzip, and cut or endless answers. Errors are plain and the ledger
- * exact.
+ * Broken upstreams: bytes that aren't HTTP, JSON, or gzip, and interrupted or endless responses. Errors are plain and the ledger
+ * is exact.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toFrames } from '../support/frames.ts'

@@ -1,4 +1,4 @@
-/** Gemini's own API: Google's SDK before every kind of upstream, both ways to stream, and what can't be done. */
+/** Gemini's own API: Google's SDK with every kind of upstream, both ways to stream, and unsupported requests. */
 import { beforeEach, expect, test } from 'bun:test'
 import { type Content, type GenerateContentParameters, GoogleGenAI } from '@google/genai'
 import { DOORS, type Door, startDoors } from '../support/doors.ts'
@@ -40,7 +40,7 @@ test.each([undefined, 'v1beta'])(
     expect(listed.map(({ name }) => name)).toContain(`models/${MODEL}`)
     const methodsOf = (id: string) => listed.find(({ name }) => name === `models/${id}`)?.supportedActions
     expect(['speech-speech/one', 'embeddings-embeddings/one', MODEL].map(methodsOf)).toEqual([
-      // No method of this API calls it.
+      // No method of this API can call it.
       ...[undefined, ['embedContent']],
       ['generateContent', 'countTokens'],
     ])

@@ -1,4 +1,4 @@
-/** Requests whose bodies never end, as a hostile or broken client sends them. */
+/** Requests whose bodies never end, like those of a hostile or broken client. */
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Status } from '../../src/server/protocol.ts'

@@ -1,4 +1,4 @@
-/** Images as the official clients and Open WebUI ask for them, before an upstream as strict as OpenAI's. */
+/** Images requested by the official clients and Open WebUI, on an upstream as strict as OpenAI's. */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
@@ -34,7 +34,7 @@ function fieldsOf({ json, bytes, headers }: Seen): Record<string, unknown> {
   return Object.fromEntries(form.parts.map((part) => [part.name, textOf(form, part)]))
 }
 
-/** Only GPT image models, which refuse what they don't know. */
+/** Only GPT image models, which reject unknown fields. */
 function strict(seen: Seen): Behaviour {
   const fields = fieldsOf(seen)
   const unknown = Object.keys(fields).find((name) => !KNOWN.test(name))

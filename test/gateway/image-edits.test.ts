@@ -1,4 +1,4 @@
-/** `POST /v1/images/edits`: forms and JSON, as each kind of upstream takes them, and their cost. */
+/** `POST /v1/images/edits`: forms and JSON, as each kind of upstream accepts them, and their cost. */
 import { describe, expect, test } from 'bun:test'
 import { type Field, toForm } from '../support/audio-forms.ts'
 import { forAllTests } from '../support/lifetime.ts'

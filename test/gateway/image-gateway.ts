@@ -1,4 +1,4 @@
-/** A gateway with image models before upstreams of each kind. */
+/** A gateway with image models on upstreams of each kind. */
 import { startApp } from '../support/app.ts'
 import { FORM_TYPE, toForm } from '../support/audio-forms.ts'
 import { startUpstream } from '../support/upstream.ts'

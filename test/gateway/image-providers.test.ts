@@ -1,4 +1,4 @@
-/** Images of providers whose requests differ from OpenAI's: what they are asked for, what comes back, and what it costs. */
+/** Image providers whose requests differ from OpenAI's: requests, responses, and cost. */
 import { describe, expect, test } from 'bun:test'
 import { forAllTests } from '../support/lifetime.ts'
 import { B64, startImages } from './image-gateway.ts'

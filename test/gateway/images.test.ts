@@ -1,4 +1,4 @@
-/** `POST /v1/images/generations` before upstreams of each kind: requests, answers, cost, and refusals. */
+/** `POST /v1/images/generations` on upstreams of each kind: requests, responses, cost, and rejections. */
 import { describe, expect, test } from 'bun:test'
 import { forAllTests } from '../support/lifetime.ts'
 import { errorAnswer, type Whole } from '../support/upstream-answers.ts'

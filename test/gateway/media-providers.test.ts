@@ -1,6 +1,6 @@
 /**
- * What programs send for speech, transcriptions, images, and ranks, before providers that refuse each path, header, and field that they
- * don't know. Fields are those of each provider's SDK or source.
+ * What programs send for speech, transcriptions, images, and ranks, on providers that reject unknown paths, headers, and fields. Fields
+ * are those of each provider's SDK or source.
  */
 import { expect, test } from 'bun:test'
 import { CREDENTIAL, startApp } from '../support/app.ts'
@@ -13,14 +13,14 @@ type Kind = 'speech' | 'transcriptions' | 'images' | 'rerank'
 
 interface Provider {
   kind: Kind
-  /** Catalog settings beside the address. */
+  /** Catalog settings in addition to the address. */
   settings: string
-  /** Behind the host. */
+  /** Path after the host. */
   base: string
   model?: string
   price?: string
   path: string
-  /** Each that it knows; those with `!` must be there. */
+  /** Known fields; those with `!` are required. */
   fields: string
   auth?: 'api-key' | 'none'
   answer: Behaviour
@@ -197,7 +197,7 @@ function strictly(
   return answer
 }
 
-/** By program: without the model. */
+/** By program; without the model. */
 const PROGRAMS: Readonly<Record<Kind, Readonly<Record<string, Record<string, unknown>>>>> = {
   speech: {
     'Open WebUI': { input: 'Hello.', voice: 'alloy' },

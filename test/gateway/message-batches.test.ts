@@ -1,4 +1,4 @@
-/** Batches by Anthropic's client: over models of other formats, and at Anthropic's own batches. */
+/** Batches by Anthropic's client: with models of other formats, and at Anthropic's own batches. */
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { wholeMessage } from '../support/anthropic-answers.ts'
@@ -75,7 +75,7 @@ describe('a batch of messages', () => {
     expect(results.b).toMatchObject({ type: 'errored', error: { type: 'error', error: { type: 'not_found_error' } } })
     expect(results.c).toMatchObject({ type: 'errored', error: { error: { type: 'invalid_request_error' } } })
     expect((await batches.list()).data.map(({ id }) => id)).toEqual([begun.id])
-    // Its files are none of OpenAI's clients.
+    // OpenAI's clients don't see its files.
     const files = await fetch(`${at.app.baseUrl}/files`, { headers: { authorization: `Bearer ${at.key}` } })
     expect(await files.json()).toMatchObject({ data: [] })
     const other = clientOf(at.app.key({ name: 'other' })).messages.batches
@@ -125,7 +125,7 @@ describe('a batch of messages', () => {
       x: { type: 'canceled' },
       y: { type: 'succeeded', message: { content: [{ text: 'Yes' }], model: 'c/claude' } },
     })
-    // Ten tokens read and five written.
+    // Ten tokens in and five out.
     expect((await app.settled(before + 1)).slice(before).map((row) => row.cost_nano_usd)).toEqual([
       10 * 500 + 5 * 1_000,
     ])

@@ -1,6 +1,6 @@
 /**
- * Recorded traffic of OpenAI-format providers with their presets: whole, byte by byte and cut anywhere; Tollgate's
- * requests are compared with the recorded ones. Skipped without the recordings next to the repository.
+ * Recorded traffic of OpenAI-format providers with their presets: whole, byte by byte, and interrupted anywhere; Tollgate's requests are
+ * compared with the recorded ones. Skipped without the recordings next to the repository.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { parseJson } from '../../src/domain/json.ts'

@@ -1,4 +1,4 @@
-/** Realtime sessions: a client's WebSocket through the gateway to an upstream that follows a script. */
+/** Realtime sessions: a client's WebSocket through the gateway to a scripted upstream. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { ServerWebSocket } from 'bun'
 import { editKey } from '../../src/keys/service.ts'
@@ -11,11 +11,11 @@ interface Upstream {
   url: string
   headers: Headers
   asked: string
-  /** What it was sent. */
+  /** Received events. */
   events: Event[]
   answer(event: Event, send: (event: Event) => void): void
   status: number
-  /** Until then it doesn't answer a handshake. */
+  /** The handshake is answered only after this. */
   ready: Promise<void>
   sockets: Set<ServerWebSocket<unknown>>
   opened: number
@@ -41,7 +41,7 @@ function startRealtime(): Upstream {
       return server.upgrade(request) ? undefined : new Response('no', { status: 400 })
     },
     websocket: {
-      // Beyond what a test sends at once: Bun drops the rest.
+      // Above what a test sends at once, since Bun drops more.
       backpressureLimit: 1 << 26,
       open(ws) {
         upstream.sockets.add(ws)
@@ -496,7 +496,7 @@ describe('a session', () => {
 
 const ofTalk = (usage?: object) => ({ type: 'response.done', response: { id: 'r', ...(usage && { usage }) } })
 
-/** A client that decides itself what it reads and when it writes, once it is upgraded: what is sent before would be lost. Reads nothing more. */
+/** A client that controls when it reads and writes after the upgrade; earlier writes would be lost. Reads nothing more. */
 async function connectRaw(key: string) {
   const upgraded = Promise.withResolvers<void>()
   const client = await Bun.connect({
@@ -540,7 +540,7 @@ describe('a session that goes wrong', () => {
     const key = app.key({ concurrency: 1 })
     for (let at = 0; at < 5; at++) {
       const client = await connectRaw(key)
-      // At once with the frame that closes.
+      // In the same write as the closing frame.
       client.write(Buffer.concat([toFrame(0x81, '{"type":"response.create"}'), toFrame(0x88, '')]))
       await until('upstream closed', () => upstream.sockets.size === 0)
     }

@@ -1,6 +1,6 @@
 /**
- * What the gateway records of recorded answers agrees with what their providers would report of them, in their APIs' form. Skipped without the recordings next
- * to the repository.
+ * What the gateway records of recorded responses matches the provider's report of them, in the form of the provider's API. Skipped without
+ * the recordings next to the repository.
  */
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
@@ -105,7 +105,7 @@ const PROVIDERS: Record<string, Provider> = {
   },
 }
 
-/** Without the gateway's own reading. */
+/** Without the gateway's own parser. */
 function toTokens(file: string) {
   const of = (field: string) => Number([...readIf(file).matchAll(new RegExp(`"${field}":\\s*(\\d+)`, 'g'))].at(-1)?.[1])
   return {

@@ -1,4 +1,4 @@
-/** Chat requests refused before dispatch: words, order, and no trace. */
+/** Chat requests rejected before dispatch: error text, order, and no trace. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { MAX_BODY_BYTES } from '../../src/gateway/read.ts'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** `POST /v1/rerank`, `/v2/rerank`, and `/v1/moderations` before upstreams of each kind: requests, answers, cost, and refusals. */
+/** `POST /v1/rerank`, `/v2/rerank`, and `/v1/moderations` on upstreams of each kind: requests, responses, cost, and rejections. */
 import { describe, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'

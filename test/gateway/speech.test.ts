@@ -1,4 +1,4 @@
-/** `POST /v1/audio/speech` before upstreams that answer in bytes, events, or JSON: what is heard, when, and for how much. */
+/** `POST /v1/audio/speech` on upstreams that respond in bytes, events, or JSON: what the client gets, when, and the cost. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'

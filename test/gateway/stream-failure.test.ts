@@ -1,4 +1,4 @@
-/** The table from a failed call to what its client is told. */
+/** How a failed call is reported to the client. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import { toGatewayError } from '../../src/gateway/delivery.ts'

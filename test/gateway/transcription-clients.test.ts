@@ -1,4 +1,4 @@
-/** Transcriptions as the official clients ask for them, and as other programs do, byte for byte. */
+/** Transcriptions requested by the official clients and other programs, byte for byte. */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createOpenAI } from '@ai-sdk/openai'
 import { transcribe } from 'ai'
@@ -35,7 +35,7 @@ const FORMATS: Readonly<Record<string, unknown>> = {
   },
 }
 
-/** As OpenAI answers, which refuses what it doesn't know. */
+/** Like OpenAI, rejects unknown fields. */
 function strict({ bytes, headers, path }: Seen): Behaviour {
   const form = fromForm(bytes, headers['content-type'] ?? '')
   const known =
@@ -94,7 +94,7 @@ test("the AI SDK's `transcribe` works with an alias and with an ID", async () =>
   }
 })
 
-/** Parameters and headers after the name of the file, in the order in which the programs send their fields. */
+/** Parameters and headers after the file name, in the order in which programs send their fields. */
 const PROGRAMS = {
   'Open WebUI': [
     ['model', 'whisper-1'],

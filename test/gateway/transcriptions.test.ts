@@ -1,4 +1,4 @@
-/** `POST /v1/audio/transcriptions` and `/translations` on upstreams of each kind: what is sent, answered, and charged. */
+/** `POST /v1/audio/transcriptions` and `/translations` on upstreams of each kind: requests, responses, and charges. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
@@ -25,7 +25,7 @@ interface Asked {
   path?: string
   type?: string
   body?: Bun.BodyInit
-  /** A key in place of the usual one. */
+  /** A key in place of the default one. */
   own?: string
 }
 
@@ -200,7 +200,7 @@ describe('an upstream', () => {
 })
 
 describe('a charge is', () => {
-  /** Nano-dollars, ms of audio, and where they are from. */
+  /** Nano-dollars, ms of audio, and their source. */
   type Charge = [cost: number, ms: number, countedBy: string | null, estimated?: number]
   const DURATION = { type: 'duration', seconds: 9 }
   const TOKENS = {

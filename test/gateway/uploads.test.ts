@@ -19,7 +19,7 @@ test.each(FRAMINGS)(
     const gateway = await startGateway({ script: obliging, config: { uploadMs: 100 } })
     const { app, key } = gateway
     const half = sendHalf(app, key, framing, body)
-    // However it drips.
+    // However slowly it arrives.
     const drip = setInterval(() => half.socket.write(framing.includes('chunked') ? '1\r\n \r\n' : ' '), 20)
     await until('the end of the connection', () => half.isClosed)
     clearInterval(drip)

@@ -1,4 +1,4 @@
-/** Batches that upstreams take at their own price: requests, results, money, and what goes wrong on the way. */
+/** Batches at their upstreams' batch price: requests, results, money, and failures. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { wholeMessage } from '../support/anthropic-answers.ts'
 import { CREDENTIAL, startApp } from '../support/app.ts'
@@ -72,7 +72,7 @@ async function ended(id: string, by = client()) {
 
 const read = (id: string | null | undefined, by = client()) => readLines(by, id)
 
-/** The newest batch there that has not ended. */
+/** The upstream's newest batch that has not ended. */
 async function submission({ batches }: BatchUpstream): Promise<RemoteBatch> {
   await until('the submission', () => {
     at.app.pass(1_000)
@@ -103,7 +103,7 @@ describe('a batch at its upstream', () => {
       at.app.pass(1_000)
       return looks() >= 2
     })
-    // The state alone isn't the end.
+    // The state changes before the results are written.
     expect((await client().batches.retrieve(id)).status).toBe('in_progress')
     if (remote) remote.hasFiles = true
     const batch = await ended(id)
@@ -214,7 +214,7 @@ describe('a batch at its upstream', () => {
   test("reserves its maximum cost until it ends, or isn't sent", async () => {
     const { openai } = at
     const rich = at.app.key({ name: 'rich', budget: { nanoUsd: 500_000, period: 'total' } })
-    // Its promises are not what `rejects` knows.
+    // `rejects` doesn't accept its promises.
     const chat = async () =>
       await clientOf(rich).chat.completions.create({
         model: 'o/chat',

@@ -1,4 +1,4 @@
-/** For whom a breaker is open, and what a row of failures is: events of keys on one target, with a clock that the test moves. */
+/** Which keys a breaker blocks, and what counts as a row of failures: events of keys on one target, on the test's clock. */
 import { describe, expect, test } from 'bun:test'
 import { Breaker } from '../../src/health/breaker.ts'
 import type { LogFields } from '../../src/log.ts'
@@ -10,7 +10,7 @@ function setUp() {
   }
   const breaker = new Breaker({}, { info: tell, warn: tell })
   let nowMs = 1_000
-  /** Says for whom the breaker opens or closes. */
+  /** Returns the keys for which the breaker opens or closes. */
   const changeOf = (event: () => void) => {
     change = null
     event()
@@ -25,7 +25,7 @@ function setUp() {
     return last
   }
   const succeed = (keyId: string) => breaker.recordSuccess(caller(keyId), nowMs)
-  /** The phase that counts for a key. */
+  /** The phase for a key. */
   const phaseFor = (keyId: string) => {
     const blocking = breaker.blocking(keyId, nowMs)
     if (blocking) return blocking.probe ? 'half_open' : 'open'
@@ -116,7 +116,7 @@ describe('a row of failures', () => {
     fail('a', 8)
     fail('b', 8)
     expect(phases('a', 'b', 'z')).toEqual(['open', 'open', 'closed'])
-    // Of others it does.
+    // Failures of other keys do count.
     fail('c', 4)
     expect(fail('d')).toBe('everyone')
     pass(10_000)
@@ -212,7 +212,7 @@ describe('half-open', () => {
     expect(changeOf(() => probe && breaker.halfOpenSuccess(probe))).toBe('everyone')
     fail('a')
     expect([...phases('z'), fail('b'), ...phases('z')]).toEqual(['closed', 'everyone', 'open'])
-    // What failed while it was half-open is not held together with what one key fails at afterwards.
+    // Failures while half-open don't count toward a key's later ones.
     pass(10_000)
     failProbe('c')
     const next = tryEnter('b')

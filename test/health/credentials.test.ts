@@ -1,4 +1,4 @@
-/** What free probes say of the credentials of an upstream: calls know better than they, and try what was left out. */
+/** Effect of free health checks on an upstream's credentials: results of calls win, and requests retry suspended ones. */
 import { expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
@@ -10,7 +10,7 @@ const wrong: Readiness = { state: 'refused', reason: '/models returned 401: wron
 const mayNotList: Readiness = { state: 'refused', reason: '/models returned 403: may not', isWrong: false }
 const refusal = new UpstreamError('status', 'no', { status: 401 })
 
-/** An upstream with so many credentials; null is one that is not there. */
+/** An upstream with this many credentials; null means a missing one. */
 function toMany(...credentials: (string | null)[]): Target {
   const { upstream, ...target } = toTarget({ secrets: credentials.flatMap((one) => one ?? []) })
   const each: Upstream[] = []
@@ -65,7 +65,7 @@ test('one that a check rejects is suspended with that reason, but not while call
   request.report(target, 'ok', one(2))
   health.probed(one(2), wrong)
   expect(leftOut()).toEqual([])
-  // Revoked since.
+  // Revoked in between.
   request.report(target, refusal, one(2))
   request.report(target, 'aborted', one(2))
   expect(leftOut()).toMatchObject([[2, expect.stringContaining('returned 401')]])
@@ -87,7 +87,7 @@ test('a check leaves it to a request to try a credential whose suspension is ove
   pass(300_000)
   expect(state?.toProbe().credentialNumber).toBe(probed)
   expect(choose(about)).toBe(probed)
-  // While that finds out, the others go by the rest.
+  // During that trial, other requests use the rest.
   expect(choose(about)).not.toBe(probed)
 })
 

@@ -1,4 +1,4 @@
-/** How calls and probes add up to the availability of a target: tables of events, with a clock that the test moves. */
+/** How calls and checks determine a target's availability: tables of events, on the test's clock. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Target, Upstream } from '../../src/domain/snapshot.ts'
@@ -34,7 +34,7 @@ function setUp(fields: Partial<Upstream> = {}) {
     onUnreached: () => void kicks++,
   })
   const ask = (keyId = 'k1') => known.forRequest({ id: keyId, teamId: null })
-  /** As it is for a request of its own each time. */
+  /** State for a new request each time. */
   const health = {
     ...known,
     unreached: () =>
@@ -61,7 +61,7 @@ function setUp(fields: Partial<Upstream> = {}) {
     ms += byMs
   }
   const stateOf = (id = 'paid') => health.states().find((state) => state.id === id)
-  /** A request that is let in: the half-open probe, where the breaker is half-open. */
+  /** An admitted request: the probe if the breaker is half-open. */
   const enter = (keyId = 'k1', at = target) => {
     const request = ask(keyId)
     expect(request.enter(at)).toBe(true)
@@ -277,7 +277,7 @@ describe('the breaker', () => {
     expect(health.availability(target)).toBe('healthy')
     fail(1)
     expect(health.availability(target)).toBe('unavailable')
-    // Another target is another matter.
+    // Other targets aren't affected.
     const other = toTarget({ id: 'other' })
     request.report(other, status(500))
     fail(4, status(500), other)
@@ -367,7 +367,7 @@ describe("an upstream's rejection", () => {
       health.report(target, status(code))
       expect([target, other].map(health.availability)).toEqual([ofTarget, ofOther])
       expect(ask('k2').availability(target)).toBe(forOthers)
-      // It is still tried: nothing else may be there.
+      // It is still called: there may be no other.
       expect([health.enter(target), health.enter(target), health.whyUnavailable(target)]).toEqual([true, true, null])
       pass(60_000)
       expect([target, other].map(health.availability)).toEqual(['healthy', 'healthy'])

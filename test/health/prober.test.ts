@@ -1,4 +1,4 @@
-/** The prober against scripted upstreams on real sockets, and against probes that the test answers itself. */
+/** The prober, on scripted upstreams over real sockets, and on checks that the test answers. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { Snapshot, Target } from '../../src/domain/snapshot.ts'
@@ -20,7 +20,7 @@ const toRoutes = (...targets: Target[]): Snapshot => ({
   upstreams: new Map(targets.map(({ upstream }) => [upstream.id, upstream])),
 })
 
-/** A started prober with its health, on targets that can be exchanged. */
+/** A started prober with its health, on replaceable targets. */
 function setUp(targets: Target[], deps: Partial<ProberDeps> = {}) {
   const health = createHealth({
     nowMs: () => performance.now(),
@@ -51,7 +51,7 @@ async function serve(port = 0) {
   return upstream
 }
 
-/** A backend whose answers come when the test says so. */
+/** A backend that responds when the test says so. */
 function createAsked() {
   const asked: { id: string; signal: AbortSignal; answer: (readiness: Readiness) => void }[] = []
   const backendFor: ProberDeps['backendFor'] = () => ({
@@ -66,7 +66,7 @@ function createAsked() {
   return { asked, backendFor, count }
 }
 
-/** Long enough for anything that is due now. */
+/** Long enough for anything due now. */
 const soon = () => Bun.sleep(60)
 
 describe('at start, it', () => {
@@ -206,7 +206,7 @@ describe("after a call that couldn't connect, it", () => {
   const down: Readiness = { state: 'down', reason: 'connection refused' }
   const late: Readiness = { state: 'timeout', reason: '/models timed out' }
 
-  /** A target whose probes the test answers at once, and the times at which they came. */
+  /** A target whose checks the test answers at once, and their times. */
   function setUpAnswered(answer: (count: number) => Readiness, deps: Partial<ProberDeps> = {}) {
     const times: number[] = []
     const backendFor = () => ({
@@ -256,7 +256,7 @@ describe("after a call that couldn't connect, it", () => {
     const { fail, until, times, availability } = setUpAnswered((count) => (count < 3 ? down : { state: 'unknown' }))
     fail()
     await until('down', 'connection refused')
-    // Timers of one process go off in their order, however busy the machine is.
+    // Timers of one process fire in order, even on a busy machine.
     await Bun.sleep(1_200)
     expect([times.length, availability()]).toEqual([3, 'healthy'])
   })

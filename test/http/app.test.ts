@@ -1,4 +1,4 @@
-/** The HTTP surface on fakes, for what no scripted upstream can bring about: bugs of our own, and a ledger that is full. */
+/** The HTTP layer on fakes, for internal errors and a full ledger, which scripted upstreams can't cause. */
 import { describe, expect, test } from 'bun:test'
 import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { logFinished } from '../../src/accounting/settle.ts'

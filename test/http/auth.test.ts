@@ -1,4 +1,4 @@
-/** Who gets in: every endpoint, tried by everybody. The answers to those who do are in the other files here. */
+/** Access: every endpoint, called with every kind of key. Other files here test the responses. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { mintToken } from '../../src/keys/token.ts'
 import { HELLO, startGateway } from '../support/gateway.ts'
@@ -20,7 +20,7 @@ beforeAll(() => {
 
 const chat = { method: 'POST', url: '/v1/chat/completions' }
 
-/** The endpoints behind the key. Which there are is no secret; what they have for whom is. */
+/** Endpoints that need a key. Their paths are no secret; the responses depend on the key. */
 const ENDPOINTS: Pick<Scenario, 'method' | 'url' | 'body'>[] = [
   { ...chat, body: HELLO },
   { ...chat, body: 'not JSON' },

@@ -1,4 +1,4 @@
-/** What clients read has every field that the official libraries' types require: libraries in other languages check them. */
+/** Responses have every field that the official libraries' types require, since libraries in other languages check them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApp, type TestApp } from '../support/app.ts'
 import { openSdkTypes, type SdkTypes } from '../support/sdk-types.ts'
@@ -53,7 +53,7 @@ const forResponses = {
 }
 const reasoning = { effort: 'low', summary: 'auto' }
 
-/** The library puts `output_text` together itself. */
+/** The library computes `output_text` itself. */
 const lacks = async (type: string, answer: unknown) =>
   (await types.lacks(type, answer)).filter((path) => !path.endsWith('.output_text'))
 

@@ -1,4 +1,4 @@
-/** Where a client is, and keys that may be used from some addresses only. */
+/** The client's address, and keys that are limited to some addresses. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type IpRange, toIp, toIpRange } from '../../src/domain/ip.ts'
 import { toClientIp } from '../../src/http/client-ip.ts'
@@ -37,7 +37,7 @@ test.each([
 
 const chat = { method: 'POST', url: '/v1/chat/completions' }
 
-/** Every endpoint that a key opens. */
+/** Every endpoint that accepts a key. */
 const ENDPOINTS: Pick<Scenario, 'method' | 'url' | 'body'>[] = [
   { ...chat, body: HELLO },
   { ...chat, body: 'not JSON' },

@@ -1,6 +1,6 @@
 /**
- * Pages of other origins, as a browser would have them: what it asks before a request, and what it then lets the page read
- * (Fetch standard, sections 3.3 and 4.10). Off unless it is configured: `routes.test.ts`.
+ * Pages of other origins, as a browser handles them: its request before a request, and what the page may read of the response
+ * (Fetch standard, sections 3.3 and 4.10). Off unless configured: `routes.test.ts`.
  */
 import { describe, expect, test } from 'bun:test'
 import { type Gateway, HELLO, startGateway } from '../support/gateway.ts'
@@ -18,7 +18,7 @@ interface Asking {
   body?: unknown
 }
 
-/** What a browser sends before a request that sets headers of its own. */
+/** What a browser sends before a request with custom headers. */
 function preflight(gateway: Gateway, path: string, origin: string, { method = 'POST', headers = {} }: Asking) {
   const wanted = Object.keys(headers).sort().join(',')
   return fetch(new URL(path, gateway.app.origin), {
@@ -27,7 +27,7 @@ function preflight(gateway: Gateway, path: string, origin: string, { method = 'P
   })
 }
 
-/** A page's `fetch`: throws where a browser would, and has the headers that it would show. */
+/** A page's `fetch`: throws if a browser would, and has the visible headers. */
 async function fetchFrom(origin: string, gateway: Gateway, path: string, asking: Asking = {}) {
   const { method = 'GET', headers = {}, body } = asking
   const lets = (response: Response) => {
@@ -39,7 +39,7 @@ async function fetchFrom(origin: string, gateway: Gateway, path: string, asking:
   lets(before)
   if (!before.ok) throw new TypeError('the preflight failed')
   const listed = (before.headers.get('access-control-allow-headers') ?? '').toLowerCase().split(/, */)
-  // The standard's `*` does not stand for `authorization`.
+  // The standard's `*` doesn't cover `authorization`.
   for (const name of Object.keys(headers)) if (!listed.includes(name)) throw new TypeError(`${name} is not allowed`)
   expect(before.headers.get('access-control-allow-methods')).toContain(method)
   const init = {
@@ -137,7 +137,7 @@ describe('a preflight', () => {
         headers: { origin, authorization: `Bearer ${some.key}` },
       })
       expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
-      // Whatever a cache keeps of it is for this origin.
+      // A cached response is only for this origin.
       expect(response.headers.get('vary')).toBe('origin')
     }
   })

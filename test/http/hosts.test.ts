@@ -1,4 +1,4 @@
-/** What a Host header can do to a server that reads its own URL from it: nothing. On raw sockets, as no client sends these. */
+/** A Host header has no effect on a server that reads its own URL from it. On raw sockets, since no client sends these. */
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { startGateway } from '../support/gateway.ts'
@@ -6,7 +6,7 @@ import { forAllTests } from '../support/lifetime.ts'
 
 const gateway = forAllTests(startGateway)
 
-/** Sends lines as they are and returns all that comes back. */
+/** Sends the lines unchanged, and returns the whole response. */
 function send(...lines: string[]): Promise<string> {
   const { hostname, port } = new URL(gateway.app.baseUrl)
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ test.each(HOSTILE)('"%s" gets the contract\'s error and no internals', async (ho
   }
 })
 
-/** Of those, the ones in whose URLs the router misses most paths. */
+/** Those for whose URLs the router misses most paths. */
 const HIDING = ['host: a b[', 'host: http://x/y', 'host: ']
 
 test.each(HIDING)(

@@ -1,4 +1,4 @@
-/** The names that the model list has beside models written out: what wildcards stand for, and aliases. And what hides them. */
+/** Names in the model list without an entry of their own, from wildcards and aliases, and what hides them. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'

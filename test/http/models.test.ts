@@ -1,4 +1,4 @@
-/** The model list and the single model: what each key sees, and the ways to write a slug in an URL. */
+/** The model list and single models: what each key sees, and the ways to write a model ID in a URL. */
 
 import { describe, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'
@@ -155,7 +155,7 @@ describe('a single model', () => {
     }
     expect(await refusal('acme/large')).toBe(await refusal('acme/never'))
     expect(await refusal('fast')).toBe(await refusal('slow'))
-    // Nor does a name nearby give it away.
+    // A similar name doesn't reveal it either.
     expect(await refusal('acme/Large')).toBe(await refusal('acme/Never'))
     const asked = async (model: string) => {
       const body = { model, messages: [{ role: 'user', content: 'Hi' }] }

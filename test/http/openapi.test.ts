@@ -1,4 +1,4 @@
-/** The description of the public API: valid, complete, the same for everybody, and true of what is answered. */
+/** The description of the public API: valid, complete, the same for all, and consistent with the responses. */
 import { describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { TSchema } from '@sinclair/typebox'

@@ -1,4 +1,4 @@
-/** URLs and methods: what is served, what is not, and how each says so. */
+/** URLs and methods: which are served, and the errors of others. */
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/log.ts'
 import { createControlRoutes } from '../../src/server/owner-socket.ts'
@@ -12,7 +12,7 @@ const gateway = forAllTests(startGateway)
 const unknown = { status: 404, error: { type: 'invalid_request_error', code: null, param: null } }
 const wrongMethod = { status: 405, error: { type: 'invalid_request_error', code: 'method_not_supported', param: null } }
 
-/** Which URLs there are is no secret: agents that are told 401 try again for ever. */
+/** Routes are no secret: after a 401, agents would retry forever. */
 const UNSERVED: Scenario[] = [
   { name: 'an unknown URL', method: 'POST', url: '/v1/x', ...unknown, contains: ['Invalid URL (POST /v1/x)'] },
   { name: 'an URL below a known one', method: 'POST', url: '/v1/chat/completions/x', ...unknown },
@@ -102,13 +102,13 @@ describe('a route of the control socket is not served over the network', () => {
     drain() {},
     requests: () => expect.unreachable(),
   })
-  // The network has the admin API, too, behind doors of its own.
+  // The network has the admin API, too, with its own authentication.
   const paths = routes
     .filter(({ path }) => path !== '/admin/api/*')
     .map(({ method, path }) => [method, path.replace(':id', 'first')] as const)
 
   test.each(paths)('%s %s', async (method, url) => {
-    // Below /admin there are pages, which are read and nothing else.
+    // Paths under /admin are pages, which only allow reading.
     const answer = url.startsWith('/admin/') ? wrongMethod : unknown
     for (const token of [null, gateway.key]) await play(gateway.app, { name: url, method, url, ...answer }, token)
     await play(gateway.app, { name: url, method, url: `/v1${url}`, ...unknown }, gateway.key)

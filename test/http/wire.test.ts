@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 that is legal and rare, as Bun's server takes it: what it does not take must be refused before anything is asked
- * for, or be on record like any request whose client has left.
+ * HTTP/1.1 that is legal and rare, on Bun's server: unsupported requests must be rejected before any call, or recorded like a
+ * client disconnect.
  */
 import { beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
@@ -22,7 +22,7 @@ const post = () => `${toHead(`content-length: ${BODY.length}`)}${BODY}`
 const chunked = (extension: string, trailers: string) =>
   `${toHead('transfer-encoding: chunked')}${BODY.length.toString(16)}${extension}\r\n${BODY}\r\n0${extension}\r\n${trailers}\r\n`
 
-/** Sends it on a connection of its own; `closed` resolves to all that came back. */
+/** Sends the text on a new connection; `closed` resolves to the whole response. */
 function send(text: string) {
   const { hostname, port } = new URL(gateway.app.origin)
   const socket = connect(Number(port), hostname, () => socket.write(text))

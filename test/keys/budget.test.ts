@@ -1,4 +1,4 @@
-/** How a budget stands: from where on it is a warning. */
+/** State of a budget: where warnings begin. */
 import { describe, expect, test } from 'bun:test'
 import { toBudgetStatus } from '../../src/keys/spend-status.ts'
 

@@ -1,4 +1,4 @@
-/** Changes of a key in the tables: what becomes of it, what is refused, and what is on record of it. */
+/** Edits of a key: the result, what is rejected, and what the audit log has. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { KeyChanges } from '../../src/keys/definition.ts'
@@ -17,7 +17,7 @@ beforeEach(() => {
 const by = (nowMs: number) => ({ actor: 'test', nowMs })
 const failureOf = (promise: Promise<unknown>) => promise.then(String, (error) => error.failure)
 
-/** Everything that may be said of a key, and what takes it away again. */
+/** Every field of a key, and the value that removes it. */
 const ALL = {
   name: 'new',
   scope: 'local',
@@ -98,7 +98,7 @@ describe('a rejected edit changes nothing', () => {
     ['metadata', { metadata: { 'two words': 'x' } }],
     ['metadata', { metadata: { empty: '' } }],
     ['metadata', { metadata: { long: 'x'.repeat(513) } }],
-    // Four are there already.
+    // There are four already.
     ['metadata', { metadata: Object.fromEntries(Array.from({ length: 13 }, (_, i) => [`n${i}`, 'x'])) }],
   ])('a wrong %s: %o', async (field, wrong) => {
     await createKey(store, { name: 'dev', metadata: { a: '1', b: '2', c: '3', d: '4' } }, by(1))
@@ -125,7 +125,7 @@ describe('a name', () => {
     const rename = (nowMs: number) => editKey(store, 'other', { name: 'dev' }, by(nowMs))
     expect(await failureOf(rename(99))).toEqual({ kind: 'key_exists', key: 'dev', id: taken.id })
     expect((await rename(100)).key.name).toBe('dev')
-    // The one that has expired does not come back under a name that is taken by now.
+    // The expired one doesn't return under a name that is now taken.
     const revive = (changes: KeyChanges) => editKey(store, taken.id, { expiresMs: 500, ...changes }, by(101))
     expect(await failureOf(revive({}))).toMatchObject({ kind: 'key_exists' })
     expect((await revive({ name: 'back' })).key.status).toBe('active')

@@ -1,4 +1,4 @@
-/** New secrets of a key: which ones let somebody in, and until when. */
+/** Rotation of keys: which secrets are valid, and until when. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createKey, DEFAULT_OVERLAP_MS, endOverlap, listKeys, revokeKey, rotateKey } from '../../src/keys/service.ts'
 import { authenticate } from '../../src/keys/token.ts'
@@ -22,12 +22,12 @@ beforeEach(async () => {
   id = created.key.id
 })
 
-/** Times are ms from the start on. */
+/** Times are ms from the start. */
 const by = (ms: number) => ({ actor: 'test', nowMs: START_MS + ms })
 const rotate = async (ms: number, overlapMs: number) => (await rotateKey(store, 'dev', overlapMs, by(ms))).secret
 const failureOf = (promise: Promise<unknown>) => promise.then(String, (error) => error.failure)
 
-/** What a secret meets: the id of its key, or the sentence of the refusal. */
+/** The result for a secret: the ID of its key, or the error. */
 async function tell(secret: string, ms: number): Promise<string> {
   const caller = { request: new Request('http://localhost'), headers: {}, token: secret, ipOf: () => null }
   const decided = authenticate(toSnapshot(await store.read(), {}), caller, START_MS + ms)

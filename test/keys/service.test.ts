@@ -1,4 +1,4 @@
-/** Keys in the tables: what is stored, and what revoking does. */
+/** Keys in the database: what is stored, and the effect of revoking. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
@@ -121,7 +121,7 @@ describe('revokeKey', () => {
       .set({ lastFour: secret.slice(-4) })
       .where(eq(keySecrets.keyId, other.key.id))
       .run()
-    // Over another connection: what reads this one has that key already.
+    // Over another connection: readers of this one already have the key.
     await expect(revokeKey(createConfigStore(folder.other()), secret.slice(-4), by(4))).rejects.toThrow(
       `matches 2 keys: ${key.id}, ${other.key.id}.`,
     )

@@ -1,4 +1,4 @@
-/** How keys stand: which spans the ledger is asked for, and what is made of its answer. */
+/** Spend status of keys: which periods are read from the ledger, and the result. */
 import { expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/limits.ts'
 import { readSpendStatuses, toFirstSpendStatus } from '../../src/keys/spend-status.ts'

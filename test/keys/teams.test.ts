@@ -1,4 +1,4 @@
-/** Teams in the tables: what is stored, what is refused, and how one is found. */
+/** Teams in the database: what is stored, what is rejected, and how one is found. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
@@ -72,7 +72,7 @@ test('a team is found by name, ID, or part of the ID; the ID wins if both match'
   await expect(find(id.slice(-8))).rejects.toThrow(`matches 2 teams: ${id}, ${named.id}.`)
 })
 
-/** Everything that may be said of a team, and what takes it away again. */
+/** Every field of a team, and the value that removes it. */
 const ALL = {
   ...{ name: 'new', scope: 'local', models: ['a/*', 'b/c'], maxKeys: 3, metadata: { owner: 'ann', room: '7' } },
   ...{ rpm: 1, tpm: 2, concurrency: 3, budget: { nanoUsd: 20, period: 'month' } },

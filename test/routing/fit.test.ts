@@ -1,4 +1,4 @@
-/** What a model's public facts say it cannot take, and in whose words the client learns it. */
+/** Requests that a model can't take by its public facts, and the client's error. */
 import { describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { contextOverflow } from '../../src/gateway/eligibility.ts'

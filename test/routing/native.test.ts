@@ -1,4 +1,4 @@
-/** What keeps a request from going on as it came: found in one look at each value, and told in few words. */
+/** Fields that prevent passthrough: found in one pass, and reported briefly. */
 import { expect, test } from 'bun:test'
 import { findPassthroughRestricted } from '../../src/routing/restricted-fields.ts'
 

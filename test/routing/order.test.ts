@@ -1,4 +1,4 @@
-/** In which order targets are tried: priorities, weights over conversations, and what is known of their health. */
+/** The order in which targets are tried: priorities, weights over conversations, and health. */
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/domain/request.ts'
 import type { Target } from '../../src/domain/snapshot.ts'
@@ -9,7 +9,7 @@ import { toTarget } from '../support/snapshot.ts'
 
 const target = (id: string, fields: Partial<Target> = {}): Target => ({ ...toTarget({ id }), ...fields })
 const healthy = (): Availability => 'healthy'
-/** What these messages have in common with the rest of their conversation. */
+/** What these messages share with the rest of their conversation. */
 const body =
   (...messages: Message[]) =>
   () =>
@@ -19,7 +19,7 @@ const ids = (targets: Target[]) => targets.map(({ upstream }) => upstream.id)
 
 const key = { id: 'k1' }
 
-/** How many of so many conversations each target gets first. */
+/** For how many of these conversations each target comes first. */
 function share(targets: Target[], conversations: number, availability = healthy): Record<string, number> {
   const firsts: Record<string, number> = {}
   for (let i = 0; i < conversations; i++) {
@@ -37,7 +37,7 @@ describe('the order of targets', () => {
 
   test('distributes conversations within a priority by weight', () => {
     const firsts = share([target('one', { weight: 1 }), target('three', { weight: 3 })], 4_000)
-    // The hashes are fixed, and so are these counts: a quarter and three, give or take two standard deviations.
+    // The hashes are fixed, and so are these counts: a quarter and three quarters, within two standard deviations.
     expect(Math.abs((firsts.one ?? 0) - 1_000)).toBeLessThan(60)
   })
 

@@ -1,4 +1,4 @@
-/** Who may call what. The HTTP answers to it are in `test/http` and `test/gateway`. */
+/** Which key may use which model. `test/http` and `test/gateway` test the HTTP responses. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { CatalogModel, Key, Snapshot, Target, Team } from '../../src/domain/snapshot.ts'

@@ -1,4 +1,4 @@
-/** What a wrong model name was meant to be, as each key may learn it. */
+/** Suggestions for a wrong model name, as each key may see them. */
 import { describe, expect, test } from 'bun:test'
 import { suggestModels } from '../../src/routing/access.ts'
 import { toKey, toModel, toSnapshot, toTarget } from '../support/snapshot.ts'
@@ -17,10 +17,10 @@ describe('a suggestion', () => {
     ['openai/gpt4o_mini/', ['openai/gpt-4o-mini']],
     ['openrouter/openai/gpt-4o-mini', ['openai/gpt-4o-mini']],
     ['FAST', ['fast']],
-    // Of several, the vendor that was asked for comes first.
+    // Of several, the named vendor comes first.
     ['gpt-4o', ['azure/gpt-4o', 'openai/gpt-4o']],
     ['openai/GPT-4o', ['openai/gpt-4o', 'azure/gpt-4o']],
-    // One letter more, less or other, and two that changed places.
+    // One letter inserted, deleted, or replaced, and two swapped.
     ['gpt-4o-minni', ['openai/gpt-4o-mini']],
     ['gpt-4o-min', ['openai/gpt-4o-mini']],
     ['gpt-4o-mine', ['openai/gpt-4o-mini']],

@@ -1,4 +1,4 @@
-/** The line of those who wait for one model. */
+/** The queue for one model. */
 import { describe, expect, test } from 'bun:test'
 import { FairQueue } from '../../src/threads/fair-queue.ts'
 

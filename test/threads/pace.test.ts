@@ -1,8 +1,8 @@
-/** Work on the loop itself: whose turn it is, and how long the loop is left alone. */
+/** Work on the event loop: order of owners, and pauses. */
 import { expect, test } from 'bun:test'
 import { Pace } from '../../src/threads/pace.ts'
 
-/** A pace whose time the test passes: work takes as long as it says. */
+/** A pace on the test's clock: work takes as long as it says. */
 function createPaced() {
   let nowMs = 0
   const done: string[] = []

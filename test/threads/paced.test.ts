@@ -1,4 +1,4 @@
-/** Rebuilds of what a server goes by, paced: real changes of a real database, with a clock and pauses of the test's own. */
+/** Paced rebuilds of a server's state: real changes of a real database, with the test's own clock and pauses. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { createKey, revokeKey } from '../../src/keys/service.ts'

@@ -1,9 +1,9 @@
-/** Work on a thread: whose turn it is, what it costs whom when a request is slow or breaks the thread, and when none comes. */
+/** Work on a thread: order, the effect of slow and failing requests, and of a thread that doesn't start. */
 import { afterEach, expect, test } from 'bun:test'
 import { type AskOptions, createThread, type NoReply, type ThreadOptions } from '../../src/threads/thread.ts'
 import { until } from '../support/until.ts'
 
-/** Answers with what it is sent, `slow` after a while; `forever`, `throw` and `exit` do as they say. */
+/** Returns its input, `slow` after a while; `forever`, `throw`, and `exit` do as they say. */
 const ECHO = `
   self.onmessage = ({ data }) => {
     if (data === 'throw') throw new Error('broken')
@@ -16,7 +16,7 @@ const ECHO = `
 
 let thread: ReturnType<typeof createThread<string, { said: string }>>
 let starts: number
-/** In the order in which they come to their end. */
+/** In the order of their ends. */
 let ends: string[]
 function open(options: ThreadOptions = {}) {
   starts = 0
