@@ -1,6 +1,6 @@
 /**
- * Adds models of an upstream: those that its list has, or those that a person chose. New ones become `discovered`
- * entries, so files override them and refreshes update them; typed prices are manual.
+ * Adds models of an upstream: listed ones, or ones that a person chose. New models become `discovered` entries, so files
+ * override them and refreshes update them. Entered prices are manual.
  */
 import { quote } from '../domain/explain.ts'
 import { endpointsOf } from '../domain/models.ts'
@@ -24,7 +24,7 @@ export interface Added extends Edited {
   further: string[]
   /** New models. */
   fresh: string[]
-  /** Without a known price. */
+  /** Models without a known price. */
   unpriced: string[]
 }
 
@@ -132,7 +132,7 @@ export interface ChosenModel {
   slug: string
   /** If given, the choice fails unless it is still true. */
   exists?: boolean
-  /** Set manually; omitted: as known. */
+  /** Manual price. If omitted, the known price applies. */
   pricing?: PricingItem[]
   contextLength?: number
 }

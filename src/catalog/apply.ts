@@ -36,7 +36,7 @@ import type { CatalogSource } from './source.ts'
 
 /** Options that make an apply destructive. */
 export interface DestructiveOptions {
-  /** Deletes undeclared entries; `managed`: only of local model servers. */
+  /** Deletes undeclared entries. With `managed`, only those of local model servers. */
   prune?: boolean | 'managed'
   /** Discards manual changes to entries that the catalog declares. */
   discardEdits?: boolean
@@ -55,7 +55,7 @@ export interface ApplyOptions extends EditBy, DestructiveOptions {
 }
 
 export interface Applied extends Edited {
-  /** Of the catalog before the change. */
+  /** Revision of the catalog before the change. */
   revision: string
   /** Entries that a stronger layer overrides. */
   overridden: Overridden[]

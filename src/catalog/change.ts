@@ -36,7 +36,7 @@ export interface Change extends Difference {
   name: string
   /** The row's source before the change, or of a new row. */
   origin: Origin
-  /** Of plans only. */
+  /** Set only in plans. */
   effect?: Effect
 }
 

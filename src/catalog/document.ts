@@ -118,7 +118,7 @@ function revealAll(value: unknown): unknown {
 export interface Comments {
   /** At the top; lines start with a space. */
   head: string
-  /** Each above a field. */
+  /** Comments above a field. */
   at: readonly [path: readonly string[], comment: string][]
 }
 

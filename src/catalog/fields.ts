@@ -178,7 +178,7 @@ const ROUTE_OPTIONS = {
   efforts: route('options', some(oneOf(EFFORTS)), { description: 'Supported reasoning efforts.', byHand: UNSAID }),
   thinking_off: route('options', flag(), { description: 'True if reasoning can be turned off.', byHand: UNSAID }),
   thinking_unasked: route('options', flag(), {
-    description: 'True if it reasons without being asked to.',
+    description: 'True if the model reasons by default.',
     byHand: UNSAID,
   }),
   sampling: route('options', flag(), {
@@ -264,7 +264,7 @@ export const FACT_FIELDS = [
 type Named = [field: string, shape: TSchema]
 const namedOf = ({ properties }: { properties: TProperties }): Named[] => Object.entries(properties)
 
-/** Fields that the admin API sets, and what null means; null: can't be cleared. */
+/** Fields that the admin API sets, and the meaning of null. If that is null, the field can't be cleared. */
 export const byHand = (of: { properties: TProperties }): [field: string, shape: TSchema, none: string | null][] =>
   namedOf(of).flatMap(([field, { byHand, default: _, column: __, ...shape }]) =>
     byHand ? [[field, shape as TSchema, byHand === true ? null : byHand.none]] : [],

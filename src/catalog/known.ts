@@ -1,6 +1,6 @@
 /**
- * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`), with the prices of audio,
- * images, and the like that models.dev lacks (`known-prices.jsonl`, written by `.ci/known-prices.ts`). Loaded only if an
+ * Known facts about public models, shipped in the binary (models.dev, MIT: `known.LICENSE`). `known-prices.jsonl` has
+ * prices that models.dev lacks, such as those of audio and images (written by `.ci/known-prices.ts`). Loaded only if an
  * entry lacks a fact, since unpacking takes 20 ms. Prices become exact decimal strings.
  */
 

@@ -1,8 +1,8 @@
 /**
  * Files of local models (`models.d/*.yaml` in the data folder), each a small catalog.
  *
- * Commands of model servers come only from these and the file that `--catalog` names; the database has their hashes. So
- * no restored database or version, and no remote user, can introduce a command.
+ * Commands of model servers come only from these files and the `--catalog` file. The database has their hashes. So no
+ * restored database or version, and no remote user, can add a command.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { stat } from 'node:fs/promises'

@@ -219,7 +219,7 @@ export interface OfferedModel {
   supportedFeatures: readonly string[]
   /** Empty if unknown. */
   pricing: PricingItem[]
-  /** It chats, or has another endpoint and a known price. */
+  /** True if the model chats, or has another endpoint and a known price. */
   isUsual: boolean
 }
 

@@ -11,9 +11,9 @@ export interface PublicModel extends Model {
   display_name: string
   /** RFC 3339. */
   created_at: string
-  /** As `context_length`. */
+  /** Same as `context_length`. */
   max_input_tokens: number
-  /** As `max_output_length`. */
+  /** Same as `max_output_length`. */
   max_tokens: number
   /** Client libraries require the fields below; null = unknown. */
   lifecycle: 'active'
@@ -35,7 +35,7 @@ const UNKNOWN = {
 
 type PublicFacts = Omit<PublicModel, 'is_ready' | 'state' | 'tokens_per_second'>
 
-/** Without live state. @param id the name to list it by: its model ID or an alias */
+/** Facts without live state. @param id its model ID or an alias, as the listed name */
 export function toPublicFacts({ facts }: CatalogModel, id: string = facts.id): PublicFacts {
   return {
     ...facts,

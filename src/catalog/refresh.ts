@@ -123,7 +123,7 @@ function withFacts(model: ModelRow, facts: Partial<Facts>, nowMs: number) {
   if (pricing === undefined) return { row: changed, price: null }
   const sorted = toPrices(pricing) ?? []
   const { priceId, row: price } = toPrice(model, { model: model.slug, upstream: null, pricing: sorted }, nowMs)
-  // It was disabled because it had no price.
+  // A model without a price was disabled for that reason.
   const enabled = model.enabled || model.pricing.length === 0
   return { row: { ...changed, pricing: sorted, priceId, enabled, updatedMs: nowMs }, price }
 }

@@ -1,7 +1,7 @@
 /**
- * Restricts catalog changes over the network. Only owners change upstreams; they can't reference variables or files,
- * which an upstream could receive; credentials stay bound to their URL; and private addresses are blocked (server-side
- * request forgery).
+ * Restricts catalog changes over the network. Only owners change upstreams. They can't reference variables or files,
+ * since an upstream could receive the contents. Credentials stay bound to their URL. Private addresses are blocked
+ * (server-side request forgery).
  */
 import { type Ip, type IpRange, isIn, toIp, toIpRange } from '../domain/ip.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -117,9 +117,9 @@ export function requireAddress(
 const toRanges = (texts: readonly string[]) => texts.map(toIpRange).filter((range) => 'bits' in range)
 
 /**
- * Never allowed: link-local addresses, where clouds serve credentials (RFC 3927, RFC 4291), and their other metadata
- * addresses; unspecified, multicast, and reserved addresses (RFC 6890), including obsolete IPv6 forms of IPv4
- * (`::10.0.0.1`, Teredo), but not `::1`.
+ * Addresses that are never allowed. Clouds serve credentials at link-local addresses (RFC 3927, RFC 4291) and at other
+ * metadata addresses. Also unspecified, multicast, and reserved addresses (RFC 6890), including obsolete IPv6 forms of
+ * IPv4 (`::10.0.0.1`, Teredo), but not `::1`.
  */
 const NEVER = toRanges([
   ...['169.254.0.0/16', 'fe80::/10', 'fec0::/10', 'fd00:ec2::/32', '100.100.100.200', '168.63.129.16', '192.0.0.0/24'],
