@@ -1,5 +1,5 @@
 /**
- * The built-in demo backend, stateless and without I/O. Streams send one token a batch at the upstream's `pace_ms`; embeddings hash words
+ * The built-in demo backend, stateless and without I/O. Streams send one token per batch at the upstream's `pace_ms`. Embeddings hash words
  * and their three-letter parts to a dimension and a sign, so that similar texts have similar vectors.
  */
 

@@ -15,7 +15,7 @@ export interface Identity {
 
 export interface Format extends ErrorFormat {
   toTask(body: unknown, raw: RawRequest): Decision<Task>
-  /** Bodies that aren't JSON, such as multipart forms; missing: none are accepted. */
+  /** Bodies that aren't JSON, such as multipart forms. If missing, only JSON is accepted. */
   readonly form?: FormBody
   /** Writes a whole response; a long one in pieces, between which the event loop runs. */
   whole(task: Task, identity: Identity, events: readonly AnswerEvent[], receipt: Receipt): string | Iterable<string>

@@ -23,7 +23,7 @@ import { tokensOfSpeech } from './media.ts'
 import { type Prompt, toMedia, toPrompt, unreadBytes } from './prompt.ts'
 
 interface Bound {
-  /** By the o200k vocabulary, and by published figures for media. */
+  /** Tokens of the o200k vocabulary, and published figures for media. */
   tokens: number
   /** Upper bounds for a model of that vocabulary, and for any other. */
   o200k: number
@@ -49,12 +49,12 @@ export function tokensOn(upstreamModel: string, { o200k, other, images }: Bound)
 
 /** Tokens that other vocabularies need per o200k token of ordinary text; Claude's newest come close. */
 const TOLERANCE = 1.5
-/** They know words in Latin letters, but not o200k's long tokens, such as runs of spaces. */
+/** Other vocabularies know words in Latin letters, but not o200k's long tokens, such as runs of spaces. */
 const LETTERS_PER_TOKEN = 3
 
 /**
- * Upper bound for any vocabulary: letters and single spaces may be words; anything else counts a token per byte, as
- * unknown text is spelled out in bytes.
+ * Upper bound for any vocabulary. Letters and single spaces may be words. Anything else counts a token per byte, since
+ * unknown text is split into bytes.
  * @param tokens as o200k counts it.
  */
 export function toOther({ texts, bytes }: Pick<Excerpt, 'texts' | 'bytes'>, tokens: number): number {

@@ -30,11 +30,11 @@ export const TOKENS_PER_FILE = 5_000
  */
 const BYTES_PER_TOKEN_OF_DATA = 100
 
-/** Never less than a file. */
+/** At least the tokens of a file. */
 export const tokensOfData = (base64: string): number =>
   Math.max(TOKENS_PER_FILE, Math.ceil(bytesOfBase64(base64) / BYTES_PER_TOKEN_OF_DATA))
 
-/** By size, `auto` as `high`; `detail: low` is flat. */
+/** Tokens by size. `detail: auto` counts as `high`, and `low` has a flat cost. */
 export function tokensOfImage({ url, detail }: { url: string; detail?: string | null }): number {
   if (detail === 'low') return TOKENS_PER_IMAGE
   const data = fromDataUrl(url)

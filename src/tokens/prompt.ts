@@ -36,9 +36,9 @@ export interface Prompt {
  * Decodes only the heads of attachments.
  *
  * Read as text: message content (text and refusal parts), refusals, names, tool and function calls (names, arguments,
- * inputs), text files, parts of unknown types; tools, functions, and the `response_format` schema as JSON. Reasoning is
- * read only after the last user message: chat templates keep it during tool calls and drop it from earlier turns. Not
- * read: tool call IDs, audio of earlier responses, predictions, and parameters.
+ * inputs), text files, and parts of unknown types. Read as JSON: tools, functions, and the `response_format` schema.
+ * Reasoning is read only after the last user message, since chat templates keep it during tool calls and drop it from
+ * earlier turns. Not read: tool call IDs, audio of earlier responses, predictions, and parameters.
  */
 export function toPrompt(body: AnyRequest): Prompt {
   const prompt: Prompt = {
@@ -174,7 +174,7 @@ interface OtherContent {
   tokens: number
   /** Bytes of data that isn't an image, video, or audio, such as a document: up to a token per byte. */
   bytes: number
-  /** By the part's type or its data. */
+  /** Derived from the part's type or data. */
   kind: 'audio' | 'images' | 'others'
 }
 

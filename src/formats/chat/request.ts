@@ -113,7 +113,7 @@ const hasOtherWords = (message: AssistantMessage) =>
 
 const isFilled = (list: unknown) => Array.isArray(list) && list.length > 0
 
-/** Fields of an object that are removed if null or empty (`names`; null: any), and nested objects. */
+/** Fields of an object that are removed if null or empty (`names`, or all if null), and nested objects. */
 interface Level {
   names: ReadonlySet<string> | null
   into: ReadonlyMap<string, Level>
@@ -146,8 +146,8 @@ const REQUEST: Level = {
 const EMPTY_LISTS = new Set(['tools', 'tool_calls'])
 
 /**
- * Removes what counts as absent (nulls of known fields, and empty lists of tools and calls, which many upstreams refuse) and misspellings
- * of known fields. Copies only what changes.
+ * Removes values that count as absent: nulls of known fields, and empty lists of tools and calls, which many upstreams refuse. Also removes
+ * misspellings of known fields. Copies only changed objects.
  */
 function strip<T>(value: T, level: Level): T {
   if (typeof value !== 'object' || value === null) return value

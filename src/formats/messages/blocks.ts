@@ -1,6 +1,6 @@
 /**
  * Response content as Anthropic's blocks, one open at a time. While a call's arguments are incomplete JSON, everything else waits. A
- * signature without text gets its own block, but never after the last text, since `claude -p` prints nothing if the last block is no text.
+ * signature without text gets its own block, but never after the last text: `claude -p` prints only a last block with text.
  * Unrequested reasoning is hidden; with tool calls it is added encoded at the end, because the vendor may require it in the next step.
  */
 import type { AnswerEvent, FinishReason } from '../../domain/events.ts'
@@ -183,7 +183,7 @@ export class Blocks {
     const open = this.#open
     if (open === null) return
     this.#open = null
-    // Also if nothing is signed: many clients drop thinking without a signature, and some models need it back.
+    // Written even if nothing is signed: many clients drop thinking without a signature, and some models need it back.
     if (open.kind === 'thinking')
       this.listener.delta({ type: 'signature_delta', signature: encodeState(open.details, open.text) })
     this.listener.stop()

@@ -15,7 +15,7 @@ import {
 import { invalid } from './errors.ts'
 import type { Block, MessagesBody, SaidBlock, Source, ToolResultBlock } from './schema.ts'
 
-/** With a prompt cache mark, for dialects that support it. */
+/** A part with a prompt cache mark, for dialects that support marks. */
 interface Marked {
   cache_control?: object
 }

@@ -144,7 +144,7 @@ export function toCanonical(body: MessagesBody): Decision<CanonicalRequest> {
     ...prompt,
     max_tokens: body.max_tokens,
     ...withoutNulls({ temperature: body.temperature, top_p: body.top_p }),
-    // Never shortened, since that would change the response: upstreams that take only four refuse more themselves.
+    // Truncating the list would change the response. Upstreams that accept only four refuse more themselves.
     ...(stops && stops.length > 0 ? { stop: stops } : {}),
     ...(user ? { user: user.slice(0, MAX_USER_CHARS) } : {}),
     ...(tier ? { service_tier: tier } : {}),

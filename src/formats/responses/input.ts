@@ -52,7 +52,7 @@ class Turn {
 
 class Conversation {
   readonly #messages: Message[] = []
-  /** By call ID, in order, since some servers repeat IDs in every turn. */
+  /** Results by call ID, in order, since some servers repeat IDs in every turn. */
   readonly #results = new Map<string, Result[]>()
   #turn = new Turn()
 

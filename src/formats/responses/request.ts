@@ -129,7 +129,7 @@ export function toTask(body: unknown, raw: RawRequest): Decision<ChatTask> {
   const kept = checkKept(request) ?? checkCompaction(request)
   const passthrough = toPassthroughRequest('responses', body, raw)
   const task = translate(request)
-  // Without the stored objects it may not be valid.
+  // Without the stored objects, the request may be invalid for other upstreams.
   if (task instanceof GatewayError || (kept && !passthrough)) return kept ?? task
   return withPassthrough(kept ? { ...task, untranslatable: kept } : task, passthrough)
 }
