@@ -1,4 +1,4 @@
-/** Where an upstream is called and how it gets its credential: an API key, or a Google service account. */
+/** Paths of upstreams, and their credentials: an API key, or a Google service account. */
 
 import type { UpstreamSettings } from '../domain/dialects.ts'
 import { asObject, asText, tryJson } from '../domain/json.ts'

@@ -145,7 +145,7 @@ export interface BytesDecoder {
   end(out: AnswerEvent[]): void
 }
 
-/** By endpoint, so that the compiler knows each body. */
+/** Request types by endpoint, so that the compiler knows each body. */
 export interface EndpointRequests {
   rerank: RerankRequest
   moderations: ModerationsRequest

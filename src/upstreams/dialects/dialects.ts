@@ -38,7 +38,7 @@ export interface Dialect {
   readonly hasRealtime: boolean
   /** True if the client's service tier is forwarded, and the tier in the response is read. */
   readonly tellsMode: Readonly<Record<'translated' | 'native', boolean>>
-  /** How it reports web searches: by a count or, translated, only by citations. */
+  /** How responses report web searches: by a count or, if translated, only by citations. */
   readonly searches: 'counted' | 'cited'
   /** True if responses state the lifetime of written cache entries. */
   readonly tellsCacheLifetime: boolean
@@ -105,9 +105,9 @@ const byAccount: Dialect['authority'] = (upstream) => (isServiceAccount(upstream
 const byCredential: Dialect['authority'] = () => null
 
 /**
- * True for Gemini 3 and later, decided by the route, since names are arbitrary: their thinking is set by a level, not a number of tokens.
- * Earlier ones take no images in tool results, and refuse JSON with tools ("Function calling with a response mime type: 'application/json'
- * is unsupported") and search with functions; later ones refuse calls of the current turn without a signature
+ * True for Gemini 3 and later. Decided by the route's `thinking`, since names are arbitrary: these models use a level, not a number of
+ * tokens. Earlier models accept no images in tool results, and refuse search with functions and JSON with tools ("Function calling with a
+ * response mime type: 'application/json' is unsupported"). Later ones refuse calls of the current turn without a signature
  * (ai.google.dev/gemini-api/docs/gemini-3).
  */
 export const isSinceGemini3 = ({ features, options: { thinking } }: Thinks): boolean =>

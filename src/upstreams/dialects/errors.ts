@@ -159,7 +159,7 @@ export function toOverflow(status: number | null, code: string, message: string,
 
 export const isOverflowCode = (code: string): boolean => code === OVERFLOW_CODE || code === 'exceed_context_size_error'
 
-/** Such a message is quoted as it is. */
+/** OpenAI's standard message, which is kept unchanged. */
 const CLASSIC = /This model's maximum context length is \d+ tokens/
 
 function toClassicSentence(
@@ -176,7 +176,7 @@ function toClassicSentence(
 }
 
 /**
- * Errors that local model servers report with a server status although they are not at fault, seen in llama-server
+ * Errors that local model servers report as 5xx although the server isn't at fault. Seen in llama-server
  * (github.com/ggml-org/llama.cpp) and in Ollama, which forwards them.
  */
 interface Said {

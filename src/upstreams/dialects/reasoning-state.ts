@@ -1,6 +1,6 @@
 /**
- * Reasoning state on its way through clients: who issued it, and its encoding as opaque text, where Anthropic's clients keep a `signature`
- * and OpenAI's an `encrypted_content`. It proves nothing, since clients can forge it.
+ * Reasoning state that clients send back: its issuer, and its encoding as opaque text. Anthropic's clients keep it as `signature`, and
+ * OpenAI's as `encrypted_content`. It proves nothing, since clients can forge it.
  */
 
 import { asObject, asText, type JsonObject } from '../../domain/json.ts'

@@ -11,7 +11,7 @@ import { UNREQUESTED_REASONING } from '../../domain/task.ts'
 export interface ReasoningRequest {
   /** Null for the model's default. False overrides everything else. */
   isOn: boolean | null
-  /** As given, or derived from the token count. Null if neither was given. */
+  /** The given effort, or one derived from the token budget. Null if neither was given. */
   effort: Effort | null
   tokens: number | null
   /** True if the client refused the reasoning text, or didn't request it. */

@@ -26,9 +26,9 @@ export interface ConnectionOwner {
 /** Maximum time for TCP connect and TLS handshake. */
 const OPENING_MS = 10_000
 /**
- * A request is resent on a new connection if its own was used before and ended without a byte of response, since the origin had probably
- * closed it before (RFC 9112, 9.3.1). That is never certain, and the origin may charge for the request. So the close must be orderly and
- * immediate. After an idle period, it may also be a reset, within the time that a distant host or a router needs.
+ * A request is resent on a new connection if its own was used before and ended without a byte of response (RFC 9112, 9.3.1). The origin had
+ * probably closed it before. That is never certain, and the origin may charge for the request. So the close must be orderly and immediate.
+ * After an idle period, it may also be later or a reset, within the time that a distant host or a router needs.
  */
 const AT_ONCE_MS = 100
 const IDLE_MS = 1_000

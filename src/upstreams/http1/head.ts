@@ -40,7 +40,7 @@ export function parseHead(head: string): Head {
   const headers = parseFields(text, from + 2)
   const length = toLength(status, headers)
   if (length === 'chunked' && minor === '0') throw new FramingError('sent a chunked body over HTTP/1.0')
-  // With two lengths, others on the same connection may disagree where the response ends.
+  // With two lengths, two readers may disagree where the response ends.
   const isPlain = !(headers.has('transfer-encoding') && headers.has('content-length'))
   return { status, headers, length, keptMs: minor === '1' && isPlain ? toKeptMs(headers) : 0 }
 }
@@ -128,8 +128,8 @@ export class Line {
   #length = 0
 
   /**
-   * Adds a piece from `at` up to the end that `endOf` finds: then `text` is the line, one character per byte, and `to` the next
-   * position. Without an end, everything is kept. Null if the line is longer than `most`.
+   * Adds a piece from `at` up to the end that `endOf` finds. Then `text` is the line, one character per byte, and `to` the next
+   * position. Without an end, everything is kept and `text` is null. Returns null if the line is longer than `most`.
    */
   gather(piece: Buffer, at: number, most: number, endOf: LineEnd): { text: string | null; to: number } | null {
     const before = this.#length

@@ -6,7 +6,7 @@ import type { Head } from './head.ts'
 import { Http1Incoming } from './incoming.ts'
 import { IdleConnections, Pool, type PoolOptions } from './pool.ts'
 
-/** Each idle connection is a file that another request may need. */
+/** Limits idle connections, since each one uses a file that another request may need. */
 const POOL: PoolOptions = { idleMs: 60_000, maxIdle: 256, nowMs: () => performance.now() }
 
 interface Route {

@@ -93,7 +93,7 @@ function toCounts(usage: JsonObject, before: Counts): Counts {
   const written = asCount(usage.cache_creation_input_tokens) ?? before.written
   const output = asCount(usage.output_tokens) ?? before.output
   const thought = asCount(asObject(usage.output_tokens_details)?.thinking_tokens) ?? before.thought
-  // Without lifetimes, new writes are assumed to live as long as earlier ones, if those were all of one kind.
+  // Without lifetimes, new writes are assumed to have the lifetime of earlier writes, if all of those had the same.
   const isAllLong = before.written1h > 0 && before.written1h === before.written
   const long = asCount(lifetimes?.ephemeral_1h_input_tokens) ?? (isAllLong ? written : before.written1h)
   return {

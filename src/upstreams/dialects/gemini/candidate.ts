@@ -35,7 +35,7 @@ export class Candidate {
   readonly #calls: Calls
   readonly #signer: string
   #reason: Reason | null = null
-  /** Its text and sources, if it may have searched. */
+  /** Text of the candidate so far, for citations; null without search. */
   #said: string | null = null
   #grounding: unknown = null
   #details = 0

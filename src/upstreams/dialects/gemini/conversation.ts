@@ -1,6 +1,6 @@
 /**
- * Conversation in Gemini's form: turns of `user` and `model`, system instructions apart, and the function responses of a turn in the order
- * of their calls.
+ * Conversation in Gemini's form: turns of `user` and `model`, separate system instructions, and function responses in the order of their
+ * calls.
  */
 import { asList, asObject, asText, type JsonObject } from '../../../domain/json.ts'
 import type { AssistantMessage, CanonicalRequest, Message } from '../../../domain/request.ts'

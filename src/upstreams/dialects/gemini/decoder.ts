@@ -79,8 +79,8 @@ export class AnswerDecoder extends JsonDecoder {
   }
 
   /**
-   * Billable searches: since Gemini 3 each distinct query; for earlier models, which have token budgets, each prompt that searched
-   * (https://ai.google.dev/gemini-api/docs/google-search, "Pricing").
+   * Billable searches. Since Gemini 3, each distinct query counts. For earlier models, which have token budgets, each prompt that searched
+   * counts (https://ai.google.dev/gemini-api/docs/google-search, "Pricing").
    */
   #toSearches(): number {
     const { size } = this.#queries

@@ -164,7 +164,7 @@ function toToolConfig({ tools, tool_choice: choice, function_call: legacy }: Can
   return toConfig(wanted.allowed_tools.mode === 'required' ? 'ANY' : 'VALIDATED', names)
 }
 
-/** Only one mode enforces the schema of arguments. */
+/** True if Gemini must use the mode that enforces the schema of arguments. */
 const isStrict = (tool: NonNullable<CanonicalRequest['tools']>[number]) =>
   tool.type === 'function' && tool.function.strict === true
 
@@ -181,7 +181,7 @@ export function toThinking(body: CanonicalRequest, options: RouteSettings): Thin
   const wish = toReasoningRequest(body)
   const isByTokens = options.thinking === 'budget'
   const control = isByTokens ? toBudget(wish, options) : toLevel(wish, options)
-  // Without it, reasoning is billed but not shown; a client that hides it, or a model without it, gets none.
+  // Without `includeThoughts`, reasoning is billed but not shown. Not set if the client hides reasoning or it is off.
   return { ...(wish.isHidden || control.thinkingBudget === 0 ? {} : { includeThoughts: true }), ...control }
 }
 

@@ -102,7 +102,7 @@ function toKept(value: unknown, signer: string): unknown[] {
   return by === signer ? [rest] : []
 }
 
-/** As in Google's own OpenAI API. */
+/** The issuer, in the field of Google's own OpenAI API. */
 const signerOf = (image: unknown) => asObject(asObject(asObject(image)?.extra_content)?.google)?.signer
 
 function unsigned(image: unknown): unknown {

@@ -191,7 +191,7 @@ class ChoiceDecoder {
   constructor(expected: Expected, index: number) {
     this.#index = index
     this.#expected = expected
-    // Its content may contain reasoning from the first delta on.
+    // With think tags, the content may begin with reasoning.
     if (expected.target.upstream.options.think_tags) this.#deltas = new DeltaDecoder(expected, index)
   }
 

@@ -198,7 +198,7 @@ function readLmStudio(json: unknown, listed: ListedModel): ListedModel {
           ? {
               ...listed.can,
               tools: can.trained_for_tool_use,
-              // Its ways to reason; older versions never report it.
+              // Reasoning options. Older versions don't report any.
               ...(asObject(can.reasoning) ? { reasoning: true } : {}),
             }
           : undefined,

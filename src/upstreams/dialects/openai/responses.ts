@@ -46,7 +46,7 @@ const TEXT = new PlainDeltas({
 export const responses: PassthroughFormat = {
   request: (passthrough, body, target) => ({
     path: `/responses${toQuery(target.upstream.options)}`,
-    // Never stored: one key could otherwise read another's stored responses.
+    // Nothing is stored at the provider, because keys could read each other's stored responses.
     body: toPassthroughText(passthrough, target, OF_RESPONSES, {
       store: 'false',
       ...toInputEdit(passthrough),
