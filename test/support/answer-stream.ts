@@ -12,8 +12,8 @@ const textOf = (events: readonly AnswerEvent[]) =>
   events.map((event) => (event.kind === 'text' ? event.text : '')).join('')
 
 export function testAnswerStream(open: OpenStream): void {
-  describe('as every stream of an answer it', () => {
-    test('hands over all that comes, ends in `done`, and has no more then', async () => {
+  describe('every stream of a response', () => {
+    test('hands over all batches, ends in `done`, and then has no more', async () => {
       const stream = await open(WORDS)
       const events: AnswerEvent[] = []
       const take = (batch: readonly AnswerEvent[]) => {
@@ -50,7 +50,7 @@ export function testAnswerStream(open: OpenStream): void {
       expect(pumps).toBeGreaterThan(1)
     })
 
-    test('hands over no batch while the one before is taken', async () => {
+    test('hands over no batch until the reader has taken the one before', async () => {
       const stream = await open(WORDS)
       let busy = false
       let text = ''
@@ -79,7 +79,7 @@ export function testAnswerStream(open: OpenStream): void {
       stream.close()
     })
 
-    test('may be closed before it is read, and any number of times', async () => {
+    test('may be closed before it is read, and repeatedly', async () => {
       const stream = await open(WORDS)
       stream.close()
       stream.close()
@@ -92,7 +92,7 @@ export function testAnswerStream(open: OpenStream): void {
       stream.close()
     })
 
-    test('hands over nothing more once it is closed while it is read', async () => {
+    test('hands over nothing more if it is closed during a read', async () => {
       const stream = await open(WORDS)
       let batches = 0
       await stream.pump(() => {
@@ -103,7 +103,7 @@ export function testAnswerStream(open: OpenStream): void {
       expect(batches).toBe(1)
     })
 
-    test('hands over nothing more once it is closed while its reader waits', async () => {
+    test('hands over nothing more if it is closed while its reader waits', async () => {
       const stream = await open(WORDS)
       const batches: string[] = []
       let wait = () => {}

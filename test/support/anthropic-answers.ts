@@ -15,7 +15,7 @@ export type Said =
   | { call: string; input: object; id?: string }
   | { raw: object }
 
-/** Differs for each thought. */
+/** Differs for each reasoning block. */
 export const toSignature = (thought: string) => Buffer.from(`sig:${Bun.hash(thought)}`).toString('base64')
 
 export const USAGE = {

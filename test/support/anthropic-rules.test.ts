@@ -1,4 +1,4 @@
-/** The scripted Anthropic refuses these, in words like the real one's. */
+/** The scripted Anthropic refuses these requests, with messages like the real one's. */
 import { expect, test } from 'bun:test'
 import { toSignature } from './anthropic-answers.ts'
 import { ABLE, type Ability, findRefusal } from './anthropic-rules.ts'
@@ -107,7 +107,7 @@ for (const [what, fields, sentence, can, version] of REFUSED)
     expect(refusalOf(fields, can, version)).toMatch(sentence)
   })
 
-test('answers what is right', () => {
+test('accepts valid requests', () => {
   const thought = { type: 'thinking', thinking: 'a', signature: toSignature('a') }
   expect(refusalOf({})).toBeNull()
   expect(refusalOf({ messages: [user(marked(3))], ...mark })).toBeNull()

@@ -1,4 +1,4 @@
-/** What the real service refuses beyond shapes, in its own sentences. */
+/** Requests that the real service refuses although their shape is valid, with its messages. */
 import { toSignature } from './anthropic-answers.ts'
 import { MessagesBody } from './anthropic-shape.ts'
 

@@ -47,9 +47,9 @@ export interface TestApp {
   revoke(secret: string): void
   /** Changes the configuration; every later request sees it. */
   change(work: (store: ConfigStore, by: Actor) => Promise<unknown>): void
-  /** Applies the journal to the database at once, unless that is in progress. */
+  /** Applies the journal to the database now, unless that is in progress. */
   apply(): void
-  /** Resolves once it has. */
+  /** Resolves once the journal is applied. */
   flushed(): Promise<void>
   /** Ledger rows, oldest first, as another process reads them. */
   rows(): LedgerRow[]
@@ -133,7 +133,7 @@ export async function startApp({
   const reader = new Database(databasePath(dataFolder), { readonly: true })
   const secrets = Object.values(known)
   const actor = () => ({ actor: 'test', nowMs: now() })
-  // The store decides at once, and the server rereads it before the next request.
+  // The store applies changes at once, and the server rereads it before the next request.
   const change: TestApp['change'] = (work) =>
     void server.reload(async (store) => {
       await work(store, actor())

@@ -1,11 +1,11 @@
-/** Archives by hand, with entries that no archiver writes. */
+/** Handwritten archives, with entries that no archiver writes. */
 import { gzipSync } from 'node:zlib'
 
 export interface Packed {
   name: string
   content?: string
   mode?: number
-  /** Of a link. */
+  /** Target of a link. */
   target?: string
   /** Of tar: '0' file, '2' link, '5' folder. */
   type?: string

@@ -1,11 +1,11 @@
-/** Forms with audio, byte for byte as clients send them, and what upstreams read of them. */
+/** Forms with audio, byte for byte as clients send them, and fields that upstreams read from them. */
 import { readFileSync } from 'node:fs'
 import { GatewayError } from '../../src/domain/error.ts'
 import { onlyPart, readForm, textOf } from '../../src/domain/multipart.ts'
 
 export const loadAudio = (name: string) => readFileSync(new URL(`../fixtures/audio/${name}`, import.meta.url))
 
-/** 16-bit mono of silence. */
+/** Silence, 16-bit mono. */
 export function toWav(ms: number, rate = 16_000): Buffer {
   const data = (ms * rate * 2) / 1_000
   const head = Buffer.alloc(44)

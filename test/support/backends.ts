@@ -1,4 +1,4 @@
-/** One backend in the place of every dialect's. */
+/** One backend for every API format. */
 import { DIALECTS, type DialectName } from '../../src/domain/dialects.ts'
 
 export const onEvery = <Backend>(backend: Backend): Record<DialectName, Backend> =>

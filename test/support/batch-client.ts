@@ -1,4 +1,4 @@
-/** Batches as OpenAI's client makes them. */
+/** Batches as OpenAI's client creates them. */
 import OpenAI, { toFile } from 'openai'
 
 export const CHAT = '/v1/chat/completions'
@@ -10,7 +10,7 @@ export const toChatLine = (customId: string, body: object, more: object = {}) =>
   ...more,
 })
 
-/** @param lines texts are written as they are. */
+/** @param lines strings are sent unchanged. */
 export async function uploadLines(client: OpenAI, lines: readonly unknown[]): Promise<string> {
   const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
   const { id } = await client.files.create({ purpose: 'batch', file: await toFile(Buffer.from(text), 'input.jsonl') })

@@ -1,6 +1,6 @@
 /**
- * Upstreams with batches of their own, as strict as OpenAI's and Anthropic's: unknown fields, unordered results, states that come before
- * their files. A test decides when a batch ends, and how.
+ * Upstreams with their own batches, as strict as OpenAI's and Anthropic's: unknown fields are refused, results are
+ * unordered, and states precede their files. A test decides when and how a batch ends.
  */
 
 import { ABLE, findRefusal } from './anthropic-rules.ts'
@@ -20,9 +20,9 @@ export interface BatchUpstream {
   batches: RemoteBatch[]
   /** Method and path of each request. */
   asked: string[]
-  /** Bodies of JSON, as they came. */
+  /** JSON bodies as received. */
   received: string[]
-  /** Answers requests in place of the server, once; null: as usual. */
+  /** Responds to one request in place of the server; null: as usual. */
   fail: ((method: string, path: string) => Response | 'later' | 'hang' | null) | null
   /** Pause between lines of results, ms. */
   paceMs: number
@@ -34,7 +34,7 @@ export interface RemoteBatch {
   id: string
   lines: RemoteLine[]
   status: string
-  /** Whether the results can be read: a state may come first. */
+  /** True if results can be read: the ended state may come first. */
   hasFiles: boolean
   metadata: unknown
   created: number
@@ -53,7 +53,7 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
       if (failed instanceof Response) return failed
       const answered = await (api === 'openai' ? answerOpenAi : answerAnthropic)(request, pathname)
       if (failed === 'hang') await new Promise(() => {})
-      // As if the connection broke once the request was taken.
+      // As if the connection broke after the request was accepted.
       return failed === 'later' ? new Response('upstream connect error', { status: 503 }) : answered
     },
   })
@@ -192,7 +192,7 @@ export function startBatchUpstream(api: 'openai' | 'anthropic'): BatchUpstream {
     const isOver = ['completed', 'expired', 'cancelled'].includes(status)
     return {
       ...{ id, type: 'message_batch', processing_status: isOver ? 'ended' : status.replace('cancelling', 'canceling') },
-      // Of another host: a credential must not go there.
+      // On another host, which must not receive a credential.
       results_url: isOver && hasFiles ? `http://127.0.0.2:1/v1/messages/batches/${id}/results` : null,
       request_counts: {
         processing: isOver ? 0 : lines.length,

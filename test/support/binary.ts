@@ -16,7 +16,7 @@ export interface Ran {
 export interface RunOptions {
   cwd?: string
   environment?: Record<string, string>
-  /** Another copy. */
+  /** Path of another copy. */
   binary?: string
   /** Options of the shell's `ulimit`, such as `-n 256`. */
   ulimit?: string
@@ -36,7 +36,7 @@ export interface RunningBinary {
   rss(): Promise<number>
 }
 
-/** Hides whatever else runs on the machine. */
+/** Hides everything else that runs on the machine. */
 const environmentOf = ({ environment = {} }: RunOptions) => ({
   ...{ PATH: process.env.PATH ?? '', TOLLGATE_DISCOVER: 'off' },
   ...environment,
@@ -78,7 +78,7 @@ export async function startBinary(args: string[], options: RunOptions = {}): Pro
     const end = performance.now() + 20_000
     while (!test()) {
       if (child.exitCode !== null) {
-        // A process that it started may hold it open.
+        // A process that the server started may hold it open.
         await Promise.race([stderr.ended, Bun.sleep(1_000)])
         throw new Error(`tollgate ended with ${child.exitCode}: ${stderr()}`)
       }

@@ -20,7 +20,7 @@ export function makeCertificate(names: string, days = 90): PemPair {
   return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
 }
 
-/** The files of a pair, which can be written again. */
+/** The files of a pair, which can be overwritten. */
 export function putPair(pair: PemPair) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'))
   const files = { certFile: join(folder, 'fullchain.pem'), keyFile: join(folder, 'privkey.pem') }

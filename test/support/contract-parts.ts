@@ -1,4 +1,4 @@
-/** Parts of an answer that are the same whole and streamed, with their checks. */
+/** Parts of a response that are the same whole and streamed, with their checks. */
 import type { Logprobs } from '../../src/domain/events.ts'
 
 export type Json = null | boolean | number | string | Json[] | JsonObject

@@ -1,4 +1,4 @@
-/** Each rule of whole answers, errors and headers has a case that breaks it. */
+/** Each rule of whole responses, errors, and headers has a case that breaks it. */
 import { describe, expect, test } from 'bun:test'
 import { checkError, checkHeaders, checkWhole } from './contract.ts'
 
@@ -25,7 +25,7 @@ const withMessage = (more: Fields, finish = 'stop') =>
 const without = (key: string, value: Fields) =>
   Object.fromEntries(Object.entries(value).filter(([each]) => each !== key))
 
-describe('a whole answer breaks the contract by', () => {
+describe('a whole response breaks the contract by', () => {
   test.each<[check: number | string, what: string, answer: unknown]>([
     [2, 'tool_calls that are empty', withMessage({ tool_calls: [] })],
     [
@@ -61,7 +61,7 @@ describe('a whole answer breaks the contract by', () => {
     expect(() => checkWhole(answer, { model: 'acme/large' })).toThrow(named(check))
   })
 
-  test('and one that keeps it is read as its client reads it', () => {
+  test('and one that follows it is read as its client reads it', () => {
     expect(checkWhole(JSON.stringify(withMessage({ content: 'Hello', tool_calls: [call] }, 'tool_calls')))).toEqual({
       identity: { id: 'chatcmpl-1', created: 1_700_000_000, model: 'acme/large' },
       choices: [
@@ -127,7 +127,7 @@ describe('an error or its headers break the contract by', () => {
     expect(() => checkHeaders('stream', new Headers(headers))).toThrow(named(check))
   })
 
-  test('and one that keeps it is returned', () => {
+  test('and one that follows it is returned', () => {
     checkHeaders('stream', new Headers(STREAM))
     expect(checkError(502, new Headers(JSON_TYPE), JSON.stringify({ error: failure }))).toEqual(failure as never)
   })

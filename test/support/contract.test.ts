@@ -37,7 +37,7 @@ const called = chunk({}, 'tool_calls')
 const token = { token: 'a', logprob: -0.5, bytes: [97], top_logprobs: [] }
 const probable = (value: unknown) => role + chunk({ content: 'a' }, null, { logprobs: value }) + stop + DONE
 
-test('an answer that keeps every rule is read as its client reads it', () => {
+test('a response that follows every rule is read as its client reads it', () => {
   const text = counted(
     chunk({ ...FIRST, content: null }),
     chunk({ reasoning: 'hm', reasoning_content: 'hm' }),
@@ -213,7 +213,7 @@ describe('a stream breaks the contract by', () => {
     expect(() => checkStream(text, { choices: 2 })).toThrow(named(21))
   })
 
-  test('(22) logprobs that were not asked for', () => {
+  test('(22) logprobs that were not requested', () => {
     expect(() => checkStream(probable({ content: [token], refusal: null }), { logprobs: false })).toThrow(named(22))
   })
 })

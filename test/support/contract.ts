@@ -19,7 +19,7 @@ import {
 } from './contract-parts.ts'
 import { toWholeChoice } from './contract-whole.ts'
 
-/** The request, which decides what the answer must hold. */
+/** The request, which decides the required content of the response. */
 export interface Asked {
   /** The client's `stream_options.include_usage`. */
   includeUsage?: boolean
@@ -27,7 +27,7 @@ export interface Asked {
   choices?: number
   /** The required model ID; any if omitted. */
   model?: string
-  /** False: logprobs are forbidden; omitted: they don't matter. */
+  /** False: logprobs are forbidden; omitted: they are optional. */
   logprobs?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Differences between an answer and a schema. */
+/** Differences between a response and a schema. */
 import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 

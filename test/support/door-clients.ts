@@ -1,6 +1,6 @@
 /**
- * What clients of each endpoint send and read. Translated answers are checked against the contract; passthrough ones
- * are read as a client would.
+ * Requests and response readers of clients of each endpoint. Translated responses are checked against the contract;
+ * passthrough ones are read as a client would.
  */
 import type { Modality } from '../../src/domain/models.ts'
 import type { Endpoint } from '../../src/domain/task.ts'
@@ -11,12 +11,12 @@ import { checkMessage, checkError as checkMessageError, checkMessageStream } fro
 import { checkResponse, checkResponseStream } from './responses-contract.ts'
 
 export interface Asked {
-  /** Of the request; default `HELLO_TEXT`. */
+  /** Prompt; default `HELLO_TEXT`. */
   text?: string
-  /** Max output tokens; embeddings write none. */
+  /** Max output tokens; embeddings have no output tokens. */
   cap?: number
   stream?: boolean
-  /** On whose behalf. */
+  /** The user of the request. */
   user?: string
 }
 
@@ -27,17 +27,17 @@ export interface Failure {
 }
 
 export interface Heard {
-  /** Null of a vector. */
+  /** Null for a vector. */
   text: string | null
   /** The reported cost; null if none is. */
   costNanoUsd: number | null
 }
 
 export interface HeardStream extends Heard {
-  /** How it ended: complete, a failure, or nothing. */
+  /** How it ended: complete, failed, or interrupted without an end. */
   end: 'whole' | 'failure' | 'silence'
   failure: Failure | null
-  /** True if a client could take it for a complete answer. */
+  /** True if a client could mistake it for a complete response. */
   looksWhole: boolean
   /** Comments before the first frame, and keep-alives after it. */
   beats: { before: number; after: number }
@@ -45,11 +45,11 @@ export interface HeardStream extends Heard {
 
 export interface ClientFormat {
   endpoint: Endpoint
-  /** What its models make. */
+  /** The models' output. */
   makes: Modality
-  /** The whole answer is bytes, which can't state a cost and are always streamed. */
+  /** The whole response is bytes, which can't state a cost and are always streamed. */
   isBytes?: true
-  /** Its calls may be charged and silent for long: no second attempt after a broken connection, no short deadlines. */
+  /** Calls may be charged although silent for long: no second attempt after a broken connection, no short deadlines. */
   isDear?: true
   /** Behind `/v1`. */
   path: string
@@ -59,7 +59,7 @@ export interface ClientFormat {
   /** If requests aren't JSON: the same with its fields; null if it has none. */
   encode?(json: string): { type: string; body: Buffer<ArrayBuffer> } | null
   whole(json: string): Heard
-  /** Throws if a translated answer breaks its contract. */
+  /** Throws if a translated response breaks its contract. */
   check: { whole(json: string): unknown; stream(text: string): unknown }
   frame(data: Json, heard: HeardStream): void
   /** The keep-alive of a stream once it has begun. */
@@ -215,7 +215,7 @@ const gemini: ClientFormat = {
   },
 }
 
-/** Of errors without a code. */
+/** For errors without a code. */
 const KINDS = ['NO_KEY', 'UNKNOWN_URL', 'INVALID_REQUEST', 'UPSTREAM_REJECTED', 'INTERNAL']
 
 /** The reason is our code in upper case. */
@@ -241,7 +241,7 @@ const rerank: ClientFormat = {
   ...embeddings,
   endpoint: 'rerank',
   makes: 'rerank',
-  // Cohere's clients read the message beside OpenAI's error.
+  // Cohere's clients read `message`, next to OpenAI's `error`.
   refusal(response, text) {
     const { message, ...rest }: Json = JSON.parse(text)
     if (message !== rest.error?.message) throw new Error('it has two messages')
@@ -320,7 +320,7 @@ const images: ClientFormat = {
   },
 }
 
-/** A PNG's head, of one pixel. */
+/** The header of a one-pixel PNG. */
 const PIXEL = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ', 'base64')
 
 const image_edits: ClientFormat = {

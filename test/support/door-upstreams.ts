@@ -1,6 +1,6 @@
 /**
- * How upstreams of each format answer in given words: whole, or as the steps of a stream before, within and after the
- * words. No I/O.
+ * Responses of upstreams of each format with given words: whole, or as the steps of a stream before, within, and after
+ * the words. No I/O.
  */
 import { toEvent } from './anthropic-answers.ts'
 import type { Script, Seen } from './upstream.ts'
@@ -17,21 +17,21 @@ import {
 
 export interface Counts {
   prompt: number
-  /** Of the prompt; default 0. */
+  /** Prompt tokens; default 0. */
   cached?: number
   completion: number
 }
 
 export interface UpstreamFormat {
-  /** Catalog settings besides the URL. */
+  /** Catalog settings in addition to the URL. */
   settings: string
   whole(words: readonly string[], counts: Counts): Whole
-  /** Null if it only answers whole requests. */
+  /** Null if it has only whole responses. */
   stream: StreamFormat | null
 }
 
 export interface StreamFormat {
-  /** No word yet. */
+  /** Without words so far. */
   head(counts: Counts): StreamStep[]
   /** An event without content before the first word; `padding` makes it long. */
   idle(number: number, padding?: string): StreamStep
@@ -50,7 +50,7 @@ const chatUsage = ({ prompt, cached = 0, completion }: Counts) => ({
 })
 
 const chat: UpstreamFormat = {
-  // One choice per call: several are several calls.
+  // One choice per call, so several choices are several calls.
   settings: 'dialect: openai, n: false',
   whole: (tokens, counts) => wholeAnswer({ tokens, usage: chatUsage(counts) }),
   stream: {
@@ -264,7 +264,7 @@ const transcriptions: UpstreamFormat = {
   stream: null,
 }
 
-/** Its models are charged by token, so it's asked for events also where the client wants bytes. */
+/** Its models are charged by token, so events are requested even if the client wants bytes. */
 const speech: UpstreamFormat = {
   settings: 'dialect: openai',
   whole: (words) => ({ kind: 'whole', headers: { 'content-type': 'audio/mpeg' }, body: words.join('') }),

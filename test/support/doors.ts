@@ -1,7 +1,7 @@
 /**
  * The table of endpoints: each way from a client's format to an upstream's, and a gateway with all of them.
  * `test/gateway/doors-*.test.ts` test each promise for each row. Realtime has no row: its requests are turns of one
- * WebSocket, without a response of their own to fail over, refuse or leave (`test/gateway/realtime.test.ts`).
+ * WebSocket, without a separate response to fail over, refuse, or cancel (`test/gateway/realtime.test.ts`).
  */
 import type { ServeConfig } from '../../src/config.ts'
 import { type LedgerRow, startApp, type TestApp } from './app.ts'
@@ -60,7 +60,7 @@ export const DOORS: readonly Door[] = [
   toDoor('image_edits', 'image_edits'),
 ]
 
-/** Whether its models write tokens. */
+/** True if its models write tokens. */
 export const writes = ({ client }: Pick<Door, 'client'>): boolean => ['text', 'speech', 'image'].includes(client.makes)
 
 export const STREAMING = DOORS.flatMap((door) => {
@@ -68,7 +68,7 @@ export const STREAMING = DOORS.flatMap((door) => {
   return stream ? [{ ...door, stream }] : []
 })
 
-/** Of text: they may grow, and be asked for elsewhere until their first word. */
+/** Text streams: they may grow, and another upstream may take over until their first word. */
 export const WRITING = STREAMING.filter(({ client }) => client.makes === 'text')
 
 const doorOf = (id: string): Door => {
@@ -95,12 +95,12 @@ export type Route = 'one' | 'both' | 'across'
 export interface DoorGateway {
   app: TestApp
   near: ScriptedUpstream
-  /** Asked second. */
+  /** The second target. */
   far: ScriptedUpstream
   ask(door: Door, asked?: Asked & Asking): Promise<Response>
-  /** Rows since `near` and `far` were set to answer well, once there are so many and all are settled. */
+  /** Rows since `near` and `far` were set to succeed, once there are so many and all are settled. */
   rows(count: number): Promise<DoorRow[]>
-  /** Makes both upstreams answer well, and clears penalties. */
+  /** Makes both upstreams succeed, and clears penalties. */
   calm(door: Door): Promise<void>
   stop(): Promise<void>
 }
@@ -123,7 +123,7 @@ export interface DoorOptions {
   config?: Partial<ServeConfig>
   /** Settings of every first upstream, after a comma. */
   settings?: string
-  /** Price of every first route, if it differs from its model's. */
+  /** Price of every first route, if it differs from the model's. */
   firstPrice?: string
   /** Max output tokens of every model; default 1,000. */
   most?: number
@@ -185,7 +185,7 @@ export async function startDoors({
   }
 }
 
-/** The model of a request that replaces the usual one. */
+/** The model of a request, which replaces the default. */
 const modelIn = (body: string | undefined): string | undefined => /^\{"model":"([^"]*)"/.exec(body ?? '')?.[1]
 
 const PRICE = '{ prompt: "0.000001", completion: "0.000002" }'
@@ -197,10 +197,10 @@ export interface Places {
   /** Base URLs. */
   near: string
   far: string
-  /** Of every first upstream, after a comma. */
+  /** Settings of every first upstream, after a comma. */
   settings?: string
   price?: string
-  /** Of every first route. */
+  /** Settings of every first route. */
   firstPrice?: string
   most?: number | undefined
   features?: string | undefined

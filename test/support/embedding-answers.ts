@@ -21,7 +21,7 @@ export function fromBase64(text: string): number[] {
 }
 
 export interface OpenAiEmbeddings {
-  /** Encoding used whatever was requested. */
+  /** Encoding of the response, whatever was requested. */
   always?: 'float' | 'base64'
   tokensPerInput?: number
 }
@@ -41,7 +41,7 @@ export const openAiEmbeddings =
     return toWhole({ object: 'list', model: json?.model, data, usage: { prompt_tokens, total_tokens: prompt_tokens } })
   }
 
-/** Like those of Google AI Studio, or below `/publishers/` of Vertex. */
+/** Like those of Google AI Studio, or of Vertex below `/publishers/`. */
 export const geminiEmbeddings: Script = ({ path, json }) => {
   if (path.endsWith(':predict')) {
     const { instances, parameters } = json as {

@@ -13,11 +13,11 @@ export interface EmbeddingGateway {
 }
 
 const FACTS = 'context_length: 100, input_modalities: [text], output_modalities: [embeddings]'
-/** 20 nano-dollars a token. */
+/** 20 nano-dollars per token. */
 export const NANO_USD_PER_TOKEN = 20
 const PRICE = 'pricing: [{ prompt: "0.00000002", completion: "0" }]'
 
-/** @param settings more of the upstream of OpenAI's format. */
+/** @param settings more settings of the upstream with OpenAI's format. */
 export async function startEmbeddings(settings = ''): Promise<EmbeddingGateway> {
   const [openai, google] = await Promise.all([startUpstream(openAiEmbeddings()), startUpstream(geminiEmbeddings)])
   const at = `http://127.0.0.1:${google.port}`

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL, Valkey or Redis, and PgBouncer as processes of a test, in folders and at ports of their own: whatever the machine runs is left alone.
- * Where one isn't installed, `describeWith` skips the tests and says so.
+ * PostgreSQL, Valkey or Redis, and PgBouncer as processes of a test, in separate folders and at separate ports: other
+ * processes of the machine are left alone. If one isn't installed, `describeWith` skips the tests and says so.
  */
 import { describe } from 'bun:test'
 import { appendFileSync, chmodSync, chownSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -61,7 +61,7 @@ function runOnce(command: string[]): void {
   if (exitCode !== 0) throw new Error(`${command[0]} failed: ${stderr}`)
 }
 
-/** A process that can be ended and started again. */
+/** A process that can be ended and restarted. */
 function createProcess(command: string[], folder: string, isUp: () => Promise<boolean>) {
   let child: Bun.Subprocess | null = null
   return {
@@ -89,27 +89,27 @@ function createProcess(command: string[], folder: string, isUp: () => Promise<bo
 }
 
 export interface TestPostgres {
-  /** Of a superuser, by TCP without TLS. */
+  /** URL of a superuser, by TCP without TLS. */
   url: string
   port: number
-  /** Of its unix socket. */
+  /** URL of its unix socket. */
   folder: string
-  /** Each time on a connection of its own. */
+  /** Each query uses a new connection. */
   query<Row>(text: string): Promise<Row[]>
-  /** In order. */
+  /** Stops it gracefully. */
   stop(): Promise<void>
-  /** As if the power went. */
+  /** Kills it, as in a power cut. */
   kill(): Promise<void>
-  /** After `stop` or `kill`. */
+  /** Starts it again, after `stop` or `kill`. */
   start(): Promise<void>
-  /** Of a standby. */
+  /** Promotes a standby. */
   promote(): Promise<void>
   signal(name: NodeJS.Signals): void
   close(): Promise<void>
 }
 
 export interface TestPostgresOptions {
-  /** Streams from it, asynchronously. */
+  /** A standby that replicates from it asynchronously. */
   standbyOf?: TestPostgres
   /** Lines of postgresql.conf. */
   settings?: readonly string[]
@@ -160,7 +160,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     ...{ url, port, folder, query, start: server.start, close: server.remove },
     signal: server.signal,
     stop: () => server.end('SIGINT'),
-    // Its children notice, and a start waits for them.
+    // Its child processes notice, and a start waits for them.
     kill: () => server.end('SIGQUIT'),
     async promote() {
       await query('select pg_promote(true, 10)')
@@ -168,7 +168,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
   }
 }
 
-/** @param mode of pooling. Without passwords. */
+/** @param mode of pooling. No passwords needed. */
 export async function startPgBouncer(server: TestPostgres, mode: 'session' | 'transaction' = 'transaction') {
   const [folder, port] = [makeFolder(), await findFreePort()]
   const users = write(join(folder, 'users.txt'), '"postgres" ""\n')
@@ -201,13 +201,13 @@ export interface TestValkey {
   url: string
   port: number
   start(): Promise<void>
-  /** As if the power went. */
+  /** Kills it, as in a power cut. */
   kill(): Promise<void>
   signal(name: NodeJS.Signals): void
   close(): Promise<void>
 }
 
-/** @param settings of the command line, such as `--appendonly yes`; keeps nothing by default. */
+/** @param settings on the command line, such as `--appendonly yes`; by default, nothing is persisted. */
 export async function startValkey(settings: readonly string[] = ['--save', '']): Promise<TestValkey> {
   const [folder, port] = [makeFolder(), await findFreePort()]
   const isUp = () =>
@@ -228,14 +228,14 @@ export async function startValkey(settings: readonly string[] = ['--save', '']):
 
 export interface DroppingProxy {
   port: number
-  /** `forward`; or `drop` all bytes silently and keep the connections, as a network that is cut; or delay by ms. */
+  /** `forward`; `drop`: drops all bytes silently and keeps the connections, like a broken network; or a delay in ms. */
   set(mode: 'forward' | 'drop' | number): void
   /** Closes all connections. */
   cut(): void
   close(): Promise<void>
 }
 
-/** To a port of this machine. Bytes that were dropped don't come back: connections of that time stay silent. */
+/** A proxy to a port of this machine. Dropped bytes are lost: connections from that time stay silent. */
 export async function startDroppingProxy(target: number): Promise<DroppingProxy> {
   let mode: 'forward' | 'drop' | number = 'forward'
   const dropped = new Set<Socket>()
@@ -251,7 +251,7 @@ export async function startDroppingProxy(target: number): Promise<DroppingProxy>
     from.on('close', () => dropped.has(from) || to.destroy())
   }
   const server = await startTcpServer((client) => {
-    // The other side never hears of it.
+    // The other side is not notified.
     if (mode === 'drop') return void client.on('error', () => {})
     const upstream = createConnection({ port: target, host: '127.0.0.1', noDelay: true })
     const pair = [client, upstream] as const

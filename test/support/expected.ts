@@ -6,7 +6,7 @@ import type { ChoiceReport } from './contract-choice.ts'
 
 const HELLO: readonly Answer[] = [{ content: 'Hello there!' }]
 
-/** A failed answer has no finish, whatever was sent before. */
+/** A failed response has no finish reason, whatever was sent before. */
 export function expectAnswers(choices: readonly ChoiceReport[], { answers = HELLO, trimmed, error }: Quirk): void {
   const tidy = (text: string) => (trimmed ? text.trim() : text)
   const read = choices.map((choice) => ({

@@ -1,4 +1,4 @@
-/** A free port of 127.0.0.1, for servers that get theirs on the command line. */
+/** A free port of 127.0.0.1, for servers that take their port on the command line. */
 import { startTcpServer } from './tcp-server.ts'
 
 export async function findFreePort(): Promise<number> {

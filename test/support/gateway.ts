@@ -1,4 +1,4 @@
-/** The default catalog, in nano-dollars per token: 1,000 read, 100 cached, 2,000 written. */
+/** The default catalog, in nano-dollars per token: input 1,000, cached 100, output 2,000. */
 import type { ServeConfig } from '../../src/config.ts'
 import { startApp, type TestApp } from './app.ts'
 import { type Script, type ScriptedUpstream, startUpstream } from './upstream.ts'
@@ -65,10 +65,10 @@ export const HELLO = { model: 'acme/large', messages: [{ role: 'user', content: 
 /** The estimate of `HELLO`: ceil(12 / 4) + 8. */
 export const HELLO_TOKENS = 11
 
-/** The count if the upstream reports nothing: three for text, four for the message, three for the answer. */
+/** The count if the upstream reports nothing: three for text, four for the message, three for the response. */
 export const HELLO_COUNTED = 10
 
-/** Reserved on a nearly spent budget after counting: eight for the message, and its text by any vocabulary. */
+/** Reserved on a nearly spent budget after counting: eight for the message, and its text with any vocabulary. */
 export const HELLO_BOUND = 5 + 8
 
 export async function startGateway({

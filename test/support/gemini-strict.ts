@@ -1,4 +1,4 @@
-/** What the Gemini API refuses, in its own words, by its published rules and the types of Google's client library. */
+/** Refusals of the Gemini API, with its messages, by its published rules and the types of Google's client library. */
 import type {
   Blob as BlobPart,
   Content,
@@ -20,11 +20,11 @@ import { isObject, type Json, type JsonObject } from './contract-parts.ts'
 export const SENTINEL = 'skip_thought_signature_validator'
 
 export interface Rules {
-  /** Whether calls of the current turn need a signature: since Gemini 3. */
+  /** True if calls of the current turn need a signature: since Gemini 3. */
   signs: boolean
-  /** How thinking is set. */
+  /** How the model sets thinking. */
   thinks: 'level' | 'budget' | 'budget-or-off' | 'no'
-  /** Vertex has no ids. */
+  /** Vertex has no IDs. */
   ids: boolean
   /** Signatures this upstream issued. */
   issued: ReadonlySet<string>

@@ -11,11 +11,11 @@ export interface GeminiTurn {
   reasoning?: string
   text?: string
   calls?: readonly { name: string; input?: Record<string, unknown>; id?: string }[]
-  /** Pictures, in base64. */
+  /** Images, in base64. */
   images?: readonly string[]
   finish?: string
   usage?: Record<string, unknown>
-  /** More of the candidate, such as `logprobsResult`. */
+  /** More fields of the candidate, such as `logprobsResult`. */
   more?: Record<string, unknown>
 }
 
@@ -42,7 +42,7 @@ export interface GeminiOptions extends Partial<Omit<Rules, 'issued'>> {
   bytesPerWrite?: number
 }
 
-/** @param toTurn the answer to a valid request, by the number of earlier call turns. */
+/** @param toTurn the response to a valid request, by the number of earlier call turns. */
 export function createGemini(
   toTurn: (step: number, body: JsonObject) => GeminiTurn | Behaviour,
   { key = 'x', pieceChars = 8, bytesPerWrite, signs = true, thinks = 'level', ids = true }: GeminiOptions = {},

@@ -1,6 +1,6 @@
 /**
- * A scripted OpenID Connect provider (RFC 7519, RFC 7636, OpenID Connect Core 1.0). `e2e/oidc.test.ts` uses one made by
- * others.
+ * A scripted OpenID Connect provider (RFC 7519, RFC 7636, OpenID Connect Core 1.0). `e2e/oidc.test.ts` uses a
+ * third-party one.
  */
 import { findFreePort } from './free-port.ts'
 
@@ -10,12 +10,12 @@ type Claims = Record<string, unknown>
 
 export interface IdentityProvider {
   issuer: string
-  /** ID token claims besides the required ones. */
+  /** ID token claims in addition to the required ones. */
   claims: Claims
-  /** The userinfo answer, if set. */
+  /** The userinfo response, if set. */
   userinfo: Claims | null
   spoil(claims: Claims): Claims
-  /** Replaces the answer if set; a promise that never resolves is a silent provider. */
+  /** Replaces the response if set; a promise that never resolves is a silent provider. */
   interrupt: ((path: string) => Response | Promise<Response> | null) | null
   /** Requested paths, and parameters of the last authorization request. */
   asked: string[]

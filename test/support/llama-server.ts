@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { serve } from './model-server.ts'
 
-/** A shell line that runs it. */
+/** A shell line that runs the program. */
 export const RUN_LLAMA_SERVER = `exec '${process.execPath}' '${join(import.meta.dir, 'llama-server.ts')}' "$@"`
 
 /** Installs a program of that name into a folder for the PATH. */

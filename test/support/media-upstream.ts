@@ -1,4 +1,4 @@
-/** A provider with every endpoint but chats, in OpenAI's format: a second of silence, a green picture, and so on. */
+/** A provider with every endpoint except chat, in OpenAI's format: a second of silence, a green image, and so on. */
 import { toWav } from './audio-forms.ts'
 
 /** A green square, as PNG. */
@@ -10,7 +10,7 @@ export const PICTURE =
 export interface MediaUpstream {
   /** Ends in `/v1`. */
   url: string
-  /** What arrived, JSON or fields of a form, newest last. */
+  /** Received requests, JSON or form fields, newest last. */
   asked: Record<string, unknown>[]
   /** Fails the next request with this message. */
   fail(message: string): void
@@ -83,7 +83,7 @@ const ANSWERS: Readonly<Record<string, (body: Record<string, unknown>) => object
 
 const TOKENS_FREE = 'prompt: "0", completion: "0"'
 
-/** A model of each kind, with its usual way of charging, next to the demo. Its key is in `MEDIA_KEY`. */
+/** A model of each kind, with its usual pricing, next to the demo. Its key is in `MEDIA_KEY`. */
 export const toMediaCatalog = (url: string): string => `version: 1
 upstreams:
   media: { dialect: openai, base_url: "${url}", api_key: \${MEDIA_KEY} }

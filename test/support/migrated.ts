@@ -6,7 +6,7 @@ import { databasePath } from '../../src/store/sqlite/files.ts'
 import { MIGRATIONS, migrate } from '../../src/store/sqlite/migrate.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 
-/** For these migrations, shared by all test processes. */
+/** By these migrations, shared by all test processes. */
 const TEMPLATE = join(tmpdir(), `tollgate-migrated-${Bun.hash(JSON.stringify(MIGRATIONS)).toString(36)}.db`)
 
 export function putMigrated(dataFolder: string): void {

@@ -1,4 +1,4 @@
-/** What the tests use of a package that has no types. */
+/** Types of a package that has none, as far as tests use it. */
 declare module 'oidc-provider' {
   import type { Server } from 'node:http'
 

@@ -7,7 +7,7 @@ export interface OidcProviderOptions {
   clientSecret: string
   /** Redirect target. */
   redirectUri: string
-  /** Claims by user name; of others, only their name. */
+  /** Claims by user name; other users have only their name. */
   people: Record<string, Record<string, unknown>>
 }
 

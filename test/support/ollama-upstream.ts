@@ -22,7 +22,7 @@ export interface Ollama {
 
 export const OLLAMA_USAGE = { prompt_eval_count: 40, eval_count: 12 }
 
-/** @param toTurn the answer to a valid request, by the number of earlier calls. */
+/** @param toTurn the response to a valid request, by the number of earlier calls. */
 export function createOllama(toTurn: (step: number, body: JsonObject) => OllamaTurn | Behaviour): Ollama {
   const refused: string[] = []
   const script: Script = ({ method, path, json }) => {

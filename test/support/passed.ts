@@ -13,7 +13,7 @@ export function readWhole(decoder: Decoder, text: string): AnswerEvent[] {
   return out
 }
 
-/** @param below picks the cuts: mostly after one or a few events, otherwise anywhere. */
+/** @param below picks the positions: mostly after one or a few events, otherwise anywhere. */
 export function readPieces(decoder: Decoder, text: string, below: (n: number) => number): ReadEvent[] {
   const out: ReadEvent[] = []
   const sse = new SseReader(1_000_000)
@@ -50,7 +50,7 @@ export const toPassed = (events: readonly ReadEvent[]): string =>
     })
     .join('')
 
-/** The other events, with adjacent texts joined: cuts don't matter. */
+/** The other events, with adjacent texts joined: where they were split doesn't matter. */
 export function toRead(events: readonly ReadEvent[]): AnswerEvent[] {
   const joined: AnswerEvent[] = []
   for (const event of events) {

@@ -8,9 +8,9 @@ export interface RawAnswer {
 
 export interface RawRequest {
   method?: string
-  /** With 1.0 there is no host. */
+  /** HTTP/1.0 requests have no host. */
   version?: '1.0' | '1.1'
-  /** As lines; a host here replaces the server's. */
+  /** Header lines; a host among them replaces the server's. */
   headers?: readonly (readonly [name: string, value: string])[]
   body?: string
 }

@@ -23,7 +23,7 @@ export function toStreamBytes(file: string): Buffer {
   return Buffer.from(`${frames.join('')}data: [DONE]\n\n`)
 }
 
-/** Paths that only one value has, or that differ. */
+/** Paths that only one value has, or whose values differ. */
 export function* differ(one: Json | undefined, other: Json | undefined, at = ''): Generator<string> {
   if (Bun.deepEquals(one, other)) return
   const isBoth = (isObject(one ?? null) && isObject(other ?? null)) || (Array.isArray(one) && Array.isArray(other))

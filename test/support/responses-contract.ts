@@ -1,6 +1,6 @@
 /**
- * Checks answers of the Responses API: schemas, and a stream's numbers, order and IDs. Throws, or returns the client's
- * result.
+ * Checks responses of the Responses API: schemas, and a stream's numbers, order, and IDs. Throws, or returns the
+ * client's result.
  */
 import { Value } from '@sinclair/typebox/value'
 import { EVENTS, ResponseObject } from './responses-schema.ts'

@@ -1,4 +1,4 @@
-/** HTTP scenarios as data. Every answer is also checked for the error envelope, the request ID, and secrets. */
+/** HTTP scenarios as data. Every response is also checked for the error envelope, the request ID, and secrets. */
 import { expect } from 'bun:test'
 import type { TestApp } from './app.ts'
 

@@ -3,7 +3,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import type { Content, GenerateContentConfig, GenerationConfig, Tool } from '@google/genai'
 import type OpenAI from 'openai'
 
-/** As sent: the library's own type has all but the contents in one object. */
+/** As sent: the library's type has all except the contents in one object. */
 type Gemini = Pick<
   GenerateContentConfig,
   'cachedContent' | 'labels' | 'modelArmorConfig' | 'safetySettings' | 'serviceTier' | 'store' | 'toolConfig'

@@ -89,7 +89,7 @@ export interface Several {
   /** To `acme/both`, unless `body` says otherwise. */
   chat(body?: Record<string, unknown>, options?: ChatOptions & { key?: string }): Promise<Response>
   calls(requestId: string): CallRow[]
-  /** Makes all upstreams answer well, and clears penalties. */
+  /** Makes all upstreams succeed, and clears penalties. */
   calm(): void
   stop(): Promise<void>
 }
@@ -145,7 +145,7 @@ export async function expectHonest(app: TestApp): Promise<void> {
   expect(app.rows().filter(({ status }) => status === 'open')).toEqual([])
 }
 
-/** Stops them. Fails unless every call ended, the ledger is honest, and the log has no bug and no secret. */
+/** Stops them. Fails unless every call ended, the ledger is exact, and the log has no internal error and no secret. */
 export async function endWell(several: Several): Promise<void> {
   for (const { waitFor } of [several.first, several.second]) await waitFor(isOver, 'the end of every call')
   const log = await several.app.logText()
@@ -155,7 +155,7 @@ export async function endWell(several: Several): Promise<void> {
   await several.stop()
 }
 
-/** Reads the database as another process, after the journal is applied. */
+/** Reads the database as another process does, after the journal is applied. */
 export function reading<T>(app: TestApp, read: (sqlite: Database) => T): T {
   app.apply()
   const sqlite = new Database(databasePath(app.dataFolder), { readonly: true })

@@ -1,4 +1,4 @@
-/** Writes any answer as some sloppy upstream would; it always has exactly one true reading. */
+/** Writes any response as a sloppy upstream would; it always has exactly one correct reading. */
 
 export interface SaidCall {
   name: string

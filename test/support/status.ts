@@ -63,7 +63,7 @@ export const toUpstreamStatus = (id: string, fields: Partial<UpstreamStatus> = {
 
 const NOTHING_SEALED: VaultState = { where: 'the file secret', sealed_by: null, credentials: 0, problems: [] }
 
-/** Stands in for a running server: holds the folder's lock and answers on its socket. Returns how to end it. */
+/** Simulates a running server: holds the folder's lock and responds on its socket. Returns a function that ends it. */
 export function pretendServer(
   dataFolder: string,
   status: Status,

@@ -67,7 +67,7 @@ export function makeTinyModel(): Uint8Array {
   let offset = 0
   const infos = tensors.map(([name, dimensions]) => {
     const at = offset
-    // Each is a multiple of the alignment.
+    // The size of each is a multiple of the alignment.
     offset += dimensions.reduce((product, n) => product * n, 4)
     return Buffer.concat([text(name), u32(dimensions.length), ...dimensions.map(u64), u32(0), u64(at)])
   })

@@ -12,7 +12,7 @@ export interface TokenEndpoint {
   account: Account
   /** Claims of accepted assertions. */
   claims: Record<string, unknown>[]
-  /** Replaces the answer; null: a token, if the request is valid. */
+  /** Replaces the response; null: a token, if the request is valid. */
   script(answer: (() => Response | Promise<Response>) | null): void
   stop(): Promise<void>
 }
@@ -20,7 +20,7 @@ export interface TokenEndpoint {
 const RSA = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
-/** @param now its clock, ms: an assertion is valid for an hour. */
+/** @param now the endpoint's clock, ms: an assertion is valid for an hour. */
 export async function startTokenEndpoint(now: () => number): Promise<TokenEndpoint> {
   const pair = await crypto.subtle.generateKey(
     { ...RSA, modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) },

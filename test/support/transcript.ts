@@ -1,4 +1,4 @@
-/** Carries an upstream's bytes, in any pieces, through dialect and writer without a socket. */
+/** Passes an upstream's bytes, in any pieces, through API format and writer without a socket. */
 
 import { UpstreamError } from '../../src/domain/error.ts'
 import type { AnswerEvent } from '../../src/domain/events.ts'
@@ -56,10 +56,10 @@ export const createWriter = ({ includeUsage }: Pick<Shape, 'includeUsage'> = toS
   )
 
 export interface Played {
-  /** All that the client reads, with the end or the error frame. */
+  /** Everything the client reads, with the end or the error frame. */
   text: string
   failure: UpstreamError | null
-  /** What the upstream reported. */
+  /** The upstream's reported usage. */
   usage: Usage | null
 }
 
@@ -79,7 +79,7 @@ export function decodeStream(pieces: Iterable<Uint8Array>, shape: Shape, dialect
   return events
 }
 
-/** Throws an UpstreamError if there is none. */
+/** Throws an UpstreamError if the response has none. */
 export function decodeWhole(body: Uint8Array, shape: Shape): AnswerEvent[] {
   return openai.whole(readJson(body), toExpected(shape))
 }

@@ -1,4 +1,4 @@
-/** What a scripted upstream can do, as data; `upstream.ts` plays it. No I/O. */
+/** Behaviors of a scripted upstream, as data; `upstream.ts` plays them. No I/O. */
 
 export interface Whole {
   kind: 'whole'
@@ -23,7 +23,7 @@ export type StreamStep = string | Uint8Array | { waitMs: number } | { until: Pro
  */
 export type StreamEnd = 'done' | 'eof' | 'cut' | 'reset' | 'hang'
 
-/** A chunked body, as fast as the reader takes it or slower. */
+/** A chunked body, sent as fast as the reader reads or slower. */
 export interface Stream {
   kind: 'stream'
   status?: number
@@ -116,7 +116,7 @@ export function streamAnswer(answer: ChatAnswer & Partial<Omit<Stream, 'kind' | 
   }
 }
 
-/** As fast as the reader takes it; `bytes` is the size of one delta. */
+/** Sent as fast as the client reads; `bytes` is the size of one delta. */
 export function endlessAnswer(bytes = 1024): Stream {
   const content = 'x'.repeat(bytes)
   function* steps(): Generator<StreamStep> {

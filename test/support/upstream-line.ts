@@ -1,7 +1,7 @@
-/** One connection of the scripted upstream, so that a script reads forward. Knows nothing of HTTP. */
+/** One connection of the scripted upstream, so that a script reads sequentially. Independent of HTTP. */
 import type { Socket } from 'node:net'
 
-/** Writes wait for room, and every wait ends when the client disconnects. */
+/** Writes wait for buffer space, and every wait ends when the client disconnects. */
 export interface Line {
   gone: boolean
   onGone: () => void
@@ -47,7 +47,7 @@ export function createLine(socket: Socket): Line {
     wake()
   }
   socket.on('drain', wake)
-  // FIN in the middle of an answer is a disconnect: HTTP clients do not half-close.
+  // A FIN during a response is a disconnect: HTTP clients don't half-close.
   socket.on('end', leave)
   socket.on('close', leave)
   socket.on('error', leave)

@@ -34,11 +34,11 @@ const STREAM_HEAD = Buffer.from(
 const DIGITS = 15
 const NO_TIME = '0'.repeat(DIGITS)
 
-/** A format's stream; times are written over its frames. */
+/** A format's stream; times overwrite parts of its frames. */
 interface Script {
   opening: Buffer
   first: Buffer
-  /** In turn. */
+  /** Alternately. */
   tokens: readonly Buffer[]
   tail(tokens: number): Buffer
   /** Precedes the first time. */
@@ -95,7 +95,7 @@ function stamp(frame: Buffer, mark: string, micros: number, place: 0 | 1 = 0): B
 
 interface Connection {
   read: (bytes: Buffer) => void
-  /** Bytes the kernel had no room for. */
+  /** Bytes that the kernel had no buffer space for. */
   unsent: Buffer
   closed: boolean
 }
@@ -187,7 +187,7 @@ function answer(peer: Peer, request: RawRequest): void {
     timer = setInterval(turn, TICK_MS)
   }
   streams += 1
-  // Spread over the pace: simultaneous chunks would be batched as real ones never are.
+  // Spread over the pace: the network would batch simultaneous chunks, unlike real ones.
   nextSlot = (nextSlot + TICK_MS) % Math.max(paceMs, TICK_MS)
   schedule({ peer, script, cameMicros, left: tokens, total: tokens, paceMs }, paceMs + nextSlot)
 }
@@ -217,6 +217,6 @@ const server = Bun.listen<Connection>({
 
 process.stdout.write(`http://127.0.0.1:${server.port}/v1\n`)
 for await (const _ of Bun.stdin.stream()) {
-  // Only its end matters.
+  // Only the end of standard input matters.
 }
 process.exit(0)

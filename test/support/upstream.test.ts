@@ -25,7 +25,7 @@ const stateOf = async (answer: Response) =>
   )
 
 describe('the scripted upstream', () => {
-  test('answers whole or streamed as asked, and records what it saw', async () => {
+  test('responds whole or streamed as requested, and records requests', async () => {
     const whole = await ask(undefined, { model: 'm' })
     expect(await whole.json()).toMatchObject({ choices: [{ finish_reason: 'stop' }], usage: { completion_tokens: 5 } })
     const streamed = await ask(undefined, { stream: true, stream_options: { include_usage: true } })
@@ -55,17 +55,17 @@ describe('the scripted upstream', () => {
     expect(await answer.text()).toContain(content)
   })
 
-  test.each(['cut', 'reset'] as const)('breaks a stream off by %s', async (end) => {
+  test.each(['cut', 'reset'] as const)('interrupts a stream by %s', async (end) => {
     const state = await stateOf(await ask(streamAnswer({ end, paceMs: 1 })))
     expect(state.broken).toBe(true)
     expect(upstream?.requests[0]?.abortedAtMs).toBeNull()
   })
 
-  test('closes without an answer', async () => {
+  test('closes without a response', async () => {
     expect(await ask({ kind: 'reset' }).catch(() => 'refused')).toBe('refused')
   })
 
-  test('notices that its client left while it was silent', async () => {
+  test('notices that its client disconnected while it was silent', async () => {
     const leave = new AbortController()
     const pending = ask({ kind: 'silent' }, {}, leave.signal).catch(() => 'left')
     while (!upstream?.requests.length) await Bun.sleep(1)
@@ -92,7 +92,7 @@ describe('the scripted upstream', () => {
     await upstream?.waitFor(([seen]) => seen?.abortedAtMs !== null, 'the abort')
   })
 
-  test('keeps the pace it was told', async () => {
+  test('keeps the configured pace', async () => {
     const began = performance.now()
     await (await ask(streamAnswer({ tokens: 4, paceMs: 20 }))).text()
     expect(performance.now() - began).toBeGreaterThan(100)

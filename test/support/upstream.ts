@@ -33,9 +33,9 @@ export interface Seen {
   /** Null if the body is not a JSON object. */
   json: Record<string, unknown> | null
   atMs: number
-  /** When the answer was complete, its scripted end included. */
+  /** When the response was complete, including its scripted end. */
   answeredAtMs: number | null
-  /** When the client closed before the answer was complete. */
+  /** When the client closed before the response was complete. */
   abortedAtMs: number | null
   bytesSent: number
 }
@@ -46,7 +46,7 @@ export interface ScriptedUpstream {
   /** Ends in `/v1`. */
   readonly url: string
   readonly port: number
-  /** But for probes. */
+  /** Requests except health checks. */
   readonly requests: Seen[]
   /** Model list requests (health checks), which have their own script. */
   readonly probes: Seen[]
@@ -189,7 +189,7 @@ async function playStream(line: Line, seen: Seen, behaviour: Stream, finish: (en
       const piece = bytes.subarray(at, at + size)
       seen.bytesSent += piece.length
       await line.write(toHttpChunk(piece))
-      // Without a turn of the loop the kernel would join the pieces.
+      // Without a turn of the event loop, the kernel would join the pieces.
       if (bytesPerWrite) await new Promise((resolve) => setImmediate(resolve))
     }
   }
