@@ -1,4 +1,4 @@
-/** Asks a limiter as the gateway does, with only what a test is about named. */
+/** Calls a limiter as the gateway does; a test names only the values it is about. */
 import { type Decision, GatewayError } from '../../src/domain/error.ts'
 import { type Budget, type Limits, NO_LIMITS, type Period } from '../../src/domain/limits.ts'
 import type { Key, Team, Upstream } from '../../src/domain/snapshot.ts'
@@ -35,7 +35,7 @@ export const toUpstream = (limits: Partial<Limits>): Upstream =>
 export const tokens = (count: number): Amount => ({ tokens: count, nanoUsd: 0 })
 export const cents = (count: number): Amount => ({ tokens: 1, nanoUsd: count * CENT })
 
-/** A limiter that can be asked for both steps at once. */
+/** A limiter with both steps in one call. */
 export interface AskedLimiter extends Limiter {
   admit(key: Key, team: Team | null, amount: Amount, now: Moment, id?: string): Decision<Reservation>
 }
@@ -54,7 +54,7 @@ export function createLimiter(options?: LimiterOptions): AskedLimiter {
   }
 }
 
-/** What is decided without a count. */
+/** Decisions without a count. */
 export function atOnce<T>(decided: T | Promise<T>): T {
   if (decided instanceof Promise) throw new Error('is counted')
   return decided
@@ -70,7 +70,7 @@ export function refused(decision: Decision<Reservation>): GatewayError {
   return decision
 }
 
-/** What a budget has come to in nano-dollars, as its refusals tell it: asks for more than there can be. */
+/** A budget's spent and reserved amount in nano-dollars, from its refusal: requests more than there can be. */
 export function standing(limiter: AskedLimiter, key: Key, team: Team | null, now: Moment) {
   const { message } = refused(limiter.admit(key, team, { tokens: 1, nanoUsd: Number.MAX_SAFE_INTEGER }, now))
   const [, kind, spent = '', reserved = ''] =

@@ -1,4 +1,4 @@
-/** Budgets beside what they stand for: a list of every request that a key or a team ever had. */
+/** Budgets compared with a model: a list of every request that a key or a team ever had. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
@@ -8,7 +8,7 @@ import { at, budget, CENT, cents, createLimiter, DAY, HOUR, held, limited, NOON,
 
 const keyOf = (of: Budget | null, id = 'k1') => limited({}, { budget: of, id })
 
-/** Amounts in cents; `key` and `team` pick one of two each, `which` one of the holds. */
+/** Amounts in cents; `key` and `team` each pick one of two, `which` one of the reservations. */
 const step = fc.oneof(
   {
     weight: 3,
@@ -36,13 +36,13 @@ const step = fc.oneof(
   }),
 )
 
-/** What a budget should have come to, told the long way: every request that it ever took, by its period. */
+/** A budget's expected amount, by brute force: every request that it ever admitted, by period. */
 interface Told {
   budget: number
   requests: { reserved: number; spent: number; day: number }[]
 }
 
-test('reserved and spent are what the requests of the period say, for key and team or for neither', () => {
+test("reserved and spent are the sums of the period's requests, for key and team or for neither", () => {
   const keys = [keyOf(budget(40)), keyOf(budget(40), 'k2')]
   const teams = [null, toTeam(budget(50)), toTeam(budget(50), 't2')]
   fc.assert(
@@ -51,7 +51,7 @@ test('reserved and spent are what the requests of the period say, for key and te
       const told = new Map<string, Told>()
       const open: { reservation: Reservation; claims: [Told, Told['requests'][number]][] }[] = []
       let wallMs = NOON
-      /** The latest that the clock has said: it is set back by up to five days from there, as often as it likes. */
+      /** The latest time of the clock, which is repeatedly set back by up to five days from there. */
       let latestMs = NOON
       const today = () => Math.floor(latestMs / DAY)
       const sumOf = ({ requests }: Told, day: number) =>
@@ -61,7 +61,7 @@ test('reserved and spent are what the requests of the period say, for key and te
         told.set(id, one)
         return one
       }
-      /** Has every budget see what the clock says. */
+      /** Makes every budget read the clock. */
       const look = () => {
         for (const key of keys)
           for (const team of teams) held(limiter.admit(key, team, cents(0), at(0, wallMs))).cancel()

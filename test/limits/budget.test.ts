@@ -1,4 +1,4 @@
-/** Budgets of keys and teams: reserved together, settled in the period that a request was admitted in. */
+/** Budgets of keys and teams: reserved together, settled in the period in which a request was admitted. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Budget, Period } from '../../src/domain/limits.ts'
@@ -76,7 +76,7 @@ describe('a refusal', () => {
     expect(error.headers).toEqual({ 'x-should-retry': 'false' })
   })
 
-  test('names the team where it is the team’s, and tells the key’s rates as they stand without it', () => {
+  test('names the team if it is the team’s budget, and reports the key’s rates as they are without the request', () => {
     const limiter = createLimiter()
     const key = limited({ rpm: 5 }, { budget: budget(50) })
     const error = refused(limiter.admit(key, toTeam(budget(1)), cents(2), at(0)))
@@ -86,7 +86,7 @@ describe('a refusal', () => {
   })
 })
 
-test('200 requests at once on a budget of $0.10 reserve no more than that', () => {
+test('200 concurrent requests on a budget of $0.10 reserve no more than that', () => {
   const limiter = createLimiter()
   const key = keyOf(budget(10))
   const decisions = Array.from({ length: 200 }, () => limiter.admit(key, null, { tokens: 1, nanoUsd: 700_000 }, at(0)))
@@ -113,7 +113,7 @@ describe('a reservation', () => {
     expect(standing(limiter, key, null, at(3))).toMatchObject({ spent: spent * CENT, reserved: 0 })
   })
 
-  test('that costs more than it reserved is spent all the same; until the reset only what is free is admitted', () => {
+  test('smaller than its cost is still charged in full; until the reset only the remaining amount is admitted', () => {
     const limiter = createLimiter()
     held(limiter.admit(key, null, cents(1), at(0))).settle(cents(11))
     refused(limiter.admit(key, null, { tokens: 1, nanoUsd: 1 }, at(2)))
@@ -121,7 +121,7 @@ describe('a reservation', () => {
     held(limiter.admit(key, null, cents(10), at(2, NOON + DAY)))
   })
 
-  test('is raised to what a further call may cost, never lowered, and not at all where there is no room', () => {
+  test('is raised to the cost of a further call, never lowered, and not raised at all if the budget has no room', () => {
     const limiter = createLimiter()
     const limits = limited({ tpm: 100 }, { budget: budget(10) })
     const reservation = held(limiter.admit(limits, null, cents(2), at(0)))
@@ -151,7 +151,7 @@ test('a request that is refused leaves no trace on rates, key or team', () => {
 })
 
 describe('a period', () => {
-  test('that is over takes its spending and its reserves with it; what settles late stays in it', () => {
+  test('that has ended takes its spend and its reservations along; late settlements stay in it', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     const late = held(limiter.admit(key, null, cents(9), at(0)))
@@ -172,7 +172,7 @@ describe('a period', () => {
     expect(standing(limiter, key, null, at(5, NOON))).toMatchObject({ spent: 6 * CENT, reserved: 0 })
   })
 
-  test('that a clock has reached stays when it is set back, and ends when it was to', () => {
+  test('that a clock has reached stays when the clock is set back, and ends as planned', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     held(limiter.admit(key, null, cents(9), at(0))).settle(cents(9))
@@ -180,25 +180,25 @@ describe('a period', () => {
       const error = refused(limiter.admit(key, null, cents(2), at(back, NOON - back * DAY)))
       expect(error.message).toContain('It resets at 2026-11-19T00:00:00Z.')
     }
-    // What is spent meanwhile is spent of it.
+    // Requests meanwhile are charged to it.
     held(limiter.admit(key, null, cents(1), at(8, NOON - 2 * DAY))).settle(cents(1))
     refused(limiter.admit(key, null, cents(1), at(9)))
     held(limiter.admit(key, null, cents(10), at(10, NOON + DAY)))
   })
 
-  test('that the ledger has reached is in force after a start by a clock that was set back meanwhile', () => {
+  test('that the ledger has reached is effective after a start with a clock that was set back meanwhile', () => {
     const limiter = createLimiter({ latestMs: NOON })
     const key = keyOf(budget(10))
     const asked: object[] = []
     const back = NOON - 2 * DAY
     limiter.renew([key], [], (_, span) => asked.push(span) && 9 * CENT, at(0, back))
-    // Also what was spent by the clock that was set back.
+    // Also spend recorded by the clock that was set back.
     expect(asked).toMatchObject([{ fromMs: Date.UTC(2026, 10, 16), untilMs: Date.UTC(2026, 10, 19) }])
     refused(limiter.admit(key, null, cents(2), at(1, back + DAY)))
     held(limiter.admit(key, null, cents(10), at(2, NOON + DAY)))
   })
 
-  test('that a clock was ahead of by more than a week is not in force once it is right again', () => {
+  test('that a clock was ahead of by more than a week is not effective once the clock is right again', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     renew(limiter, [key], [], 3 * CENT)
@@ -219,17 +219,17 @@ describe('a period', () => {
     const error = refused(limiter.admit(key, null, cents(2), at(3)))
     expect(error.message).toContain('$0.09 spent, $0 reserved')
     expect(error.message).toContain('It resets at 2026-11-19T00:00:00Z.')
-    // Settles where it was admitted.
+    // Settles in the period of its admission.
     away.settle(cents(5))
     expect(standing(limiter, key, null, at(4))).toMatchObject({ spent: 9 * CENT, reserved: 0 })
     expect(standing(limiter, key, null, at(5, NOON + ahead))).toMatchObject({ spent: 5 * CENT, reserved: 0 })
     held(limiter.admit(key, null, cents(10), at(6, NOON + ahead + DAY)))
   })
 
-  test('that the clock was set back to takes along what there is, until it ends; nothing is granted twice', () => {
+  test('that the clock was set back to keeps all amounts, until it ends; nothing is granted twice', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
-    // Started by a clock that was a year ahead.
+    // Started with a clock that was a year ahead.
     renew(limiter, [key], [], 2 * CENT)
     held(limiter.admit(key, null, cents(4), at(0))).settle(cents(4))
     const reservation = held(limiter.admit(key, null, cents(3), at(1)))
@@ -253,7 +253,7 @@ describe('a period', () => {
 })
 
 describe('a new configuration', () => {
-  test('asks once what each budget has spent since its period began, and goes by that', () => {
+  test('reads once the spend of each budget since its period began, and uses that', () => {
     const limiter = createLimiter()
     const [key, rotated] = [keyOf(budget(10, 'week')), keyOf(budget(10, 'week'))]
     const team = toTeam(budget(20, 'total'))
@@ -268,7 +268,7 @@ describe('a new configuration', () => {
     expect(standing(limiter, key, team, at(1)).spent).toBe(7 * CENT)
   })
 
-  test('with another amount keeps what was spent and reserved', () => {
+  test('with another amount keeps spent and reserved amounts', () => {
     const limiter = createLimiter()
     const before = keyOf(budget(10))
     renew(limiter, [before], [])
@@ -281,14 +281,14 @@ describe('a new configuration', () => {
     refused(limiter.admit(after, null, cents(1), at(4)))
   })
 
-  test('holds for a key that was let in before it, too', () => {
+  test('also applies to a key that was authenticated before', () => {
     const limiter = createLimiter()
     renew(limiter, [keyOf(budget(10))], [])
     refused(limiter.admit(keyOf(budget(12)), null, cents(11), at(0)))
     held(limiter.admit(keyOf(budget(8)), null, cents(10), at(0)))
   })
 
-  test('with another period asks again; what was admitted before settles where it was admitted', () => {
+  test('with another period reads the spend again; earlier requests settle in the period of their admission', () => {
     const limiter = createLimiter()
     const [daily, monthly] = [keyOf(budget(10)), keyOf(budget(50, 'month'))]
     renew(limiter, [daily], [])
@@ -296,13 +296,13 @@ describe('a new configuration', () => {
     expect(renew(limiter, [monthly], [], 30 * CENT)).toEqual([[{ kind: 'key', id: 'k1' }, Date.UTC(2026, 10)]])
     reservation.settle(cents(5))
     expect(standing(limiter, monthly, null, at(2))).toMatchObject({ spent: 30 * CENT, reserved: 0 })
-    // A request that was authenticated before the change does not bring the old budget back.
+    // A request that was authenticated before the change doesn't restore the old budget.
     expect(standing(limiter, daily, null, at(2)).spent).toBe(30 * CENT)
     held(limiter.admit(daily, null, cents(20), at(2)))
     refused(limiter.admit(daily, null, cents(1), at(2)))
   })
 
-  test('without a budget forgets it; what settles later neither fails nor brings it back', () => {
+  test('without a budget forgets it; later settlements neither fail nor restore it', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     renew(limiter, [key], [])
@@ -313,7 +313,7 @@ describe('a new configuration', () => {
     expect(standing(limiter, key, null, at(2))).toMatchObject({ spent: 2 * CENT, reserved: 0 })
   })
 
-  test('is not taken over where it cannot be learned what was spent, not even in part', () => {
+  test("is not applied if the spend can't be read, not even partly", () => {
     const limiter = createLimiter()
     const [key, team] = [keyOf(budget(10)), toTeam(budget(10))]
     renew(limiter, [key], [team], 3 * CENT)
@@ -328,7 +328,7 @@ describe('a new configuration', () => {
     expect(renew(limiter, [changed], [team], 4 * CENT).length).toBe(1)
   })
 
-  test('that comes after the first request asks all the same, and starts from the answer', () => {
+  test('that comes after the first request still reads the spend, and starts from the result', () => {
     const limiter = createLimiter()
     const key = keyOf(budget(10))
     const early = held(limiter.admit(key, null, cents(1), at(0)))
@@ -349,7 +349,7 @@ describe('a warning', () => {
     return { limiter, warnings, spend, told }
   }
 
-  test('comes once at 80 % and once at 100 % of what is spent, in every period', () => {
+  test('comes once at 80 % and once at 100 % of spend, in every period', () => {
     const { spend, told, warnings, limiter } = watch()
     const key = keyOf(budget(10))
     spend(key, null, 7)
@@ -376,7 +376,7 @@ describe('a warning', () => {
     expect(told()).toEqual([['key', 80, 9]])
   })
 
-  test('comes for key and team each, and where both thresholds are passed at once, for the higher', () => {
+  test('comes for key and team separately, and for the higher threshold if both are passed at once', () => {
     const { spend, told } = watch()
     spend(keyOf(budget(10)), toTeam(budget(20)), 16)
     expect(told()).toEqual([
@@ -385,7 +385,7 @@ describe('a warning', () => {
     ])
   })
 
-  test('comes for what was spent before, and again only for another amount', () => {
+  test('comes for earlier spend, and again only for another amount', () => {
     const { limiter, told, spend } = watch()
     renew(limiter, [keyOf(budget(10))], [], 9 * CENT)
     renew(limiter, [keyOf(budget(10))], [])
@@ -399,7 +399,7 @@ describe('a warning', () => {
     expect(told()).toEqual([['key', 100, 16]])
   })
 
-  test('does not come for a period that is over, nor for nothing spent', () => {
+  test('does not come for a period that has ended, or without spend', () => {
     const { limiter, told } = watch()
     const key = keyOf(budget(10))
     const late = held(limiter.admit(key, null, cents(9), at(0)))
@@ -427,7 +427,7 @@ describe('a warning', () => {
   })
 })
 
-test('two servers during a restart admit no more than the budget has together', async () => {
+test('two servers during a restart together admit no more than the budget', async () => {
   const key = keyOf(budget(10))
   const earlier = createLimiter()
   const running = held(earlier.admit(key, null, cents(2), at(0), 'running'))

@@ -1,4 +1,6 @@
-/** A budget that has no room for the worst case: what is counted then, and that nothing is let in twice while it is. */
+/**
+ * A budget without room for the worst case: which prompts are counted, and that nothing is admitted twice meanwhile.
+ */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
@@ -8,13 +10,16 @@ import { at, budget, CENT, cents, createLimiter, limited, standing, toTeam } fro
 
 const keyOf = (id = 'k1', of = budget(10)) => limited({}, { budget: of, id })
 
-/** Counts that the test lets end, each once. */
+/** Counts that the test completes, each once. */
 function createCounts() {
   const waiting: (() => void)[] = []
   return {
-    /** How many were begun. */
+    /** Number of counts that were begun. */
     begun: 0,
-    /** An ask for so many cents at worst, which a count finds to be `likely`, and `most` at most; null where it finds nothing. */
+    /**
+     * A request for so many cents in the worst case; its count gives `likely`, and `most` as the maximum. Null if it
+     * can't be counted.
+     */
     ask(worst: number, found: [likely: number, most: number, reserved?: number] | null, least = 0): Ask {
       const [likely, most, reserved = 0] = found ?? [0, 0]
       const cost: Cost | null = found && {
@@ -30,9 +35,9 @@ function createCounts() {
       }
       return { ...cents(worst), counting: { leastNanoUsd: () => least * CENT, count } }
     },
-    /** Lets the first of them end. */
+    /** Completes the first count. */
     endOne: () => waiting.shift()?.(),
-    /** Lets all counts end, and those that begin thereby. */
+    /** Completes all counts, and those that begin as a result. */
     async end() {
       while (waiting.length > 0) {
         for (const resolve of waiting.splice(0)) resolve()
@@ -48,14 +53,14 @@ const enter = (limiter: Limiter, key: Key, team: Team | null = null): EnteredReq
   return entry
 }
 
-/** Whether each of them was let in, once all that they wait for is counted. */
+/** Whether each request was admitted, once all awaited counts are complete. */
 async function decide(counts: ReturnType<typeof createCounts>, decided: ReturnType<EnteredRequest['admit']>[]) {
   await counts.end()
   return Promise.all(decided.map(async (each) => !((await each) instanceof GatewayError)))
 }
 
 describe('a request', () => {
-  test('is not counted where the worst of it fits beside the worst of all under way', () => {
+  test('is not counted if its worst case fits next to the worst cases of all requests in flight', () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     for (const worst of [4, 6])
       expect(enter(limiter, key).admit(counts.ask(worst, [1, 2]), at(0))).not.toBeInstanceOf(Promise)
@@ -63,21 +68,21 @@ describe('a request', () => {
     expect(standing(limiter, key, null, at(0)).reserved).toBe(10 * CENT)
   })
 
-  test('that does not fit is counted, then let in by the count and held at the most that it may cost', async () => {
+  test('that does not fit is counted, then admitted by the count, with its maximum cost reserved', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     expect(await decide(counts, [enter(limiter, key).admit(counts.ask(12, [3, 5]), at(0))])).toEqual([true])
     expect(standing(limiter, key, null, at(0)).reserved).toBe(5 * CENT)
   })
 
-  test('that is on record with more than was counted afterwards is held at that', async () => {
+  test('whose record has more than its count reserves that', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     void enter(limiter, key).admit(counts.ask(8, [1, 2, 3]), at(0))
-    // What is not on record yet will be, by its count.
+    // The first one isn't recorded yet; its record will have its count.
     expect(await decide(counts, [enter(limiter, key).admit(counts.ask(8, [4, 6, 7]), at(0))])).toEqual([true])
     expect(standing(limiter, key, null, at(0)).reserved).toBe(9 * CENT)
   })
 
-  test('that still does not fit has all that is under way counted, its team’s other keys among them', async () => {
+  test('that still does not fit causes all requests in flight to be counted, including those of its team’s other keys', async () => {
     const [limiter, counts] = [createLimiter(), createCounts()]
     const team = toTeam(budget(10))
     const [ann, bob] = [keyOf('k1', budget(50)), keyOf('k2', budget(50))]
@@ -87,7 +92,7 @@ describe('a request', () => {
     expect(standing(limiter, limited({}, { id: 'k3' }), team, at(0)).reserved).toBe(10 * CENT)
   })
 
-  test('is refused by the worst case where nothing can be counted, and by its count where that is too much', async () => {
+  test('is refused by the worst case if nothing can be counted, and by its count if that is too much', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     for (const found of [null, [11, 11]] as const) {
       const decided = enter(limiter, key).admit(counts.ask(12, found && [...found]), at(0))
@@ -99,7 +104,7 @@ describe('a request', () => {
     expect(standing(limiter, key, null, at(0)).reserved).toBe(0)
   })
 
-  test('is refused without a count where not even the least fits beside what is spent', () => {
+  test('is refused without a count if not even the minimum fits next to the spend', () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const spent = enter(limiter, key).admit(cents(8), at(0)) as Reservation
     spent.settle(cents(8))
@@ -108,8 +113,8 @@ describe('a request', () => {
   })
 })
 
-describe('while something is counted', () => {
-  test('nothing is held for it, and what others took meanwhile is seen: it is let in once', async () => {
+describe('during a count', () => {
+  test('nothing is reserved, and amounts that others reserved meanwhile count: it is admitted once', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const both = [0, 1].map(() => enter(limiter, key).admit(counts.ask(12, [6, 6]), at(0)))
     expect(standing(limiter, key, null, at(0)).reserved).toBe(0)
@@ -117,14 +122,14 @@ describe('while something is counted', () => {
     expect(standing(limiter, key, null, at(0)).reserved).toBe(6 * CENT)
   })
 
-  test('only the last one is let in for less than it may cost: a burst ends within a call of the budget', async () => {
+  test('only the last request is admitted below its maximum cost: a burst ends within one call of the budget', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const crowd = Array.from({ length: 40 }, () => enter(limiter, key).admit(counts.ask(4, [1, 4]), at(0)))
     // Two by the worst case, and one more.
     expect((await decide(counts, crowd)).filter(Boolean)).toHaveLength(3)
   })
 
-  test('what ends is spent at what it cost, whatever its count says then', async () => {
+  test('a request that ends is charged its cost, whatever its count gives then', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const first = enter(limiter, key).admit(counts.ask(9, [2, 3]), at(0)) as Reservation
     const second = enter(limiter, key).admit(counts.ask(8, [2, 3]), at(0))
@@ -135,7 +140,7 @@ describe('while something is counted', () => {
 })
 
 describe('an additional call', () => {
-  test('that does not fit by the worst case is counted like a request', async () => {
+  test('that does not fit in the worst case is counted like a request', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const reservation = enter(limiter, key).admit(counts.ask(6, [2, 2]), at(0)) as Reservation
     void enter(limiter, key).admit(counts.ask(4, [1, 2]), at(0))
@@ -152,7 +157,7 @@ describe('an additional call', () => {
       const reservation = enter(limiter, key).admit(counts.ask(6, [2, 2]), at(0)) as Reservation
       const raise = () => expect(reservation.raise(counts.ask(5, [4, 4]))).toBeNull()
       if (when === 'before') raise()
-      // What it is counted for finds no room all the same.
+      // The request that it is counted for still finds no room.
       const refused = enter(limiter, key).admit(counts.ask(12, [9, 9]), at(0))
       counts.endOne()
       await Bun.sleep(0)
@@ -164,7 +169,7 @@ describe('an additional call', () => {
     },
   )
 
-  test('that has room by the worst case is counted once somebody else needs that room', async () => {
+  test('that fits in the worst case is counted once another request needs that room', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const reservation = enter(limiter, key).admit(counts.ask(2, [1, 1]), at(0)) as Reservation
     expect(reservation.raise(counts.ask(9, [3, 4]))).toBeNull()
@@ -172,7 +177,7 @@ describe('an additional call', () => {
     expect(standing(limiter, key, null, at(0)).reserved).toBe(10 * CENT)
   })
 
-  test('is refused where its count does not fit either, and holds what it held', async () => {
+  test('is refused if its count does not fit either, and keeps its reservation', async () => {
     const [limiter, counts, key] = [createLimiter(), createCounts(), keyOf()]
     const reservation = enter(limiter, key).admit(counts.ask(6, [6, 6]), at(0)) as Reservation
     const raised = reservation.raise(counts.ask(14, [11, 12]))

@@ -1,4 +1,4 @@
-/** A request before it is admitted: what it counts for while its body is read, and which refusals give that back. */
+/** A request before it is admitted: its usage while its body is read, and which refusals return it. */
 import { describe, expect, test } from 'bun:test'
 import { type ErrorKind, GatewayError } from '../../src/domain/error.ts'
 import type { EnteredRequest, Limiter } from '../../src/limits/limiter.ts'
@@ -12,7 +12,7 @@ function entered(limiter: Limiter, atMs: number): EnteredRequest {
   return entry
 }
 
-/** What is left of the requests of a minute, as the answer to the next one tells it. */
+/** The remaining requests of a minute, from the next response's headers. */
 function left(limiter: Limiter, atMs: number): string | undefined {
   const entry = entered(limiter, atMs)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
@@ -20,7 +20,7 @@ function left(limiter: Limiter, atMs: number): string | undefined {
   return error.headers['x-ratelimit-remaining-requests']
 }
 
-test('a request counts, and has its slot, from before anybody knows what it asks', () => {
+test('a request counts, and has its slot, before its body is read', () => {
   const limiter = createLimiter()
   const first = entered(limiter, 0)
   expect(limiter.enter('r1', key, null, 1)).toMatchObject({ kind: 'request_limit', headers: { 'retry-after': '1' } })
@@ -52,13 +52,13 @@ describe('a request that is refused', () => {
     expect(left(limiter, 1)).toBe(requests)
   })
 
-  test('without having been read leaves nothing', () => {
+  test('before its body was read leaves nothing', () => {
     const limiter = createLimiter()
     entered(limiter, 0).cancel()
     expect(left(limiter, 1)).toBe('2')
   })
 
-  test('for its tokens, or by a budget, may ask for less, and has not lost its place meanwhile', () => {
+  test('for its tokens, or by a budget, may ask for less, and keeps its slot meanwhile', () => {
     const limiter = createLimiter()
     const entry = entered(limiter, 0)
     for (const amount of [tokens(101), { tokens: 1, nanoUsd: 2 * CENT }])
@@ -68,7 +68,7 @@ describe('a request that is refused', () => {
   })
 })
 
-test('tokens count from when a request is admitted, however long its body took', () => {
+test("tokens count from a request's admission, however long its body took", () => {
   const limiter = createLimiter()
   const entry = entered(limiter, 0)
   held(atOnce(entry.admit(tokens(90), at(50_000)))).settle(tokens(90))

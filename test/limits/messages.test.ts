@@ -1,4 +1,4 @@
-/** How times are written for clients. */
+/** Times in messages for clients. */
 import { expect, test } from 'bun:test'
 import { toDuration, toRetryHeaders } from '../../src/limits/messages.ts'
 
@@ -30,6 +30,6 @@ test.each([
   expect(toRetryHeaders(ms)).toEqual({ 'retry-after': seconds, 'retry-after-ms': exact })
 })
 
-test('whoever need not come back is told so, and no time', () => {
+test('a client that need not retry is told so, without a time', () => {
   expect(toRetryHeaders(null)).toEqual({ 'x-should-retry': 'false' })
 })

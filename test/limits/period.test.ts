@@ -1,4 +1,4 @@
-/** Periods of budgets: where each begins and ends, in UTC. */
+/** Budget periods: their begin and end, in UTC. */
 import { describe, expect, test } from 'bun:test'
 import type { Period } from '../../src/domain/limits.ts'
 import { endOf, startOf, toInForce } from '../../src/limits/period.ts'
@@ -28,11 +28,11 @@ describe('a period begins and ends at midnight UTC', () => {
   }
 })
 
-test('what is counted in total has no beginning but the first ms, and no end', () => {
+test('a total begins with the first ms, and has no end', () => {
   expect([startOf('total', at('2026-11-21')), endOf('total', at('2026-11-21'))]).toEqual([0, null])
 })
 
-test('each period begins where the one before it ended, for years', () => {
+test('each period begins when the one before ends, for years', () => {
   for (const period of ['day', 'week', 'month'] as const) {
     for (let now = at('2026-11-21T12:00:00Z'), end = 0; now < at('2033-01-01'); now = end) {
       end = endOf(period, now) ?? 0
@@ -43,7 +43,7 @@ test('each period begins where the one before it ended, for years', () => {
   }
 })
 
-describe('what counts for the period in force', () => {
+describe('amounts that count for the current period', () => {
   const scenarios: [string, string, string, Period, string, string][] = [
     ['begins and ends with it', '2026-11-21T13:00Z', '2026-11-21T12:00Z', 'day', '2026-11-21', '2026-11-22'],
     [
@@ -73,7 +73,7 @@ describe('what counts for the period in force', () => {
     })
   })
 
-  test('is everything where it is counted in total, whatever the clock says', () => {
+  test('include everything for a total, whatever the clock says', () => {
     const { fromMs, untilMs, resetMs } = toInForce('total', at('2026-11-21'), at('2026-11-25'))
     expect([fromMs, untilMs > at('9999-12-31'), resetMs]).toEqual([0, true, null])
   })

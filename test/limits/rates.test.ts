@@ -1,4 +1,4 @@
-/** Rates and concurrency of keys: what is admitted, what a refusal says, and what stands beside answers. */
+/** Rates and concurrency of keys: admission, messages of refusals, and response headers. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
@@ -6,10 +6,10 @@ import type { Reservation } from '../../src/limits/limiter.ts'
 import { RateLimiters } from '../../src/limits/rates.ts'
 import { at, budget, CENT, createLimiter, held, limited, refused, tokens, toTeam } from './asking.ts'
 
-describe('a key with 3 requests a minute', () => {
+describe('a key with 3 requests per minute', () => {
   const key = limited({ rpm: 3 })
 
-  test('has a burst of 3, and is told how long the fourth waits', () => {
+  test('has a burst of 3, and is told the wait for the fourth', () => {
     const limiter = createLimiter()
     for (const ms of [0, 1_000, 2_000]) held(limiter.admit(key, null, tokens(1), at(ms)))
     const error = refused(limiter.admit(key, null, tokens(1), at(58_426)))
@@ -29,7 +29,7 @@ describe('a key with 3 requests a minute', () => {
     refused(limiter.admit(key, null, tokens(1), at(60_000)))
   })
 
-  test('does not count the refused', () => {
+  test('does not count refused requests', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(0)))
     for (let ms = 0; ms < 60_000; ms += 1_000) refused(limiter.admit(key, null, tokens(1), at(ms)))
@@ -47,7 +47,7 @@ describe('a key with 3 requests a minute', () => {
     refused(limiter.admit(key, null, tokens(1), at(2)))
   })
 
-  test('that is changed to 1 waits until the window is down to that', () => {
+  test('that is changed to 1 waits until the window is below that', () => {
     const limiter = createLimiter()
     for (const ms of [0, 1_000, 2_000]) held(limiter.admit(key, null, tokens(1), at(ms)))
     const changed = limited({ rpm: 1 })
@@ -58,13 +58,13 @@ describe('a key with 3 requests a minute', () => {
     held(limiter.admit(changed, null, tokens(1), at(62_000)))
   })
 
-  test('knows nothing of other keys', () => {
+  test('is independent of other keys', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(0)))
     held(limiter.admit(limited({ rpm: 3 }, { id: 'k2' }), null, tokens(1), at(0)))
   })
 
-  test('keeps what it used while others come and go', () => {
+  test('keeps its usage while other keys come and go', () => {
     const limiter = createLimiter()
     for (let i = 0; i < 3; i++) held(limiter.admit(key, null, tokens(1), at(30_000)))
     const other = limited({ rpm: 3 }, { id: 'k2' })
@@ -73,10 +73,10 @@ describe('a key with 3 requests a minute', () => {
   })
 })
 
-describe('a key with 1,000 tokens a minute', () => {
+describe('a key with 1,000 tokens per minute', () => {
   const key = limited({ tpm: 1_000 })
 
-  test('reserves what a request may use, and corrects it to what it used', () => {
+  test('reserves the maximum usage of a request, and corrects it to the actual usage', () => {
     const limiter = createLimiter()
     const reservation = held(limiter.admit(key, null, tokens(900), at(0)))
     const error = refused(limiter.admit(key, null, tokens(200), at(110)))
@@ -95,7 +95,7 @@ describe('a key with 1,000 tokens a minute', () => {
     })
   })
 
-  test('pays for an answer that became longer than estimated, and never has less than nothing left', () => {
+  test('pays for a response longer than estimated, and never has less than zero left', () => {
     const limiter = createLimiter()
     held(limiter.admit(key, null, tokens(10), at(0))).settle(tokens(1_500))
     const error = refused(limiter.admit(key, null, tokens(10), at(102)))
@@ -104,7 +104,7 @@ describe('a key with 1,000 tokens a minute', () => {
     held(limiter.admit(key, null, tokens(1_000), at(60_000)))
   })
 
-  test('is not charged now for what settles after its minute is over', () => {
+  test('is not charged now for requests that settle after their minute', () => {
     const limiter = createLimiter()
     const reservation = held(limiter.admit(key, null, tokens(900), at(0)))
     held(limiter.admit(key, null, tokens(900), at(60_000)))
@@ -121,7 +121,7 @@ describe('a key with 1,000 tokens a minute', () => {
     held(limiter.admit(key, null, tokens(1_000), at(2)))
   })
 
-  test('never admits a request for more than that, and says that waiting does not help', () => {
+  test('never admits a larger request, and says that waiting does not help', () => {
     const limiter = createLimiter()
     held(limiter.admit(key, null, tokens(1), at(0)))
     const error = refused(limiter.admit(key, null, tokens(1_001), at(1)))
@@ -135,7 +135,7 @@ describe('a key with 1,000 tokens a minute', () => {
   })
 })
 
-describe('a key with 2 requests at a time', () => {
+describe('a key with 2 concurrent requests', () => {
   const key = limited({ concurrency: 2 })
 
   test('is refused a third at once, until one has ended', () => {
@@ -148,7 +148,7 @@ describe('a key with 2 requests at a time', () => {
     )
     expect(error).toMatchObject({ status: 429, type: 'requests', code: 'rate_limit_exceeded' })
     expect(error.headers).toEqual({ 'retry-after': '1', 'retry-after-ms': '1000' })
-    // However long they take, they are under way.
+    // They are in flight, however long they take.
     refused(limiter.admit(key, null, tokens(1), at(3_600_000)))
     for (let i = 0; i < 2; i++) holds[0]?.settle(tokens(1))
     holds[1]?.cancel()
@@ -170,7 +170,7 @@ test.each([
   expect(refused(limiter.admit(key, null, all, at(1))).message).toContain(told)
 })
 
-test('whoever is refused is told when there is room by the limit that refused', () => {
+test('a refused client is told when the limit that refused has room', () => {
   const limiter = createLimiter()
   const key = limited({ rpm: 2, tpm: 100 })
   held(limiter.admit(key, null, tokens(10), at(0)))
@@ -185,7 +185,7 @@ test('whoever is refused is told when there is room by the limit that refused', 
   ])
 })
 
-test('an answer tells both rates, itself counted in', () => {
+test('a response reports both rates, itself included', () => {
   const key = limited({ rpm: 5, tpm: 100, concurrency: 9 })
   const limiter = createLimiter()
   held(limiter.admit(key, null, tokens(10), at(0)))
@@ -203,7 +203,7 @@ test('an answer tells both rates, itself counted in', () => {
   expect(headers).toEqual(expected)
 })
 
-test('a key without limits gets the same reservation every time, whatever it asks and does with it', () => {
+test('a key without limits gets the same reservation every time', () => {
   const limiter = createLimiter()
   const [one, other] = [limited({}), limited({}, { id: 'k2' })]
   const first = limiter.admit(one, null, tokens(1), at(0))
@@ -215,7 +215,7 @@ test('a key without limits gets the same reservation every time, whatever it ask
   expect([Object.isFrozen(reservation), reservation.headers]).toEqual([true, {}])
 })
 
-test('only whoever was idle for a minute is forgotten', () => {
+test('only keys that were idle for a minute are forgotten', () => {
   const limiters = new RateLimiters()
   const [idle, busy, recent] = ['idle', 'busy', 'recent'].map((id) => limiters.of(id, 0))
   const slot = busy?.take(1, 0)
@@ -244,7 +244,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 120 },
 ) as fc.Arbitrary<Step[]>
 
-test('no minute ever sees more requests or tokens than the limits, and no moment more at a time', () => {
+test('requests and tokens per minute never exceed the limits, nor does concurrency', () => {
   const [rpm, tpm, concurrency] = [7, 200, 4]
   const key = limited({ rpm: rpm, tpm: tpm, concurrency })
   fc.assert(
@@ -266,7 +266,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
         if (step.do === 'ask') {
           const decision = limiter.admit(key, null, tokens(step.tokens), at(nowMs))
           if (decision instanceof GatewayError) {
-            // A grain may stay 100 ms longer than what it holds, so only a window with all that room must admit.
+            // An entry may stay up to 100 ms longer, so the window must admit only with that margin.
             const near = came.filter((one) => one.isCounted && one.atMs > nowMs - 60_100)
             const nearly = near.reduce((sum, one) => sum + one.tokens, 0)
             expect(underWay.length >= concurrency || near.length >= rpm || nearly + step.tokens > tpm).toBe(true)
@@ -300,7 +300,7 @@ test('no minute ever sees more requests or tokens than the limits, and no moment
   )
 })
 
-test('whoever comes back when told to is past that limit, and not a ms before', () => {
+test('a client that retries at the stated time passes that limit, and not a ms before', () => {
   const key = limited({ rpm: 5, tpm: 200 })
   const asks = fc.array(fc.record({ tokens: fc.integer({ min: 1, max: 200 }), afterMs }), { minLength: 3 })
   fc.assert(

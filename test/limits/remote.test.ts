@@ -1,4 +1,6 @@
-/** Limits asked of another process, over real links: decided as in one process, for however many workers. */
+/**
+ * Limits decided by another process, over real links: the same decisions as in one process, for any number of workers.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -56,7 +58,7 @@ async function start(
     if (!limiter) throw new Error('no such worker')
     return limiter
   }
-  /** Once all that was told has arrived. */
+  /** Resolves once all messages have arrived. */
   const settled = () =>
     Promise.all(limiters.map((one) => one.permit({ ...toUpstream({ rpm: 1e9 }), id: 'other' }, 0, 0)))
   return { keeper, served, limiters, worker, limiter: worker(0), links: far, near, settled }
@@ -64,7 +66,7 @@ async function start(
 
 const keyOf = (nanoUsdCents: number, more: Partial<Key> = {}) => limited({}, { budget: budget(nanoUsdCents), ...more })
 
-/** As the gateway does. */
+/** Calls a limiter as the gateway does. */
 async function ask(limiter: RequestLimiter, key: Key, amount: Ask, team: Team | null = null, id = `r${++requests}`) {
   const entered = await limiter.enter(id, key, team, 0)
   if (entered instanceof GatewayError) return entered
@@ -103,7 +105,7 @@ const toFigures = (decided: unknown) => {
   return (decided as Partial<Reservation>).headers ?? 'permitted'
 }
 
-test('what has no limits asks nobody', async () => {
+test('requests without limits need no message', async () => {
   const { limiter, links } = await start()
   links[0]?.close()
   const entered = limiter.enter('r', limited({}), toTeam(null), 0)
@@ -113,7 +115,7 @@ test('what has no limits asks nobody', async () => {
   expect(limiter.isFull(toUpstream({}), 1e9, 0)).toBe(false)
 })
 
-test('decisions, errors, and headers are those of one process', async () => {
+test('decisions, errors, and headers match those of one process', async () => {
   const upstream = toUpstream({ rpm: 1, tpm: 100 })
   const team = toTeam(budget(20), 't1', { rpm: 3 })
   const key = limited({ rpm: 4, tpm: 100, concurrency: 2 }, { budget: budget(10) })
@@ -158,19 +160,19 @@ test('decisions, errors, and headers are those of one process', async () => {
   expect(served[0]?.requests().length).toBe(1)
 })
 
-describe('a stampede of four workers gets no more than one process allows', () => {
+describe('four workers with many concurrent requests admit no more than one process does', () => {
   const stampede = async (limiters: RequestLimiter[], key: Key, toAsked: () => Ask, team: Team | null = null) => {
     const all = limiters.flatMap((one) => Array.from({ length: 50 }, () => ask(one, key, toAsked(), team)))
     const decided = await Promise.all(all)
     return decided.filter((one): one is Reservation => !(one instanceof GatewayError))
   }
 
-  test('of a rate', async () => {
+  test('by a rate', async () => {
     const { limiters } = await start(4)
     expect((await stampede(limiters, limited({ rpm: 33 }), () => tokens(1))).length).toBe(33)
   })
 
-  test('of tokens, and a settled request gives back what it has not used', async () => {
+  test('by tokens, and a settled request returns what it has not used', async () => {
     const { limiters, settled } = await start(4)
     const key = limited({ tpm: 100 })
     const taken = await stampede(limiters, key, () => tokens(3))
@@ -180,7 +182,7 @@ describe('a stampede of four workers gets no more than one process allows', () =
     expect((await stampede(limiters, key, () => tokens(3))).length).toBe(22)
   })
 
-  test('of slots, and a slot that one frees is there for another', async () => {
+  test('by slots, and a slot that one worker frees is available to another', async () => {
     const { limiters, settled } = await start(4)
     const key = limited({ concurrency: 7 })
     const taken = await stampede(limiters, key, () => tokens(1))
@@ -191,19 +193,19 @@ describe('a stampede of four workers gets no more than one process allows', () =
     expect((await stampede(limiters, key, () => tokens(1))).length).toBe(5)
   })
 
-  test('of a budget at the worst case', async () => {
+  test('by a budget at the worst case', async () => {
     const { limiters, keeper } = await start(4)
     const team = toTeam(budget(70))
     expect((await stampede(limiters, keyOf(100), () => cents(3), team)).length).toBe(23)
     expect(standing(keeper, keyOf(100), team, at(0))).toEqual({ kind: 'key', spent: 0, reserved: 69 * CENT })
   })
 
-  test('of a budget that is counted: it exceeds it by at most one request', async () => {
+  test('by a budget with counts: it is exceeded by at most one request', async () => {
     const { limiters } = await start(4)
     expect((await stampede(limiters, keyOf(10), () => costing(4, 1, 4))).length).toBe(3)
   })
 
-  test('of an upstream', async () => {
+  test('by an upstream', async () => {
     const { limiters } = await start(4)
     const upstream = toUpstream({ concurrency: 5 })
     const all = limiters.flatMap((one) => Array.from({ length: 20 }, () => one.permit(upstream, 1, 0)))
@@ -211,7 +213,7 @@ describe('a stampede of four workers gets no more than one process allows', () =
     expect(permits.length).toBe(5)
     permits[0]?.leave(1)
     permits[0]?.leave(1)
-    // Each link is in order; this one is the first worker's.
+    // Each link is in order; this is the first worker's.
     const [again, oneMore] = await Promise.all([0, 1].map(() => limiters[0]?.permit(upstream, 1, 0)))
     expect([again instanceof UpstreamError, oneMore instanceof UpstreamError]).toEqual([false, true])
   })
@@ -228,7 +230,7 @@ describe('a nearly spent budget', () => {
     expect(standing(keeper, keyOf(10), null, at(0)).reserved).toBe(10 * CENT)
   })
 
-  test('does not wait for a worker that has stopped, or has ended', async () => {
+  test('does not wait for a worker that was paused, or has ended', async () => {
     const { worker, links } = await start(3, async () => {})
     const [one, other, third] = [worker(0), worker(1), worker(2)]
     const stuck = costing(4, 1, 1)
@@ -239,7 +241,7 @@ describe('a nearly spent budget', () => {
     expect(await ask(other, keyOf(10), costing(8, 4, 8))).toMatchObject({ kind: 'insufficient_quota' })
   })
 
-  test('tells what it has left with its refusals', async () => {
+  test('reports its remaining amount in refusals', async () => {
     const { limiter } = await start()
     const first = await admitted(limiter, keyOf(10), cents(4))
     expect(await first.raise(cents(11))).toBeInstanceOf(GatewayError)
@@ -252,7 +254,7 @@ describe('a nearly spent budget', () => {
   })
 })
 
-test('an upstream that is full counts so for a moment, or until a slot is free', async () => {
+test('an upstream at its limit counts as such for a moment, or until a slot is free', async () => {
   const { limiter, settled } = await start()
   const [rated, slots] = [toUpstream({ rpm: 2, tpm: 50 }), { ...toUpstream({ concurrency: 1 }), id: 'slots' }]
   const isFull = (asked: number, atMs: number) => limiter.isFull(rated, asked, atMs)
@@ -276,7 +278,7 @@ describe('a worker that ends', () => {
   const key = limited({ rpm: 10, tpm: 1000, concurrency: 3 }, { budget: budget(100) })
   const upstream = toUpstream({ concurrency: 1 })
 
-  test('leaves its requests as they are until its journal is read, then at what they cost', async () => {
+  test("keeps its requests' reservations until its journal is read, then charges their cost", async () => {
     const { worker, links, near, served, keeper } = await start(2)
     const [dying, other] = [worker(0), worker(1)]
     const abandoned = mintId(NOON)
@@ -301,7 +303,7 @@ describe('a worker that ends', () => {
     expect(await other.permit(upstream, 1, 0)).not.toBeInstanceOf(UpstreamError)
   })
 
-  test('and had settled what its journal does not have: the ledger is right', async () => {
+  test('and had settled requests that its journal lacks: the ledger is right', async () => {
     const { limiter, links, near, served, keeper, settled } = await start()
     const [recorded, lost] = [mintId(NOON), mintId(NOON)]
     for (const id of [recorded, lost]) (await admitted(limiter, keyOf(100), cents(30), null, id)).settle(cents(5))
@@ -316,7 +318,7 @@ describe('a worker that ends', () => {
     expect(standing(keeper, keyOf(100), null, at(0))).toMatchObject({ spent: 35 * CENT, reserved: 0 })
   })
 
-  test('while it is asked for a count holds nothing afterwards', async () => {
+  test('during a count leaves no reservation', async () => {
     const { limiter, links, near, served, keeper } = await start()
     const slow = costing(101, 50, 60)
     const asked = Promise.withResolvers<void>()
@@ -335,7 +337,7 @@ describe('a worker that ends', () => {
   })
 })
 
-describe('what the keeper has lent', () => {
+describe('an amount that the keeper has leased', () => {
   const team = toTeam(budget(1_000_000), 't1', { rpm: 3000, tpm: 1e6, concurrency: 1000 })
   const key = limited({ rpm: 2000, tpm: 1e6, concurrency: 1000 }, { budget: budget(1_000_000) })
   const rounds = async (limiter: RequestLimiter, count: number, asked: Ask = cents(1)) => {
@@ -346,7 +348,7 @@ describe('what the keeper has lent', () => {
   const spentOf = (keeper: Limiter) => [...keeper.budgetUses('key', NOON)][0]?.spentNanoUsd
   const isAdmitted = (one: Reservation | GatewayError): one is Reservation => !(one instanceof GatewayError)
 
-  test('admits most requests without asking, and all workers together no more than the limit', async () => {
+  test('admits most requests without a message, and all workers together no more than the limit', async () => {
     const { limiters, served, keeper, settled } = await start(3)
     let count = 0
     let isFull = false
@@ -373,7 +375,7 @@ describe('what the keeper has lent', () => {
     await admitted(worker(1), key, cents(10 * 100), team)
   })
 
-  test('is returned once a request of the keeper itself needs it', async () => {
+  test('is returned once a request at the keeper needs it', async () => {
     const { limiter, keeper, settled } = await start()
     const own = createRecallingLimiter(keeper)
     const upstream = toUpstream({ concurrency: 100 })
@@ -394,7 +396,7 @@ describe('what the keeper has lent', () => {
     first.settle(cents(1))
   })
 
-  test('covers a request that grows, until the keeper has it, which knows its cost either way', async () => {
+  test('covers a request that grows, until the keeper has the request, which then knows its cost either way', async () => {
     const { limiter, served, keeper, settled } = await start()
     const decided: Reservation[] = []
     let asked = -1
@@ -441,7 +443,7 @@ describe('what the keeper has lent', () => {
     expect((await admitted(worker(1), key, cents(1_000_000 - 210), team)).hasBudget).toBe(true)
   })
 
-  test('is not needed by what should cost nothing, and its cost counts nevertheless', async () => {
+  test('is not needed for requests that should be free, but their cost counts anyway', async () => {
     const { limiter, keeper, served } = await start()
     const [free, decided]: [Key, Reservation[]] = [keyOf(100), []]
     for (let each = 0; each < 10; each++) decided.push(await admitted(limiter, free, tokens(1)))
@@ -450,17 +452,17 @@ describe('what the keeper has lent', () => {
     await until('all to be told', () => spentOf(keeper) === 50 * CENT)
   })
 
-  test('is returned also if the keeper lent it later than any request waits', async () => {
+  test('is returned even if the keeper leased it later than any request waits', async () => {
     const { limiter } = await start(1, undefined, 100)
     const first = await admitted(limiter, key, cents(1), team)
-    // It has asked for a lease meanwhile.
+    // It has requested a lease meanwhile.
     Bun.sleepSync(150)
     await Bun.sleep(20)
     first.cancel()
     expect((await admitted(limiter, key, cents(1_000_000), team)).hasBudget).toBe(true)
   })
 
-  test('goes on after another server should have taken over, and did not', async () => {
+  test('continues after a takeover by another server that failed', async () => {
     const { limiter, served, keeper } = await start()
     const before = (await rounds(limiter, 40)).filter(isAdmitted)
     limiter.askSuccessor(async () => undefined)
@@ -470,7 +472,7 @@ describe('what the keeper has lent', () => {
     await until('all to be told', () => spentOf(keeper) === 80 * CENT)
   })
 
-  test('and has to be returned for a request that ends meanwhile, leaves nothing of that request', async () => {
+  test('if returned for a request that ends meanwhile, leaves nothing of that request', async () => {
     const { limiter, served, keeper } = await start()
     const slots = limited({ concurrency: 200 })
     for (let each = 0; each < 10; each++) await admitted(limiter, slots, tokens(1))
@@ -482,7 +484,7 @@ describe('what the keeper has lent', () => {
     expect(served[0]?.requests()).not.toContain('unread')
   })
 
-  test('and has to be returned for a call that its worker gives up, leaves nothing of that call', async () => {
+  test('if returned for a call that its worker gives up, leaves nothing of that call', async () => {
     const { limiter, keeper, links } = await start(2)
     const upstream = toUpstream({ concurrency: 200 })
     for (let each = 0; each < 10; each++) await limiter.permit(upstream, 1, 0)
@@ -497,7 +499,7 @@ describe('what the keeper has lent', () => {
     expect(before + fill()).toBe(190)
   })
 
-  test('does not raise what the headers of its requests say is left', async () => {
+  test("does not raise the remaining amounts in its requests' headers", async () => {
     const { limiter, links, settled } = await start()
     const rate = limited({ rpm: 1000 })
     const enter = async () => {
@@ -507,7 +509,7 @@ describe('what the keeper has lent', () => {
     }
     const [last, next, ...first] = [await enter(), await enter(), await enter(), await enter(), await enter()]
     for (const one of first) await one.admit(tokens(1), at(0))
-    // Asked for before the lease is, and decided before.
+    // Requested before the lease, and decided before it.
     const before = links[0]?.ask(LEAVE, { number: 0, tokens: null }).then(() => next?.admit(tokens(1), at(0)))
     await Promise.all([last?.admit(tokens(1), at(0)), before])
     await settled()
@@ -532,7 +534,7 @@ describe('without its keeper', () => {
     expect(await limiter.permit(toUpstream({ rpm: 1 }), 1, 0)).not.toBeInstanceOf(UpstreamError)
   })
 
-  test('that responds too late, a worker refuses too, and the keeper holds nothing of it', async () => {
+  test('if its response is too late, a worker refuses, and the keeper reserves nothing', async () => {
     const path = join(folder, `${++sockets}.sock`)
     const near: Link[] = []
     const listener = listenForLinks(path, (link) => near.push(link))
@@ -570,7 +572,7 @@ describe('without its keeper', () => {
     expect(standing(keeper, keyOf(100), null, at(0))).toMatchObject({ spent: 0, reserved: 0 })
   })
 
-  test('a running request costs more only by the next server’s budgets, else by the last figures', async () => {
+  test('a running request costs more only within the next server’s budgets, else within the last known amounts', async () => {
     const { limiter, near } = await start()
     const key = keyOf(10)
     const running = await admitted(limiter, key, cents(2), null, 'running')

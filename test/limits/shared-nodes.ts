@@ -1,4 +1,4 @@
-/** Nodes that share their limits, on engines that run. */
+/** Nodes that share their limits, on real engines. */
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
 import type { BudgetWarning } from '../../src/limits/budget.ts'
@@ -16,12 +16,12 @@ import { startPostgres, startValkey } from '../support/engines.ts'
 import { at } from './asking.ts'
 
 export const log = createLog({ now: () => 0, write: async () => {} })
-/** Of engines of tests. */
+/** Engines of the tests. */
 export const times: EngineTimes = { leaseMs: 1_500, youngMs: 300, settleMs: 10_000, beatMs: 20, sliceMs: 60_000 }
-/** Beyond what a busy machine takes. */
+/** Longer than any delay of a busy machine. */
 export const timeoutMs = 2_000
 let names = 0
-/** Unlike all others. */
+/** Different from all others. */
 export const mint = (kind: string): string => `${kind}${++names}`
 
 export interface TestEngine {
@@ -48,7 +48,7 @@ export const ENGINES = {
   },
 }
 
-/** A key of its own, so that tests don't meet. */
+/** A separate key per test, so that tests don't interfere. */
 export const named = (key: Key): Key => ({ ...key, id: mint('k') })
 
 export function openNode(engine: LimitEngine, more: Partial<SharedLimiterDeps> = {}) {

@@ -1,4 +1,4 @@
-/** What may go wrong between nodes and the engine of their limits, and what then holds. */
+/** Failures between nodes and the engine of their limits, and the guarantees that remain. */
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { budget, CENT, cents, held, limited, refused } from './asking.ts'
 import { admitted, ENGINES, mint, named, openNode, times, toScope } from './shared-nodes.ts'
 
-/** An engine that a node may be cut off from. */
+/** An engine that a node can be disconnected from. */
 function toCuttable(engine: LimitEngine) {
   const sent: Batch[] = []
   const cuttable = {
@@ -30,7 +30,7 @@ for (const [name, start] of Object.entries(ENGINES))
   describeWith(name as keyof typeof ENGINES)(`trouble with ${name}`, () => {
     const engine = forAllTests(start)
 
-    test('a request that is settled while it asks for more leaves nothing', async () => {
+    test('a request that is settled while it requests more leaves nothing', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const key = named(limited({ concurrency: 1 }, { budget: budget(100) }))
@@ -42,7 +42,7 @@ for (const [name, start] of Object.entries(ENGINES))
       await until('its slot', async () => !((await node.admit(key, null, cents(95))) instanceof GatewayError))
     })
 
-    test('a slice ends with its period and with a lower budget, and isn’t spent in two outages', async () => {
+    test('a slice ends with its period or with a lower budget, and isn’t spent in two outages', async () => {
       const own = await start()
       const way = toCuttable(own.open())
       let laterMs = 0
@@ -76,7 +76,7 @@ for (const [name, start] of Object.entries(ENGINES))
       await own.close()
     })
 
-    test('amounts beyond all measure, and what the engine can’t take, are no outage', async () => {
+    test('excessive amounts, and values that the engine rejects, are no outage', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const key = named(limited({ rpm: 1_000, concurrency: 1_000 }, { budget: budget(800) }))
@@ -89,7 +89,7 @@ for (const [name, start] of Object.entries(ENGINES))
       expect(refused(await node.admit(wrong, null, cents(1))).kind).toBe('overloaded')
       const reservations = (await Promise.all(asked)).map(held)
       const odd = held(await node.admit(named(key), null, cents(1)))
-      // Told with the ends of others.
+      // Sent together with the ends of other requests.
       for (const one of reservations.slice(0, 50)) one.settle(cents(1))
       odd.settle({ tokens: 1, nanoUsd: 'x' as never })
       for (const one of reservations.slice(50)) one.settle(cents(1))
@@ -101,7 +101,7 @@ for (const [name, start] of Object.entries(ENGINES))
       expect(node.outages).toEqual([])
     })
 
-    test('an engine that lost its state reads a ledger that has all that was spent before', async () => {
+    test('an engine that lost its state reads a ledger that has all earlier spend', async () => {
       const own = await start()
       const sent = Promise.withResolvers<void>()
       let sending = Promise.resolve()
@@ -124,7 +124,7 @@ for (const [name, start] of Object.entries(ENGINES))
       await own.close()
     })
 
-    test('a request that came and went in an outage leaves nothing, and nothing to tell', async () => {
+    test('a request that began and ended in an outage leaves nothing, and nothing to send', async () => {
       const way = toCuttable(engine.open())
       await using node = openNode(way.engine)
       await node.limiter.started
@@ -143,7 +143,7 @@ for (const [name, start] of Object.entries(ENGINES))
       expect(way.sent.flatMap(({ told }) => told.map(({ op }) => op))).toEqual([])
     })
 
-    test('what is sent again counts once, also if the node counted as gone meanwhile', async () => {
+    test('a repeated message counts once, even if the node counted as gone meanwhile', async () => {
       const client = engine.open()
       const key = named(limited({}, { budget: budget(10) }))
       const scope = toScope(key)
@@ -169,7 +169,7 @@ for (const [name, start] of Object.entries(ENGINES))
       await client.close()
     })
 
-    test('what a node has to tell is decided before what it asks', async () => {
+    test("a node's settlements are applied before its requests", async () => {
       const way = toCuttable(engine.open())
       await using node = openNode(way.engine)
       await node.limiter.started
@@ -186,7 +186,7 @@ for (const [name, start] of Object.entries(ENGINES))
     })
   })
 
-test('requests that would wait too long for a slow engine are refused, and the others go on', async () => {
+test('requests that would wait too long for a slow engine are refused, and others continue', async () => {
   const reply = { nowMs: 0, bornMs: -9_999, nodes: 1, isNew: false, warnings: [] }
   const granted = {
     refusal: 'none',

@@ -1,4 +1,4 @@
-/** Limits of several nodes on one engine: of Valkey and of PostgreSQL, the same. */
+/** Limits of several nodes on one engine: the same for Valkey and PostgreSQL. */
 import { expect, test } from 'bun:test'
 import { GatewayError, UpstreamError } from '../../src/domain/error.ts'
 import type { Key, Team } from '../../src/domain/snapshot.ts'
@@ -26,7 +26,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       return { nodes, decided, close: () => Promise.all(nodes.map(({ limiter }) => limiter.close())) }
     }
 
-    test('a stampede on three nodes takes all of a budget, and nothing more', async () => {
+    test('many concurrent requests on three nodes spend a whole budget, and no more', async () => {
       const key = named(limited({}, { budget: budget(200) }))
       const { decided, nodes, close } = await stampede(key, null, cents(1), 200)
       let taken = admitted(decided).length
@@ -73,7 +73,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       })
     })
 
-    test('what it cost replaces the reservation, once; an invalid request counts in its rate', async () => {
+    test('the cost replaces the reservation, once; an invalid request counts in its rate', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const key = named(limited({ rpm: 4 }, { budget: budget(10) }))
@@ -90,7 +90,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(held(await node.admit(key, null, cents(7))).headers['x-ratelimit-remaining-requests']).toBe('1')
     })
 
-    test('a call is kept under its upstream’s limits', async () => {
+    test('a call stays within its upstream’s limits', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const upstream = { ...toUpstream({ concurrency: 1 }), id: mint('u') }
@@ -119,7 +119,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(node.warnings.length).toBe(1)
     })
 
-    test('warns once of each amount reached, while nodes disagree on a budget', async () => {
+    test('warns once per amount reached, while nodes disagree on a budget', async () => {
       const key = named(limited({}, { budget: budget(100) }))
       const lowered = { ...key, budget: budget(50) }
       await using behind = openNode(engine.open())
@@ -147,14 +147,14 @@ for (const [name, start] of Object.entries(ENGINES)) {
       held(await behind.admit(key, null, cents(15))).settle(cents(15))
       await until('the last one', () => warned().length > 2)
       expect(behind.warnings.at(-1)).toMatchObject({ percent: 100, budget: { nanoUsd: 100 * CENT } })
-      // Everyone knows by now; a larger budget is news again.
+      // All nodes know by now; a larger budget causes a new warning.
       behind.limiter.renew([{ ...key, budget: budget(110) }], [])
       held(await behind.admit({ ...key, budget: budget(110) }, null, cents(10))).settle(cents(10))
       await until('that of the larger one', () => warned().length > 3)
       expect(warned().length).toBe(4)
     })
 
-    test('the engine’s clock says what period is in force, and the ledger what was spent before', async () => {
+    test('the engine’s clock decides the current period, and the ledger the earlier spend', async () => {
       const asked: number[] = []
       const spent = async (_: unknown, { fromMs }: { fromMs: number }) => asked.push(fromMs) && 4 * CENT
       await using wrong = openNode(engine.open(), { now: () => Date.UTC(2020, 0), spent })
@@ -166,7 +166,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect(asked).toEqual([Math.floor(Date.now() / 86_400_000) * 86_400_000])
     })
 
-    test('a request that is given up while it is asked for leaves nothing', async () => {
+    test('a request that is abandoned before its admission leaves nothing', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const key = named(limited({ rpm: 1, concurrency: 1 }, { budget: budget(10) }))
@@ -178,7 +178,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       held(await node.admit(key, null, cents(10)))
     })
 
-    test('a prompt is counted if the worst case doesn’t fit, and those of others on its node', async () => {
+    test('a prompt is counted if its worst case doesn’t fit, as are those of other requests on its node', async () => {
       await using node = openNode(engine.open())
       await node.limiter.started
       const key = named(limited({}, { budget: budget(10) }))
@@ -214,7 +214,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       expect([admitted(decided).length, asked]).toEqual([1, 2])
     })
 
-    test('a node that is gone leaves its slots, and what it held counts as spent until it comes back', async () => {
+    test('the slots of a node that is gone are free, and its reservations count as spent until it returns', async () => {
       const lost = engine.open()
       const base: Batch = {
         epoch: mint('gone'),
@@ -255,7 +255,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await lost.close()
     })
 
-    test('nodes that lease ahead exceed no limit, and in the end all of it is used', async () => {
+    test('nodes that lease ahead exceed no limit, and eventually use all of it', async () => {
       const leased: Ask[] = []
       const watched = () => {
         const own = engine.open()
@@ -297,7 +297,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await Promise.all(nodes.map(({ limiter }) => limiter.close()))
     })
 
-    test('what an idle node has leased is free for others soon', async () => {
+    test('amounts leased by an idle node are soon free for others', async () => {
       await using node = openNode(engine.open())
       await using other = openNode(engine.open())
       await Promise.all([node.limiter.started, other.limiter.started])
@@ -317,7 +317,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       refused(await node.admit(key, null, asked))
     })
 
-    test('a request that costs more than its node has leased goes on, and its node may have less then', async () => {
+    test('a request that costs more than its node has leased continues, and its node may lease less then', async () => {
       await using node = openNode(engine.open())
       await using other = openNode(engine.open())
       await Promise.all([node.limiter.started, other.limiter.started])
@@ -340,7 +340,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       refused(await other.admit(key, null, cents(1)))
     })
 
-    test('a node that is gone leaves its slices once it would no longer spend them', async () => {
+    test('the slices of a node that is gone are free once it would no longer spend them', async () => {
       const client = engine.open()
       const base = { seq: 1, leaseMs: 500, youngMs: 0, sliceMs: 1_000, told: [], asks: [] }
       const dead = { ...base, epoch: mint('dead') }
@@ -360,12 +360,12 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await figures(other)
       expect(await figures(other)).toMatchObject({ spentNanoUsd: CENT, reservedNanoUsd: 3 * CENT })
       await until('its slice', async () => (await figures(other))?.reservedNanoUsd === 0)
-      // What its requests may have cost.
+      // Its requests' maximum cost.
       expect(await figures(other)).toMatchObject({ spentNanoUsd: 3 * CENT })
       await client.close()
     })
 
-    test('requests of the past that come out of order count, and later ones still do', async () => {
+    test('past requests that arrive out of order count, and later ones do too', async () => {
       const client = engine.open()
       const key = named(limited({ rpm: 5 }))
       const base: Batch = {
@@ -382,7 +382,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await client.close()
     })
 
-    test('requests and tokens that were leased and not needed are returned, but not to a state that was lost', async () => {
+    test('unused leases of requests and tokens are returned, but not to a state that was lost', async () => {
       const client = engine.open()
       const key = named(limited({ rpm: 20, tpm: 200 }))
       const base = { epoch: mint('e'), leaseMs: 1_500, youngMs: 0, sliceMs: 0, told: [], asks: [] }
@@ -403,7 +403,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await client.close()
     })
 
-    test('what is sent again after a lost reply counts once', async () => {
+    test('a message that is repeated after a lost reply counts once', async () => {
       const client = engine.open()
       const base: Batch = {
         epoch: mint('again'),
@@ -438,7 +438,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
   })
 
   describeWith(name as keyof typeof ENGINES)(`an outage of ${name}`, () => {
-    test('leaves each node its share, exceeds no budget, and what it changed is counted afterwards', async () => {
+    test('leaves each node its share, exceeds no budget, and settlements are counted afterwards', async () => {
       const engine = await start()
       const ledger = { spent: 0 }
       const recent: PastRequest[] = []
@@ -455,7 +455,7 @@ for (const [name, start] of Object.entries(ENGINES)) {
       await until('the outage', () => [node, other, strict].every(({ limiter }) => limiter.outage() !== null))
       expect(refused(await strict.admit(key, null, cents(1)))).toMatchObject({ status: 503, kind: 'overloaded' })
       const mine: Reservation[] = []
-      // A third of six slots, of which one is taken.
+      // A third of six slots, one of which is in use.
       mine.push(held(await node.admit(key, null, cents(10))))
       expect(mine[0]?.headers).toMatchObject({ 'x-tollgate-limits': 'share', 'x-ratelimit-limit-requests': '10' })
       refused(await node.admit(key, null, cents(10)))
@@ -478,14 +478,14 @@ for (const [name, start] of Object.entries(ENGINES)) {
   })
 }
 
-test('an engine that is not there is reported with what may be wrong', async () => {
+test('an unreachable engine is reported with possible causes', async () => {
   const engine = openValkey({ url: 'valkey://:hidden@127.0.0.1:1' })
   const asked = engine.call({ epoch: 'e', seq: 0, leaseMs: 1, youngMs: 0, sliceMs: 1, told: [], asks: [] })
   await expect(asked).rejects.toThrow('nothing listens there, it needs another user or password')
 })
 
 describeWith('Valkey')('a network that drops everything', () => {
-  test('is noticed, and requests go on', async () => {
+  test('is noticed, and requests continue', async () => {
     const server = await startValkey()
     const proxy = await startDroppingProxy(server.port)
     const engine = openValkey({ url: `redis://127.0.0.1:${proxy.port}` })
@@ -504,7 +504,7 @@ describeWith('Valkey')('a network that drops everything', () => {
 })
 
 describeWith('PostgreSQL')('limits of all nodes in PostgreSQL', () => {
-  test('find a hold by its index, also after a look at its table while it was empty', async () => {
+  test('find a reservation by its index, even after a look at its table while it was empty', async () => {
     const server = await startPostgres()
     const postgres = openPostgres({ url: server.url, log })
     await migratePostgres(postgres)
@@ -528,7 +528,7 @@ describeWith('Valkey', 'PostgreSQL')('both engines', () => {
     return { valkey, postgres, close: async () => void (await Promise.all([valkey.close(), postgres.close()])) }
   })
 
-  test('decide alike, whatever is asked and told in whatever order', async () => {
+  test('make the same decisions, whatever the order of requests and messages', async () => {
     const [one, two] = [engines.valkey.open(), engines.postgres.open()]
     const random = (below: number) => Math.floor(Math.random() * below)
     const base = { epoch: 'x', leaseMs: 60_000, youngMs: 0, sliceMs: 60_000 }

@@ -1,4 +1,7 @@
-/** Rates and concurrency of teams: a request takes from its key and its team or from neither, and is told whose has no room. */
+/**
+ * Rates and concurrency of teams: a request counts for both its key and its team or for neither, and errors name the
+ * one without room.
+ */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/domain/error.ts'
@@ -18,7 +21,7 @@ function entered(limiter: Limiter, ...who: Who): EnteredRequest {
   return entry
 }
 
-/** The figures of an answer to one more request of a key without a team, or of one that has only its team. */
+/** Headers of the response to one more request of a key without a team, or of one that has only its team. */
 const left = (limiter: Limiter, ...who: Who) => {
   const entry = entered(limiter, ...who)
   const error = new GatewayError('overloaded', 'asked only to see what stands beside it')
@@ -28,7 +31,7 @@ const left = (limiter: Limiter, ...who: Who) => {
 }
 
 describe('a team', () => {
-  test('has one rate for all of its keys, in which every one of them finds the same', () => {
+  test('has one rate for all of its keys, which all report the same', () => {
     const limiter = createLimiter()
     const team = teamOf({ rpm: 3 })
     for (const id of ['k1', 'k2', 'k3']) held(limiter.admit(keyOf({}, id), team, tokens(1), at(0)))
@@ -45,12 +48,12 @@ describe('a team', () => {
       'x-ratelimit-reset-requests': '50s',
     })
     held(limiter.admit(keyOf({}, 'k4'), team, tokens(1), at(60_000)))
-    // Another team, and a key that is called as the team is, have their own.
+    // Another team, and a key with the team's name, have separate rates.
     held(limiter.admit(keyOf({}, 'k5'), teamOf({ rpm: 1 }, 't2'), tokens(1), at(10_000)))
     held(limiter.admit(keyOf({ rpm: 1 }, 't1'), null, tokens(1), at(10_000)))
   })
 
-  test('has so many requests of its keys at a time, each until it has ended or its client has left', () => {
+  test('has a number of concurrent requests for its keys, each until it ends or its client disconnects', () => {
     const limiter = createLimiter()
     const team = teamOf({ concurrency: 2 })
     const [first, second] = ['k1', 'k2'].map((id) => held(limiter.admit(keyOf({}, id), team, tokens(1), at(0))))
@@ -65,7 +68,7 @@ describe('a team', () => {
     refused(third())
   })
 
-  test('counts the tokens of its keys, corrected to what was used', () => {
+  test('counts the tokens of its keys, corrected to the actual usage', () => {
     const limiter = createLimiter()
     const team = teamOf({ tpm: 1_000 })
     const first = held(limiter.admit(keyOf({}, 'k1'), team, tokens(600), at(0)))
@@ -111,7 +114,7 @@ describe('a request', () => {
     expect(left(limiter, keyOf({}, 'k2'), team, 0)).toEqual({ requests: 4, tokens: 100 - amount })
   })
 
-  test('that a budget has no room for takes no rate either, whosever budget it is', () => {
+  test("refused by a budget counts in no rate either, whether it is the key's or the team's budget", () => {
     const limiter = createLimiter()
     const rates = { rpm: 5, tpm: 100, concurrency: 1 }
     for (const [mine, ours] of [
@@ -127,7 +130,7 @@ describe('a request', () => {
     }
   })
 
-  test('counts for its team, too, from before anybody knows what it asks, and is given back where nothing was read', () => {
+  test('counts for its team, too, before its body is read, and is returned if nothing was read', () => {
     const limiter = createLimiter()
     const team = teamOf({ rpm: 2, concurrency: 1 })
     const entry = entered(limiter, key, team, 0)
@@ -137,7 +140,7 @@ describe('a request', () => {
     expect(left(limiter, keyOf({}, 'k2'), team, 0).requests).toBe(1)
   })
 
-  test('stays with the team that its key had when it came', () => {
+  test('stays with the team that its key had when it arrived', () => {
     const limiter = createLimiter()
     const [before, after] = ['t1', 't2'].map((id) => teamOf({ rpm: 2, tpm: 100 }, id))
     const entry = entered(limiter, key, before ?? null, 0)
@@ -147,8 +150,8 @@ describe('a request', () => {
   })
 })
 
-describe('where key and team both have rates', () => {
-  test('an answer tells, of requests and of tokens, what leaves less', () => {
+describe('if key and team both have rates', () => {
+  test('a response reports, for requests and for tokens, the one with less left', () => {
     const limiter = createLimiter()
     const team = teamOf({ rpm: 9, tpm: 50 })
     const key = keyOf({ rpm: 3, tpm: 100 })
@@ -167,7 +170,7 @@ describe('where key and team both have rates', () => {
     })
   })
 
-  test('the refusal that is to be waited out longer is told, and one that no waiting helps first', () => {
+  test("the refusal with the longer wait is reported, and one that waiting doesn't help first", () => {
     const limiter = createLimiter()
     const [key, team] = [keyOf({ rpm: 1 }), teamOf({ rpm: 2 })]
     held(limiter.admit(keyOf({}, 'k2'), team, tokens(1), at(0)))
@@ -184,7 +187,7 @@ describe('where key and team both have rates', () => {
   })
 })
 
-test('the last minute before the process began counts for the team that each request was of', () => {
+test("the last minute before the process began counts for each request's team", () => {
   const limiter = createLimiter()
   const past = { upstream: null, tokens: 10, agoMs: 30_000 }
   limiter.replay(
@@ -200,7 +203,7 @@ test('the last minute before the process began counts for the team that each req
   expect(left(limiter, keyOf({}), team, 30_000)).toEqual({ requests: 5, tokens: 100 })
 })
 
-test('whatever keys of two teams ask, and however it ends, no key and no team has more in a minute or at a time', () => {
+test('whatever requests keys of two teams send, and however they end, no key or team exceeds its rates or concurrency', () => {
   const rates = (rpm: number, tpm: number, concurrency: number): Limits => ({
     ...{ rpm, tpm, concurrency },
   })
@@ -224,7 +227,7 @@ test('whatever keys of two teams ask, and however it ends, no key and no team ha
           const [key, team] = [keys[number], teams[number % 2]]
           if (!key || !team) throw new Error('no such key')
           const decision = limiter.admit(key, team, tokens(amount), at(nowMs))
-          // A grain may stay 100 ms longer than what it holds.
+          // An entry may stay up to 100 ms longer than its content.
           const room = (sinceMs: number) =>
             [key, team].every(({ id, limits }) => {
               const own = came.filter(({ who }) => who.includes(id))

@@ -32,7 +32,7 @@ describe('an upstream', () => {
       expect(error.message).toContain(words)
   })
 
-  test('has its place back once, and what the call really used', () => {
+  test("gets its slot back once, and the call's actual usage", () => {
     const limiter = createLimiter()
     const upstream = toUpstream({ concurrency: 1, tpm: 100 })
     const first = passed(limiter.permit(upstream, 90, 0))
@@ -44,13 +44,13 @@ describe('an upstream', () => {
     expect([1, 0].map((asked) => limiter.isFull(upstream, asked, 2))).toEqual([true, false])
   })
 
-  test('is not asked again for what it can never take', () => {
+  test('is not tried again for a request that it can never accept', () => {
     const error = failed(createLimiter().permit(toUpstream({ tpm: 100 }), 101, 0))
     expect(error).toMatchObject({ status: 429, retryable: false, retryAfterMs: null })
     expect(error.message).toContain("retrying won't help")
   })
 
-  test('without limits lets everybody in by one and the same pass', () => {
+  test('without limits admits all requests with the same pass', () => {
     const limiter = createLimiter()
     const pass = passed(limiter.permit(toUpstream({}), 1e9, 0))
     pass.leave(1e9)
@@ -58,7 +58,7 @@ describe('an upstream', () => {
     expect(limiter.isFull(toUpstream({}), 1e9, 0)).toBe(false)
   })
 
-  test('has windows of its own, whatever key is called the same', () => {
+  test('has separate windows, even from a key with the same name', () => {
     const limiter = createLimiter()
     held(limiter.admit(limited({ rpm: 1 }, { id: 'paid' }), null, tokens(1), at(0)))
     expect(limiter.isFull(toUpstream({ rpm: 1 }), 1, 0)).toBe(false)
@@ -71,7 +71,7 @@ describe('the last minute before the process began', () => {
 
   test('counts for keys and upstreams, each request until it is a minute old', () => {
     const limiter = createLimiter()
-    // The clock that never steps may have begun with the process.
+    // The monotonic clock may have begun with the process.
     limiter.replay([row(60_000), row(50_000), row(20_000)], 5)
     const error = refused(limiter.admit(key, null, tokens(1), at(5)))
     expect(error.message).toContain('Limit 2, Used 2, Requested 1. Please try again in 10s.')
@@ -82,14 +82,14 @@ describe('the last minute before the process began', () => {
     held(limiter.admit(key, null, tokens(1), at(10_005)))
   })
 
-  test('leaves no place taken', () => {
+  test('leaves no slot in use', () => {
     const limiter = createLimiter()
     limiter.replay([row(1_000), row(500)], 0)
     held(limiter.admit(limited({ concurrency: 1 }), null, tokens(1), at(0)))
     expect(limiter.isFull(toUpstream({ concurrency: 1 }), 1, 0)).toBe(false)
   })
 
-  test('that lies ahead, by a clock that was set back, counts as now', () => {
+  test('that lies in the future, after the clock was set back, counts as now', () => {
     const limiter = createLimiter()
     limiter.replay([row(-5_000), row(-4_000)], 0)
     refused(limiter.admit(key, null, tokens(1), at(59_999)))

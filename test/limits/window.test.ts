@@ -1,11 +1,11 @@
-/** The sliding window beside what it stands for: a list of everything that ever came. */
+/** The sliding window compared with a model: a list of all amounts ever added. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { WINDOW_MS, Window } from '../../src/limits/rates.ts'
 
 const GRAIN_MS = 100
 
-/** Steps in ms: within a grain, across grains, across windows, and parts of a ms as a real clock has them. */
+/** Steps in ms: within a bucket, across buckets, across windows, and fractions of a ms as of a real clock. */
 const step = fc.oneof(
   fc.integer({ min: 0, max: 150 }),
   fc.integer({ min: 0, max: 70_000 }),
@@ -23,7 +23,7 @@ function play(list: { step: number; tokens: number }[]) {
   return { window, came, nowMs }
 }
 
-test('what came leaves after 60 s, never earlier, and at most a grain later', () => {
+test('amounts expire after 60 s, never earlier, and at most a bucket later', () => {
   fc.assert(
     fc.property(arrivals, step, (list, later) => {
       const { window, came, nowMs } = play(list)
@@ -37,7 +37,7 @@ test('what came leaves after 60 s, never earlier, and at most a grain later', ()
   )
 })
 
-test('the wait for room is exact: enough when it is over, not enough a moment before', () => {
+test('the wait for room is exact: enough room at its end, not a moment before', () => {
   fc.assert(
     fc.property(arrivals, fc.integer({ min: 0, max: 2_000 }), (list, most) => {
       const { window, nowMs } = play(list)
@@ -49,23 +49,23 @@ test('the wait for room is exact: enough when it is over, not enough a moment be
   )
 })
 
-test('what came at one time leaves together, 60 s later to the ms', () => {
+test('amounts of one time expire together, 60 s later to the ms', () => {
   const window = new Window()
   for (let i = 0; i < 10; i++) window.add(1, 5, 0)
   expect([59_999, 60_000].map((ms) => window.used('requests', ms))).toEqual([10, 0])
 })
 
-test('a minute has some 600 entries, however much comes', () => {
+test('a minute has about 600 entries, whatever the number of amounts', () => {
   const window = new Window()
   const entries = new Set<object>()
   for (let ms = 0; ms < WINDOW_MS; ms++) entries.add(window.add(1, 1, ms))
   expect(window.used('requests', WINDOW_MS - 1)).toBe(WINDOW_MS)
   expect(entries.size).toBeLessThanOrEqual(600)
-  // And none that goes on and on: what came leaves as it came.
+  // And no amount stays for longer: amounts expire as they came.
   expect(window.used('requests', WINDOW_MS + 30_000)).toBeLessThan(30_000 + GRAIN_MS)
 })
 
-test('what is said to be older than the newest leaves with that, not before itself', () => {
+test('an amount with a time before the newest expires with the newest, not before', () => {
   const window = new Window()
   window.add(1, 1, 30_000)
   window.add(1, 1, 0)
@@ -73,7 +73,7 @@ test('what is said to be older than the newest leaves with that, not before itse
 })
 
 describe('a correction', () => {
-  test('holds as long as its grain is in the window', () => {
+  test('applies as long as its bucket is in the window', () => {
     const window = new Window()
     const grain = window.add(1, 100, 0)
     window.correct(grain, 0, 50)
@@ -82,7 +82,7 @@ describe('a correction', () => {
     expect([window.used('requests', 59_999), window.emptyMs('tokens', 59_999)]).toEqual([0, 0])
   })
 
-  test('of what has left changes nothing of what came since', () => {
+  test("of an expired amount doesn't change later ones", () => {
     const window = new Window()
     const grain = window.add(1, 100, 0)
     window.add(1, 7, 60_000)
@@ -101,7 +101,7 @@ test.each([
   expect(window.emptyMs('requests', 1_000)).toBe(ms)
 })
 
-test('no room below nothing ever comes', () => {
+test('a wait for less than zero never ends', () => {
   const window = new Window()
   for (const most of [-1, Number.NaN]) expect(window.waitMs('tokens', most, 0)).toBe(Number.POSITIVE_INFINITY)
 })
