@@ -1,4 +1,4 @@
-/** What Tollgate removes from a request written for another model. */
+/** Fields that Tollgate removes from a request written for another model. */
 import { expect, test } from 'bun:test'
 import type { Feature } from '../../src/domain/models.ts'
 import type { Task } from '../../src/domain/task.ts'

@@ -15,7 +15,7 @@ function startCrowd() {
     refused,
     names: () => [...under.keys()].join(' '),
     pass: (ms: number) => (nowMs += ms),
-    /** @param name begins with its owner. */
+    /** @param name begins with the key. */
     async ask(name: string, tokens = 10, signal = new AbortController().signal) {
       const call: LimitedCall = { owner: name.charAt(0), tokens }
       const asked = Promise.resolve(concurrency.enter(UPSTREAM, call, signal)).then(
@@ -81,7 +81,7 @@ test('the queue is bounded, and the key with the most queued calls loses one', a
   expect(crowd.under.has('b1')).toBe(true)
   for (let n = 301; n <= 310; n++) await crowd.ask(`a${n}`)
   const waits = ['a300', 'a310'].map((name) => crowd.refused.get(name)?.retryAfterMs ?? 0)
-  // One at a time, 5 s each; then one of them had taken 50 s.
+  // One at a time, 5 s each: the last one would have taken 50 s.
   expect(waits[0]).toBe(257 * 5_000)
   expect(waits[1]).toBeGreaterThan(waits[0] ?? 0)
 })

@@ -1,4 +1,4 @@
-/** Costs of Claude conversations, worked out by hand from Anthropic's published prices. */
+/** Costs of Claude conversations, calculated by hand from Anthropic's published prices. */
 import { beforeAll, expect, test } from 'bun:test'
 import { startApp } from '../support/app.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -28,7 +28,7 @@ beforeAll(() => {
   key = app.key()
 })
 
-/** A stream reports part of its usage at the start, and all of it at the end. */
+/** A stream reports part of its usage at the start, and the total at the end. */
 async function charged(usage: Record<string, unknown>, stream: boolean) {
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-4-6' }
   const content = [{ type: 'text', text: 'Hello' }]

@@ -171,7 +171,7 @@ describe('money', () => {
     "of a conversation with cache and reasoning is the provider's published amount (stream %p)",
     async (stream) => {
       gateway.app.pass(120_000)
-      // Prompt tokens: 1,200 new, 8,000 cached, 3,000 written for an hour and 500 for five minutes.
+      // Prompt tokens: 1,200 new, 8,000 cached, 3,000 written for an hour, and 500 for five minutes.
       const usage = {
         input_tokens: 1_200,
         cache_read_input_tokens: 8_000,
@@ -191,7 +191,7 @@ describe('money', () => {
         ...(stream ? { stream_options: { include_usage: true } } : {}),
       })
       expect(report.usage).toEqual({ prompt: 12_700, completion: 777, cached: 8_000, reasoning: 333 })
-      // USD 3, 0.30, 3.75, 6 and 15 a million tokens: 3,600 + 2,400 + 1,875 + 18,000 + 11,655 = 37,530 microdollars.
+      // USD 3, 0.30, 3.75, 6, and 15 per million tokens: 3,600 + 2,400 + 1,875 + 18,000 + 11,655 = 37,530 microdollars.
       const row = (await gateway.app.settled(await gateway.app.count())).at(-1)
       expect(row).toMatchObject({
         cost_nano_usd: 37_530_000,

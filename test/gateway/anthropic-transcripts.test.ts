@@ -16,7 +16,7 @@ const FOLDER = join(import.meta.dir, '../../../shared/data/transcripts/anthropic
 const isThere = existsSync(FOLDER)
 const read = (file: string) => readFileSync(join(FOLDER, file), 'utf8')
 
-/** By hand: prompt, cache read, cache written, completion, reasoning. */
+/** Counted by hand: prompt, cache read, cache write, completion, reasoning. */
 type Counts = [prompt: number, read: number, written: number, completion: number, thought: number]
 
 interface Recorded {
@@ -31,7 +31,7 @@ interface Recorded {
 }
 
 const STREAMS: Recorded[] = [
-  // Two calls in one: 1128 + 1283 read, 135 + 10 written; the advisor's tokens belong to another model.
+  // Two calls in one: 1128 + 1283 input, 135 + 10 output; the advisor's tokens belong to another model.
   {
     file: 'advisor-stream.sse',
     usage: [2411, 0, 0, 145, 47],
@@ -221,7 +221,7 @@ describe.if(isThere)('the request of a recorded response', () => {
   })
   afterAll(() => gateway.stop())
 
-  /** What a chat client sends to get the recorded request, and fields that differ for a reason. */
+  /** A chat client's equivalent of the recorded request, and fields that differ for a reason. */
   const ASKED: { file: string; body: Record<string, unknown>; differs: Record<string, string> }[] = [
     {
       file: 'thinking-stream',

@@ -1,5 +1,5 @@
 /**
- * Properties over a real gateway: any body gets an answer that keeps the contract; a valid one changes only as the
+ * Properties of a real gateway: any body gets a response that follows the contract; a valid one changes only as the
  * contract says.
  */
 import { describe, expect, test } from 'bun:test'
@@ -21,7 +21,7 @@ const post = (body: string) =>
     body,
   })
 
-/** Checks the answer against the contract, and returns its status. */
+/** Checks the response against the contract, and returns its status. */
 async function expectContract(body: string): Promise<number> {
   const response = await post(body)
   const answer = await response.text()

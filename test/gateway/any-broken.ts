@@ -1,4 +1,4 @@
-/** Broken requests for property tests, as JSON text: values can't express everything that trips parsers up. */
+/** Invalid requests for property tests, as JSON text: values can't express everything that breaks parsers. */
 import fc from 'fast-check'
 import { anyRequest } from './any-request.ts'
 
@@ -65,7 +65,7 @@ export const anyBrokenText = (model: string): fc.Arbitrary<string> =>
       const place = places[at % places.length]
       if (!place) continue
       const [holder, name] = place
-      // Hostile text is not a value: it replaces a mark in the written JSON.
+      // Hostile text is not a value: it replaces a placeholder in the JSON text.
       const mark = `@@${pieces.push(value) - 1}@@`
       if (how === 'drop') Reflect.deleteProperty(holder, name)
       else if (how === 'replace') Reflect.set(holder, name, mark)

@@ -122,7 +122,7 @@ const exclusive = fc.tuple(
 export const EXTENSIONS = ['top_k', 'min_p', 'chat_template_kwargs', '__proto__']
 export const LEFT_OUT = ['provider', 'fallbacks', 'extra_body', 'apiBase', 'Model', 'MAX_TOKENS', 'Service-Tier']
 
-/** Null counts as a value in unknown fields. */
+/** In unknown fields, null counts as a value. */
 const unknown = fc.dictionary(
   fc.oneof(
     fc.constantFrom(...EXTENSIONS, ...LEFT_OUT),

@@ -204,7 +204,7 @@ describe('a batch', () => {
     gate.resolve()
     const batch = await ended(client, id)
     expect(batch.status).toBe('expired')
-    // Some calls ran into their deadlines.
+    // Some calls reached their deadlines.
     const errors = (await read(client, batch.error_file_id)).filter(({ response }) => response === null)
     expect(errors.map(({ error }) => error.code)).toEqual(Array(12).fill('batch_expired'))
     const { completed = 0, failed = 0 } = batch.request_counts ?? {}

@@ -23,7 +23,7 @@ const gateway = forAllTests(() => startDoors({ most: MAX, features: '[tools]', c
 
 type Streaming = (typeof WRITING)[number]
 
-/** Endless by default, and nearly as fast as tokens can be told apart. */
+/** Endless by default, and nearly at the maximum speed of separate tokens. */
 function writing({ stream }: Streaming, tokens = Number.POSITIVE_INFINITY): Behaviour {
   const counts = { prompt: COUNTS.prompt, completion: tokens }
   function* steps(): Generator<StreamStep> {
@@ -114,7 +114,7 @@ describe.each(GROWING)('$name, a stream without a cap', (door) => {
     const [seen] = gateway.near.requests.slice(-1)
     await until('the end of the call', async () => seen?.abortedAtMs !== null)
     expect(gateway.far.requests.length).toBe(calls)
-    // Nothing is reserved, and the rest is too small for a step.
+    // Nothing is reserved, and the remaining budget is too small for a step.
     expect((await gateway.ask(door, { stream: true, key })).status).toBe(429)
   })
 })
@@ -171,7 +171,7 @@ test("a disconnected client's growing response stays reserved until it is settle
   const reader = response.body?.getReader()
   for (let bytes = 0; bytes < 150_000; ) bytes += (await reader?.read())?.value?.length ?? 150_000
   leaving.abort()
-  // There is room for three times as much while little is reserved.
+  // There is room for three times as much while reservations are small.
   const asked = await gateway.ask(CHAT, { cap: 15_000, key })
   expect(asked.status).toBe(429)
 })

@@ -59,7 +59,7 @@ describe('a budget', () => {
     near.script(gate.held(billing(10, 100)))
     const first = ask(ann as string, { max_tokens: 500 })
     await near.waitFor((seen) => seen.length === calls + 1, 'the call')
-    // The team's budget refuses both; the key's own has capacity.
+    // The team's budget refuses both; the key's own budget has room.
     for (const key of [ann, bob]) {
       const { code, message } = await toRefusal(await ask(key as string, { max_tokens: 500 }))
       expect(code).toBe('insufficient_quota')
@@ -220,7 +220,7 @@ describe('the reservation for a response', () => {
 
   test("doesn't cap a cheap route unless an expensive one may be called instead, which is then capped", async () => {
     const { app, near, far, ask } = bench
-    // All of the first answer, and a third of the second at ten times the price.
+    // All of the first response, and a third of the second at ten times the price.
     const key = () => app.key({ budget: inTotal(costOf(HELLO_BOUND, 16_000) * 3) })
     near.script(billing(10, 20))
     far.script(billing(10, 20))
@@ -378,7 +378,7 @@ describe('if the budget ends during a request', () => {
 
   test("parallel choices don't use the same budget twice", async () => {
     const { app, near, far, ask } = bench
-    // One choice is paid for, the other fails: the next target is called for both.
+    // One choice is charged, the other fails: the next target is called for both.
     let asked = 0
     near.script(() => (asked++ === 0 ? billing(HELLO_TOKENS, 500) : errorAnswer(404, 'no', {})))
     const calls = far.requests.length

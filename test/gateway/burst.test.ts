@@ -71,7 +71,7 @@ async function burst(model: string, content: unknown, promptTokens: number, budg
 
 const characters = (count: number, of: (index: number) => number) =>
   Array.from({ length: count }, (_, index) => String.fromCodePoint(of(index))).join('')
-/** Repeatable, and without a pattern that a vocabulary could have. */
+/** Reproducible, and without a pattern that a vocabulary could have. */
 const noise = (index: number, below: number) => Number(Bun.hash.xxHash32(String(index)) % below)
 
 const RARE: [string, string][] = [
@@ -101,7 +101,7 @@ test('a burst of images ends within one call of the budget, even on a model that
 const ORDINARY = 'The brown fox runs over the field, and then it is gone; nobody knows where it went. '.repeat(
   BYTES / 84,
 )
-/** By any of OpenAI's tokenizers. */
+/** With any of OpenAI's tokenizers. */
 const ORDINARY_TOKENS = 2_848
 
 describe('a burst of ordinary requests', () => {

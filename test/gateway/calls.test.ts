@@ -109,7 +109,7 @@ describe('a target that fails', () => {
   ])("because %s doesn't either", async (_, error) => {
     const played = await play({ a: [error], b: ['answer'] })
     expect(played).toMatchObject({ calls: ['a:first'], error })
-    // If no call was made, the breaker's half-open probe is given back.
+    // If no call was made, the breaker's half-open slot is returned.
     expect(played.reported).toEqual([['a', 'aborted']])
   })
 })

@@ -31,7 +31,7 @@ afterEach(async () => {
   await several.stop()
 })
 
-/** The first upstream waits for the gate, before the answer or after its first word. */
+/** The first upstream waits for the gate, before the response or after its first word. */
 function hold(): () => void {
   let isOpen = false
   function* steps(isBegun: boolean): Generator<StreamStep> {
@@ -151,7 +151,7 @@ describe('a change of the wall clock', () => {
 describe('a catalog that another process applies', () => {
   const facts = 'context_length: 8192, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-  /** One model moves to the second upstream at another price; the rest is removed. */
+  /** One model moves to the second upstream at another price; the other models are removed. */
   async function apply() {
     const text = `
 version: 1

@@ -10,7 +10,7 @@ import { type ScriptedUpstream, startUpstream } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta, wholeAnswer } from '../support/upstream-answers.ts'
 import { createGate, toRefusal } from './limiting.ts'
 
-/** Nano-dollars per ms, per token read, and per token written. */
+/** Nano-dollars per ms, per input token, and per output token. */
 const [MS, READ, WRITTEN] = [500, 1_000, 2_000]
 const PRICE = '{ prompt: "0.000001", completion: "0.000002", second: "0.0005" }'
 

@@ -1,4 +1,4 @@
-/** Streams interrupted after the first word are reported as such, and billed for what arrived. */
+/** Streams interrupted after the first word are reported as such, and billed for the output that arrived. */
 import { describe, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { toFrames } from '../support/frames.ts'
@@ -11,7 +11,7 @@ const gateway = forAllTests(() => startGateway({ deadlines: 'headers: 300ms, fir
 
 const echo = { error: { message: `bad key ${CREDENTIAL}`, code: 'x', param: null } }
 
-/** The pause lets the words through: a broken connection loses what it still holds. */
+/** The pause lets the words arrive: a broken connection loses buffered ones. */
 const steps = [...streamAnswer({ tokens: ['one ', 'two '], finish: null, usage: null }).steps, { waitMs: 50 }]
 const counted = {
   ...toObject(toDelta({ content: '' })),
@@ -28,7 +28,7 @@ interface Cut {
   script: Script
   code: string
   says: string
-  /** What is billed; default: the count of the prompt and of "one two ". */
+  /** Billed tokens; default: the count of the prompt and of "one two ". */
   tokens?: [number, number]
 }
 

@@ -51,7 +51,7 @@ const inResult = (part: object) => {
 const inChat = (part: object) => ['chat/completions', { messages: [{ role: 'user', content: [part] }] }]
 const inResponses = (part: object) => ['responses', { input: [{ role: 'user', content: [part] }] }]
 
-/** What each upstream is sent; a text: the path that the client's 400 names. */
+/** The body each upstream receives; a text: the path in the client's 400. */
 type Outcome = object | string
 const toImage = { gemini: { fileData: { mimeType: 'image/png', fileUri: PNG } }, ollama: 'messages[0].content[0]' }
 

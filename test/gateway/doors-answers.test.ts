@@ -1,4 +1,4 @@
-/** On every endpoint: whole and streamed answers cost the same, and are recorded to the nano-dollar. */
+/** On every endpoint: whole and streamed responses cost the same, and are recorded to the nano-dollar. */
 import { expect, test } from 'bun:test'
 import { checkHeaders } from '../support/contract.ts'
 import { hear } from '../support/door-clients.ts'
@@ -10,7 +10,7 @@ const gateway = forAllTests(startDoors)
 
 const completionOf = (door: Door) => (writes(door) ? COUNTS.completion : 0)
 const costAt = (door: Door) => costOf(COUNTS.prompt, completionOf(door))
-/** Passthrough answers, and bytes, don't state Tollgate's cost. */
+/** Passthrough responses, and bytes, don't state Tollgate's cost. */
 const toldCost = (door: Door, stream: boolean) =>
   door.lane === 'translated' && (stream || !door.client.isBytes) ? costAt(door) : null
 

@@ -23,7 +23,7 @@ interface Failure {
   name: string
   said: Behaviour
   stream: boolean
-  /** The upstream says that it failed, so it charges nothing. */
+  /** The upstream reports its failure, so it charges nothing. */
   isSaid?: boolean
 }
 
@@ -93,12 +93,15 @@ const DEAR = DOORS.filter(({ client }) => client.isDear).flatMap((door) =>
   toFailures(door).flatMap((failure) => (isStated(failure) ? [] : [{ ...failure, door, at: door.name }])),
 )
 
-test.each(DEAR)('at $at, an upstream that $name is the last one, stream: $stream', async ({ door, said, stream }) => {
-  await gateway.calm(door)
-  gateway.near.script(said)
-  const calls = gateway.far.requests.length
-  const text = await (await gateway.ask(door, { route: 'both', stream })).text()
-  expect(text).toContain('"error"')
-  expect(gateway.far.requests.length).toBe(calls)
-  expect((await gateway.rows(1))[0]).toMatchObject({ status: 'failed', upstream: door.id, attempts: 1 })
-})
+test.each(DEAR)(
+  'at $at, no other upstream is tried after one that $name, stream: $stream',
+  async ({ door, said, stream }) => {
+    await gateway.calm(door)
+    gateway.near.script(said)
+    const calls = gateway.far.requests.length
+    const text = await (await gateway.ask(door, { route: 'both', stream })).text()
+    expect(text).toContain('"error"')
+    expect(gateway.far.requests.length).toBe(calls)
+    expect((await gateway.rows(1))[0]).toMatchObject({ status: 'failed', upstream: door.id, attempts: 1 })
+  },
+)

@@ -1,4 +1,4 @@
-/** On every endpoint: keep-alives of an idle stream, and an honest end. */
+/** On every endpoint: keep-alives of an idle stream, and a correct end. */
 import { expect, test } from 'bun:test'
 import { toEvent } from '../support/anthropic-answers.ts'
 import { hear } from '../support/door-clients.ts'
@@ -10,7 +10,7 @@ import type { StreamStep } from '../support/upstream-answers.ts'
 const gateway = forAllTests(() => startDoors({ config: { heartbeatMs: 20 } }))
 const strict = forAllTests(() => startDoors({ settings: ', deadlines: { first_token: 500ms, idle: 500ms }' }))
 
-/** Reads until the predicate holds for what arrived, or until the end. */
+/** Reads until the predicate holds for the received text, or until the end. */
 function createReading({ body }: Response): (isThere?: (text: string) => boolean) => Promise<string> {
   const reader = body?.getReader()
   const decoder = new TextDecoder()

@@ -22,7 +22,7 @@ afterAll(() => gateway.stop())
 
 type Streaming = (typeof STREAMING)[number]
 
-/** The pause lets the words through: a broken connection loses what it still holds. */
+/** The pause lets the words arrive: a broken connection loses buffered ones. */
 const upToHere = ({ stream }: Streaming): StreamStep[] => [
   ...stream.head(COUNTS),
   ...WORDS.map(stream.word),

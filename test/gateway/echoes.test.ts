@@ -1,4 +1,4 @@
-/** An upstream that echoes its request: no client, log line or ledger row may contain the credential. */
+/** An upstream that echoes its request: no client, log line, or ledger row may contain the credential. */
 import { beforeEach, expect, test } from 'bun:test'
 import { CREDENTIAL } from '../support/app.ts'
 import { startGateway } from '../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** Embeddings with more inputs than an upstream takes per call: split, joined, recorded and billed. */
+/** Embeddings with more inputs than an upstream accepts per call: split, joined, recorded, and billed. */
 import { beforeEach, expect, test } from 'bun:test'
 import { EmbeddingsRequest } from '../../src/domain/task.ts'
 import { toBatches } from '../../src/gateway/input-batches.ts'
@@ -37,7 +37,7 @@ test('a long list becomes several calls, and one response in input order', async
   expect(response.headers.get('x-tollgate-attempts')).toBe('3')
   const row = lastRow()
   expect(row).toMatchObject({ attempts: 3, prompt_tokens: 35, cost_nano_usd: 35 * NANO_USD_PER_TOKEN })
-  // The first call: three bytes, and two marks per input.
+  // The first call: three bytes, and two special tokens per input.
   expect(row?.reserved_prompt_tokens).toBe(1 + 6)
 })
 

@@ -40,7 +40,7 @@ function toAnswer(scripted: Exclude<Scripted, Error>): Answer {
   return { events, rest: null, upstreamRequestId: 'up-1' }
 }
 
-/** Marks an answer that doesn't match its schema. */
+/** Marks a response that doesn't match its schema. */
 function unmet(scripted: Exclude<Scripted, Error>): Answer {
   const answer = toAnswer(scripted)
   return { ...answer, events: answer.events.toSpliced(-1, 0, { kind: 'unmet', choice: 0 }) }
@@ -50,7 +50,7 @@ interface Options {
   format?: Format
   features?: Feature[]
   body?: Partial<CanonicalRequest>
-  /** Gets the number of each call before its answer. */
+  /** Gets the number of each call before its response. */
   onCall?(call: number, controller: AbortController): void
 }
 
@@ -145,7 +145,7 @@ describe('a valid response', () => {
     expect(answer).toEqual(toAnswer({ message: { content: ANN, reasoning_content: 'Hm, {"name":1}.' } }))
   })
 
-  test('may be helped by a JSON mode', async () => {
+  test('may use a JSON mode', async () => {
     const { asks } = await run([ANN], { features: ['json_mode'] })
     expect(asks[0]?.body.response_format).toEqual({ type: 'json_object' })
   })
