@@ -2,7 +2,7 @@
 import { keysOf } from './json.ts'
 import { ServiceError } from './service-error.ts'
 
-/** The words before the object's name. */
+/** Texts before the object's name. */
 export const AUDIT_WORDS = {
   'keys.create': 'created the key',
   'keys.edit': 'changed the key',

@@ -23,7 +23,7 @@ export interface LimitedCall {
 const CALM_MS = 60_000
 /** Capacity grows by one call after this many successes per running call. */
 const ANSWERS = 8
-/** Longer queues are pointless: by then another upstream would have answered. */
+/** Longer queues are pointless: by then another upstream would have responded. */
 const MAX_WAITING = 256
 const ANSWER_MS = 5_000
 

@@ -94,7 +94,7 @@ export interface Attempted {
   signal: EndSignal
 }
 
-/** A request waits no longer, whatever the upstream asks for; its client can do that better. */
+/** A request waits no longer than this, whatever pause the upstream asks for; its client can wait better. */
 const MAX_PAUSE_MS = 10_000
 
 /** Throws the most informative UpstreamError, or whatever else ends the request. */

@@ -86,7 +86,7 @@ async function inOneAnswer(fan: Fan): Promise<Answer> {
 
 async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
   const queue = new MergeQueue(abort)
-  // One is enough to begin: an upstream may answer them one after another.
+  // One is enough to begin: an upstream may respond to them one after another.
   const begun = Promise.withResolvers<Answer>()
   const drain = async (index: number) => {
     const answer = await call(index)

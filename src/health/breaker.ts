@@ -190,7 +190,7 @@ export class Breaker {
     this.keys.delete(keyId)
   }
 
-  /** The half-open probe has begun to answer. Earlier failures are kept, so that the next one reopens it. */
+  /** The half-open probe has begun to respond. Earlier failures are kept, so that the next one reopens it. */
   halfOpenSuccess(request: CallingRequest): void {
     const [circuit] = this.probedBy(request)
     if (circuit === this.everyone) this.closeForEveryone()

@@ -317,7 +317,7 @@ export class RequestHealth implements CallingRequest {
     takeNews(state, this, news, used)
   }
 
-  /** In words for clients, with a retry delay; null if it is available. */
+  /** The reason, as clients may read it, with a retry delay; null if the target is available. */
   whyUnavailable(target: Target): { reason: string; retryAfterMs: number } | null {
     const { owner, breaker, deps } = this.stateOf(target)
     const { id } = owner.upstream

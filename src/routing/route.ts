@@ -97,7 +97,7 @@ const MODALITY_OF: ReadonlyMap<string, [Modality, name: string]> = new Map([
   ['video_url', ['video', 'video']],
 ])
 
-/** Rejects the first part of an unsupported modality: many servers answer one with a 5xx, or ignore it. */
+/** Rejects the first part of an unsupported modality: many servers return a 5xx for it, or ignore it. */
 export function checkParts(
   { messages }: Pick<CanonicalRequest, 'messages'>,
   { id, input_modalities: able }: Pick<Capabilities, 'id' | 'input_modalities'>,
