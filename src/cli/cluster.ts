@@ -29,7 +29,7 @@ const WHICH = 'node name, or 6+ digits of its ID'
 export function addCluster(group: Command, context: Context): void {
   group
     .command('status')
-    .description('list the nodes, with their state and what waits')
+    .description('list nodes with their state and pending changes')
     .addHelpText('after', toExamples('cluster status', 'cluster status --json'))
     .action(() => status(context))
   group
@@ -44,7 +44,7 @@ export function addCluster(group: Command, context: Context): void {
     .action((url: string | undefined, { urlStdin }: { urlStdin?: true }) => join(url, urlStdin === true, context))
   group
     .command('drain')
-    .description('have a node finish its requests and stop')
+    .description('let a node finish its requests, then stop it')
     .argument('<node>', WHICH)
     .addHelpText('after', toExamples('cluster drain gateway-2', 'cluster drain 4f9a21c8'))
     .action((which: string) => drain(which, context))

@@ -82,9 +82,14 @@ export const COUNTED = {
     endpoint: keysOf(ENDPOINT_PATHS),
     status: STATUSES,
   }),
-  errors: counter('tollgate_request_errors_total', 'Finished requests that failed or were cut, by reason', null, {
-    reason: ERROR_REASONS,
-  }),
+  errors: counter(
+    'tollgate_request_errors_total',
+    'Finished requests that failed or were interrupted, by reason',
+    null,
+    {
+      reason: ERROR_REASONS,
+    },
+  ),
   rejected: counter(
     'tollgate_requests_rejected_total',
     'Requests rejected before they were recorded, by reason',
@@ -152,11 +157,11 @@ export const READ = {
   queued: gauge('tollgate_upstream_queued_requests', 'Requests that wait for a local upstream', 'upstream'),
   state: gauge('tollgate_upstream_state', `1 for the current state: ${HEALTH_STATES.join(', ')}`, 'upstream', 'state'),
   breakers: gauge('tollgate_upstream_open_breakers', 'Routes whose circuit breaker is not closed', 'upstream'),
-  suspended: gauge('tollgate_upstream_suspended_credentials', 'Credentials out of use', 'upstream', 'state'),
+  suspended: gauge('tollgate_upstream_suspended_credentials', 'Suspended credentials', 'upstream', 'state'),
   keyBudget: gauge('tollgate_key_budget_usd', `Budget per period; the ${MOST_BUDGETS} most used`, 'key', 'key_id'),
-  keyLeft: gauge('tollgate_key_budget_left_usd', 'Rest of the budget, less reservations', 'key', 'key_id'),
+  keyLeft: gauge('tollgate_key_budget_left_usd', 'Remaining budget, minus reservations', 'key', 'key_id'),
   teamBudget: gauge('tollgate_team_budget_usd', `Budget per period; the ${MOST_BUDGETS} most used`, 'team'),
-  teamLeft: gauge('tollgate_team_budget_left_usd', 'Rest of the budget, less reservations', 'team'),
+  teamLeft: gauge('tollgate_team_budget_left_usd', 'Remaining budget, minus reservations', 'team'),
   pending: gauge('tollgate_ledger_pending_records', 'Records in the journal that are not in the database yet'),
   pendingAge: gauge('tollgate_ledger_pending_seconds', 'Age of the oldest pending record; 0 if none'),
   diskUsed: gauge('tollgate_data_used_bytes', 'Size of the data folder'),
@@ -171,7 +176,7 @@ export const READ = {
     'For how long configuration changes of other nodes may be missing here; 0 if none',
   ),
   unshipped: gauge('tollgate_cluster_ledger_pending_entries', 'Changes of the ledger that PostgreSQL lacks'),
-  unshippedAge: gauge('tollgate_cluster_ledger_pending_seconds', 'Age of the oldest of them; 0 if none'),
+  unshippedAge: gauge('tollgate_cluster_ledger_pending_seconds', 'Age of the oldest such change; 0 if none'),
   clusterLeader: gauge('tollgate_cluster_leader', '1 if this node leads the cluster'),
   clusterLimits: gauge(
     'tollgate_cluster_limits_shared',

@@ -174,7 +174,7 @@ export function toConfigReference(): string {
   return `${[
     '# Settings of tollgate serve',
     NOTE,
-    'A flag wins over its environment variable. The variable wins over the value set in the dashboard or with the admin API, which wins over the default. `tollgate serve --help` lists the same settings.',
+    'A flag overrides its environment variable. The variable overrides the value set in the dashboard or with the admin API, which overrides the default. `tollgate serve --help` lists the same settings.',
     'Times have a unit: `30s`, `2m`, `24h`, `90d`. So do sizes: `512M`, `1G`.',
     ...groups,
     '## Other environment variables',
@@ -198,7 +198,7 @@ function toMetricsReference(): string {
   return `${[
     '# Metrics',
     NOTE,
-    '[Monitoring](../monitoring.md) says how to scrape them. Histograms have the usual `_bucket`, `_sum`, and `_count`.',
+    '[Monitoring](../monitoring.md) explains how to scrape them. Histograms have the usual `_bucket`, `_sum`, and `_count`.',
     toTable(['Metric', 'Type', 'Labels', 'Description'], rows),
     '## Values of labels',
     toTable(['Metric', 'Label', 'Values'], values),
