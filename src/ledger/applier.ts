@@ -1,4 +1,4 @@
-/** Applies the journal to the store in small batches, since the store may be on this thread. What the store rejects is retried while the journal grows. */
+/** Applies the journal to the store in small batches, since the store may be on this thread. Refused batches are retried while the journal grows. */
 import type { Log } from '../log.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 import { BATCH, Batches, Releases } from './applying.ts'
@@ -10,16 +10,16 @@ export interface Applier {
   note(): void
   /** Records that are not applied yet. */
   waiting(): number
-  /** Age of the oldest waiting record, ms; 0 if none. */
+  /** Age of the oldest pending record, ms; 0 if none. */
   waitsMs(): number
-  /** Applies what is in the journal now. False if the store refuses. */
+  /** Applies the current records of the journal. False if the store refuses. */
   pass(): Promise<boolean>
-  /** Applies all of the journal, for up to `patienceMs`. */
+  /** Applies the whole journal, for up to `patienceMs`. */
   flush(patienceMs: number): Promise<FlushResult>
   /** From then on, leaves the store to another server. Resolves once the current batch is done. */
   pause(): Promise<void>
   resume(): void
-  /** Applies what it can, then closes the journal; while paused, the journal stays for the other server. */
+  /** Applies as much as possible, then closes the journal. While paused, the journal stays for the other server. */
   close(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
   const batches = new Batches({ store, setAside: journal.setAside, log, onCommit, onApplied })
   const releases = new Releases(journal, store.checkpoint, log)
   let applied = 0
-  /** No waiting record is older. */
+  /** Lower bound for the time of all pending records. */
   let oldestMs = performance.now()
   let closed = false
   let isPaused = false
@@ -118,7 +118,7 @@ export function createApplier({ journal, store, log, onCommit, onApplied }: Appl
     waiting: journal.waiting,
     waitsMs: () => (journal.waiting() > 0 ? performance.now() - oldestMs : 0),
     async pass() {
-      // It may be past what was written since.
+      // The current run may have passed newly written records already.
       await running
       return await start()
     },

@@ -1,4 +1,4 @@
-/** What all appliers share: batches that leave the event loop to others, a store that refuses, and segments that are released. */
+/** Shared by all appliers: batches that don't block the event loop, handling of a store that refuses, and release of segments. */
 import type { Log } from '../log.ts'
 import type { LedgerRecord } from '../store/ledger-rows.ts'
 import type { LedgerStore, Rejected } from '../store/ledger-store.ts'
@@ -9,7 +9,7 @@ export const BATCH = 500
 /** Event loop time per batch; slower stores get smaller batches. */
 const SLICE_MS = 5
 const MIN_BATCH = 20
-/** Shorter refusals are not logged: they only mean another writer. */
+/** Shorter refusals are not logged: another process was writing. */
 const REFUSED_MS = 1_000
 /** Pause after a checkpoint that covered or freed too little. */
 const CHECKPOINT_MS = 1_000
@@ -28,7 +28,7 @@ export class Batches {
   #checkpointMs = -CHECKPOINT_MS
   #refusedMs: number | null = null
   #isRefusalLogged = false
-  /** Records that the next batch should have. */
+  /** Number of records for the next batch. */
   limit = BATCH
 
   constructor(deps: BatchesDeps) {
@@ -40,8 +40,8 @@ export class Batches {
   }
 
   /**
-   * False if the store rejected some, which are saved. Throws a StoreRefusal, or the system's error if they can't be.
-   * May then be called again.
+   * False if the store rejected some records, which are saved. Throws a StoreRefusal, or the system's error if they
+   * can't be saved. Then call again.
    */
   async apply(records: readonly LedgerRecord[]): Promise<boolean> {
     const { store, setAside, onCommit, onApplied } = this.#deps
@@ -57,7 +57,7 @@ export class Batches {
     return rejected.length === 0
   }
 
-  /** All that waited is applied. */
+  /** Call once all pending records are applied. */
   caughtUp(): void {
     if (this.#isRefusalLogged) this.#deps.log.info('ledger_caught_up', 'database accepting ledger rows again', {})
     this.#isRefusalLogged = false
@@ -80,7 +80,7 @@ export class Batches {
   }
 }
 
-/** Releases applied segments, at most once per second: a reader of the database may block it, and each try costs work. */
+/** Releases applied segments, at most once per second: a database reader may block this, and each attempt costs time. */
 export class Releases {
   readonly #journal: Pick<Journal, 'release' | 'hasApplied'>
   readonly #checkpoint: () => Promise<boolean>

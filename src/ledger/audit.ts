@@ -20,12 +20,12 @@ export type Finding =
   | ({ kind: 'open' } & OpenRows)
   | { kind: 'journal'; file: string; records: number }
   | { kind: 'rejected'; file: string }
-  /** Requests counted by `ledger.mark` that are nowhere. */
+  /** Requests counted by `ledger.mark` that no longer exist. */
   | { kind: 'missing'; requests: number }
 
 export interface Audit {
   findings: Finding[]
-  /** Start of the first hour compared: retention removed rows before it. */
+  /** Start of the first compared hour. Retention removed earlier rows. */
   fromMs: number
   /** Totals since then: hours with any data, settled requests, and their cost. */
   hours: number
@@ -36,7 +36,7 @@ export interface Audit {
 /** Progress in hours. */
 export type OnHour = (done: number, of: number) => void
 
-/** Checks rows, calls, and rollup, but not what is open or in the journal. */
+/** Checks rows, calls, and rollup, but not open requests or the journal. */
 export function auditRows(audit: LedgerAudit, onHour: OnHour = () => {}): Audit {
   const found: Audit = { findings: [], fromMs: audit.fromMs(), hours: 0, requests: 0, costNanoUsd: 0 }
   const hours = audit.hours()
@@ -68,7 +68,7 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnH
   const found = auditRows(audit, onHour)
   const missing = countMissing(audit, dataFolder)
   if (missing > 0) found.findings.push({ kind: 'missing', requests: missing })
-  // Rows before the instance: one found alive afterward was alive when the rows were read.
+  // Read rows before instances: an instance that is still alive then was alive when the rows were read.
   const open = audit.open()
   const living = audit.living()
   for (const rows of open) if (!living.includes(rows.instance)) found.findings.push({ kind: 'open', ...rows })
@@ -77,7 +77,7 @@ export function auditLedger(audit: LedgerAudit, dataFolder: string, onHour?: OnH
   return found
 }
 
-/** Recorded requests that are neither in the database nor in a file for it. Records that move in the meantime are counted twice, never missed. */
+/** Recorded requests that are neither in the database nor in its journal files. Records that move during the count are counted twice, never missed. */
 function countMissing(audit: LedgerAudit, dataFolder: string): number {
   const marked = readMark(dataFolder)
   if (marked === null) return 0

@@ -6,11 +6,11 @@ import type { StoredCall } from '../store/ledger-rows.ts'
 import type { FoundRequest, RequestReader } from '../store/report-store.ts'
 
 /**
- * What a call's charge is based on.
+ * Basis of a call's charge.
  * - `tokens`: counts and their prices
  * - `reported`: the cost reported by the upstream
  * - `free`: the upstream has no prices
- * - `nothing`: failed before the first token, or was never made
+ * - `nothing`: failed before the first token, or never started
  * - `reserve`: the server stopped before it ended, so its reservation is charged
  * - `open`: in flight
  * - `unknown`: the price named in its row is missing
@@ -19,11 +19,11 @@ export type Basis = 'tokens' | 'reported' | 'free' | 'nothing' | 'reserve' | 'op
 
 export interface ChargedCall extends Omit<StoredCall, 'requestId' | 'instance'> {
   basis: Basis
-  /** Price version; null if charged by none. */
+  /** Price version; null if none was used. */
   price: PriceRow | null
-  /** Line by line; null if not based on counts. For reported costs: the charge at our prices. */
+  /** Line by line; null if not based on counts. For reported costs: the charge by the price list. */
   charge: Charge | null
-  /** Null if it cannot be calculated (yet). */
+  /** Null if it can't be calculated, or not yet. */
   recalculatedNanoUsd: number | null
 }
 
@@ -74,7 +74,7 @@ function toFixed(call: Call, basis: Basis): number | null {
   return basis === 'free' || basis === 'nothing' ? 0 : null
 }
 
-/** True if the reported cost differs by more than 1% from our price. */
+/** True if the reported cost differs by more than 1% from the price list. */
 export function isFar({
   basis,
   charge,

@@ -1,27 +1,27 @@
 /**
- * How far a consumer outside this process has come in the journal, by segment. A segment is released once all its consumers have passed it: so one more
- * consumer is one more cursor.
+ * Position of a consumer outside this process in the journal, by segment. Each consumer has a cursor. A segment is released once all its consumers have
+ * passed it.
  */
 
-/** Where the complete records of a segment end, and how many there are. */
+/** End and number of a segment's complete records. */
 export interface Written {
   bytes: number
   records: number
 }
 
-/** What one write added. */
+/** End of one write. */
 interface Mark extends Written {
   atMs: number
 }
 
 interface Reach extends Written {
   passedBytes: number
-  /** Not passed yet, oldest first. */
+  /** Marks not passed yet, oldest first. */
   marks: Mark[]
   isNew: boolean
 }
 
-/** Per segment. Later writes are joined, so that a long backlog takes little memory. */
+/** Per segment. Further writes are merged, so that a long backlog takes little memory. */
 const MAX_MARKS = 1_000
 
 export class Cursor {
@@ -34,12 +34,12 @@ export class Cursor {
     return this.#waiting
   }
 
-  /** Records that it has passed since the start. */
+  /** Records that the consumer has passed since the start. */
   get passed(): number {
     return this.#passed
   }
 
-  /** Age of the oldest of them, ms. */
+  /** Age of the oldest record that the consumer hasn't passed, ms. */
   waitsMs(nowMs: number): number {
     let oldestMs = nowMs
     for (const { marks } of this.#segments.values()) oldestMs = Math.min(oldestMs, marks[0]?.atMs ?? nowMs)
@@ -68,7 +68,7 @@ export class Cursor {
     return news
   }
 
-  /** The consumer has all records of the segment that end before. */
+  /** Call once the consumer has all records of the segment up to `bytes`. */
   pass(segment: string, bytes: number): void {
     const reach = this.#segments.get(segment)
     if (reach === undefined || bytes <= reach.passedBytes) return

@@ -1,5 +1,6 @@
 /**
- * Failed requests by error code over time. Totals don't have codes, so it reaches back only as far as requests are kept. Blocks its thread, as `usage.ts` does.
+ * Failed requests by error code over time. Totals don't have codes, so reports cover only the time for which requests are kept. Blocks its thread, like
+ * `usage.ts`.
  */
 import { DAY_MS, HOUR_MS, hourOf } from '../domain/time.ts'
 import type { FailureCell, FailureFilter, FailureReader } from '../store/report-store.ts'

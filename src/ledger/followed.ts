@@ -1,4 +1,4 @@
-/** A journal of another process, as the process that applies it reads it. */
+/** Reads the journal of another process, to apply its records. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { codeOf } from '../domain/error.ts'
@@ -11,19 +11,19 @@ import { readRecords, timeOfRecord } from './segment.ts'
 import type { Places } from './worker-applier.ts'
 
 /**
- * What of a journal is read. `told`: what its process says is written. `written`: all complete lines, without what is
- * still being written. `all`: of a process that has ended, also past a line that never was completed.
+ * How far a journal is read. `told`: up to the position reported by its process. `written`: all complete lines. `all`:
+ * for a process that has ended, also past an incomplete line.
  */
 export type Extent = 'told' | 'written' | 'all'
 
-/** What is read and not applied yet. */
+/** Records that were read but not applied yet. */
 export interface Part {
   records: LedgerRecord[]
-  /** Requests that opened and settled, of which the records have only the outcome. */
+  /** Requests that opened and settled. The records have only their outcome. */
   opened: number
-  /** These too, and others that opened. */
+  /** Opening records of these and other requests. */
   opens(): LedgerRecord[]
-  /** Once they are applied. */
+  /** Call once the records are applied. */
   done(): void
 }
 
@@ -32,21 +32,21 @@ class FollowedSegment {
   #fd: number | null = null
   /** Where the next record starts. */
   at = 0
-  /** What its process has told: complete, and not taken back. */
+  /** Position reported by its process: complete, and final. */
   told: Written = { bytes: 0, records: 0 }
   taken = 0
-  /** Before the first line that was unreadable while its process ran, and may have been in the middle of a write. */
+  /** Position before the first line that was unreadable while its process ran, perhaps during a write. */
   skippedAt: number | null = null
-  /** When it had records first that are not applied, by the monotonic clock, ms. */
+  /** Since when it has unapplied records, monotonic ms. */
   sinceMs: number | null = null
-  /** No record taken from it is of an older request, ms. */
+  /** Creation time of the oldest request in records taken from it, ms. */
   oldestMs = Number.POSITIVE_INFINITY
 
   constructor(path: string) {
     this.path = path
   }
 
-  /** Stays open, so that a file that is deleted by somebody still gives its records. Throws the system's error. */
+  /** Stays open, so that records of a deleted file can still be read. Throws the system's error. */
   get fd(): number {
     this.#fd ??= openSync(this.path, 'r')
     return this.#fd
@@ -56,7 +56,7 @@ class FollowedSegment {
     return this.at < this.told.bytes ? Math.max(0, this.told.records - this.taken) : 0
   }
 
-  /** Up to a position, or up to the zeros at the end of the file. */
+  /** Reads up to a position, or up to the zeros at the end of the file. */
   read(limit: number, untilBytes?: number, leavesOut = false) {
     if (this.at >= (untilBytes ?? Number.POSITIVE_INFINITY)) return null
     const { fd } = this
@@ -74,16 +74,16 @@ class FollowedSegment {
 
 export class FollowedJournal {
   readonly instance: string
-  /** Null for one that tells nothing: its segments are read as far as they go. */
+  /** Null for a process without a link. Its segments are read to their end. */
   readonly link: Link | null
   readonly #folder: string
   readonly #log: Log
   readonly #segments = new Map<string, FollowedSegment>()
-  /** Whether its open requests are safe from being abandoned. */
+  /** True if a lease protects its open requests from being abandoned. */
   isLeased = false
-  /** Only then a worker may have ended. */
+  /** If false, the worker is still running. */
   isLinkLost = false
-  /** All records are applied, and what was open is abandoned. */
+  /** True once all records are applied and open requests are abandoned. */
   isFinal = false
   #hasTroubleLogged = false
 
@@ -106,7 +106,7 @@ export class FollowedJournal {
     }
   }
 
-  /** After its process's end. */
+  /** Call after its process has ended. */
   rereadSkipped(): void {
     for (const segment of this.#segments.values()) segment.at = segment.skippedAt ?? segment.at
   }
@@ -131,7 +131,7 @@ export class FollowedJournal {
     return Math.min(Number.POSITIVE_INFINITY, ...[...this.#segments.values()].map(({ oldestMs }) => oldestMs))
   }
 
-  /** Null if there is nothing that is not applied. */
+  /** Null if everything is applied. */
   take(limit: number, extent: Extent): Part | null {
     if (extent !== 'told') for (const path of this.paths) this.#segmentAt(path)
     for (const segment of this.#segments.values()) {
@@ -141,18 +141,18 @@ export class FollowedJournal {
     return null
   }
 
-  /** Where the database has all records before, by segment. */
+  /** Position up to which the database has all records, by segment. */
   applied(): Record<string, number> {
     return Object.fromEntries([...this.#segments].map(([name, { at }]) => [name, at]))
   }
 
-  /** Whether all that was told is applied by now. */
+  /** Returns a check whether everything reported until now is applied. */
   reach(): () => boolean {
     const told = [...this.#segments].map(([name, segment]) => [name, segment.told.bytes] as const)
     return () => told.every(([name, bytes]) => (this.#segments.get(name)?.at ?? bytes) >= bytes)
   }
 
-  /** All that are there and not applied. */
+  /** All unapplied records in the files. */
   *unapplied(): Generator<LedgerRecord> {
     for (const path of this.paths) {
       const ahead = new FollowedSegment(path)
@@ -163,7 +163,7 @@ export class FollowedJournal {
           ahead.at = read.next
         }
       } catch (error) {
-        // Removed meanwhile, so applied.
+        // The file was removed, so its records are applied.
         if (codeOf(error) !== 'ENOENT') throw error
       } finally {
         ahead.close()
@@ -195,9 +195,9 @@ export class FollowedJournal {
     const { records, opened, skipped, next, end } = read
     const from = segment.at
     if (extent === 'written' && records.length === 0 && next === end) return null
-    // The first line is the head.
+    // The first line is the header.
     if (extent === 'written' && skipped > (segment.at === 0 ? 1 : 0)) segment.skippedAt ??= segment.at
-    // Before they are applied: from then on retention must leave their rows.
+    // Set before records are applied: from then on, retention must keep their rows.
     for (const record of records) segment.oldestMs = Math.min(segment.oldestMs, timeOfRecord(record))
     return {
       records,
@@ -214,7 +214,7 @@ export class FollowedJournal {
   /** One unreadable file must not stop the others. */
   #onTrouble(segment: FollowedSegment, error: unknown): void {
     const isGone = codeOf(error) === 'ENOENT'
-    // A predecessor or worker removes what is applied.
+    // A predecessor or worker removes applied segments.
     if (isGone && segment.at >= segment.told.bytes) {
       this.removed([basename(segment.path)])
       return

@@ -128,7 +128,7 @@ export const JOURNALS = ['journal', 'spool'] as const
 export const listJournal = (dataFolder: string): string[] =>
   JOURNALS.flatMap((name) => listSegments(join(dataFolder, name)))
 
-/** Whether a segment was written by the instance. */
+/** True if the instance wrote the segment. */
 export const isOf = (path: string, instance: string): boolean => basename(path).startsWith(`${instance}-`)
 
 /** Skips torn or damaged lines, and the zeros at the end. */

@@ -21,7 +21,7 @@ export interface Journal {
   append<T extends { record: LedgerRecord }>(group: readonly T[]): T[]
   /** Resolves once all records survive a power failure. Throws the system's error. */
   sync(): Promise<void>
-  /** Prepares an empty spare segment; null if that is not possible now. */
+  /** Prepares an empty spare segment; null if not possible now. */
   grow(): Promise<void> | null
   /** True if a new request would not fit, now or shortly. */
   isFull(): boolean
@@ -32,19 +32,19 @@ export interface Journal {
   waiting(): number
   unapplied(): Generator<LedgerRecord>
   /**
-   * Removes fully applied segments once `checkpoint` resolves true; the current one only if it has records of requests before `beforeMs`, or if nothing else
-   * frees space.
+   * Removes fully applied segments once `checkpoint` resolves true. Removes the current one only if it has records of requests before `beforeMs`, or if nothing
+   * else frees space.
    */
   release(checkpoint: () => Promise<boolean>, beforeMs?: number): Promise<void>
   /**
-   * No record in a file is of an older request, ms; Infinity if there is none. A start applies all records again, so until they are gone, their rows must not
-   * be deleted, or they would count twice.
+   * Creation time of the oldest request with a record in a file, ms; Infinity if none. A start applies all records again. So their rows must not be deleted
+   * before the files, or the requests would count twice.
    */
   oldestMs(): number
   hasApplied(): boolean
   /** Saves a rejected record in `<instance>.rejected`. Throws the system's error. */
   setAside(rejected: Rejected): void
-  /** Keeps only unapplied segments, or all with records if no checkpoint covers them. */
+  /** Keeps only unapplied segments. If no checkpoint covers the others, keeps all segments with records. */
   close(isCovered: boolean): Promise<void>
 }
 
@@ -59,9 +59,9 @@ export interface JournalOptions {
   maxInMemory?: number
   /** Segments of earlier runs, already applied: removed at the next checkpoint. */
   inherited?: readonly string[]
-  /** Of consumers besides `take`. */
+  /** Cursors of consumers besides `take`. */
   cursors?: readonly Cursor[]
-  /** Whether records wait for `take`; otherwise only the cursors count. */
+  /** True if records wait for `take`. Otherwise only the cursors count. */
   isTaken?: boolean
   /** Gets the names of segments that are removed or emptied. */
   onRemoved?(segment: string): void
@@ -71,9 +71,9 @@ export function createJournal(options: JournalOptions): Journal {
   const { folder, instance, log, maxBytes, segmentBytes = SEGMENT_BYTES, maxInMemory = MAX_IN_MEMORY } = options
   const { cursors = [], isTaken = true, onRemoved } = options
   const head = Buffer.from(toHead(options.schema))
-  /** One write. */
+  /** The lines of one write. */
   const lines = new Lines()
-  /** Full ones first, the current one last. */
+  /** Full segments first, the current one last. */
   const segments: Segment[] = []
   const unsynced = new Set<Segment>()
   const inherited = [...(options.inherited ?? [])]
@@ -122,7 +122,7 @@ export function createJournal(options: JournalOptions): Journal {
     else for (const record of records) segment.inMemory.push(record)
   }
 
-  /** Throws the system's error, and keeps the rest. */
+  /** Throws the system's error, and keeps remaining segments. */
   const removeInherited = () => {
     for (let path = inherited[0]; path !== undefined; path = inherited[0]) {
       rmSync(path, { force: true })
@@ -135,7 +135,7 @@ export function createJournal(options: JournalOptions): Journal {
     if (covered.length + inherited.length === 0 || !(await checkpoint())) return
     removeInherited()
     for (const { segment, used } of covered) {
-      // Records added meanwhile are not covered by the checkpoint.
+      // The checkpoint doesn't cover records added since.
       if (segment.used !== used || !applied(beforeMs).includes(segment)) continue
       const isWritten = segment === active()
       segments.splice(segments.indexOf(segment), 1)
@@ -240,7 +240,7 @@ export function createJournal(options: JournalOptions): Journal {
       await releasing
       await spare.settled()
       if (isCovered) removeInherited()
-      // From here on `isThere` has no files to miss.
+      // From here on, `isThere` has no files to check.
       const all = segments.splice(0).concat(spare.take() ?? [])
       for (const segment of all) {
         if (segment.used === head.length || (isCovered && isApplied(segment))) await removeSegment(segment)

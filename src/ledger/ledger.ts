@@ -26,19 +26,19 @@ export const BEHIND_MS = 10_000
 const FLUSH_MS = 2_000
 /** How long a shutdown waits for a store that refuses. */
 const CLOSE_MS = 1_000
-/** How long a handover waits for the store: the other server applies the rest. */
+/** How long a handover waits for the store. The other server applies the rest. */
 const HAND_OVER_MS = 500
 /** Outcomes that did not fit into the journal, kept in memory until there is space. */
 const MAX_STRANDED = 20_000
 const STRANDED_MS = 200
-/** Between tries of a database that another process writes. */
+/** Pause between attempts while another process writes the database. */
 const BUSY_MS = 5
 
 export interface Ledger {
-  /** Resolves once the row is durable. Throws `ledger_unavailable`: then don't dispatch. */
+  /** Resolves once the row is durable. If it throws `ledger_unavailable`, don't dispatch. */
   open(row: OpenRow): Promise<void>
   /**
-   * The same for a further call of an open request, which must wait for it. Not recorded after the request's outcome, so check again whether to continue.
+   * Records a further call of an open request, before the call is sent. Skipped after the request's outcome, so check again whether to continue.
    *
    * @param ended earlier calls whose end is not recorded yet.
    */
@@ -46,7 +46,7 @@ export interface Ledger {
   /** Records an open call's increased reservation. Not awaited: after a kill the previous reservation is charged. */
   grow(growth: Growth): void
   /**
-   * Resolves once the outcome is durable, with `--durability shared` in PostgreSQL. Throws `ledger_unavailable`: then withhold the end of the response.
+   * Resolves once the outcome is durable; with `--durability shared`, in PostgreSQL. If it throws `ledger_unavailable`, withhold the end of the response.
    *
    * @param calls all calls, if there were several; the row's cost includes them.
    */
@@ -67,7 +67,7 @@ export interface OwnLedger extends Ledger {
    * @param underWay open requests and their amounts according to the store; updated to the actual ones.
    */
   unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
-  /** Resolves once all records are in the journal, which another server applies from then on, also what follows. */
+  /** Resolves once all records are in the journal. From then on, another server applies these and later records. */
   handOver(): Promise<void>
   /** Applies the journal here again. */
   takeBack(): void
@@ -87,16 +87,16 @@ export interface LedgerParts {
   reader: Pick<LedgerReader, 'counted'>
   /** Durable once written (`process`), once synced (`power`), or once shared. */
   durability: 'process' | 'power' | 'shared'
-  /** Of a cluster's node; needed for `shared`. */
+  /** Set on a cluster node; required for `shared`. */
   share?: Share | null
-  /** What was deleted: then new requests are rejected, and without the journal outcomes too. */
+  /** Deleted files. If one is lost, new requests are rejected; without the journal, outcomes too. */
   files?: { readonly lost: 'database' | 'journal' | null }
   mark?: { add(requests: number): void }
   log: Log
   onTimed?: OnTimed
 }
 
-/** What writing a group to the journal, or a batch to the database, took. */
+/** Called with the duration of writing a group to the journal, or a batch to the database. */
 export type OnTimed = (what: 'commit' | 'apply', ms: number) => void
 
 interface PendingRecord {
@@ -111,7 +111,7 @@ export function createLedger({ store, onCommit, ...parts }: LedgerDeps): OwnLedg
   return createLedgerOver({ ...parts, applier: createApplier({ journal, store, log, onCommit, onApplied }) })
 }
 
-/** With an applier of its own. */
+/** Creates a ledger with its own applier. */
 export function createLedgerOver(parts: LedgerParts): OwnLedger {
   const { journal, applier, reader, durability, files = NOTHING_LOST, mark, log, onTimed = () => {} } = parts
   const { share = null } = parts

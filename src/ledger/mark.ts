@@ -1,6 +1,6 @@
 /**
- * Detects lost rows: `ledger.mark` counts recorded requests in a second place, since a deleted or older database or journal does not show what is missing. To
- * accept a loss, delete the file: the next start creates it from the database. If the database itself is missing, startup is refused.
+ * Detects lost rows: `ledger.mark` counts recorded requests in a second place, because a deleted or older database or journal does not show what is missing.
+ * To accept a loss, delete the file. The next start creates it from the database. If the database itself is missing, the server doesn't start.
  */
 import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,7 +62,7 @@ export function openMark(dataFolder: string, known: number): Mark {
   }
 }
 
-/** Null on a full disk: that must not prevent a start. */
+/** Null on a full disk, which must not prevent a start. */
 function openFile(path: string): number | null {
   try {
     return openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)

@@ -1,14 +1,15 @@
 /**
- * Journals of other processes on this data folder: of predecessors, which handed over and finish their requests, and of workers. The rule, at every moment:
+ * Journals of other processes on this data folder: predecessors, which handed over and finish their requests, and workers. Rules at every moment:
  *
- * - The holder of `serve.lock`, the keeper, alone writes the database, and enforces limits and budgets.
- * - The others hold their `<instance>.draining` lock, and only append to their own journal segments. A server takes its lock before it releases `serve.lock`.
- * - The keeper follows these segments. A predecessor's open requests count in its limits: at what they reserved, until they are settled. Those of workers are
+ * - Only the holder of `serve.lock`, the keeper, writes the database, and enforces limits and budgets.
+ * - Other processes hold their `<instance>.draining` lock, and only append to their own journal segments. A server takes this lock before it releases
+ *   `serve.lock`.
+ * - The keeper follows these segments. A predecessor's open requests count in its limits at their reservation, until they are settled. Requests of workers are
  *   in its limits anyway, except in budgets that were added since.
- * - A worker releases its segments while it lives, once the keeper's database has them.
- * - Once the other lock is free, by an exit or a kill, the keeper applies the segments as a start does, abandons what is still open, and removes them.
+ * - A running worker releases its segments once the keeper's database has their records.
+ * - Once the `.draining` lock is free, by an exit or a kill, the keeper applies the segments as at a start, abandons open requests, and removes the segments.
  *
- * Records are idempotent and order-free, so a kill of any of them at any moment leaves an exact ledger.
+ * Records are idempotent and order-free, so a kill of any process at any moment leaves an exact ledger.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +33,7 @@ const FLUSH_MS = 2_000
 const TOLD_MS = 500
 /** How long retention waits for a worker. */
 const RELEASE_MS = 5_000
-/** Above, records are read from the files for each budget, instead of once. */
+/** With more records, the files are read for each budget, instead of once. */
 const MAX_IN_MEMORY = 20_000
 
 /** A request of another process that has ended. */
@@ -44,37 +45,37 @@ export interface OtherJournals {
   /** Requests of predecessors that were open at the start. */
   open(): OpenRequest[]
   hasPredecessors(): boolean
-  /** @param onEnded is called for each request of another process, once it is settled or abandoned; more than once after damage. */
+  /** @param onEnded called once a request of another process is settled or abandoned; more than once after damage. */
   follow(onEnded: (request: EndedRequest) => void): void
   /**
-   * A worker that holds its `.draining` lock. It may write from now on.
+   * Adds a worker that holds its `.draining` lock. The worker may write from now on.
    *
-   * @param onGone is called once it has ended and all its rows are final: `reader.counted` has what each request cost.
+   * @param onGone called once it has ended and all its rows are final: `reader.counted` has the cost of each request.
    */
   add(instance: string, link: Link, on: Pick<Other, 'onEnded' | 'onGone'>): void
-  /** Applies what is written, for up to 2 s. */
+  /** Applies written records, for up to 2 s. */
   flush(): Promise<FlushResult>
-  /** Resolves once the journals of all workers, which have ended, are applied and removed; waits for up to 2 s. */
+  /** Call after all workers have ended. Resolves once their journals are applied and removed, or after 2 s. */
   settled(): Promise<void>
-  /** Records of workers that the database does not have yet, and how long the oldest has waited, ms. */
+  /** Records of workers that the database does not have yet, and the age of the oldest, ms. */
   backlog(): { records: number; ms: number }
-  /** Of workers. See `OwnLedger.unapplied`. */
+  /** For records of workers. See `OwnLedger.unapplied`. */
   unapplied(spender: Spender, span: Span, underWay?: Map<string, number>): number
-  /** Has workers release what the database has. See `Journal.release`. */
+  /** Makes workers release segments that are in the database. See `Journal.release`. */
   release(beforeMs: number): Promise<void>
   /** See `Journal.oldestMs`. */
   oldestMs(): number
-  /** Before the folder changes hands: the next holder of `serve.lock` follows them. */
+  /** Call before a handover of the folder: the next holder of `serve.lock` follows the journals. */
   stop(): Promise<void>
-  /** After `stop`. */
+  /** Continues after `stop`. */
   resume(): void
 }
 
 export interface OtherJournalsDeps {
   dataFolder: string
-  /** Of this server. */
+  /** ID of this server's run. */
   instance: string
-  /** Of processes that run at the start. */
+  /** IDs of processes that run at the start. */
   living: readonly string[]
   store: LedgerStore
   leases: Pick<Leases, 'join' | 'renew'>
@@ -83,7 +84,7 @@ export interface OtherJournalsDeps {
   mark: { add(requests: number): void }
   onCommit(): void
   onApplied?(ms: number): void
-  /** Of a cluster's node. */
+  /** Set on a cluster node. */
   share?: Share | null
   /** Wall clock, ms. */
   now(): number
@@ -92,7 +93,7 @@ export interface OtherJournalsDeps {
 
 interface Other {
   journal: FollowedJournal
-  /** As of `follow`, and before it. */
+  /** The callback of `follow`; may be called earlier. */
   onEnded(request: EndedRequest): void
   onGone(): void
 }
@@ -112,14 +113,14 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   let timer: Timer | null = null
   let running: Promise<boolean> | null = null
   let isStopped = true
-  /** For records that must be applied at once. */
+  /** Waiting for records that must be applied at once. */
   let waiters: { isReached(): boolean; resolve(): void }[] = []
   /** Unapplied records, in this event loop turn. */
   let unapplied: LedgerRecord[] | null = null
 
   const workers = () => [...others].filter(({ journal }) => journal.link !== null)
   const predecessors = () => [...others].filter(({ journal }) => journal.link === null)
-  /** Without a link, only its lock shows that it lives, and only its files what it writes. */
+  /** Without a link, only its lock shows that a process is running, and only its files show its records. */
   const mayHaveEnded = ({ journal }: Other) => journal.link === null || journal.isLinkLost
   const sumOf = (count: (journal: FollowedJournal) => number) =>
     [...others].reduce((sum, { journal }) => sum + count(journal), 0)
@@ -130,7 +131,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     onEnded(request)
   }
 
-  /** One batch of all of them, so that many workers take no more transactions than one. False if there is nothing. */
+  /** One batch for all processes, so that many workers take no more transactions than one. False if nothing is pending. */
   const applyBatch = async (some: readonly { other: Other; extent: Extent }[]): Promise<boolean> => {
     const share = Math.ceil(batches.limit / some.length)
     const parts: { other: Other; part: Part; opened: number }[] = []
@@ -141,7 +142,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     }
     if (parts.length === 0) return false
     const records = parts.flatMap(({ part }) => part.records)
-    // Of an outcome that is rejected, the opening stays.
+    // If an outcome is rejected, its opening record is still applied.
     if (records.length > 0 && !(await batches.apply(records)))
       await batches.apply(parts.flatMap(({ part }) => part.opens()))
     for (const { other, part, opened } of parts) {
@@ -163,12 +164,12 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     return true
   }
 
-  /** Requests that the mark lacks. */
+  /** Counts requests that the mark lacks. */
   const countOpened = ({ link }: FollowedJournal, records: readonly LedgerRecord[], extent: Extent): number => {
-    // A start counts those of predecessors.
+    // A start counts requests of predecessors.
     if (link === null) return 0
     const opened = records.filter((record) => record.kind === 'open' && !isGrowth(record))
-    // A worker that is killed while it empties a segment for reuse leaves records that are applied already.
+    // If a worker is killed while emptying a segment for reuse, the segment has records that are already applied.
     if (extent !== 'all') return opened.length
     return opened.filter((record) => record.kind === 'open' && reader.counted(record.row.id) === null).length
   }
@@ -182,13 +183,13 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     while (!isStopped && living.length > 0 && (await applyBatch(living)));
   }
 
-  /** Before it has rows that a dead process's recovery could abandon. */
+  /** Takes a lease before the process has rows that another process's recovery could abandon. */
   const secure = (journal: FollowedJournal) => {
     if (!journal.isLeased) leases.join(journal.instance, { fromMs: now(), untilMs: Number.MAX_SAFE_INTEGER })
     journal.isLeased = true
   }
 
-  /** Rows are final before it returns; the segments are removed at the first call that has a checkpoint. */
+  /** Rows are final before this returns. The segments are removed by the first call with a checkpoint. */
   const adopt = async (other: Other) => {
     const { journal, onGone } = other
     if (!journal.isFinal) {
@@ -213,7 +214,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   }
 
   const look = async () => {
-    // Asked first: what they wrote before they ended is there then.
+    // Check this first: then all records written before their end are in the files.
     const ended = [...others].filter((other) => mayHaveEnded(other) && !isDraining(dataFolder, other.journal.instance))
     await follow()
     for (const other of ended) await adopt(other)
@@ -248,7 +249,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
     if (ms === 0 || timer === null) timer = setTimeout(run, ms)
   }
 
-  /** Applies without delay what a worker has told. At once if the successor applies it. */
+  /** Applies a worker's reported records without delay. Returns at once if the successor applies them. */
   const applied = async (journal: FollowedJournal): Promise<void> => {
     const isReached = journal.reach()
     if (isStopped || isReached()) return
@@ -261,7 +262,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
   const flush = async (): Promise<FlushResult> => {
     const before = sumOf(({ waiting }) => waiting)
     const endMs = performance.now() + FLUSH_MS
-    // A look that runs may be past what was written since.
+    // The current run may have passed newly written records already.
     await running
     while (!isStopped && others.size > 0 && performance.now() < endMs) {
       if ((await run()) && sumOf(({ waiting }) => waiting) === 0) break
@@ -342,7 +343,7 @@ export function createOtherJournals(deps: OtherJournalsDeps): OtherJournals {
       const asked = old.map(({ journal }) => journal.link?.ask(RELEASE, beforeMs).catch(() => null))
       await Promise.race([Promise.all(asked), Bun.sleep(RELEASE_MS)])
     },
-    // What predecessors have was applied before this process read it.
+    // Records of predecessors may have been applied before this process read them.
     oldestMs: () => (predecessors().length > 0 ? 0 : Math.min(...[...others].map(({ journal }) => journal.oldestMs))),
     async stop() {
       isStopped = true

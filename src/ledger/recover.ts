@@ -1,6 +1,6 @@
 /**
- * Before listening, a start applies all segments that earlier runs left (also in `spool/` of older versions) and abandons their open requests. Throws if the
- * store refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep theirs; see `other-journals.ts`.
+ * Before listening, a start applies all segments of earlier runs (also in `spool/` of older versions) and abandons their open requests. Throws if the store
+ * refuses: a server must not start with half a ledger. Servers that handed over and still finish requests keep their segments; see `other-journals.ts`.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ export interface RecoverDeps {
   dataFolder: string
   /** The only instance on the data folder, besides `living`. */
   instance: string
-  /** Servers that finish their requests: what they wrote is applied, and stays theirs. */
+  /** Servers that finish their requests. Their records are applied, and they keep their segments. */
   living?: readonly string[]
   nowMs: number
   log: Log
@@ -44,7 +44,7 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
     if (records > 0) segments.push(path)
     else rmSync(path, { force: true })
   }
-  // Its lock, not a lease time, shows that it is alive.
+  // The lock, not a lease time, shows that an instance is alive.
   leases.begin(instance, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER }, living)
   // A worker's server may have been killed before it did this.
   for (const one of living) leases.join(one, { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER })
@@ -75,7 +75,7 @@ export async function applySegment(
   return records.length
 }
 
-/** A server deletes what it has applied. */
+/** A server may have deleted the file after applying it. */
 function readIfThere(path: string) {
   try {
     return readSegment(path)

@@ -1,4 +1,4 @@
-/** Reports of requests that were refused before they had a row. Blocks its thread, as `usage.ts` does. */
+/** Reports of requests that were rejected before they had a row. Blocks its thread, like `usage.ts`. */
 import { toErrorRow } from '../domain/error.ts'
 import { isRefusalCode, REFUSAL_CODES, toRefusalMeaning } from '../domain/refusals.ts'
 import type { RefusalDimension } from '../domain/report-filters.ts'
@@ -15,7 +15,7 @@ export interface RefusalOptions {
   untilMs: number | null
   /** Keys and teams by name or ID (`keys/find.ts`), or `system`. */
   where: RefusalFilter
-  /** Maximum groups, most refused first. */
+  /** Maximum groups, most rejected first. */
   limit: number
   limitMs: number
 }
@@ -28,9 +28,9 @@ export interface RefusalRow {
 }
 
 export interface RefusalReport {
-  /** By time if grouped by it, otherwise most refused first. */
+  /** By time if grouped by time, otherwise most rejected first. */
   rows: RefusalRow[]
-  /** Refused requests of the groups beyond `limit`. */
+  /** Rejected requests of the groups beyond `limit`. */
   rest: number
   total: number
   /** Actual period, in whole hours. */
@@ -38,7 +38,7 @@ export interface RefusalReport {
   untilMs: number
 }
 
-/** Throws what `toIds` throws, `invalid` for unknown codes, and `report_too_long` after `limitMs`. */
+/** Throws errors of `toIds`, `invalid` for unknown codes, and `report_too_long` after `limitMs`. */
 export async function reportRefusals(
   reader: RefusalReader,
   names: Names,
@@ -72,7 +72,7 @@ export async function reportRefusals(
   }
 }
 
-/** Ours, or those that clients get under this code: several of ours may share one. */
+/** Accepts our codes, and codes sent to clients, which several of ours may share. */
 function toCodes(text: string): readonly string[] {
   const codes = isRefusalCode(text) ? [text] : REFUSAL_CODES.filter((code) => toErrorRow(code).code === text)
   if (codes.length > 0) return codes

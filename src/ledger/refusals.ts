@@ -1,6 +1,6 @@
 /**
  * Counts requests that are rejected before they have a row, in memory, and adds them to the store every few seconds.
- * Bounded: per hour a count per known key and code, and none for anything else that a client chooses.
+ * Bounded: one count per hour, known key, and code. Nothing else that a client chooses adds counts.
  */
 import type { ErrorKind, RejectedKey } from '../domain/error.ts'
 import { isRefusalCode } from '../domain/refusals.ts'
@@ -11,18 +11,18 @@ import type { RefusalCount, RefusalWriter } from '../store/ledger-store.ts'
 const INTERVAL_MS = 3_000
 /** Some milliseconds of the event loop. */
 const BATCH = 500
-/** For a busy store at shutdown. */
+/** How long a shutdown waits for a busy store. */
 const CLOSE_MS = 1_000
 const RETRY_MS = 10
-/** While the store accepts nothing for long, more keys are counted together, without a key. */
+/** If the store refuses for long, further keys are counted together, without a key. */
 const MAX_COUNTS = 50_000
 
 export interface Refusals {
   /** Cheap: only adds to a number. */
   note(kind: ErrorKind, key: RejectedKey | undefined, nowMs: number): void
-  /** Of another process. */
+  /** Adds counts of another process. */
   add(counts: readonly RefusalCount[]): void
-  /** Adds all to the store, unless that accepts nothing for now. */
+  /** Adds all counts to the store, unless the store refuses. */
   flush(): Promise<void>
   /** Retries while the store is busy, up to a second. */
   close(): Promise<void>

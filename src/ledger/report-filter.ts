@@ -86,7 +86,7 @@ export function toRequestFilter(
   }
 }
 
-/** A user's own keys, including the one of their playground, and the teams of those. */
+/** A user's own keys, including their playground key, and the teams of these keys. */
 export function toOwnRows<Rows extends KeyRows>(rows: Rows, ownerId: string): Rows {
   const keys = rows.keys.filter((key) => key.ownerId === ownerId)
   return { ...rows, keys, teams: rows.teams.filter(({ id }) => keys.some(({ teamId }) => teamId === id)) }

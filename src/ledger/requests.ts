@@ -1,4 +1,4 @@
-/** Lists and finds requests. Scans from the newest, some thousands at a time with pauses for other work, up to a limit, which it reports. */
+/** Lists and finds requests. Scans from the newest, thousands at a time with pauses for other work. Reports if it stops at a limit. */
 import { timeOfId } from '../domain/id.ts'
 import { ERROR_STATUSES } from '../domain/report-filters.ts'
 import { ServiceError } from '../domain/service-error.ts'
@@ -19,7 +19,7 @@ export interface ListOptions extends RequestSearch {
   before?: string
 }
 
-/** With the last call of a request with an error, which says why. */
+/** Includes the last call of a request with an error, which has the reason. */
 export interface ListedRequest extends FoundRequest {
   lastCall: StoredCall | null
 }
@@ -106,7 +106,7 @@ export async function findRequest(
   const found = whole === null ? null : await reader.get(whole)
   if (found && isSeen(found)) return found
   const keptFromMs = await reader.keptFromMs()
-  // Some providers' IDs look like ours but for the version.
+  // Some providers' IDs differ from ours only in the version.
   if (whole !== null && isMinted(whole))
     throw timeOfId(whole) < keptFromMs ? removed(request, whole, keptFromMs) : notFound(request, '')
   const digits = PART.exec(request.toLowerCase())?.[1]

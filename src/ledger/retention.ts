@@ -1,6 +1,6 @@
 /**
- * Deletes requests older than `--retention` with their calls (totals stay), counts of refused requests and keys that ended unused before that, and audit entries
- * older than `--audit-retention`. Runs in slices of a few ms with pauses, so that the ledger's writer is blocked only briefly.
+ * Deletes requests older than `--retention` with their calls (totals stay), counts of rejected requests and unused keys that ended before that time, and audit
+ * entries older than `--audit-retention`. Runs in slices of a few ms with pauses, so that the ledger's writer is blocked only briefly.
  */
 import { DAY_MS, hourOf } from '../domain/time.ts'
 import type { Log } from '../log.ts'
@@ -30,8 +30,8 @@ const MAX_UNCOVERED = 240
 const MIN_FREE_PAGES = 1_024
 const FREE_PART = 0.1
 /**
- * How far the clock may be ahead of the last recorded request at startup. It may be right after months without requests, so it is believed once it has run this
- * long.
+ * How far the clock may be ahead of the last recorded request at startup. After months without requests, such a clock may be right, so it is trusted once the
+ * server has run this long.
  */
 const MAX_AHEAD_MS = 7 * DAY_MS
 
@@ -45,7 +45,7 @@ export interface RetentionDeps {
   checkpoint(): Promise<boolean>
   /** Newest hour with a settled request at startup; 0 if none. */
   latestMs: number
-  /** In a cluster, one node removes keys and audit entries, of all. */
+  /** In a cluster, one node removes keys and audit entries for all. */
   removesShared?(): boolean
   /** Wall clock, ms. */
   now(): number
@@ -55,15 +55,15 @@ export interface RetentionDeps {
   log: Log
 }
 
-/** Removed and freed in one run. */
+/** Removed rows and freed space of one run. */
 export interface Pass {
   requests: number
   calls: number
-  /** Counts of refused requests. */
+  /** Counts of rejected requests. */
   refusals: number
   keys: number
   auditRows: number
-  /** By which the database file shrank. */
+  /** Bytes by which the database file shrank. */
   bytes: number
 }
 
@@ -87,7 +87,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   let timer: Timer | null = null
   let running: Promise<unknown> = Promise.resolve()
 
-  /** Ignores a clock that is far ahead of what the ledger can have reached. */
+  /** Limits a clock that is far ahead of the ledger's latest possible time. */
   const toNowMs = () => Math.min(now(), toBelievedMs())
   const toBelievedMs = () => {
     if (deps.latestMs === 0) return Number.POSITIVE_INFINITY
@@ -96,7 +96,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     return fromMs + MAX_AHEAD_MS + ranMs
   }
 
-  /** Requests before this are deleted now, except those whose records a start would apply again. */
+  /** Requests before this time are deleted now, except those whose records a start would apply again. */
   const toUntilMs = async (): Promise<number> => {
     const untilMs = hourOf(toNowMs() - keepMs)
     if ((upkeep.oldestMs() ?? untilMs) >= untilMs) return 0
@@ -118,7 +118,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     }
   }
 
-  /** Without checkpoints the WAL would grow by all that is written. */
+  /** Makes checkpoints, without which the WAL would grow with each write. */
   const cover = async () => {
     for (let tries = 0; tries < MAX_UNCOVERED && !isStopped && !(await checkpoint()); tries++) await sleep(UNCOVERED_MS)
   }
@@ -133,7 +133,7 @@ export function createRetention(deps: RetentionDeps): Retention {
     if (untilMs <= 0) return
     let after = ''
     await repeat(async () => {
-      // An old request that ends now has its record in the journal, and its row must stay until that is gone.
+      // If an old request ends now, the journal has its record. Its row must stay until the record is removed.
       const sliceMs = Math.min(untilMs, hourOf(journal.oldestMs()))
       const pruned = await upkeep.prune({ untilMs: sliceMs, after, limit, spared: upkeep.openBefore(sliceMs) })
       if (pruned === 'busy') return pruned
@@ -181,7 +181,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   const run = async (): Promise<Pass> => {
     const pass = { requests: 0, calls: 0, refusals: 0, keys: 0, auditRows: 0, bytes: 0 }
     await prune(pass)
-    // Before the keys, which stay while they have any.
+    // Before the keys, which stay while they have rejected requests.
     pass.refusals = await drop('refusals', toNowMs() - keepMs)
     // Requests that are only in the journal don't yet mark their key as used.
     if (removesShared()) {

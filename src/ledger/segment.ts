@@ -25,14 +25,14 @@ export const timeOfRecord = (record: LedgerRecord): number =>
   record.kind === 'call' ? timeOfId(record.call.requestId) : record.row.createdMs
 
 const CHUNK_BYTES = 256 * 1024
-/** Of all reads: what is read is copied. */
+/** Shared by all reads, which copy their data. */
 const chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES)
 
 /**
- * Reads up to `limit` records. Returns where the next one starts, and how many lines before it are no records, such as
- * the first one.
+ * Reads up to `limit` records. Returns where the next one starts, and how many lines before are no records, such as the
+ * header.
  *
- * @param leavesOut requests that were opened and settle among these: `opened` counts what is left out, as the outcome has it all.
+ * @param leavesOut leaves out opening records of requests that settle among these; `opened` counts them. The outcome has all their data.
  */
 export function readRecords(fd: number, from: number, end: number, limit: number, leavesOut = false) {
   const records: LedgerRecord[] = []
@@ -66,7 +66,7 @@ export function readRecords(fd: number, from: number, end: number, limit: number
 const OPENED = Buffer.from('{"kind":"open","row":{"id":"')
 const ID_LENGTH = 32
 
-/** Of a line that opens a request; null for any other, such as its growth. */
+/** ID of the request that a line opens; null for any other line, such as a growth. */
 function idOfOpened(bytes: Buffer, at: number, stop: number): string | null {
   const json = bytes.indexOf(OPENED[0] ?? 0, at)
   const id = json + OPENED.length
@@ -96,7 +96,7 @@ type Room = Pick<Segment, 'path' | 'handle' | 'bytes' | 'used'>
 export async function createSegment(path: string, bytes: number, head: Buffer): Promise<Segment> {
   const folder = dirname(path)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Opened first: meanwhile clients may use up the file descriptors.
+  // Open the folder first, because clients may use up the file descriptors later.
   const entries = await OpenFile.open(folder)
   try {
     const segment = await beginSegment(
@@ -138,7 +138,7 @@ async function beginSegment({ path, handle, bytes, used }: Room, head: Buffer): 
   }
 }
 
-/** Under another name, so that none is ever of two segments. Throws the system's error, and then the file is removed. */
+/** Empties a segment for reuse under a new name, so that no name is used twice. Throws the system's error, and then the file is removed. */
 async function emptySegment(segment: Segment, path: string, head: Buffer): Promise<Segment> {
   try {
     renameSync(segment.path, path)
@@ -175,12 +175,12 @@ export function appendLines(segment: Segment, lines: Uint8Array): void {
   segment.used += lines.length
 }
 
-/** Otherwise a start would read complete lines of a failed write. */
+/** Erases lines of a failed write, which a start would read otherwise. */
 function erase(fd: number, at: number, bytes: number): void {
   try {
     writeAll(fd, Buffer.alloc(bytes), at)
   } catch {
-    // What could be written can be overwritten.
+    // Written bytes can always be overwritten.
   }
 }
 
@@ -219,19 +219,19 @@ interface SpareOptions {
   head: Buffer
   segmentBytes: number
   maxBytes: number
-  /** Disk space of the others. */
+  /** Disk space of the other segments. */
   usedBytes(): number
   log: Log
 }
 
 interface Spare {
   readonly segment: Segment | null
-  /** True if there is none and none is being created. */
+  /** True if no spare exists and none is being created. */
   readonly isMissing: boolean
   readonly hasFailed: boolean
   /** True if another would exceed `maxBytes`. */
   isAtLimit(): boolean
-  /** Prepares a spare; null if that is not possible now. */
+  /** Prepares a spare; null if not possible now. */
   grow(): Promise<void> | null
   /** Turns a removed segment into the spare. */
   reuse(segment: Segment): Promise<void>
@@ -245,7 +245,7 @@ export function createSpare(options: SpareOptions): Spare {
   const { folder, instance, head, segmentBytes, maxBytes, usedBytes, log } = options
   let spare: Segment | null = null
   let preparing: Promise<void> | null = null
-  /** Next try after a failure; null if there was none. */
+  /** Time of the next attempt after a failure; null without a failure. */
   let againMs: number | null = null
   let isLimitTold = false
   let isStopped = false
@@ -284,7 +284,7 @@ export function createSpare(options: SpareOptions): Spare {
     grow() {
       if (spare) return null
       if (preparing) return preparing
-      // Each try temporarily takes the free space: not at every group on a full disk.
+      // Each attempt temporarily takes the free space, so don't try at every group on a full disk.
       const isTooSoon = againMs !== null && performance.now() < againMs
       if (isStopped || isTooSoon) return null
       if (isAtLimit()) {

@@ -1,22 +1,22 @@
-/** `--durability shared`: an outcome is in the cluster's PostgreSQL before its response ends, so that the loss of a node loses none. */
+/** `--durability shared`: an outcome is in the cluster's PostgreSQL before its response ends, so that losing a node loses no outcome. */
 import { GatewayError } from '../domain/error.ts'
 import type { Log } from '../log.ts'
 
-/** Ships what is applied at once. True once these requests' outcomes are in PostgreSQL; false if that can't be. May stay pending while PostgreSQL is away. */
+/** Ships applied records at once. True once these requests' outcomes are in PostgreSQL; false if impossible. May stay pending while PostgreSQL is unreachable. */
 export type Share = (requestIds: readonly string[]) => Promise<boolean>
 
-/** How long the end of a response waits: longer than a failover that goes well. */
+/** How long the end of a response waits. Longer than a normal failover. */
 export const SHARE_MS = 5_000
 const PROBE_MS = 500
-/** Those that come while others are sent go together, unless that takes longer. */
+/** Maximum time to gather outcomes while others are sent. */
 const GATHER_MS = 20
 
 export interface Sharing {
-  /** Once the outcome is in the journal. Throws `ledger_unavailable`: then withhold the end of the response. */
+  /** Call once the outcome is in the journal. If it throws `ledger_unavailable`, withhold the end of the response. */
   settled(requestId: string): Promise<void>
-  /** Since an outcome didn't arrive in time, and until one does again: new requests would cost, and end without their end. */
+  /** True from an outcome that didn't arrive in time until the next that does. New requests would be charged and stay incomplete. */
   readonly isAway: boolean
-  /** Why a new request is refused; null if none is. */
+  /** Error for new requests; null if they are accepted. */
   refusal(): GatewayError | null
 }
 
@@ -60,7 +60,7 @@ export function createSharing(share: Share, log: Log): Sharing {
     return isShared
   }
 
-  /** Costs nothing: all that is in the journal must arrive. */
+  /** Checks without a request: everything in the journal must arrive. */
   const probe = async () => {
     isProbing = true
     while (isAway && !(await ask([]))) await Bun.sleep(PROBE_MS)

@@ -1,4 +1,4 @@
-/** What records that the store does not have yet add to a key's or team's spend. */
+/** Spend of a key or team in records that the store does not have yet. */
 import type { Spender } from '../domain/snapshot.ts'
 import type { Growth, LedgerRecord, OpenRow, SettledRow } from '../store/ledger-rows.ts'
 import type { CountedRequest, Span } from '../store/ledger-store.ts'
@@ -6,10 +6,10 @@ import type { CountedRequest, Span } from '../store/ledger-store.ts'
 export const isGrowth = (record: LedgerRecord): record is Growth => 'heldNanoUsd' in record
 
 /**
- * Nano-dollars that unapplied records add to what the store counts for the span.
+ * Nano-dollars that unapplied records add to the store's count for the span.
  *
  * @param underWay see `OwnLedger.unapplied`.
- * @param isEndToCome whether the ends of requests that have settled are yet to be reported: then `underWay` has them, too.
+ * @param isEndToCome true if ends of settled requests will still be reported: then `underWay` includes these requests.
  */
 export function toUnapplied(
   records: Iterable<LedgerRecord>,

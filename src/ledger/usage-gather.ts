@@ -14,8 +14,8 @@ export interface Gathered {
 }
 
 /**
- * Adds up all pages. The number of groups may be unbounded, as clients choose user names: if they don't fit, they are ranked first, and only the most expensive
- * are kept.
+ * Adds up all pages. The number of groups is unbounded, because clients choose user names. If groups don't fit in memory, they are ranked first, and only the
+ * most expensive are kept.
  *
  * @param pages restarts on each call.
  */

@@ -88,7 +88,7 @@ function toKnownDimensions<Name extends string>(text: string, known: readonly Na
 const invalidBy = (rule: string) => new ServiceError({ kind: 'invalid', field: 'by' }, `Invalid by: ${rule}.`)
 
 /**
- * Whole days and hours come from the rollup, which is kept forever; parts of an hour, and users, from the requests. If those were removed, the report covers
+ * Whole days and hours come from the rollup, which is kept forever. Parts of an hour, and users, come from requests. If requests were removed, the report covers
  * the whole hour, or starts at the first complete one.
  *
  * Throws `key_not_found`, `key_ambiguous`, `team_not_found`, `team_ambiguous`, and `report_too_long` after `limitMs`.
@@ -133,7 +133,7 @@ async function readGroups(
   const dayEndMs = dayOf(span.untilMs) + DAY_MS
   const days = {
     known: toDaily(by, where) !== null,
-    // The current day is complete if nothing lies beyond the end.
+    // The current day is complete if it has no requests after the end.
     isLastWhole: isOpen && !(await reader.hasHours({ fromMs: span.untilMs, untilMs: dayEndMs })),
   }
   const readFrom = async (keptFromMs: number): Promise<Read> => {
@@ -181,7 +181,7 @@ function toReport(
 
 type Part = Pick<UsageQuery, 'from' | 'span'>
 
-/** Whole hours from totals, the rest from requests, or the whole hour if those were removed. */
+/** Whole hours from totals, the rest from requests. If requests were removed, the whole hour. */
 function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Part[] {
   const startMs = hourOf(fromMs) < keptFromMs ? hourOf(fromMs) : Math.min(hourAfter(fromMs), untilMs)
   const endMs = Math.max(startMs, hourOf(untilMs) < keptFromMs ? hourAfter(untilMs) : hourOf(untilMs))
@@ -196,7 +196,7 @@ function toParts({ fromMs, untilMs }: Span, keptFromMs: number, days: Days): Par
 interface Days {
   /** True if daily totals have the dimensions. */
   known: boolean
-  /** True if nothing lies beyond the end on its day. */
+  /** True if the last day has no requests after the end. */
   isLastWhole: boolean
 }
 
@@ -211,7 +211,7 @@ function toSums({ fromMs, untilMs }: Span, { known, isLastWhole }: Days): Part[]
   ]
 }
 
-/** The hour that starts then, or the next one. */
+/** The hour that starts at `ms`, or the next one. */
 const hourAfter = (ms: number) => hourOf(ms + HOUR_MS - 1)
 
 function toKept({ fromMs, untilMs }: Span, keptFromMs: number): Part[] {

@@ -1,4 +1,4 @@
-/** A worker's journal, which the keeper applies: what the two tell each other, and the worker's side of it. `other-journals.ts` is the keeper's. */
+/** A worker's journal, which the keeper applies: messages between the two, and the worker's side. The keeper's side is `other-journals.ts`. */
 import { type Link, LinkLost, topic } from '../domain/link.ts'
 import type { Log } from '../log.ts'
 import type { Applier } from './applier.ts'
@@ -7,22 +7,22 @@ import type { Cursor, Written } from './cursor.ts'
 import type { Journal } from './journal.ts'
 import type { Share } from './sharing.ts'
 
-/** By name of segment. */
+/** Positions by name of segment. */
 export type Places<Place> = Readonly<Record<string, Place>>
 
 /** Worker to keeper: segments that have grown. */
 export const WRITTEN = topic<Places<Written>>('journal.written')
-/** Keeper to worker: tell `WRITTEN` now, before the reply. */
+/** Keeper to worker: send `WRITTEN` now, before the reply. */
 export const TELL = topic<null, null>('journal.tell')
 /** Worker to keeper: names that no longer hold records. */
 export const REMOVED = topic<readonly string[]>('journal.removed')
-/** Worker to keeper: apply all of these; the reply follows once they are, or are refused, or after two seconds. */
+/** Worker to keeper: apply all of these. The reply follows once they are applied or refused, or after two seconds. */
 export const FLUSH = topic<Places<Written>, null>('journal.flush')
 /** Worker to keeper: apply all of these now, and ship them; true once the requests' outcomes are in PostgreSQL. */
 export const SHARE = topic<{ places: Places<Written>; requestIds: readonly string[] }, boolean>('journal.share')
-/** Worker to keeper: true once all that `APPLIED` told survives a power failure. */
+/** Worker to keeper: true once everything reported by `APPLIED` survives a power failure. */
 export const COVER = topic<null, boolean>('journal.cover')
-/** Keeper to worker: the bytes of these that are in the database. */
+/** Keeper to worker: bytes of each segment that are in the database. */
 export const APPLIED = topic<Places<number>>('journal.applied')
 /** Keeper to worker: release also the current segment, if it has records of requests before this, ms. */
 export const RELEASE = topic<number, null>('journal.release')
@@ -30,7 +30,7 @@ export const RELEASE = topic<number, null>('journal.release')
 const TELL_MS = 50
 /** How long a release waits for records to be applied first. */
 const RELEASE_MS = 1_000
-/** How long a checkpoint may take, so that a close doesn't wait for a keeper that hangs. */
+/** Timeout of a checkpoint, so that a close doesn't wait for a hanging keeper. */
 const COVER_MS = 5_000
 
 export interface WorkerApplierDeps {
@@ -96,7 +96,7 @@ export function createWorkerApplier({ journal, cursor, link, log }: WorkerApplie
     async close() {
       releases.stop()
       if (timer) tell()
-      // What has records stays: the keeper removes it once this process has ended.
+      // Segments with records stay: the keeper removes them once this process has ended.
       await journal.close(false)
     },
   }

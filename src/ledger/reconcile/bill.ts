@@ -1,5 +1,5 @@
 /**
- * What a provider says it served and charged, read from the JSON of its usage and cost API. Untrusted: a file may be of any size or shape, and pages may
+ * A provider's reported usage and charges, read from the JSON of its usage and cost API. Untrusted: a file may have any size or shape, and pages may
  * overlap. Amounts stay decimal text until they are exact integers.
  */
 import { asObject, isObject, type JsonObject, parseJson } from '../../domain/json.ts'
@@ -7,7 +7,7 @@ import { ServiceError } from '../../domain/service-error.ts'
 import { count } from '../../domain/text.ts'
 import { DAY_MS, dayOf, toDateMs, toDay } from '../../domain/time.ts'
 
-/** As providers count: inputs include what was cached, outputs the reasoning. */
+/** As providers count: inputs include cached tokens, outputs include reasoning. */
 export const FIGURES = {
   requests: 'requests',
   input: 'input tokens',
@@ -30,7 +30,7 @@ export type BillPart = 'usage' | 'costs'
 
 interface Line {
   dayMs: number
-  /** null: the export doesn't say. */
+  /** null: not in the export. */
   model: string | null
   keyId: string | null
 }
@@ -45,22 +45,22 @@ export interface BillEntry extends Omit<Line, 'dayMs'> {
 export interface Bill {
   usage: (Line & { figures: Figures })[]
   costs: (Line & { atto: bigint })[]
-  /** Whole UTC days in the export, also those without any usage. */
+  /** Whole UTC days in the export, including days without usage. */
   days: Record<BillPart, ReadonlySet<number>>
   notes: string[]
 }
 
-/** How one provider writes it. */
+/** Bill format of one provider. */
 export interface BillFormat {
-  /** Whether an item of `data` is this provider's. */
+  /** True if an item of `data` has this provider's format. */
   matches(item: JsonObject): boolean
   /** null: an item is a line, of the day in `date`. */
   span: ((bucket: JsonObject, at: Place) => { startMs: number; endMs: number }) | null
-  /** null: not something that Tollgate sends. */
+  /** null: not a kind of usage that Tollgate sends. */
   read(line: JsonObject, at: Place): BillEntry[] | null
 }
 
-/** Where a value is in a file, for messages. */
+/** Location of a value in a file, for messages. */
 export interface Place {
   file: string
   path: string
@@ -72,7 +72,7 @@ const MAX_NAME = 200
 export const unusable = (message: string) => new ServiceError({ kind: 'bill_unusable' }, message)
 const wrong = ({ file, path }: Place, message: string) => unusable(`${file}: ${path} ${message}.`)
 
-/** Their numbers are kept as text, since a double would round them. */
+/** Fields whose numbers stay text, because a double would round them. */
 const MONEY = new Set(['value', 'amount', 'usage', 'byok_usage_inference'])
 
 const keepMoney = (name: string, value: unknown, { source }: { source?: string }) =>
@@ -109,7 +109,7 @@ export class BillReader {
   readonly #seen = new Set<string>()
   /** Milliseconds of each day in the export, by part and start of the bucket. */
   readonly #covered: Record<BillPart, Map<number, number>> = { usage: new Map(), costs: new Map() }
-  /** What the lines of each file are. */
+  /** Kinds of lines in each file. */
   readonly #partsOf = new Map<string, Set<BillPart>>()
   /** Pages without lines. */
   readonly #empty: { file: string; spans: Bucket[] }[] = []
@@ -120,7 +120,7 @@ export class BillReader {
     this.#format = format
   }
 
-  /** @param part if known: an empty page doesn't say. */
+  /** @param part set if known, because an empty page doesn't show it. */
   add(page: JsonObject, file: string, part: BillPart | null = null): void {
     const { span } = this.#format
     const items = (page.data as unknown[]).map((item, at) => {
@@ -155,7 +155,7 @@ export class BillReader {
     for (const { startMs, ms } of spans) this.#covered[part].set(startMs, ms)
   }
 
-  /** Usage and costs look the same without lines: an empty page is what the rest of its file is. */
+  /** Without lines, usage and costs look the same. An empty page counts as the kind of its file's other pages. */
   #coverEmpty(): void {
     const unknown = new Set<string>()
     for (const { file, spans } of this.#empty) {
@@ -194,7 +194,7 @@ export class BillReader {
     return entries?.[0]?.part ?? null
   }
 
-  /** Days that are whole, and over. */
+  /** Returns the bill for whole days that are over. */
   finish(todayMs: number): Bill {
     this.#coverEmpty()
     const partial = new Set<number>()
@@ -245,7 +245,7 @@ export function toCount(value: unknown, field: string, place: Place): number | u
   throw wrong(place, `has \`${field}\` ${JSON.stringify(value).slice(0, 40)}: must be a whole number from 0`)
 }
 
-/** As `toCount`, without those that are missing. */
+/** Like `toCount`, without missing figures. */
 export function toFigures(of: Partial<Record<Figure, [value: unknown, field: string]>>, place: Place): Figures {
   const figures: Figures = {}
   for (const [figure, [value, field]] of Object.entries(of)) {

@@ -1,6 +1,6 @@
 /**
- * Compares a provider's bill with the ledger, by UTC day, account, and model: quantities first, then money. Both sides sum into the same cells; a cell without
- * a model is the whole day, for lines that don't name one.
+ * Compares a provider's bill with the ledger, by UTC day, account, and model: quantities first, then money. Both sides sum into the same cells. For lines
+ * without a model, a cell covers the whole day.
  */
 import { keysOf } from '../../domain/json.ts'
 import { ATTO_PER_NANO } from '../../domain/price.ts'
@@ -8,7 +8,7 @@ import { DAY_MS } from '../../domain/time.ts'
 import type { CallReader, CallRef, CallSum } from '../../store/report-store.ts'
 import { type Bill, type BillPart, FIGURES, type Figure, type Figures } from './bill.ts'
 
-/** What is compared as one: a credential, or all of a provider's upstreams. */
+/** Unit of comparison: a credential, or all of a provider's upstreams. */
 export interface Account {
   name: string
   upstreams: readonly string[]
@@ -29,15 +29,15 @@ export interface Cell {
   account: Account
   /** null: all models. */
   model: string | null
-  /** Names in the ledger that it stands for. */
+  /** Corresponding names in the ledger. */
   upstreamModels: readonly string[]
-  /** One of those that clients asked for. */
+  /** One of the model IDs that clients requested. */
   ledgerModel: string | null
   /** As the provider reports them. */
   figures: (Sides<number> & { figure: Figure })[]
-  /** null if the export has no costs of it. */
+  /** null if the export has no costs for this cell. */
   nanoUsd: Sides<bigint> | null
-  /** Calls that failed before anything was used. */
+  /** Calls that failed before using anything. */
   failed: number
   only: 'provider' | 'ledger' | null
   isEqual: boolean
@@ -45,12 +45,12 @@ export interface Cell {
 
 export interface Comparison {
   cells: Cell[]
-  /** Of cells with costs. */
+  /** Total of cells with costs. */
   total: { provider: bigint; ledger: bigint }
   days: number
 }
 
-/** A model of a provider has its name of the day, such as `gpt-5-2026-01-02`, while calls may name it `gpt-5`. */
+/** A provider's bill has dated names, such as `gpt-5-2026-01-02`, while calls may use `gpt-5`. */
 const DATED = /[-@](?:\d{4}-\d\d-\d\d|\d{8}|\d{4})$/
 const toStem = (name: string) => name.replace(DATED, '').replace(/-latest$|(?<=^claude-.*)-0$/, '')
 
@@ -147,7 +147,7 @@ export async function compareBill(
         calls: callsOf.get(dayMs) ?? [],
         ...{ naming, tolerancePpm },
       })
-      // Too many to be arguments.
+      // There may be too many cells for a spread.
       for (const cell of found) cells.push(cell)
     }
   }
@@ -217,7 +217,7 @@ function compareDay(account: Account, dayMs: number, { usage, costs, calls, nami
     if (usageByModel || costsByModel) day.of(naming(call.upstreamModel)).calls.push(call)
     if ((usage !== null && !usageByModel) || (costs !== null && !costsByModel)) day.of(null).calls.push(call)
   }
-  // What this provider reports of its other models.
+  // Figures that this provider reports for its other models.
   const reported = new Set((usage ?? []).flatMap(({ figures }) => keysOf(figures)))
   const names = reported.size > 0 ? reported : new Set<Figure>(['requests', 'input', 'output'])
   return [...day.sums]
@@ -231,7 +231,7 @@ function compareDay(account: Account, dayMs: number, { usage, costs, calls, nami
             .map((figure) => {
               const provider = sums.figures[figure] ?? 0
               const ledger = sums.calls.reduce((before, call) => before + ofLedger[figure](call), 0)
-              // A correction is one request, of any number that the provider counted.
+              // A correction is one request, whatever number the provider counted.
               const isKnown = figure === 'requests' && sums.calls.some(({ corrections }) => corrections > 0)
               const isEqual = isKnown || isWithin(BigInt(provider), BigInt(ledger), tolerancePpm)
               return { figure, provider, ledger, isEqual }

@@ -1,7 +1,7 @@
 /**
- * Takes over what a provider billed and the ledger did not, such as calls that timed out. A correction is a settled row of the reserved key `correction`, on
- * its day, upstream, and model: reports and totals have it, and no key's or team's budget does. Its reason and actor are in the audit log. Its ID follows from
- * what it corrects, so that taking the same bill twice changes nothing.
+ * Takes over costs that a provider billed beyond the ledger, such as for calls that timed out. A correction is a settled row of the reserved key `correction`,
+ * with its day, upstream, and model. It counts in reports and totals, but in no budget. Its reason and actor are in the audit log. Its ID is derived from the
+ * corrected line, so taking the same bill twice changes nothing.
  */
 import { NO_COUNTS, USUAL_TERMS } from '../../domain/call-counts.ts'
 import { toFirstId } from '../../domain/id.ts'
@@ -20,16 +20,16 @@ export interface Correction {
   upstream: string
   upstreamModel: string
   credential: number | null
-  /** As clients ask for it. */
+  /** Model ID of clients. */
   model: string
   nanoUsd: number
-  /** What the ledger had, by which a later correction of the same line differs. */
+  /** The ledger's amount before, which distinguishes later corrections of the same line. */
   ledgerNanoUsd: number
-  /** Without requests: a correction is one. */
+  /** Without requests: a correction counts as one. */
   figures: Omit<Figures, 'requests'>
 }
 
-/** Lines whose cost is above the ledger's. Those without a model can't be taken. Throws `bill_unusable` if one exceeds what the ledger can hold. */
+/** Lines whose cost is above the ledger's. Lines without a model can't be taken. Throws `bill_unusable` if an amount is too large for the ledger. */
 export function toCorrections(cells: readonly Cell[]): Correction[] {
   return cells.flatMap(({ dayMs, account, model, ledgerModel, upstreamModels, figures, nanoUsd }) => {
     const [upstream] = account.upstreams
@@ -52,7 +52,7 @@ export function toCorrections(cells: readonly Cell[]): Correction[] {
   })
 }
 
-/** Noon: it stays on its day in any rounding of times. */
+/** Noon, so that rounding of times never changes the day. */
 const AT_MS = DAY_MS / 2
 
 function toId({ dayMs, upstream, upstreamModel, credential, ledgerNanoUsd }: Correction): string {
@@ -100,7 +100,7 @@ export function createCorrections({ ledger, reader, store, instance }: Correctio
     if (stored?.nanoUsd === row.costNanoUsd && !stored.isOpen) return 0
     const { upstream, model, nanoUsd: cost_nano_usd } = correction
     const after = { day: toDay(correction.dayMs), upstream, model, cost_nano_usd, reason }
-    // Before the row: none is without its reason.
+    // Written before the row, so that no row lacks its reason.
     await store.changeSettings(by, () => ({
       value: null,
       change: { action: 'ledger.correct', subject: row.id, detail: { before: {}, after }, write: {} },
@@ -111,7 +111,7 @@ export function createCorrections({ ledger, reader, store, instance }: Correctio
   }
 
   const takeAll = async (corrections: readonly Correction[], reason: string, by: Actor) => {
-    // Earlier ones must be in the store, which knows them by their IDs.
+    // Earlier corrections must be in the store, which finds them by ID.
     if ((await ledger.flush()).waiting > 0)
       throw new ServiceError({ kind: 'ledger_behind' }, 'The database is behind the journal. No corrections taken.')
     const sums = { taken: 0, nanoUsd: 0 }

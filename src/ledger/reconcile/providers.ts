@@ -19,10 +19,10 @@ export interface BillRequest {
 
 export interface Provider extends BillFormat {
   title: string
-  /** Of upstreams that are this provider. */
+  /** Host of this provider's upstreams. */
   host: string
   baseUrl: string
-  /** Of the administrator's credential, which can read the whole organization. */
+  /** Variable with the administrator's credential, which can read the whole organization. */
   variable: string
   headers(credential: string): Record<string, string>
   requests(fromMs: number, untilMs: number): BillRequest[]
@@ -164,7 +164,7 @@ const OPENROUTER: Provider = {
   baseUrl: 'https://openrouter.ai',
   variable: 'OPENROUTER_MANAGEMENT_KEY',
   headers: bearer,
-  // Has the last 30 complete days, without pages.
+  // Returns the last 30 complete days, without pages.
   requests: () => [{ part: 'usage', path: '/api/v1/activity', query: new URLSearchParams() }],
   matches: ({ date, requests }) => date !== undefined && requests !== undefined,
   span: null,
