@@ -1,4 +1,4 @@
-/** Requests that an upstream answered in a batch of its own: billed at its price for batches, recorded and settled in one record. */
+/** Requests in an upstream's own batch: billed at its batch price, recorded and settled in one record. */
 import type { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
 import type { AnyRequest } from '../domain/request.ts'
@@ -14,7 +14,7 @@ import { Call, DisconnectedCalls } from './call.ts'
 import { toMostNanoUsd, toReserve } from './cost.ts'
 import { type Finished, isAlone, toSettledCalls, toSettledRow } from './settle.ts'
 
-/** What a line may cost at most, at the batch price. */
+/** Maximum cost of a line, at the batch price. */
 export const toBatchReserve = (
   target: Target,
   promptTokens: number,
@@ -45,7 +45,7 @@ export interface AnsweredLine {
   upstreamRequestId: string | null
 }
 
-/** How it ended. `lost`: it may have been charged, but its result can't be had: it costs what it reserved. */
+/** How the line ended. `lost`: it may have been charged, but its result can't be read, so it costs its reservation. */
 export type LineEnd =
   | { kind: 'answer'; events: readonly AnswerEvent[] }
   | { kind: 'failed'; error: UpstreamError; httpStatus: number; errorCode: string }
@@ -55,7 +55,7 @@ export type LineEnd =
 export async function settleLine(deps: LineSettlementDeps, line: AnsweredLine, end: LineEnd): Promise<Receipt> {
   const { ledger, counter, onFinished, monotonicMs } = deps
   const { key, row, target, body, lane } = line
-  // Nobody waits for it, so none of these is asked.
+  // No client waits for the line, so these are never used.
   const idle = { key, reservation: { releaseSlot() {} }, disconnectedCalls: NOT_READ_ON, monotonicMs }
   const call = new Call(idle, 1, target, body, lane, null)
   const { meter } = call
@@ -66,7 +66,7 @@ export async function settleLine(deps: LineSettlementDeps, line: AnsweredLine, e
   else meter.end('cut')
   meter.mode = toMode(...(meter.mode?.split('+') ?? []), BATCH_MODE)
   const bill = end.kind === 'lost' ? toLostBill(call, row) : await toBill(call, 'ok', counter, key.quotaId)
-  // How long it took says nothing about the upstream's speed.
+  // The duration says nothing about the upstream's speed.
   meter.durationMs = null
   meter.firstTokenMs = null
   const bills = [bill]

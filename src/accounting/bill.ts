@@ -1,6 +1,6 @@
 /**
- * What a call costs, by its upstream's report or by our own count, marked as estimated. Unseen output of an interrupted
- * call is charged by time, so that disconnecting early is no discount.
+ * Cost of a call, by its upstream's report, or by our own count, which is marked as estimated. Unseen output of an
+ * interrupted call is charged by time, so that disconnecting early is no discount.
  */
 import { joinTerms, toCounts } from '../domain/call-counts.ts'
 import { EndpointRequest } from '../domain/endpoint-request.ts'
@@ -20,14 +20,14 @@ import type { Call } from './call.ts'
 export interface Bill {
   status: Outcome['status']
   usage: Usage
-  /** Whether a count in `usage` is ours. */
+  /** True if Tollgate made a count in `usage`. */
   estimated: boolean
   costNanoUsd: number
   /** Service mode; null for the default. */
   mode: string | null
   /** The upstream's own charge; null if the price list applies. */
   reportedNanoUsd: number | null
-  /** Whether some usage has no price, so that the actual cost may differ. */
+  /** True if some usage has no price, so the actual cost may differ. */
   isUnpriced: boolean
   /** Usage of other models within the call; not included in the rest. */
   nested: readonly NestedBill[]
@@ -64,7 +64,7 @@ export function toBill(
 
 type BilledCall = Pick<Call, 'target' | 'body' | 'meter' | 'lane'> & Partial<Pick<Call, 'hold'>>
 
-/** Null if it must be counted: neither unpaid nor fully reported. */
+/** Null if tokens must be counted: the call is neither unpaid nor fully reported. */
 export function toReportedBill(call: BilledCall, status: Outcome['status']): Bill | null {
   if (call.meter.isUnpaid) return { ...NOTHING, status }
   const heard = status === 'ok' && call.meter.isReported ? toHeard(call, status) : null
@@ -125,11 +125,11 @@ function withUnseen({ target, body, meter, hold }: BilledCall, known: Usage): Us
   }
 }
 
-/** Unescaped, so it can't occur within a JSON string. */
+/** Has unescaped quotes, so it can't occur within a JSON string. */
 const FOR_AN_HOUR = '"ttl":"1h"'
 
 /**
- * Whether cache writes are charged at the one-hour price: the client asked for an hour, and the upstream doesn't report
+ * True if cache writes are charged at the one-hour price: the client asked for an hour, and the upstream doesn't report
  * lifetimes (Anthropic's own API does).
  */
 const isKeptForHour = ({ target, body }: Pick<Call, 'target' | 'body'>, { cacheWrite, cacheWrite1h }: Usage): boolean =>
@@ -179,8 +179,8 @@ export function charge(
 }
 
 /**
- * With our own count of units that have a price, and that the upstream reported neither as such nor as what it charges
- * instead. If nothing has a price, a count shows that it lacks one.
+ * Adds our own count of units that have a price and that the upstream reported neither directly nor as another measure
+ * with a price. If nothing has a price, the count shows that a price is missing.
  */
 function withCounted(
   { counted: { isExact = false, countedBy = null, ...units } }: EndpointRequest,
@@ -279,8 +279,8 @@ export const toMostComputeMs = (
 
 /**
  * Ms from sending the request (again, if resent over another connection) until the response was read, disconnected, or
- * aborted, at most what was held. Excludes Tollgate's queues and model loading; includes a slow client, which keeps the
- * server's slot, and queues of unmanaged local servers.
+ * aborted; at most the reserved time. Excludes Tollgate's queues and model loading. Includes a slow client, which keeps
+ * the server's slot, and queues of unmanaged local servers.
  */
 export const toComputeMs = ({ target, body, meter }: Pick<Call, 'target' | 'body' | 'meter'>): number =>
   Math.min(meter.workedMs, toMostComputeMs(target.upstream, body))

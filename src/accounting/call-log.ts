@@ -1,6 +1,6 @@
 /**
- * The calls of one request, each recorded before it is sent: the first in the request's row, others in rows of `calls`,
- * with budget reserved.
+ * The calls of one request. Each is recorded and has budget reserved before it is sent: the first in the request's row,
+ * others in rows of `calls`.
  */
 import type { EndSignal } from '../domain/end-signal.ts'
 import { endedBy, type GatewayError } from '../domain/error.ts'
@@ -30,8 +30,9 @@ export interface CallLogDeps extends CallDeps {
   row: OpenRow
   first: Target
   reservation: Pick<Reservation, 'raise' | 'room' | 'hasBudget' | 'releaseSlot'>
-  /** Whether the client gave no output cap, and our own cap for the first target; null for none. */
+  /** True if the client gave no output cap. */
   isUncapped: boolean
+  /** Our own cap for the first target; null for none. */
   outputCap: number | null
   /** Aborts when the client disconnects or the server stops. */
   signal: EndSignal
@@ -51,7 +52,7 @@ export class CallLog {
   readonly #deps: CallLogDeps
   readonly #calls: Call[] = []
   row: OpenRow
-  /** Our own cap of the last call, if the budget couldn't cover all that the model may write; null for none. */
+  /** Our own cap of the last call, if the budget couldn't cover the model's maximum output; null for none. */
   outputCap: number | null
   readonly #recording: Promise<void>[] = []
   readonly #pending = new Set<Pending>()
@@ -75,7 +76,7 @@ export class CallLog {
     return this.#deps.key.quotaId
   }
 
-  /** When a call noticed the disconnect or the stop, by `performance.now()`; else null. */
+  /** When a call noticed the client disconnect or the stop, by `performance.now()`; else null. */
   get leftMs(): number | null {
     for (const { leftMs } of this.#calls) if (leftMs !== null) return leftMs
     return null
@@ -88,7 +89,7 @@ export class CallLog {
     return toReserve(target, { promptTokens: estimatePrompt(body), completionTokens }, body)
   }
 
-  /** Throws `ledger_unavailable`, `insufficient_quota`, or `aborted` if no one waits for it. */
+  /** Throws `ledger_unavailable` or `insufficient_quota`, or `aborted` if no client is waiting. */
   begin(planned: PlannedCall, reserve: Reserve): Call | Promise<Call> {
     if (this.#isClosed || planned.signal.aborted) throw endedBy('superseded')
     const { target, body } = planned
@@ -96,7 +97,7 @@ export class CallLog {
     const { first } = this.#deps
     const isPassedOver = this.count === 0 && target !== first
     if (isPassedOver) {
-      // The row names a target that was not called: it was rate limited, or its breaker opened.
+      // The row names a target that was not called, because it was rate limited or its breaker opened.
       const call = this.#add(first, body, this.row.lane, null)
       this.#calls.push(call)
       call.meter.end('failed', endedBy('superseded'))
@@ -132,7 +133,7 @@ export class CallLog {
     return call
   }
 
-  /** Raises a call's hold, if the budgets allow; recorded without waiting for the write. */
+  /** Raises a call's hold if the budgets allow it. Recorded without waiting for the write. */
   #grow(call: Call, tokens: number): GatewayError | null | Promise<GatewayError | null> {
     const before = call.row ?? this.row
     const { reservedPromptTokens: promptTokens, reservedNanoUsd: heldNanoUsd } = before
@@ -204,7 +205,7 @@ export class CallLog {
     this.#calls.push(call)
   }
 
-  /** Whether a call over budget may get an output cap. Not for parallel choices, which have their own shares. */
+  /** True if a call over budget may get an output cap. Not for parallel choices, which have their own shares. */
   #mayCap({ body, reason }: Pick<PlannedCall, 'body' | 'reason'>): boolean {
     const { isUncapped, reservation } = this.#deps
     return isUncapped && reservation.hasBudget && !body.stream && reason !== 'fan_out'

@@ -15,9 +15,9 @@ import { Meter } from './meter.ts'
 export interface PlannedCall {
   target: Target
   used?: Upstream | null
-  /** Canonical. Wrappers of a dispatch change copies of it. */
+  /** The canonical body. Wrappers of a dispatch change copies. */
   body: AnyRequest
-  /** What is passed through instead; null if translated. */
+  /** Passed-through request; null if translated. */
   passthrough: PassthroughRequest | null
   /** `retry` and `fallback` after a failed call, `limit` after one rejected by our own limits. */
   reason: CallReason
@@ -36,12 +36,12 @@ export interface CallDeps {
 export class Call implements CallObserver {
   readonly #deps: CallDeps
   readonly meter: Meter
-  /** When it noticed the disconnect or the stop, by `performance.now()`; else null. */
+  /** When the call noticed the client disconnect or the stop, by `performance.now()`; else null. */
   leftMs: number | null = null
   #reading: Reading | null = null
-  /** In its request's trace; null without one. */
+  /** ID of its span in the request's trace; null without a trace. */
   spanId: string | null = null
-  /** Null if everything was held from the start. */
+  /** Null if everything was reserved at the start. */
   hold: Hold | null = null
 
   /**
@@ -60,7 +60,7 @@ export class Call implements CallObserver {
     this.meter = new Meter(deps.monotonicMs)
   }
 
-  /** How long to read usage after a disconnect or a stop, ms; 0 = not at all. */
+  /** How long to read usage after a client disconnect or a stop, ms; 0 = not at all. */
   get readOnMs(): number {
     const ms = this.#deps.disconnectedCalls.readOnMs(this.target.upstream)
     const { body } = this
@@ -102,7 +102,7 @@ export class DisconnectedCalls {
     this.#disconnectGraceMs = disconnectGraceMs
   }
 
-  /** Ms. Not for local upstreams by default: they cost nothing, and their capacity is needed. */
+  /** Ms. By default 0 for local upstreams, which cost nothing and whose capacity is needed. */
   readOnMs({ disconnectGraceMs, local }: Pick<Upstream, 'disconnectGraceMs' | 'local'>): number {
     const ms = disconnectGraceMs ?? (local ? 0 : this.#disconnectGraceMs)
     return this.#isDraining ? Math.min(ms, DRAIN_MS) : ms
@@ -112,7 +112,7 @@ export class DisconnectedCalls {
     return this.#isDraining ? ms : Math.max(ms, least)
   }
 
-  /** If the key has a concurrency limit and exceeds it, its oldest reading is ended. */
+  /** If the key exceeds its concurrency limit, its oldest reading ends. */
   add({ quotaId, limits }: Pick<Key, 'quotaId' | 'limits'>, reading: Reading): void {
     const readings = this.#readings.getOrInsertComputed(quotaId, () => new Set())
     const [oldest] = readings
@@ -136,9 +136,9 @@ export class DisconnectedCalls {
   }
 }
 
-/** Per choice. */
+/** Step per choice. */
 const STEP_TOKENS = DEFAULT_OUTPUT_TOKENS
-/** A hold grows while this much of it is left, so that it is recorded before it is used. */
+/** A hold grows when this many tokens are left, so that growth is recorded before it is used. */
 const SPARE_TOKENS = 1_024
 /** Minimum text and time between two checks. */
 const MIN_CHARS = 256
@@ -147,9 +147,9 @@ const MIN_MS = 20
 type Decided = GatewayError | null | Promise<GatewayError | null>
 
 /**
- * The tokens a stream holds if its client gave no cap: 4,096 per choice, and more in such steps as it writes or, under
- * a budget, may reason unseen. Holds are recorded: a crash charges them. If a budget can't cover even a smaller step,
- * the stream ends once a count says the hold is used up.
+ * The tokens reserved for a stream without a client's cap: 4,096 per choice. Grows in the same steps as the stream
+ * writes or, under a budget, may reason unseen. Holds are recorded, and a crash charges them. If a budget can't cover
+ * even a smaller step, the stream ends once a count shows that the hold is used up.
  */
 export class Hold {
   readonly #call: Call
@@ -157,7 +157,7 @@ export class Hold {
   readonly isBudgeted: boolean
   readonly #grow: (tokens: number) => Decided
   readonly #count: () => Promise<number>
-  /** How much the estimate of its output exceeded the count. */
+  /** Tokens by which the estimate of its output exceeded the count. */
   #excess = 0
   readonly #most: number
   readonly #choices: number
@@ -168,7 +168,7 @@ export class Hold {
   refusal: GatewayError | null = null
 
   /**
-   * @param grow holds more, recorded and reserved, or returns an error.
+   * @param grow reserves and records more tokens, or returns an error.
    * @param count counts the tokens written so far.
    */
   constructor(
@@ -188,14 +188,14 @@ export class Hold {
     this.#goOn(0, SPARE_TOKENS * this.#choices)
   }
 
-  /** Whether unseen reasoning must be assumed as time passes. */
+  /** True if unseen reasoning must be assumed as time passes. */
   get isTimed(): boolean {
     const { target, meter } = this.#call
     const isQuiet = target.features.includes('reasoning') && !meter.hasReasoned
     return this.isBudgeted && isQuiet && meter.answeredMs === null && meter.outcome === null
   }
 
-  /** `part` ends the call if it may not go on while it sends nothing. */
+  /** `part` ends the call if it may not continue while it sends nothing. */
   begin(part: Pick<Part, 'end'>): void {
     this.#part = part
     this.#goOn(0, SPARE_TOKENS * this.#choices)
@@ -219,7 +219,7 @@ export class Hold {
     return this.#goOn(used, spare)
   }
 
-  /** Nothing else is decided about the call until then. */
+  /** Until this decides, nothing else is decided about the call. */
   #orLess(decided: Decided, used: number, spare: number): Decided {
     const first = (error: GatewayError | null): Decided =>
       error === null ? null : this.#growTo(Math.max(this.tokens, used) + spare)
@@ -239,7 +239,7 @@ export class Hold {
     return this.tokens > used ? this.#goOn(used, 0) : this.#endByCount(error)
   }
 
-  /** Ends it, unless the count is lower than the estimate. */
+  /** Ends the call, unless the count is lower than the estimate. */
   async #endByCount(error: GatewayError): Promise<GatewayError | null> {
     const said = this.#said()
     const counted = await this.#count()

@@ -1,6 +1,5 @@
 /**
- * Upper bounds of what calls may use and cost: by estimate, which their rows reserve; under a budget by a token per
- * byte, or by a count.
+ * Upper bounds of the usage and cost of calls. Rows reserve an estimate. Budgets use one token per byte, or a count.
  */
 
 import { EndpointRequest } from '../domain/endpoint-request.ts'
@@ -26,7 +25,7 @@ export const toReserve = (target: Target, { promptTokens, completionTokens }: Es
   reservedNanoUsd: toMostNanoUsd(target, promptTokens, completionTokens, body),
 })
 
-/** As rate limits count it: a whole response isn't counted at the model's output limit. */
+/** Tokens for rate limits, which don't count a whole response at the model's output limit. */
 export const tokensOf = (
   { reservedPromptTokens, reservedCompletionTokens }: Reserve,
   { body, target }: Pick<PlannedCalls, 'body' | 'target'>,
@@ -36,8 +35,8 @@ export const tokensOf = (
 }
 
 /**
- * Held per choice when a call begins. A stream's hold grows with its output; a whole response under a budget must hold
- * the model's limit.
+ * Output tokens reserved per choice when a call begins. A stream's hold grows with its output. A whole response under a
+ * budget must reserve the model's limit.
  */
 export const toHeldOutput = (body: AnyRequest, maxOutputLength: number, isSeen: boolean): number =>
   isSeen || body instanceof EndpointRequest
@@ -72,7 +71,7 @@ export function withCap(body: AnyRequest, cap: number, { features }: Pick<Target
 export interface PlannedCalls {
   target: Target
   body: AnyRequest
-  /** Estimated input of each, which its row reserves. */
+  /** Estimated input of each call, which its row reserves. */
   promptTokens: number
   outputTokens: number
   likelyTokens: number
@@ -138,7 +137,7 @@ class PlannedCost implements Counting {
 }
 
 /**
- * The maximum over its targets.
+ * The maximum over the request's targets.
  * @param maxPromptTokens upper bound of its input; null without a budget.
  */
 export function askForAny(
@@ -169,7 +168,7 @@ export const isLike = (one: PlannedCalls, other: PlannedCalls): boolean =>
   one.calls === other.calls &&
   (one.target.upstream === other.target.upstream || !isTimed(one.target.pricing))
 
-/** An additional call being recorded; several may start before the first is. */
+/** An additional call being recorded. Several may start before the first is recorded. */
 export interface Pending {
   target: Target
   body: AnyRequest
@@ -177,8 +176,8 @@ export interface Pending {
 }
 
 /**
- * Actual cost of ended calls, maximum of the others. A crash charges the same, so it can't exceed the budget.
- * @param row of the request, with the first call's reserve.
+ * Actual cost of ended calls, plus maximum cost of the others. A crash charges the same, so it can't exceed the budget.
+ * @param row row of the request, with the first call's reservation.
  */
 export function askForAll(
   counter: Pick<Counter, 'bound'>,
@@ -205,7 +204,7 @@ export function askForAll(
     }
     const { usage, costNanoUsd } = addBills([bill])
     tokens += usage.prompt + usage.completion
-    // A crash doesn't know the usage of several models, and charges the reserve.
+    // After a crash, the usage of several models is unknown, and the reservation is charged.
     spentNanoUsd += bill.nested.length === 0 ? costNanoUsd : Math.max(costNanoUsd, reserve.reservedNanoUsd)
   }
   for (const { target, body, reserve } of pending) add(target, body, reserve)
@@ -214,12 +213,12 @@ export function askForAll(
   return { tokens, nanoUsd, counting: new PlannedCost(counter, quotaId, plans, sum, spentNanoUsd) }
 }
 
-/** Web searches held for a call that may search: upstreams don't say in advance, and most make a few. */
+/** Web searches reserved for a call that may search. Most calls make a few; the number isn't known in advance. */
 const MAX_SEARCHES = 10
 
 /**
- * Assumes cache writes, output as reasoning or as requested audio or images, the dearest mode of the price list (an
- * account may be set to it), web searches if possible, and the full deadline if time has a price.
+ * Assumes cache writes, output as reasoning or as requested audio or images, the most expensive mode of the price list
+ * (an account may use it by default), web searches if possible, and the full deadline if time has a price.
  */
 export function toMostNanoUsd(
   { pricing, features, upstream }: Pick<Target, 'pricing' | 'features'> & { upstream: Pick<Upstream, 'deadlines'> },
@@ -247,7 +246,7 @@ export function toMostNanoUsd(
   return chargeBy(tariff, usage)
 }
 
-/** Whether it may search: by its model, or by a field with a fee in the request or a tool. */
+/** True if a call may search: by its model, or by a field with a fee in the request or a tool. */
 const maySearch = ({ features }: Pick<Target, 'features'>, body: AnyRequest): boolean =>
   features.includes('web_search') || [body, ...(body.tools ?? [])].some(asksForFee)
 

@@ -1,6 +1,6 @@
 /**
- * Watches one call: reported usage, output, outcome, and duration. Over every response, so that no paid call goes
- * unmetered.
+ * Watches one call: reported usage, output, outcome, and duration. Wraps every response, so that every paid call is
+ * metered.
  */
 import { UpstreamError } from '../domain/error.ts'
 import type { AnswerEvent } from '../domain/events.ts'
@@ -8,10 +8,10 @@ import type { ModelUsage, Usage, Variant } from '../domain/usage.ts'
 import type { CapturedOutput } from '../tokens/count.ts'
 import { tokensWritten } from '../tokens/estimate.ts'
 
-/** Deadlines that pass before any work was done. */
+/** Deadlines that can pass before any work is done. */
 const UNBEGUN: ReadonlySet<string | null> = new Set(['headers', 'start', 'queue', 'token'])
 
-/** Less output or time says nothing about an upstream's speed. */
+/** Minimum output and time for measuring an upstream's speed. */
 const MIN_MEASURED = 16
 const MIN_MEASURED_MS = 100
 
@@ -28,32 +28,33 @@ export class Meter {
   others: readonly ModelUsage[] = []
   /** Reported service mode; null for the default. */
   mode: string | null = null
-  /** Of images. */
+  /** Size and quality of images. */
   variant: Variant | null = null
   /** The upstream's own charge, if reported at the end. */
   chargedNanoUsd: number | null = null
-  /** Whether output followed the usage report, which is then incomplete. */
+  /** True if output followed the usage report, which is then incomplete. */
   #isOutdated = false
-  /** Whether some reasoning was summarized or encrypted. */
+  /** True if some reasoning was summarized or encrypted. */
   #isThoughtHidden = false
   hasCited = false
-  /** `failed` delivered nothing, `cut` something. Null while running. */
+  /** `failed`: delivered nothing. `cut`: interrupted after some output. Null while running. */
   outcome: 'ok' | 'failed' | 'cut' | null = null
   error: unknown = null
   upstreamRequestId: string | null = null
   /** Number of its upstream's credential; null if it has one or none. */
   credential: number | null = null
   firstTokenMs: number | null = null
-  /** When it began to answer, after any reasoning, ms from the start; else null. */
+  /** When the answer began, after any reasoning, ms from the start; else null. */
   answeredMs: number | null = null
-  /** Characters written, and at how many the hold is checked again. */
+  /** Characters written. */
   written = 0
+  /** Characters at which the hold is checked again. */
   lookAt = Number.POSITIVE_INFINITY
   #saidPerSecond: number | null = null
   durationMs: number | null = null
   /** By the monotonic clock, like `startedMs`. */
   endedMs: number | null = null
-  /** When it was sent, ms from the start; null before that, or if time has no price. */
+  /** When the call was sent, ms from the start; null before, or if time has no price. */
   #sentAfterMs: number | null = null
   #wake = () => {}
 
@@ -63,7 +64,7 @@ export class Meter {
     this.startedMs = monotonicMs()
   }
 
-  /** Whether all usage so far is reported: without output, no tokens are missing. */
+  /** True if all usage so far is reported. Without output, no tokens are missing. */
   get isReported(): boolean {
     const { usage, others } = this
     if (usage === null || this.#isOutdated) return false
@@ -71,7 +72,7 @@ export class Meter {
     return hasWritten || this.firstTokenMs === null || Boolean(usage.countedBy)
   }
 
-  /** Whether all reasoning so far was sent as plain text. */
+  /** True if all reasoning so far was sent as plain text. */
   get hasReasoned(): boolean {
     return this.#reasoning.length > 0 && !this.#isThoughtHidden
   }
@@ -80,14 +81,14 @@ export class Meter {
     return this.error instanceof UpstreamError && this.error.isTooLong
   }
 
-  /** Whether its upstream failed before the first token, which is not charged. */
+  /** True if its upstream failed before the first token. Such a call is not charged. */
   get isUnpaid(): boolean {
     return this.outcome === 'failed' && !this.isGivenUp
   }
 
   /**
-   * We stopped reading or waiting, or its output is unusable: its upstream may have worked and charge for it, unless it
-   * never started.
+   * True if Tollgate stopped reading or waiting, or the output is unusable. Unless the upstream never started, it may
+   * charge for the call.
    */
   get isGivenUp(): boolean {
     const { outcome, error } = this
@@ -109,12 +110,12 @@ export class Meter {
     return ms < MIN_MEASURED_MS ? null : ((usage.completion - 1) / ms) * 1_000
   }
 
-  /** The last time counts. */
+  /** If called several times, the last time counts. */
   sent(): void {
     this.#sentAfterMs = this.elapsedMs
   }
 
-  /** How long its upstream has worked on it, ms; 0 if `sent` was never called. */
+  /** How long its upstream has worked, ms; 0 if `sent` was never called. */
   get workedMs(): number {
     return this.#sentAfterMs === null ? 0 : this.elapsedMs - this.#sentAfterMs
   }
@@ -188,7 +189,7 @@ export class Meter {
         case 'annotations':
           if (event.items.some(isPage)) this.hasCited = true
           break
-        // They have no tokens, and come with the usage.
+        // Embeddings have no output tokens, and arrive with the usage.
         case 'embeddings':
         case 'result':
         case 'finish':
@@ -213,7 +214,7 @@ export class Meter {
     this.#first.add(text)
   }
 
-  /** Without a response. A call that we gave up is charged as far as it came. */
+  /** Ends without a complete response. A call that Tollgate gave up is charged for its usage so far. */
   fail(error: unknown): void {
     this.end(outcomeOf(error), error)
   }
@@ -250,7 +251,7 @@ export class Meter {
     texts[choice]?.add(text)
   }
 
-  /** Audio also comes with its transcript. */
+  /** Audio arrives with its transcript. */
   #takeAudio({ data, transcript }: { data?: unknown; transcript?: unknown }): void {
     if (typeof transcript === 'string') this.#capture(this.#answer, 0, transcript)
     if (typeof data !== 'string' || data === '') return
@@ -282,8 +283,8 @@ const outcomeOf = (error: unknown) =>
 const MAX_CHARS = 64 * 1024
 
 /**
- * A piece keeps its whole chunk in memory, some fifty times as long. With 64 pieces, garbage collections took four
- * times as long.
+ * A piece keeps its whole chunk in memory, which is about fifty times as long. With 64 pieces, garbage collections took
+ * four times as long.
  */
 const MAX_PIECES = 8
 
@@ -305,7 +306,7 @@ export class Captured {
     return this.#text + this.#last
   }
 
-  /** Estimated tokens of the whole text; incremental. */
+  /** Estimated tokens of the whole text, computed incrementally. */
   estimate(): number {
     const { text, more } = this
     this.#tokens += tokensWritten(text, this.#estimated)
@@ -323,7 +324,7 @@ export class Captured {
   #keep(text: string): void {
     this.#last += text
     if (++this.#pieces < MAX_PIECES) return
-    // Only a copy releases the chunks.
+    // The copy releases the chunks.
     this.#text += [this.#last, ''].join('')
     this.#last = ''
     this.#pieces = 0

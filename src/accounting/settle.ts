@@ -19,11 +19,11 @@ import type { CallLog } from './call-log.ts'
 
 export interface End {
   status: Outcome['status']
-  /** As the client saw it: a stream that failed later has said 200. */
+  /** Status sent to the client. A stream that failed later has sent 200. */
   httpStatus: number
   errorCode: string | null
   reason?: string | null
-  /** An internal error that no response can report anymore. */
+  /** An internal error, too late to report in the response. */
   mistake?: unknown
 }
 
@@ -31,10 +31,11 @@ export interface Finished {
   row: SettledRow
   reason: string | null
   mistake: unknown
-  /** Only until the listener returns. */
+  /** Valid only until the listener returns. */
   calls: readonly Call[]
-  /** Time of ours, ms: from the request's whole body to its first call, and from the end of its last call. */
+  /** Time in Tollgate from the complete request body to its first call, ms. */
   before: number
+  /** Time in Tollgate since the end of its last call, ms. */
   after: number
   trace: Trace | null
 }
@@ -101,7 +102,7 @@ export class Settlement {
 
   async #settle(end: End): Promise<Receipt> {
     const { ledger, counter, calls: log, reservation, readAtMs, monotonicMs, trace, onFinished } = this.#deps
-    // Excludes the time of reading only for usage.
+    // Excludes time spent only on reading usage.
     const durationMs = log.leftMs === null ? this.#elapsedMs() : Math.round(log.leftMs - this.#startedAt)
     // Counting and reading on may take a while.
     reservation.releaseSlot()
@@ -179,7 +180,7 @@ const KEPT = 0.8
 export class Speeds {
   readonly #known = new Map<string, number>()
 
-  /** Of local servers only. */
+  /** Notes speeds of local servers only. */
   note(calls: readonly Pick<Call, 'target' | 'meter'>[]): void {
     for (const { target, meter } of calls) {
       const speed = target.upstream.local ? meter.tokensPerSecond : null
@@ -202,11 +203,11 @@ export class Speeds {
 
 const toName = (upstream: string, model: string) => `${upstream}\n${model}`
 
-/** The request's row has the status that the client got, so that of its upstream needs a row of its own. */
+/** True if a call failed. The request's row has the client's status, so an upstream's status needs a separate row. */
 const hasFailed = (calls: readonly Pick<Call, 'meter'>[]): boolean =>
   calls.some(({ meter: { error } }) => error instanceof UpstreamError && error.end === null && !error.isOwnLimit)
 
-/** Whether the request's row alone holds everything. */
+/** True if the request's row has everything. */
 export const isAlone = (bills: readonly Bill[]): boolean =>
   bills.length === 0 || (bills.length === 1 && bills[0]?.nested.length === 0)
 
@@ -234,7 +235,7 @@ const toSettledCall = (row: OpenRow, call: Call, bill: Bill): SettledCall => ({
   ...toBilled(bill),
 })
 
-/** The first call, whose reserve is in the request's row. */
+/** The first call, whose reservation is in the request's row. */
 const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
   ...{ requestId: row.id, number: 1, instance: row.instance, reason: 'first', createdMs: row.createdMs },
   ...{ upstream: target.upstream.id, upstreamModel: target.upstreamModel, lane, priceId: target.priceId },
@@ -244,8 +245,8 @@ const toFirstRow = (row: OpenRow, { target, lane }: Call): OpenCall => ({
 })
 
 /**
- * So that a crash charges no more for an ended call. Null if several models worked in it, as a crash charges that in
- * full.
+ * Records an ended call, so that a crash charges no more for it. Null if several models worked in the call. Then a
+ * crash charges its reservation.
  */
 export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
   const bill = toEndedBill(call)
@@ -254,7 +255,7 @@ export function toEndedCall(row: OpenRow, call: Call): SettledCall | null {
 
 function toEnd({ meter }: Call, { status }: Bill) {
   const error = meter.error instanceof UpstreamError ? meter.error : null
-  // An aborted call has no error: it is no longer wanted.
+  // An aborted call has no error, because its response is no longer wanted.
   const reason = error?.kind ?? (meter.error === null ? 'aborted' : 'internal')
   return {
     status,
@@ -270,8 +271,8 @@ function toEnd({ meter }: Call, { status }: Bill) {
 type Ending = Pick<SettledRow, 'status' | 'httpStatus' | 'errorCode' | 'durationMs' | 'firstTokenMs' | 'attempts'>
 
 /**
- * Building it by spreads costs six times as much.
- * @param last the call that the row names; undefined if none was made.
+ * Building the row by spreads costs six times as much.
+ * @param last the call that the row names; undefined without calls.
  */
 export function toSettledRow(
   open: OpenRow,
