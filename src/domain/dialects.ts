@@ -78,7 +78,7 @@ export interface UpstreamSettings extends Partial<Record<LimitName, number>> {
   disconnect_grace?: string
   /** To estimate output without reported usage. */
   max_tokens_per_second?: number
-  /** Path of chat requests, if not the default; `{model}` is the model's name there. */
+  /** Path of chat requests, if not the default; `{model}` is the upstream's model name. */
   path?: string
   /** Path of a free health check, under the base URL without `/v1`; default: the model list. */
   probe?: string

@@ -103,7 +103,7 @@ async function inOneStream({ call, all, signal, abort }: Fan): Promise<Answer> {
     try {
       if (await pass(answer.events)) await answer.rest?.pump(pass)
     } finally {
-      // It may have ended early, even by a bug of ours.
+      // It may have ended early, even by an internal error.
       answer.rest?.close()
     }
     if (failure) throw failure

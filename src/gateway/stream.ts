@@ -299,7 +299,7 @@ export class Sink extends Heartbeat {
   readonly #slowReaderMs: number
   readonly #speaker: Speaker
   #hasLeft: boolean
-  /** Set when the server stops, although the client is still there. */
+  /** Set when the server stops, although the client is still connected. */
   stopped: UpstreamError | null = null
   #isFull = false
   #isBroken = false

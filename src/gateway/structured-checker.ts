@@ -158,7 +158,7 @@ export function createChecker(options: CheckerOptions = {}): Checker {
   }
 }
 
-/** Stops waiting if the client disconnects. A running check goes on and counts against its key. */
+/** Stops waiting if the client disconnects. A running check continues and counts against its key. */
 async function orAborted<Reply>(reply: Promise<Reply>, signal: EndSignal): Promise<Reply | 'aborted'> {
   const aborted = Promise.withResolvers<'aborted'>()
   const abort = () => aborted.resolve('aborted')

@@ -114,7 +114,7 @@ export interface AskOptions {
 export interface Thread<Request, Reply extends object> {
   /** Rejects if the thread doesn't start or fails at this request. */
   ask(request: Request, options: AskOptions): Promise<Reply | NoReply>
-  /** Drops an owner's queued requests; a running one goes on. */
+  /** Drops an owner's queued requests; a running one continues. */
   dismiss(owner: string): void
   close(): void
 }

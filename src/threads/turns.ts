@@ -1,4 +1,4 @@
-/** For long work on the event loop: lets other work run after each turn of so many ms. */
+/** For long work on the event loop: lets other work run after each turn of this many ms. */
 export class Turns {
   #sinceMs = performance.now()
 

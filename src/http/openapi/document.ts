@@ -110,7 +110,7 @@ const DOCUMENT = {
         security: [],
         responses: {
           ...ok('Accepting requests: `ok` or `degraded`.', Health),
-          503: { description: 'Not accepting requests; `status` says why.', content: json(Health) },
+          503: { description: 'Not accepting requests; `status` gives the reason.', content: json(Health) },
         },
       },
     },

@@ -141,7 +141,7 @@ function toAudio(operationId: string, summary: string, form: object, streamed: o
     ...{ operationId, summary, tags: ['audio'] },
     requestBody: {
       required: true,
-      description: `A form of at most ${MAX_BODY_BYTES / 1024 ** 2} MiB. Everything but the model is sent to its provider as it is.`,
+      description: `A form of at most ${MAX_BODY_BYTES / 1024 ** 2} MiB. Forwarded unchanged, except for the model.`,
       content: { 'multipart/form-data': { schema: form } },
     },
     responses: {
@@ -266,7 +266,7 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation>> = {
   },
   speech: {
     operationId: 'createSpeech',
-    summary: 'Speak a text',
+    summary: 'Create speech',
     tags: ['audio'],
     requestBody: toBody(". Fields not listed here are sent to the model's provider.", SpeechSchema),
     responses: {

@@ -62,7 +62,7 @@ describes<AnswerOrigin>()(Type.Object(Origin))
 export const Costs = {
   cost_nano_usd: Type.Optional(
     Type.Integer({
-      description: 'What the request cost, in nano-dollars. Absent if `x-tollgate-passthrough` is `true`.',
+      description: 'Cost in nano-dollars. Absent if `x-tollgate-passthrough` is `true`.',
     }),
   ),
   cost: Type.Optional(Type.Number({ description: 'Cost in USD.' })),
