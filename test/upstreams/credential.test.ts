@@ -1,4 +1,4 @@
-/** A credential in an upstream's words: whole, in part, in other letters and encodings. */
+/** A credential in an upstream's messages: whole, partial, in other case and encodings. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { maskCredential, toPublic, toPublicCode, toPublicRequestId } from '../../src/upstreams/credential-scrubbing.ts'
@@ -6,7 +6,7 @@ import { maskCredential, toPublic, toPublicCode, toPublicRequestId } from '../..
 const KEY = 'k9Zx2QpLm4vBt7RyWc1sNf8HdGj3'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-describe('what an upstream says is masked where it holds our credential', () => {
+describe("an upstream's message that contains our credential is masked", () => {
   test.each([
     ['whole', `Incorrect key: ${KEY}`, 'Incorrect key: …'],
     ['among other words', `The key ${KEY} is wrong`, 'The key … is wrong'],
@@ -32,18 +32,18 @@ describe('what an upstream says is masked where it holds our credential', () => 
     expect(maskCredential(said, KEY)).toBe(masked)
   })
 
-  test('with blanks and signs in it, raw and percent-encoded', () => {
+  test('if it has spaces and punctuation, raw and percent-encoded', () => {
     const odd = 'correct horse/battery+staple 42'
     expect(maskCredential(`(${odd})`, odd)).toBe('(…)')
     expect(maskCredential(`?k=${encodeURIComponent(odd)}`, odd)).toBe('?…')
   })
 
-  test('however short it is', () => {
+  test('if it is short', () => {
     expect(maskCredential('The key abc is wrong', 'abc')).toBe('The key … is wrong')
     expect(maskCredential('The key abcdefghi is wrong', 'abcdefghi')).toBe('The key … is wrong')
   })
 
-  test('wherever base64 of a text around it begins, and whatever is around it', () => {
+  test('in base64 at any offset, whatever text surrounds it', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (before, after) => {
         expect(maskCredential(base64(before + KEY + after), KEY)).toStartWith('…')
@@ -53,7 +53,7 @@ describe('what an upstream says is masked where it holds our credential', () => 
   })
 })
 
-test('what looks like a credential of somebody else’s is masked as well, and a text is cut after that', () => {
+test('text that looks like another credential is masked as well, before truncation', () => {
   const other = `sk-proj-${'0123456789'.repeat(4)}`
   expect(toPublic(`Incorrect API key provided: ${other}.`, { secrets: [KEY] })).toBe(
     'Incorrect API key provided: sk-…6789.',

@@ -1,4 +1,4 @@
-/** The deadlines of a call: which one passes, and that it does so once. Waits for events, never for a stopwatch. */
+/** The deadlines of a call: which one expires, and that it does so once. Waits for events, never for a stopwatch. */
 import { heapStats } from 'bun:jsc'
 import { afterEach, expect, test } from 'bun:test'
 import type { UpstreamError } from '../../src/domain/error.ts'
@@ -6,7 +6,7 @@ import type { Reading } from '../../src/upstreams/backend.ts'
 import { Deadline } from '../../src/upstreams/deadline.ts'
 
 const LONG_MS = 60_000
-/** The ticker looks every 50 ms: in this time at least twice. */
+/** The ticker fires every 50 ms: at least twice in this time. */
 const TWO_TICKS_MS = 150
 const running: Deadline[] = []
 afterEach(() => {
@@ -25,7 +25,7 @@ function start(ms: number, totalMs = LONG_MS) {
   return { deadline, passed: passed.promise, count: () => count }
 }
 
-test('silence in the first phase ends the call, once, and says which deadline that was', async () => {
+test('silence in the first phase ends the call, once, and names the deadline', async () => {
   const { passed, count } = start(5)
   expect(await passed).toMatchObject({
     kind: 'deadline',
@@ -50,7 +50,7 @@ test('a longer phase replaces the shorter one before it', async () => {
   expect(count()).toBe(0)
 })
 
-test('what arrives begins the phase anew, as long as it goes on arriving', async () => {
+test('received data restarts the phase, for as long as data arrives', async () => {
   const { deadline, passed, count } = start(200)
   const heard = { isHeard: false }
   deadline.askOf(heard)
@@ -62,7 +62,7 @@ test('what arrives begins the phase anew, as long as it goes on arriving', async
   expect(await passed).toMatchObject({ deadline: 'headers' })
 })
 
-test('the total holds however much arrives', async () => {
+test('the total applies however much data arrives', async () => {
   const { deadline, passed } = start(LONG_MS, 30)
   deadline.enter('idle', LONG_MS)
   const heard = { isHeard: false }
@@ -74,14 +74,14 @@ test('the total holds however much arrives', async () => {
   clearInterval(busy)
 })
 
-test('a stopped deadline never passes', async () => {
+test('a stopped deadline never expires', async () => {
   const { deadline, count } = start(5)
   deadline.stop()
   await Bun.sleep(TWO_TICKS_MS)
   expect(count()).toBe(0)
 })
 
-test('a pause of ours is no silence of the upstream’s, and the phase begins anew after it', async () => {
+test('a pause by Tollgate is not the upstream’s silence, and restarts the phase', async () => {
   const { deadline, passed, count } = start(100)
   deadline.pause(true)
   await Bun.sleep(2 * TWO_TICKS_MS)
@@ -90,7 +90,7 @@ test('a pause of ours is no silence of the upstream’s, and the phase begins an
   expect(await passed).toMatchObject({ deadline: 'headers' })
 })
 
-test('a client that leaves ends the call, also while we keep the upstream waiting', async () => {
+test('a client disconnect ends the call, even while Tollgate makes the upstream wait', async () => {
   const passed = Promise.withResolvers<UpstreamError>()
   const client = new AbortController()
   const deadline = new Deadline({ name: 'headers', ms: LONG_MS, end: passed.resolve, client: client.signal })
@@ -100,7 +100,7 @@ test('a client that leaves ends the call, also while we keep the upstream waitin
   expect(await passed.promise).toMatchObject({ kind: 'aborted' })
 })
 
-test('or is read on as long as whoever pays for it says, who is asked once and may end it sooner', async () => {
+test("or the call is read on for the client's grace period, which is read once and may end sooner", async () => {
   const passed = Promise.withResolvers<UpstreamError>()
   const client = new AbortController()
   const asked: Reading[] = []
@@ -119,7 +119,7 @@ test('or is read on as long as whoever pays for it says, who is asked once and m
   expect(await passed.promise).toMatchObject({ kind: 'aborted', message: 'the client disconnected' })
 })
 
-test('a reason of ours ends the call at once, and nobody is asked', async () => {
+test('an abort by Tollgate ends the call at once, without a grace period', async () => {
   const passed = Promise.withResolvers<UpstreamError>()
   const client = new AbortController()
   const observer = {
@@ -133,7 +133,7 @@ test('a reason of ours ends the call at once, and nobody is asked', async () => 
   expect(await passed.promise).toMatchObject({ kind: 'aborted', end: 'superseded' })
 })
 
-test('one that is over holds on to nothing of its call', async () => {
+test('an ended deadline keeps no reference to its call', async () => {
   const MB = 1024 * 1024
   const sizeOf = () => {
     Bun.gc(true)
@@ -154,9 +154,9 @@ test('one that is over holds on to nothing of its call', async () => {
   expect(over).toHaveLength(50)
 })
 
-test('what arrived while this process stood still is read before its silence counts', async () => {
+test('data that arrived while this process was stalled is read before silence counts', async () => {
   const { deadline, passed, count } = start(500)
-  // Due later than the ticker, and both are overdue afterwards: as an answer that waits in its socket.
+  // Due later than the ticker; both are overdue afterwards, as with a response that waits in its socket.
   setTimeout(() => deadline.enter('idle', LONG_MS), 100)
   Bun.sleepSync(1_000)
   await Bun.sleep(TWO_TICKS_MS)

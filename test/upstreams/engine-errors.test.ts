@@ -1,4 +1,4 @@
-/** What model servers say when they fail, in bodies as they send them, and what is made of each. */
+/** Error responses of model servers, as they send them, and the resulting errors. */
 import { expect, test } from 'bun:test'
 import { readFailure } from '../../src/upstreams/dialects/errors.ts'
 import { openai } from '../../src/upstreams/dialects/openai/openai.ts'
@@ -7,7 +7,7 @@ import { toTarget } from '../support/snapshot.ts'
 
 const noHeaders = { header: () => null }
 
-test.each(ENGINE_ERRORS)('$engine: $said is told as it is meant', ({ status, body, means }) => {
+test.each(ENGINE_ERRORS)('$engine: $said has its meaning', ({ status, body, means }) => {
   const error = readFailure(openai, status, JSON.stringify(body), noHeaders, toTarget({ local: true }))
   const { isBusy, isSpoiled, retryable, code } = error
   expect({ status: error.status, code, retryable, isBusy, isSpoiled }).toEqual({
@@ -16,7 +16,7 @@ test.each(ENGINE_ERRORS)('$engine: $said is told as it is meant', ({ status, bod
   })
 })
 
-test('the same words of a refusal, or within other words, are read as they always were', () => {
+test('the same words in a refusal, or within other words, keep their usual meaning', () => {
   const said = (status: number, message: string) =>
     readFailure(openai, status, JSON.stringify({ error: { message } }), noHeaders, toTarget())
   expect(said(429, 'Loading model')).toMatchObject({ status: 429, isBusy: false })

@@ -1,11 +1,11 @@
-/** Facts equal what a server of one's own says: on bodies as they send them, asked by questions that load nothing. */
+/** Facts match those of local servers, with their real responses, requested without loading a model. */
 import { expect, test } from 'bun:test'
 import { listModels } from '../../src/server/outward/questions.ts'
 import { findPreset } from '../../src/store/presets.ts'
 import { toUpstream } from '../../src/store/upstream.ts'
 import { ENGINE_FACTS } from '../fixtures/engines/facts.ts'
 
-/** Serves these answers, and keeps what it was asked. */
+/** Serves these responses, and records requests. */
 function serve(answers: Record<string, unknown>) {
   const asked: string[] = []
   const server = Bun.serve({
@@ -30,10 +30,10 @@ const toAsked = (preset: string, origin: string) => {
   return toUpstream({ ...row, ...made, local: true, options: { preset } }, {}, 'here')
 }
 
-test.each(ENGINE_FACTS)('$engine says what its models are', async ({ preset, answers, models }) => {
+test.each(ENGINE_FACTS)("the facts of $engine's models are read", async ({ preset, answers, models }) => {
   const engine = serve(answers)
   expect(await listModels(toAsked(preset, engine.origin))).toEqual(models)
-  // Nothing that would load one: no chat, no generation, no model of a router without `autoload=false`.
+  // No request that would load a model: no chat, no generation, no model of a router without `autoload=false`.
   for (const question of engine.asked)
     expect(question).toMatch(
       /^GET \/(v1\/models|props|props\?model=\w+&autoload=false|api\/(tags|ps|v1\/models))$|^POST \/api\/show /,
@@ -41,7 +41,7 @@ test.each(ENGINE_FACTS)('$engine says what its models are', async ({ preset, ans
   engine.stop()
 })
 
-test('a list counts where all else that is asked is answered with nonsense', async () => {
+test('a list counts even if all other responses are invalid', async () => {
   const engine = serve({
     'GET /api/tags': { models: [{ name: 'a' }, { name: 'b' }] },
     'POST /api/show {"model":"a"}': [1, { capabilities: 'x', model_info: { 'general.architecture': 7 } }],
@@ -56,7 +56,7 @@ test('a list counts where all else that is asked is answered with nonsense', asy
   engine.stop()
 })
 
-test('of a long list only the first are asked about', async () => {
+test('details are requested only for the first models of a long list', async () => {
   const engine = serve({ 'GET /api/tags': { models: Array.from({ length: 900 }, (_, at) => ({ name: `m${at}` })) } })
   expect((await listModels(toAsked('ollama', engine.origin))).length).toBe(900)
   expect(engine.asked.length).toBeLessThan(110)

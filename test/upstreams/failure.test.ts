@@ -1,11 +1,11 @@
-/** Which failures are those of a credential, by the codes and the words that providers send. */
+/** Failures caused by a credential, by the codes and messages of providers. */
 import { describe, expect, test } from 'bun:test'
 import { toCredentialFailure } from '../../src/upstreams/failure.ts'
 
 const said = (message: string, code: string | null = null, retryAfterMs: number | null = null) =>
   toCredentialFailure({ kind: 'status', status: 429, code, message, retryAfterMs, isOwnLimit: false })
 
-describe('a limit of a minute is no matter of the credential', () => {
+describe("a limit per minute is not the credential's fault", () => {
   test.each([
     [
       'OpenAI, which asks for a payment method',
@@ -29,7 +29,7 @@ describe('a limit of a minute is no matter of the credential', () => {
   })
 })
 
-describe('a quota that is used up leaves its credential out', () => {
+describe('a spent quota suspends its credential', () => {
   test.each([
     ['by its code', 'Please look at your account.', 'insufficient_quota', null],
     ['by its words', 'You exceeded your current quota, please check your plan and billing details.', null, null],
@@ -40,7 +40,7 @@ describe('a quota that is used up leaves its credential out', () => {
     expect(said(message, code, retryAfterMs)).toMatchObject({ state: 'out_of_quota', forMs })
   })
 
-  test('and not where it is over sooner than that would matter', () => {
+  test('unless it resets soon', () => {
     expect(said('You exceeded your current quota.', null, 34_400)).toBeNull()
   })
 })

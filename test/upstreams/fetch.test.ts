@@ -1,11 +1,11 @@
-/** What is `fetch`'s own: how many requests it makes at a time. */
+/** Limits specific to `fetch`: its number of concurrent requests. */
 import { expect, test } from 'bun:test'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { toOutgoing } from '../support/outgoing.ts'
 import { startUpstream } from '../support/upstream.ts'
 import { streamAnswer, wholeAnswer } from '../support/upstream-answers.ts'
 
-test('beyond its places a request fails at once, for a limit of ours; every end of one gives its place back', async () => {
+test("beyond the limit, a request fails at once, as a limit of Tollgate's; every ended request frees its slot", async () => {
   const upstream = await startUpstream()
   const transport = createFetchTransport(1)
   const outgoing = toOutgoing(upstream.url)

@@ -1,4 +1,4 @@
-/** One call to an upstream over a real socket, where what comes back is not the kind of answer that was asked for. */
+/** One call to an upstream over a real socket, whose response is not of the requested kind. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/domain/error.ts'
 import type { Answer } from '../../src/domain/events.ts'
@@ -44,7 +44,7 @@ function ask(
 
 const json = { 'content-type': 'application/json; charset=utf-8' }
 
-test('a whole answer to a stream is a whole answer, with its usage', async () => {
+test('a whole response to a stream request is a whole response, with its usage', async () => {
   const answer = await ask({ ...wholeAnswer({ tokens: ['a'] }), headers: json }, true)
   expect(answer.rest).toBeNull()
   expect(answer.events).toMatchObject([
@@ -55,7 +55,7 @@ test('a whole answer to a stream is a whole answer, with its usage', async () =>
   ])
 })
 
-test('calls that go out at once have each its own headers', async () => {
+test('concurrent calls each have their own headers', async () => {
   const target = toTarget({ baseUrl: upstream.url })
   const script: Script = { ...wholeAnswer({ tokens: ['a'] }), headers: json }
   const expected = Array.from({ length: 20 }, (_, at) => [at, at % 2 ? 'text/event-stream' : 'application/json'])
@@ -64,12 +64,12 @@ test('calls that go out at once have each its own headers', async () => {
   expect(seen.toSorted()).toEqual(expected.map(([at, accept]) => `x-${at} ${accept}`).toSorted())
 })
 
-test('a call says what it is, and wants nothing packed', async () => {
+test('a call identifies itself, and requests no compression', async () => {
   await ask(wholeAnswer(), false)
   expect(upstream.requests.at(-1)?.headers).toMatchObject({ 'user-agent': 'tollgate', 'accept-encoding': 'identity' })
 })
 
-test('how the upstream calls the request is read where its dialect says, and kept short', async () => {
+test("the upstream's request ID is read if its API format has one, and truncated", async () => {
   const headers = { 'x-request-id': 'first', 'request-id': 'a'.repeat(200) }
   for (const script of [wholeAnswer({ headers }), streamAnswer({ headers })]) {
     const idBy = async (dialect: WireFormat) => {
@@ -83,7 +83,7 @@ test('how the upstream calls the request is read where its dialect says, and kep
   }
 })
 
-test('blank lines before a whole answer, and numbers that are none in it, are no matter', async () => {
+test('blank lines before a whole response, and invalid numbers in it, are ignored', async () => {
   const text = `\n\n\n${JSON.stringify(wholeAnswer({ tokens: ['a'] }).body).replace('"logprobs":null', '"logprobs":NaN')}`
   for (const stream of [true, false]) {
     const answer = await ask({ kind: 'whole', headers: json, body: text }, stream)
@@ -106,7 +106,7 @@ test.each([
   await expect(ask(script, stream)).rejects.toThrow(message)
 })
 
-describe('a long whole answer', () => {
+describe('a long whole response', () => {
   const token = { token: 'x', logprob: -1, bytes: [120] }
   const content = Array(1_000).fill({ ...token, top_logprobs: Array(20).fill(token) })
   const whole: Script = {
@@ -119,7 +119,7 @@ describe('a long whole answer', () => {
   }
   const askLong = (own: Partial<BackendCall>) => ask(whole, false, openai, undefined, 'x-1', { body: logprobs, ...own })
 
-  test('is read in its turns, and takes memory for what is parsed', async () => {
+  test('is parsed in slices, and takes memory for parsed data', async () => {
     let [turns, bytes] = [0, 0]
     const { events } = await askLong({
       inTurn: async (work) => {
@@ -137,7 +137,7 @@ describe('a long whole answer', () => {
     expect(bytes).toBeGreaterThan(3 * length)
   })
 
-  test('is given up between two turns where there is no memory for more of it', async () => {
+  test('is abandoned between two slices if there is no memory for more', async () => {
     let [turns, bytes] = [0, 0]
     const full = new GatewayError('overloaded', 'full')
     const asking = askLong({
@@ -154,7 +154,7 @@ describe('a long whole answer', () => {
     expect(turns).toBe(1)
   })
 
-  test('is given up before its next turn once the call is ended', async () => {
+  test('is abandoned before its next slice once the call has ended', async () => {
     const ending = new AbortController()
     let turns = 0
     const asking = askLong({
@@ -171,7 +171,7 @@ describe('a long whole answer', () => {
   })
 })
 
-test('without files of our own left a call waits for one, and then says who lacks it: nothing was asked', async () => {
+test('without free file descriptors, a call waits for one, and then reports the shortage: nothing was sent', async () => {
   upstream.script(wholeAnswer({ tokens: ['a'] }))
   const before = upstream.requests.filter(({ method }) => method === 'POST').length
   const script = `

@@ -1,8 +1,8 @@
-/** Lines of JSON, however they are cut. */
+/** JSON lines, however they are split. */
 import { expect, test } from 'bun:test'
 import { LineReader } from '../../src/upstreams/framing.ts'
 
-test('lines are the same wherever they are cut, and the last one needs no end', () => {
+test('lines are the same wherever they are split, and the last one needs no line end', () => {
   const text = '{"a":1}\r\n\n{"b":"ü"}\n{"c":3}'
   for (let cut = 0; cut <= text.length; cut++) {
     const reader = new LineReader(100)
@@ -11,7 +11,7 @@ test('lines are the same wherever they are cut, and the last one needs no end', 
   }
 })
 
-test('a line that never ends is given up at its limit', () => {
+test('an endless line fails at its limit', () => {
   const reader = new LineReader(10)
   expect(reader.feed('{"a":1}\n12345678')).toEqual([{ name: null, data: '{"a":1}' }])
   expect(reader.isTooLarge).toBeFalse()

@@ -1,4 +1,4 @@
-/** Lists of models as providers send them, and those who send something else: each a sentence that says what to do. */
+/** Model lists of providers, and other responses: each gives a message that says what to do. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { ServiceError } from '../../src/domain/service-error.ts'
 import { anthropic } from '../../src/upstreams/dialects/anthropic/anthropic.ts'
@@ -33,7 +33,7 @@ const refusalOf = async (...asked: Parameters<typeof ask>): Promise<ServiceError
 }
 
 describe('a list', () => {
-  test('of the OpenAI format is read whatever providers add to it, or leave out', async () => {
+  test('of the OpenAI format is read with any additions or omissions of providers', async () => {
     const router = {
       id: 'acme/large',
       name: 'Acme Large',
@@ -59,7 +59,7 @@ describe('a list', () => {
         inputModalities: ['text', 'image', 'file'],
         outputModalities: ['text'],
         supportedFeatures: ['tools', 'json_mode', 'reasoning'],
-        // What is read from a cache costs what the rest does, where its price is 0.
+        // A cache price of 0 means the input price.
         pricing: [{ prompt: '0.000001', completion: '0.000002', web_search: '0.005' }],
         oddities: [],
       },
@@ -72,7 +72,7 @@ describe('a list', () => {
     )
   })
 
-  test('of Anthropic says how each model thinks and what it takes', async () => {
+  test("of Anthropic has each model's reasoning settings and input modalities", async () => {
     const [model] = await ask(anthropicList(claude('claude-test-1')), anthropic)
     expect(model).toEqual({
       id: 'claude-test-1',
@@ -92,7 +92,7 @@ describe('a list', () => {
     })
     const thinking = { supported: true, types: { adaptive: { supported: true }, enabled: { supported: true } } }
     const [older] = await ask(anthropicList(claude('claude-test-0', { capabilities: { thinking } })), anthropic)
-    // It takes a temperature.
+    // It supports temperature.
     expect(older?.options).toEqual({ thinking: 'adaptive' })
     expect(upstream.probes[0]).toMatchObject({
       path: '/v1/models?limit=1000',
@@ -100,7 +100,7 @@ describe('a list', () => {
     })
   })
 
-  test('of several pages is read to its end', async () => {
+  test('of several pages is read completely', async () => {
     const page = ({ path }: { path: string }) =>
       path.includes('after_id=b%20c')
         ? anthropicList(claude('last'))
@@ -129,7 +129,7 @@ describe('a list', () => {
     expect(upstream.probes.at(-1)?.headers['x-goog-api-key']).toBe(KEY)
   })
 
-  test('with sizes and prices that cannot be is read without those, and says so', async () => {
+  test('with impossible sizes and prices is read without those, and says so', async () => {
     const odd = (field: object) => ({ id: 'odd', ...field })
     const found = await ask(
       openaiList(
@@ -196,43 +196,44 @@ describe('a provider that', () => {
     ['is out of patience', listed('', 429), 'unreachable', /is rate limited \(429\)/],
     ['hangs up', { kind: 'reset' }, 'unreachable', /Can't reach .*: connection reset/],
   ]
-  test.each(cases)('%s is told as what it does', async (_, script, why, says) => {
+  test.each(cases)('%s gets a specific error', async (_, script, why, says) => {
     const { failure, message } = await refusalOf(script)
     expect(failure).toEqual({ kind: 'list_failed', why } as typeof failure)
     expect(message).toMatch(says)
     expect(message).not.toContain(KEY)
   })
 
-  test('cannot be reached is told as that', async () => {
+  test('is unreachable gets a specific error', async () => {
     await upstream.stop()
     expect((await refusalOf(openaiList())).message).toMatch(/^Can't reach .*: connection refused/)
     upstream = await startUpstream()
   })
 
-  test('sends without end is heard no longer than a list may be', async () => {
+  test('sends an endless response is read only up to the limit of a list', async () => {
     const steps = (function* () {
       for (;;) yield 'x'.repeat(64 * 1024)
     })()
     const { message } = await refusalOf({ kind: 'stream', steps, end: 'eof' })
     expect(message).toContain('sent more than 16 MiB')
-    // How far `fetch` has read ahead of us by then is the machine's affair. That it is left is ours: else it would be heard for 30 s.
+    // How far `fetch` has read ahead by then varies. The connection must be closed by Tollgate: otherwise it would be
+    // read for 30 s.
     while (upstream.connections > 0) await Bun.sleep(1)
   })
 
-  test('sends pages that are too much together is heard no further', async () => {
+  test('sends pages that exceed the limit together is read no further', async () => {
     let pages = 0
     const page = () => listed({ data: [], has_more: true, last_id: `${pages++}`, more: 'x'.repeat(600_000) })
     expect((await refusalOf(page, anthropic, { bytes: 2_097_152 })).message).toContain('sent more than 2 MiB')
     expect(pages).toBe(4)
   })
 
-  test('never ends its answer is left after a time', async () => {
+  test('never ends its response is abandoned after a time', async () => {
     const { message } = await refusalOf({ kind: 'stream', steps: ['{"data":['], end: 'hang' }, openai, { ms: 100 })
     expect(message).toContain('Timed out after 0.1 s reading the model list')
     expect((await refusalOf({ kind: 'silent' }, openai, { ms: 100 })).message).toContain('Timed out after')
   })
 
-  test('always has one more page, or names more models than there are, is believed no more', async () => {
+  test('always has one more page, or lists too many models, is rejected', async () => {
     const more = listed({ data: [claude('again')], has_more: true, last_id: 'again' })
     expect((await refusalOf(more, anthropic)).message).toContain('has more than 2 pages')
     const long = listed({ data: [], has_more: true, last_id: 'x'.repeat(100_000) })

@@ -5,7 +5,7 @@ const KNOWN = 8192
 const sentence = (most: number, asked?: number) =>
   `This model's maximum context length is ${most} tokens. However, your messages ${asked === undefined ? 'are longer than that' : `resulted in ${asked} tokens`}. Please reduce the length of the messages.`
 
-/** What servers and providers say, word for word; what they hold and what they were sent. */
+/** Messages of servers and providers, verbatim, with their context size and prompt size. */
 const SAID: [who: string, message: string, most?: number, asked?: number][] = [
   ['Anthropic', 'prompt is too long: 208310 tokens > 200000 maximum', 200000, 208310],
   [
@@ -80,7 +80,7 @@ const SAID: [who: string, message: string, most?: number, asked?: number][] = [
 ]
 
 describe('an overflow', () => {
-  test.each(SAID)('in the words of %s is told in the classic sentence', (_, message, most = KNOWN, asked) => {
+  test.each(SAID)('in the words of %s gives the classic message', (_, message, most = KNOWN, asked) => {
     for (const status of [400, 413, 422, null])
       expect(toOverflow(status, '', message, KNOWN)).toBe(sentence(most, asked))
     expect(toOverflow(500, '', message, KNOWN)).toBeNull()
@@ -93,14 +93,14 @@ describe('an overflow', () => {
     expect(toOverflow(400, '', said, KNOWN)).toBe(said)
   })
 
-  test('of a prompt and what was to be written is told as their sum', () => {
+  test('of prompt and output together is reported as their sum', () => {
     const said = 'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length'
     expect(toOverflow(400, '', said, KNOWN)).toBe(
       "This model's maximum context length is 200000 tokens. However, you requested 209573 tokens. Please reduce the length of the messages or completion.",
     )
   })
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])('that is told by %s alone is one', (code) => {
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])('with only the code %s is recognized', (code) => {
     expect(toOverflow(400, code, 'no', KNOWN)).toBe(sentence(KNOWN))
   })
 
@@ -114,7 +114,7 @@ describe('an overflow', () => {
     expect(toOverflow(400, '', message, KNOWN)).toBeNull()
   })
 
-  test('is looked for in no more than a screen of words', () => {
+  test('is searched for only in the first screenful of text', () => {
     expect(toOverflow(400, '', 'input token count '.repeat(100_000), KNOWN)).toBeNull()
   })
 })

@@ -1,4 +1,4 @@
-/** Streams that pass as they came, over a real socket: nothing is lost or doubled, however they are cut and whoever takes them. */
+/** Passthrough streams over a real socket: nothing is lost or duplicated, however they are split and read. */
 import { expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
@@ -18,7 +18,7 @@ const upstream = forAllTests(startUpstream)
 const WORDS = ['Hello', ' "quoted"', '\n', '\\', ' é', '日本語', '😀', ' ', '\u2028', 'data: ', '"}}\n\n']
 const REQUEST = { model: 'm', max_tokens: 100, stream: true, messages: [{ role: 'user', content: 'Hi' }] }
 
-/** A stream that says the words one by one. */
+/** A stream with one word at a time. */
 function toSource(words: readonly string[]): string {
   const steps = toSteps({ blocks: [{ thought: 'Hm' }, { text: 'First' }] })
   const first = steps.findLastIndex((step) => step.includes('text_delta'))
@@ -47,7 +47,7 @@ async function open(pieces: readonly Uint8Array[]) {
   return rest
 }
 
-/** Cut behind an event or a few, as it mostly arrives, and else anywhere, characters among it. */
+/** Split after an event or a few, as usual, and otherwise anywhere, even within characters. */
 function cut(bytes: Buffer, below: (n: number) => number): Uint8Array[] {
   const pieces: Uint8Array[] = []
   for (let at = 0; at < bytes.length; ) {
@@ -60,7 +60,7 @@ function cut(bytes: Buffer, below: (n: number) => number): Uint8Array[] {
   return pieces
 }
 
-test('what passes and what is told of the rest are all of a stream, and all of it is metered', async () => {
+test('passed bytes and other events are together the whole stream, all of which is metered', async () => {
   const below = createPicker(11)
   let passes = 0
   for (let round = 0; round < 40; round++) {
@@ -69,7 +69,7 @@ test('what passes and what is told of the rest are all of a stream, and all of i
     const stream = await open(cut(Buffer.from(source), below))
     const meter = new Meter()
     let text = ''
-    /** Mostly there is room, sometimes later, and sometimes enough for now. */
+    /** Usually there is buffer space, sometimes later, and sometimes enough for now. */
     const answer = () => {
       const lot = below(12)
       if (lot > 2) return true
@@ -96,7 +96,7 @@ test('what passes and what is told of the rest are all of a stream, and all of i
   expect(passes).toBeGreaterThan(50)
 })
 
-test('what is thrown where it passes is told to whoever pumps, and the stream goes on from there', async () => {
+test("an error in the passthrough is thrown to the pump's caller, and the stream continues from there", async () => {
   const source = toSource(['one', 'two', 'three', 'four'])
   const stream = await open(source.split(/(?<=\n\n)/).map((event) => Buffer.from(event)))
   let text = ''

@@ -1,4 +1,4 @@
-/** Whatever stands around a picture, and however its bytes arrive, an event is put together as it came. */
+/** However an image's event is written, and however its bytes arrive, the event is joined unchanged. */
 import { expect, test } from 'bun:test'
 import { SseReader, Utf8Reader } from '../../src/upstreams/framing.ts'
 import { PictureCutter } from '../../src/upstreams/pictures.ts'
@@ -20,7 +20,7 @@ const toBody = (pieces: Iterable<Buffer>): Incoming => ({
   },
 })
 
-/** Data of its events, as a reader finds it, and as it was. */
+/** Data of its events, as a reader finds it, and as sent. */
 async function read(text: string, bytes: number) {
   const pictures = new PictureCutter()
   const body = pictures.of(toBody(toPieces(text, bytes)), { maxEventBytes: 20_000, inTurn: async (work) => work() })
@@ -72,7 +72,7 @@ test.each([
   }
 })
 
-test('an event with larger or more pictures than events may have is too long', async () => {
+test('an event with larger or more images than allowed is too long', async () => {
   const half = 'A'.repeat(9_501)
   await expect(read(`data: {"b64_json":"${half}"}\n\ndata: {"b64_json":"${half}"}\n\n`, 64)).resolves.toHaveLength(2)
   await expect(read(`data: [{"b64_json":"${half}"},{"b64_json":"${half}"}]\n\n`, 64)).rejects.toThrow(

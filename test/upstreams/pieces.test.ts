@@ -1,9 +1,9 @@
-/** Bytes that wait: in order, and without what they were cut out of. */
+/** Buffered bytes: in order, and without a reference to their source. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Pieces } from '../../src/upstreams/pieces.ts'
 
-test('come out as they went in, however they are taken', async () => {
+test('are returned in order, however they are taken', async () => {
   const piece = fc.tuple(fc.uint8Array({ minLength: 1, maxLength: 50 }), fc.nat(200), fc.boolean())
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async (pieces) => {
@@ -22,7 +22,7 @@ test('come out as they went in, however they are taken', async () => {
   )
 })
 
-test.each([1, 64])('a byte at a time of reads of %d takes hardly more memory than there are bytes', (size) => {
+test.each([1, 64])('one byte at a time from reads of %d takes hardly more memory than the bytes', (size) => {
   const waiting = new Pieces()
   for (let each = 0; each < 100_000; each++) waiting.push(new Uint8Array(size).subarray(0, 1))
   const buffers = new Set<ArrayBufferLike>()

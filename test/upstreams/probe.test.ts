@@ -1,4 +1,4 @@
-/** The free probe of an upstream over real sockets. */
+/** The free health check of an upstream over real sockets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
@@ -28,14 +28,14 @@ beforeAll(async () => {
 })
 afterAll(() => upstream.stop())
 
-describe('the readiness probe', () => {
+describe('the health check', () => {
   const probe = (at: Upstream, until = signal) => backends[at.dialect].probe(at, until)
   const answering = (behaviour: Behaviour) => {
     upstream.scriptProbes(behaviour)
     return probe(toUpstream(upstream.url, { credential: CREDENTIAL }))
   }
 
-  test('asks for the models with the credential, and for nothing more', async () => {
+  test('requests the models with the credential, and nothing else', async () => {
     const from = upstream.probes.length
     await answering({ kind: 'whole', body: { data: [] } })
     const [seen, ...others] = upstream.probes.slice(from)
@@ -74,7 +74,7 @@ describe('the readiness probe', () => {
     expect([readiness.state, reasonOf(readiness)]).toEqual([state, reason])
   })
 
-  test('does not read what comes after the status', async () => {
+  test('does not read past the status', async () => {
     const endless = Array.from({ length: 2_000 }, () => 'x'.repeat(64 * 1024))
     const from = upstream.probes.length
     expect(await answering({ kind: 'stream', steps: endless })).toEqual({ state: 'ready' })
@@ -88,18 +88,18 @@ describe('the readiness probe', () => {
     expect(await probe(toUpstream(url(), { credential: CREDENTIAL }))).toEqual({ state: 'down', reason })
   })
 
-  test.each(['[::1]', 'localhost'])('finds %s where only IPv6 is served', async (host) => {
+  test.each(['[::1]', 'localhost'])('reaches %s if only IPv6 is served', async (host) => {
     const server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response() })
     expect(await probe(toUpstream(`http://${host}:${server.port}/v1`))).toEqual({ state: 'ready' })
     await server.stop(true)
   })
 
-  test('makes a connection of its own, and leaves none behind', async () => {
+  test('uses a separate connection, and leaves none behind', async () => {
     await answering({ kind: 'whole', body: {} })
     await upstream.waitFor(() => upstream.connections === 0, 'the probe to hang up')
   })
 
-  test('of a host that does not even refuse ends with its time limit, and leaves no socket behind', async () => {
+  test('of an unreachable host ends at its time limit, and leaves no socket behind', async () => {
     await using host = await startDeafHost()
     const sockets = () => readdirSync('/proc/self/fd').length
     const before = sockets()
@@ -111,7 +111,7 @@ describe('the readiness probe', () => {
     expect(sockets()).toBeLessThanOrEqual(before + 1)
   })
 
-  test('without files of our own left is not made, and says nothing of the upstream', async () => {
+  test('without free file descriptors is not sent, and gives no result for the upstream', async () => {
     const script = `
       import { openSync } from 'node:fs'
       import { createAllBackends } from './src/server/backends.ts'
@@ -128,17 +128,17 @@ describe('the readiness probe', () => {
     expect((await new Response(child.stdout).text()).trim()).toBe('ready not_made')
   })
 
-  test('doubts one that takes the connection and breaks it: it may chat all the same', async () => {
+  test('gives `unknown` if the connection is accepted and broken: the upstream may still chat', async () => {
     expect(await answering({ kind: 'reset' })).toEqual({ state: 'degraded', reason: 'connection reset' })
   })
 
-  test('never says a credential that no header can hold', async () => {
+  test('never sends a credential that is no valid header', async () => {
     const readiness = await probe(toUpstream(upstream.url, { credential: 'half\nhalf' }))
     expect(readiness.state).toBe('down')
     expect(reasonOf(readiness)).not.toContain('half')
   })
 
-  test('is given up where it takes too long, and late is not down', async () => {
+  test("is abandoned if it takes too long, and late doesn't mean down", async () => {
     upstream.scriptProbes({ kind: 'silent' })
     const from = upstream.probes.length
     const ending = new AbortController()
@@ -153,7 +153,7 @@ describe('the readiness probe', () => {
   })
 })
 
-/** A process that listens and has stopped, with as many connections waiting as its system lets wait: more get no word. */
+/** A stopped process that listens, with a full queue of connections: further ones get no reply. */
 async function startDeafHost() {
   const script = `console.log(Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } }).port)`
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
@@ -177,7 +177,7 @@ async function startDeafHost() {
   }
 }
 
-test('a server that says by its health whether it can be asked is asked for that, beside its API and not for its list', async () => {
+test("uses a server's health endpoint if it has one, next to its API, and not its model list", async () => {
   let status = 503
   const asked: string[] = []
   const server = Bun.serve({
@@ -186,7 +186,7 @@ test('a server that says by its health whether it can be asked is asked for that
     fetch(request) {
       const { pathname } = new URL(request.url)
       asked.push(pathname)
-      // Its list answers while it loads.
+      // Its list responds while the model loads.
       return new Response('{}', { status: pathname === '/health' ? status : 200 })
     },
   })

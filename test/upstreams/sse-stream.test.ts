@@ -1,4 +1,4 @@
-/** The stream of one call, over a real socket: how it is read, broken off and given up. */
+/** The stream of one call, over a real socket: reading, interruption, and cancellation. */
 import { expect, test } from 'bun:test'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
 import type { AnswerEvent, AnswerStream } from '../../src/domain/events.ts'
@@ -46,14 +46,14 @@ const textOf = (events: readonly AnswerEvent[]) =>
 
 testAnswerStream((tokens) => open(streamAnswer({ tokens, paceMs: 5 })))
 
-test('an upstream whose answer is no longer wanted sees its connection close', async () => {
+test('an upstream whose response is canceled sees its connection close', async () => {
   const stream = await open({ ...streamAnswer({ tokens: 100_000 }), paceMs: 1 })
   await stream.pump(() => false)
   stream.close()
   await upstream.waitFor((all) => all.at(-1)?.abortedAtMs !== null, 'the end of the call')
 })
 
-test('what had come before a failure is handed over before it', async () => {
+test('events before a failure are handed over before it', async () => {
   const { steps } = streamAnswer({ tokens: ['a', 'b'], finish: null, usage: null })
   const stream = await open({ kind: 'stream', steps: [...steps, { waitMs: 20 }], end: 'reset' })
   const events = await read(stream)
@@ -61,7 +61,7 @@ test('what had come before a failure is handed over before it', async () => {
   expect(events.at(-1)).toMatchObject({ kind: 'failure', error: { kind: 'connection' } })
 })
 
-test('what had come in the same piece as an event that is too large is handed over before the failure', async () => {
+test('events in the same piece as a too large one are handed over before the failure', async () => {
   const whole = [...streamAnswer({ tokens: ['a', 'b'], finish: null, usage: null }).steps].map(
     (step) => `data: ${JSON.stringify(step)}\n\n`,
   )
@@ -71,7 +71,7 @@ test('what had come in the same piece as an event that is too large is handed ov
   expect(textOf(events)).toBe('ab')
 })
 
-test('silence ends it, but not the time that its reader takes', async () => {
+test("silence ends it, but not its reader's own delay", async () => {
   const { steps } = streamAnswer({ tokens: ['a'], finish: null, usage: null })
   const stream = await open({ kind: 'stream', steps, end: 'hang' }, { idle: 150 })
   await stream.pump(() => false)
@@ -107,7 +107,7 @@ test.each<[string, Record<string, unknown>, string, boolean]>([
   },
 )
 
-test('an event may hold many numbers, and as many names as log probabilities have that were asked for', async () => {
+test('an event may have many numbers, and as many names as requested log probabilities need', async () => {
   const token = { token: 'a', logprob: -1, bytes: [97] }
   const content = Array(1_200).fill({ ...token, top_logprobs: Array(20).fill(token) })
   const choice = { index: 0, delta: { content: 'a' }, logprobs: { content }, finish_reason: 'stop' }

@@ -1,4 +1,4 @@
-/** The event reader, against the WHATWG's own parsing rules, and against however a network may cut the text. */
+/** The event parser, compared with WHATWG's rules, however a network splits the text. */
 import { describe, expect, test } from 'bun:test'
 import { type SseEvent, SseReader } from '../../src/upstreams/framing.ts'
 
@@ -43,7 +43,7 @@ const TABLE: { name: string; text: string; events: SseEvent[] }[] = [
 ]
 
 describe('a stream with', () => {
-  test.each(TABLE)('$name gives the same events however it is cut', ({ text, events }) => {
+  test.each(TABLE)('$name gives the same events however it is split', ({ text, events }) => {
     expect(read([text])).toEqual(events)
     expect(read(text)).toEqual(events)
     for (let at = 1; at < text.length; at++) {
@@ -53,7 +53,7 @@ describe('a stream with', () => {
   })
 })
 
-test('an event leaves as soon as its blank line has come', () => {
+test('an event is emitted as soon as its blank line has arrived', () => {
   const reader = new SseReader(1_000)
   expect(reader.feed('data: a\n')).toEqual([])
   expect(reader.feed('\ndata')).toEqual([event('a')])
@@ -72,18 +72,18 @@ describe('the limit', () => {
     expect(reader.isTooLarge).toBe(true)
   })
 
-  test('keeps what is complete before it', () => {
+  test('emits complete events before it', () => {
     const reader = new SseReader(1_000)
     expect(reader.feed(`data: a\n\ndata: ${'x'.repeat(2_000)}\n\ndata: b\n\n`)).toEqual([event('a')])
     expect(reader.isTooLarge).toBe(true)
   })
 
-  test('is for one event, not for all of them', () => {
+  test('applies to one event, not to all of them', () => {
     expect(read(Array.from({ length: 200 }, () => 'data: 12345\n\n'))).toHaveLength(200)
   })
 })
 
-test('a large event in tiny pieces is no more work than in large ones', () => {
+test('a large event in tiny pieces takes no more work than in large ones', () => {
   const text = 'x'.repeat(500_000)
   expect(read(`data: ${text}\n\n`, 1_000_000)).toEqual([event(text)])
 })

@@ -1,4 +1,7 @@
-/** Asks over TLS in a process of its own, which trusts what its environment says: `bun test/upstreams/tls-ask.ts own|fetch URL...`. */
+/**
+ * Sends requests over TLS in a separate process, which trusts the CAs in its environment: `bun
+ * test/upstreams/tls-ask.ts own|fetch URL...`.
+ */
 import { nameOf } from '../../src/domain/error.ts'
 import { createFetchTransport } from '../../src/upstreams/fetch.ts'
 import { createHttp1Transport } from '../../src/upstreams/http1/transport.ts'

@@ -1,4 +1,4 @@
-/** Upstreams over TLS: only a certificate that holds is spoken to. */
+/** Upstreams over TLS: requests are sent only if the certificate is valid. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { resolve } from 'node:path'
 
@@ -38,7 +38,7 @@ async function ask(which: string, urls: string[], environment: Record<string, st
   return JSON.parse(await child.stdout.text())
 }
 
-test.each(['own', 'fetch'])('%s: a certificate has to hold before a byte of a request leaves', async (which) => {
+test.each(['own', 'fetch'])('%s: the certificate is verified before a byte of a request is sent', async (which) => {
   heard = []
   const urls = [
     urlOf('good'),

@@ -1,4 +1,4 @@
-/** What both ways to reach an upstream hold, over real sockets. */
+/** Common behavior of both transports, over real sockets. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { GatewayError } from '../../src/domain/error.ts'
@@ -10,7 +10,7 @@ import { toOutgoing } from '../support/outgoing.ts'
 import { startTcpServer } from '../support/tcp-server.ts'
 import { until } from '../support/until.ts'
 
-/** What the next connections say once a request has come, in turn. */
+/** Responses of the next connections once a request has arrived, in order. */
 let script: ((socket: Socket, request: string) => void)[] = []
 let lastBytes: Buffer = Buffer.alloc(0)
 let connections = 0
@@ -44,7 +44,7 @@ describe.each([
   }
   const textOf = (incoming: Incoming) => incoming.text(1_000_000, free)
 
-  test('sends the request, with its headers and its length in bytes, and reads the answer', async () => {
+  test('sends the request, with its headers and its length in bytes, and reads the response', async () => {
     let seen = ''
     script = [
       (socket, request) => {
@@ -71,7 +71,7 @@ describe.each([
       expect(lines).toContain(line)
   })
 
-  test('sends headers of one request with that alone, in place of shared ones of their name', async () => {
+  test('sends headers of one request only with that, in place of shared ones with the same name', async () => {
     const transport = create()
     const outgoing = toOutgoing(baseUrl, { headers: () => ({ authorization: 'Bearer x', 'x-kept': '1' }) })
     const seen: string[] = []
@@ -97,7 +97,7 @@ describe.each([
     }
   })
 
-  test('uses a connection again', async () => {
+  test('reuses a connection', async () => {
     const send = open()
     const before = connections
     script = Array.from({ length: 5 }, () => says(json('{}')))
@@ -105,7 +105,7 @@ describe.each([
     expect(connections - before).toBeLessThanOrEqual(1)
   })
 
-  test('hands over a stream as it comes, one piece at a time, and goes on where it was', async () => {
+  test('hands over a stream as it arrives, one piece at a time, and resumes where it stopped', async () => {
     script = [
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -159,7 +159,7 @@ describe.each([
     await expect(incoming.pump({ takeBytes: () => true })).rejects.toThrow()
   })
 
-  test('an abort ends it, and its server hears of that', async () => {
+  test('an abort ends it, and its server notices', async () => {
     const closed = Promise.withResolvers<void>()
     script = [(socket) => void socket.on('close', () => closed.resolve())]
     const exchange = open()()
@@ -169,13 +169,13 @@ describe.each([
     await closed.promise
   })
 
-  test('a text that is too long is given up', async () => {
+  test('a text that is too long is abandoned', async () => {
     script = [says(json('x'.repeat(100)))]
     const incoming = await open()().answer
     expect(await incoming.text(99, free)).toBeNull()
   })
 
-  test.each(['gzip', 'deflate', 'zstd'] as const)('what is packed as %s is unpacked', async (encoding) => {
+  test.each(['gzip', 'deflate', 'zstd'] as const)('a body compressed as %s is decompressed', async (encoding) => {
     const plain = Buffer.from('hello '.repeat(1_000))
     const pack = {
       gzip: Bun.gzipSync,
@@ -204,7 +204,7 @@ describe.each([
     await expect(late.then((incoming) => Bun.sleep(20).then(() => textOf(incoming)))).rejects.toThrow()
   })
 
-  test('what is refused is thrown, and the connection ends with it', async () => {
+  test('an invalid response is thrown, and its connection ends', async () => {
     const closed = Promise.withResolvers<void>()
     script = [
       (socket) => {
@@ -220,20 +220,20 @@ describe.each([
     await closed.promise
   })
 
-  test('an answer without a body may say that it is packed', async () => {
+  test('a response without a body may claim to be compressed', async () => {
     script = [says('HTTP/1.1 503 x\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n')]
     const incoming = await open()().answer
     expect([incoming.status, await textOf(incoming)]).toEqual([503, ''])
   })
 
-  test('a credential of other letters leaves byte by byte as it was given', async () => {
+  test('a non-ASCII credential is sent byte by byte as given', async () => {
     script = [says(json('{}'))]
     const outgoing = toOutgoing(baseUrl, { headers: () => ({ 'x-key': 'schl\u00fcssel' }) })
     await textOf(await create().send(outgoing).answer)
     expect(lastBytes.toString('latin1').toLowerCase()).toContain('x-key: schl\u00fcssel')
   })
 
-  test('a thousand at once each hear their own answer', async () => {
+  test('a thousand concurrent requests each get their own response', async () => {
     const send = open()
     script = Array.from({ length: 1_000 }, () => (socket: Socket, request: string) => {
       const body = request.split('\r\n\r\n')[1] ?? ''

@@ -1,11 +1,11 @@
-/** Text out of bytes: as TextDecoder reads them at once, wherever they are cut. */
+/** Text from bytes: the same as TextDecoder gives for all at once, wherever they are split. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Utf8Reader } from '../../src/upstreams/framing.ts'
 
 const AT_ONCE = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Characters of every length, halves of them, and bytes that are none. */
+/** Characters of every length, halves of them, and invalid bytes. */
 const bytes = fc
   .array(
     fc.oneof(
@@ -17,7 +17,7 @@ const bytes = fc
   )
   .map((all) => Buffer.concat(all.map((each) => Uint8Array.from(each))))
 
-test('whatever the bytes, and wherever they are cut', () => {
+test('arbitrary bytes, wherever they are split', () => {
   fc.assert(
     fc.property(bytes, fc.array(fc.nat(80)), fc.boolean(), (all, cuts, isBuffer) => {
       const whole = isBuffer ? all : new Uint8Array(all)

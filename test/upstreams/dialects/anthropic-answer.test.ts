@@ -1,4 +1,6 @@
-/** What Anthropic's API answers, read as events: every event of a stream, also those that nobody wants; errors; counts. */
+/**
+ * Responses of Anthropic's API, read as events: every event of a stream, including unneeded ones; errors; token counts.
+ */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
@@ -49,7 +51,7 @@ describe('a stream', () => {
     ],
   }
 
-  test('says what the whole answer says', () => {
+  test('has the same content as the whole response', () => {
     const whole = decodeWhole(message)
     const streamed = decode(...toSteps(message))
     const sum = (events: readonly AnswerEvent[]) => ({
@@ -83,7 +85,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('is the same however its bytes are cut, and a cut one wherever it ends early', () => {
+  test('is the same however its bytes are split, and interrupted if it ends early anywhere', () => {
     const bytes = Buffer.from(toSteps(message).join(''))
     const whole = playStream([bytes], SHAPE, anthropic)
     checkStream(whole.text, { includeUsage: true })
@@ -114,7 +116,7 @@ describe('a stream', () => {
     ['blocks that never end', [START, ...said('Hi'), ...STOP]],
     ['no names of events', [START, ...said('Hi'), ...STOP].map((step) => step.replace(/^event: .*\n/, ''))],
   ]
-  test.each(harmless)('with %s is the same answer', (_, steps) => {
+  test.each(harmless)('with %s is the same response', (_, steps) => {
     const events = decode(...steps)
     expect([textOf(events), finishOf(events), lastOf(events)]).toEqual(['Hi', 'stop', { kind: 'done' }])
   })
@@ -131,7 +133,7 @@ describe('a stream', () => {
     expect(lastOf(decode(...steps))).toMatchObject({ kind: 'failure', error })
   })
 
-  test('has input that was given whole, or was cut, as it is', () => {
+  test('passes on input that was sent whole, or truncated, unchanged', () => {
     const call = (input: object) => ({ type: 'tool_use', id: 't', name: 'f', input })
     const begin = (block: object) => toEvent({ type: 'content_block_start', index: 0, content_block: block })
     const cut = toEvent({ type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage: { output_tokens: 2 } })
@@ -149,7 +151,7 @@ describe('a stream', () => {
   })
 })
 
-test('each reason to stop has its name in chat, and one that nobody knows is a stop', () => {
+test('each stop reason has its name in chat, and an unknown one is `stop`', () => {
   const reasons = { end_turn: 'stop', stop_sequence: 'stop', pause_turn: 'stop', compaction: 'stop', new_one: 'stop' }
   const others = {
     max_tokens: 'length',
@@ -161,7 +163,7 @@ test('each reason to stop has its name in chat, and one that nobody knows is a s
     expect([stop, finishOf(decodeWhole({ blocks: [{ text: 'x' }], stop }))]).toEqual([stop, reason])
 })
 
-test('words that every object has are no words of the API', () => {
+test('names that every object has are no names of the API', () => {
   const odd = decodeWhole({ blocks: [{ text: 'x' }], stop: 'constructor', usage: { service_tier: 'toString' } })
   expect([finishOf(odd), odd.filter(({ kind }) => kind === 'origin')]).toEqual(['stop', []])
   expect(lastOf(decode(toEvent(toErrorBody('constructor', 'x'))))).toMatchObject({ error: { status: 500 } })
@@ -169,7 +171,7 @@ test('words that every object has are no words of the API', () => {
     expect(lastOf(decodeWhole({ blocks: [], usage: { service_tier } }))).toEqual({ kind: 'done' })
 })
 
-test('calls are told as the kinds of tools that they are', () => {
+test('calls become the tool type that was requested', () => {
   const custom = decodeWhole(
     { blocks: [{ call: 'note', input: { input: 'a "b"' } }] },
     { tools: [{ type: 'custom', custom: { name: 'note' } }] },
@@ -201,7 +203,7 @@ test('calls are told as the kinds of tools that they are', () => {
   expect([ids[0], new Set(ids).size]).toEqual(['x', 2])
 })
 
-test('citations say where in the text they belong', () => {
+test('citations refer to their position in the text', () => {
   const web = {
     type: 'web_search_result_location',
     url: 'https://h',
@@ -233,10 +235,10 @@ test('citations say where in the text they belong', () => {
   }
 })
 
-describe('counts', () => {
+describe('token counts', () => {
   const usage = (counts: object) => usageOf(decodeWhole({ blocks: [{ text: 'x' }], usage: { ...counts } }))
 
-  test('of the cache stand beside the input, in both lifetimes', () => {
+  test('of the cache are in addition to the input, for both lifetimes', () => {
     expect(
       usage({
         input_tokens: 10,
@@ -258,7 +260,7 @@ describe('counts', () => {
     })
   })
 
-  test('of a later report replace those of an earlier one, which alone has said for how long', () => {
+  test('of a later report replace those of an earlier one, which alone has the lifetimes', () => {
     const cache_creation = { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 30 }
     const start = { input_tokens: 10, cache_creation_input_tokens: 30, cache_creation, output_tokens: 1 }
     const delta = { input_tokens: 25, cache_creation_input_tokens: 44, cache_read_input_tokens: 7, output_tokens: 9 }
@@ -271,7 +273,7 @@ describe('counts', () => {
     expect(usageOf(events)).toMatchObject({ prompt: 76, cacheRead: 7, cacheWrite: 0, cacheWrite1h: 44, completion: 9 })
   })
 
-  test('of calls within the call are added up; those of an advisor are another model’s', () => {
+  test("of calls within the call are added up; an advisor's belong to another model", () => {
     const iterations = [
       { type: 'compaction', input_tokens: 5, cache_read_input_tokens: 50, output_tokens: 6 },
       { type: 'advisor_message', model: 'claude-big', input_tokens: 70, output_tokens: 8 },
@@ -284,7 +286,7 @@ describe('counts', () => {
     })
   })
 
-  test('of another model that took over are its own, beside those of a first one that had written', () => {
+  test('of another model that took over are separate from those of a first one that had output', () => {
     const report = (declined: object) => {
       const iterations = [
         { type: 'message', model: 'a', input_tokens: 9, ...declined },
@@ -298,7 +300,7 @@ describe('counts', () => {
     expect(report({ output_tokens: 1 })).toMatchObject({ usage: { prompt: 9, completion: 1 }, others })
   })
 
-  test('of calls within the call stay where a later report goes on without them', () => {
+  test('of calls within the call stay if a later report lacks them', () => {
     const iterations = [
       { type: 'compaction', input_tokens: 5, cache_read_input_tokens: 50, output_tokens: 6 },
       { type: 'message', input_tokens: 9, output_tokens: 1 },
@@ -314,12 +316,12 @@ describe('counts', () => {
     expect(usageOf(events)).toMatchObject({ prompt: 64, cacheRead: 50, completion: 46, reasoning: 30 })
   })
 
-  test('of calls within the call are never less than those beside them', () => {
+  test("of calls within the call are never less than the call's own", () => {
     const iterations = [{ type: 'compaction', input_tokens: 5, output_tokens: 6 }]
     expect(usage({ input_tokens: 9, output_tokens: 10, iterations })).toMatchObject({ prompt: 9, completion: 10 })
   })
 
-  test('of however many advisors are those of their models, and of many models of the further ones together', () => {
+  test('of any number of advisors belong to their models, and those of further models are combined', () => {
     const advised = (model: string) => ({ type: 'advisor_message', model, input_tokens: 7, output_tokens: 1 })
     const iterations = Array.from({ length: 1_000 }, (_, at) => advised(`m${at % 25}`))
     const events = decodeWhole({ blocks: [], usage: { input_tokens: 9, output_tokens: 10, iterations } })
@@ -329,7 +331,7 @@ describe('counts', () => {
     expect(report?.others?.[20]).toMatchObject({ usage: { prompt: 5 * 280, completion: 5 * 40 } })
   })
 
-  test('come with how the call was served', () => {
+  test('come with the service tier of the call', () => {
     const events = decodeWhole({ blocks: [], usage: { service_tier: 'priority', speed: 'fast', inference_geo: 'us' } })
     expect(events.slice(0, 2)).toEqual([
       { kind: 'origin', origin: { service_tier: 'priority' } },
@@ -416,7 +418,7 @@ describe('an error', () => {
       { code: 'image_dimensions_too_large' },
     ],
   ]
-  test.each(rows)('of %s is told as what it is', (_, status, text, expected) => {
+  test.each(rows)('for %s has its meaning', (_, status, text, expected) => {
     expect(fail(status, text)).toMatchObject({ kind: 'status', ...expected })
   })
 
@@ -426,7 +428,7 @@ describe('an error', () => {
     expect(error.message).not.toContain('credential')
   })
 
-  test('in the place of an answer is thrown, and so is what is none', () => {
+  test('in place of a response is thrown, as is an invalid body', () => {
     expect(() => anthropic.whole(toErrorBody('overloaded_error', 'x'), toExpected())).toThrow(
       expect.objectContaining({ status: 529 }),
     )

@@ -1,4 +1,6 @@
-/** Whatever an upstream says in Anthropic's format, and in whatever order, its client reads an answer of the API or a failure. */
+/**
+ * Whatever an upstream sends in Anthropic's format, in any order, its client gets a response of the API or an error.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { UpstreamError } from '../../../src/domain/error.ts'
@@ -90,7 +92,7 @@ test('a stream', () => {
   expect(whole).toBeGreaterThan(200)
 })
 
-test('a whole answer', () => {
+test('a whole response', () => {
   fc.assert(
     fc.property(
       fc.record({ content: fc.oneof(fc.array(fc.oneof(block, any)), any), usage, stop_reason: any }),

@@ -1,4 +1,4 @@
-/** Conversations as Anthropic's API takes them: turns, blocks, and what was thought. */
+/** Conversations as Anthropic's API accepts them: turns, blocks, and reasoning. */
 import { describe, expect, test } from 'bun:test'
 import { toSignature } from '../../support/anthropic-answers.ts'
 import { call, type Fields, on, send, text } from './anthropic-sending.ts'
@@ -8,7 +8,7 @@ const said = (...messages: object[]) => {
   return [...(system ? [{ system }] : []), ...turns.map(({ role, content }) => ({ [role]: content }))]
 }
 describe('a conversation', () => {
-  test('begins with its instructions, each a block', () => {
+  test('begins with its system messages, each a block', () => {
     expect(
       said(
         { role: 'system', content: 'One.' },
@@ -18,7 +18,7 @@ describe('a conversation', () => {
     ).toEqual([{ system: [text('One.'), text('Two.')] }, { user: [text('Hi')] }])
   })
 
-  test('has later instructions in the words of the user, or in turns of their own where its upstream takes them', () => {
+  test('has later system messages as user text, or as separate turns if its upstream accepts them', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'system', content: 'Be brief.' },
@@ -34,7 +34,7 @@ describe('a conversation', () => {
     expect(sent.messages.map(({ role }) => role)).toEqual(['user', 'system', 'assistant', 'user'])
   })
 
-  test('says nothing blank, and begins with a user whatever it is', () => {
+  test('has no blank text, and always begins with a user', () => {
     expect(said({ role: 'system', content: 'Only this' })).toEqual([
       { system: [text('Only this')] },
       { user: [text('.')] },
@@ -46,7 +46,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('has all results of a turn first in the next, in one user turn, with whatever the user says behind them', () => {
+  test("has all results of a turn first in the next user turn, followed by the user's text", () => {
     expect(
       said(
         { role: 'user', content: 'Hi' },
@@ -73,7 +73,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('has ids of another vendor in its own alphabet, in call and result alike, no two of them the same', () => {
+  test("has another vendor's IDs in Anthropic's alphabet, the same in call and result, and unique", () => {
     const ids = ['call:1', 'call.1', 'functions.f:0', 'ok-1_A']
     const [, answer, results] = send({
       messages: [
@@ -86,11 +86,11 @@ describe('a conversation', () => {
     expect(new Set(used).size).toBe(4)
     expect(used.at(-1)).toBe('ok-1_A')
     expect(results?.content.flatMap((block) => (block.type === 'tool_result' ? block.tool_use_id : []))).toEqual(used)
-    // Arguments that are no object.
+    // Arguments that are not an object.
     expect(answer?.content[0]).toMatchObject({ input: { rawInvalidInput: '[1]' } })
   })
 
-  test('has legacy functions as tools, and custom tools as functions of one text', () => {
+  test('has legacy functions as tools, and custom tools as functions of one string', () => {
     const sent = send({
       messages: [
         { role: 'user', content: 'Hi' },
@@ -152,13 +152,13 @@ describe('a conversation', () => {
     ['a file of nothing', { type: 'file', file: {} }, 'messages[0].content[0].file'],
     ['a spreadsheet', { type: 'file', file: { file_data: 'data:application/x;base64,AA' } }, 'file.file_data'],
   ]
-  test.each(impossible)('cannot hold %s: the client is told where', (_, part, param) => {
+  test.each(impossible)("cannot contain %s: the client's error names the field", (_, part, param) => {
     const ask = () => send({ messages: [{ role: 'user', content: [part] }] })
     expect(ask).toThrow(expect.objectContaining({ status: 400, code: 'unsupported_value' }))
     expect(ask).toThrow(expect.objectContaining({ param: expect.stringContaining(param) }))
   })
 
-  test('has no probabilities and no sound', () => {
+  test('has no log probabilities and no audio', () => {
     expect(() => send({ logprobs: true })).toThrow(expect.objectContaining({ param: 'logprobs', status: 400 }))
     const audio = { voice: 'a', format: 'wav' }
     expect(() => send({ modalities: ['text', 'audio'], audio })).toThrow(
@@ -167,7 +167,7 @@ describe('a conversation', () => {
   })
 })
 
-describe('what was thought', () => {
+describe('reasoning', () => {
   const thought = 'Both.'
   const own = {
     type: 'reasoning.text',
@@ -186,7 +186,7 @@ describe('what was thought', () => {
     }).messages[1]?.content
   const thinking = { type: 'thinking' as const, thinking: thought, signature: toSignature(thought) }
 
-  test('comes back as it was, whole or in the pieces of a stream', () => {
+  test('is sent back unchanged, from a whole response or from the pieces of a stream', () => {
     expect(replay([own])).toEqual([thinking, text('So')])
     expect(replay([{ ...own, signer: 'paid/claude' }])).toEqual([thinking, text('So')])
     expect(
@@ -199,7 +199,7 @@ describe('what was thought', () => {
     ).toEqual([thinking, { type: 'redacted_thinking', data: 'AAAA' }, text('So')])
   })
 
-  test('by another vendor or upstream, or without its signature, stays behind', () => {
+  test('by another vendor or upstream, or without its signature, is dropped', () => {
     expect(
       replay([
         { ...own, format: 'google-gemini-v1' },

@@ -1,4 +1,4 @@
-/** What is read beside an answer of the Messages API that passes as it is: the same as of one that is written anew. */
+/** Facts read from a Messages API response that is passed through: the same as from a translated one. */
 import { expect, test } from 'bun:test'
 import { anthropic } from '../../../src/upstreams/dialects/anthropic/anthropic.ts'
 import type { PassthroughFormat } from '../../../src/upstreams/dialects/dialect.ts'
@@ -18,7 +18,7 @@ function lane(): PassthroughFormat {
   return found
 }
 
-test('whatever is said, and however it comes in pieces', () => {
+test('whatever the content, and however it is split', () => {
   const below = createPicker(7)
   let quick = 0
   for (let round = 0; round < 300; round++) {
@@ -36,7 +36,7 @@ test('whatever is said, and however it comes in pieces', () => {
   expect(quick).toBeGreaterThan(30)
 })
 
-test('events without a name are known by their data, wherever those say their type', () => {
+test('events without a name are recognized by the type in their data', () => {
   const message = '"message":{"type":"message","id":"msg_up","usage":{"input_tokens":1}}'
   const delta = '"delta":{"type":"text_delta","text":"Hi"}'
   const datas = [

@@ -1,4 +1,7 @@
-/** Everything else that Anthropic's API is sent, and that whatever a client sends is taken there, or refused with a reason. */
+/**
+ * All other request fields for Anthropic's API: every client request is accepted by the service, or refused with a
+ * reason.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { UpstreamOptions } from '../../../src/domain/dialects.ts'
@@ -9,7 +12,7 @@ import { toBody } from '../../../src/upstreams/dialects/anthropic/request.ts'
 import { anyRequest } from '../../gateway/any-request.ts'
 import { type Fields, on, send } from './anthropic-sending.ts'
 
-test('everything else has its counterpart, or none', () => {
+test('every other field has an equivalent, or none', () => {
   const sent = send({
     stop: ['a', ' '],
     user: 'u',
@@ -32,7 +35,7 @@ test('everything else has its counterpart, or none', () => {
   })
 })
 
-test('without a cap as much may be written as the context has room for, by a careful guess', () => {
+test('without a cap, the maximum output is the remaining context, by a conservative estimate', () => {
   const room = (content: string, contextLength = 200_000) =>
     send({ messages: [{ role: 'user', content }] }, { ...on(), contextLength }).max_tokens
   expect(room('Hi')).toBe(64_000)
@@ -41,17 +44,17 @@ test('without a cap as much may be written as the context has room for, by a car
   expect(room('x'.repeat(540_000), 1_000_000)).toBe(64_000)
 })
 
-test('a name of a user that is too long stays behind', () => {
+test('a user name that is too long is dropped', () => {
   expect(send({ user: 'u'.repeat(257) })).not.toHaveProperty('metadata')
   expect(send({ safety_identifier: 'u' })).toMatchObject({ metadata: { user_id: 'u' } })
 })
 
-test('a top_k that is no count stays behind', () => {
+test('a top_k that is not a whole number is dropped', () => {
   for (const top_k of [0, 1.5, 2 ** 53, '5']) expect(send({ top_k })).not.toHaveProperty('top_k')
   expect(send({ top_k: 5 }).top_k).toBe(5)
 })
 
-test('a field that chat does not know goes where the catalogue lets it through, and nowhere else', () => {
+test('a field that chat does not know is sent only if the catalog passes it', () => {
   const body = {
     model: 'm',
     messages: [{ role: 'user', content: 'Hi' }],
@@ -63,7 +66,7 @@ test('a field that chat does not know goes where the catalogue lets it through, 
   expect(sent).not.toHaveProperty('mystery')
 })
 
-test('any request that chat takes is one that the service takes, or is refused with a reason', () => {
+test('every valid chat request is accepted by the service, or refused with a reason', () => {
   fc.assert(
     fc.property(anyRequest('m'), (request) => {
       try {
@@ -76,7 +79,7 @@ test('any request that chat takes is one that the service takes, or is refused w
   )
 })
 
-test('whatever stands in fields that nobody has checked, it is written, or refused with a reason', () => {
+test('whatever unvalidated fields contain, the request is written, or refused with a reason', () => {
   const any = fc.jsonValue({ maxDepth: 3 })
   const part = fc.record(
     {
@@ -127,7 +130,7 @@ test('whatever stands in fields that nobody has checked, it is written, or refus
   expect(written).toBeGreaterThan(500)
 })
 
-test('an upstream is asked by its own settings', () => {
+test("the upstream's settings apply to the request", () => {
   const { upstream } = on()
   const headers = (options: Partial<UpstreamOptions>) => anthropic.headers(on(options).upstream)
   expect(headers({})).toEqual({ 'anthropic-version': '2023-06-01', 'x-api-key': 'k' })

@@ -1,4 +1,4 @@
-/** Which part of a JSON Schema Anthropic's models are held to, and how that is said to them. */
+/** Which parts of a JSON Schema Anthropic's models enforce, and how the others are sent to them as text. */
 import { describe, expect, test } from 'bun:test'
 import { type Held, toHeld, toStrict } from '../../../src/upstreams/dialects/anthropic/schema.ts'
 
@@ -117,13 +117,13 @@ describe('a schema with', () => {
   })
 })
 
-test('a schema of many levels ends', () => {
+test('a schema with many levels terminates', () => {
   let schema: Record<string, unknown> = object({ a: text })
   for (let level = 0; level < 200; level++) schema = object({ a: schema })
   expect(toHeld(schema)).toBe('all')
 })
 
-test('a schema whose definitions lead to one another over and over ends, too', () => {
+test('a schema whose definitions refer to one another repeatedly terminates, too', () => {
   const to = (level: number) => ({ $ref: `#/$defs/d${level}` })
   const $defs = Object.fromEntries(
     Array.from({ length: 60 }, (_, level) => [

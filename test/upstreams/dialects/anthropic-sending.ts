@@ -1,4 +1,6 @@
-/** What Anthropic's API is sent for a chat request, held to the rules of the real service and to the types of its SDK. */
+/**
+ * The body that Anthropic's API gets for a chat request, checked against the real service's rules and its SDK's types.
+ */
 import { expect } from 'bun:test'
 import type { ContentBlockParam, MessageCreateParamsBase } from '@anthropic-ai/sdk/resources/messages/messages'
 import type { UpstreamOptions } from '../../../src/domain/dialects.ts'
@@ -22,12 +24,12 @@ export const on = (options: Partial<UpstreamOptions> = {}, route: RouteSettings 
 
 export type Fields = Record<string, unknown>
 
-/** What is sent is what the types of Anthropic's own SDK allow. */
+/** The body must match the types of Anthropic's SDK. */
 type Parts = 'tools' | 'tool_choice' | 'thinking' | 'system' | 'service_tier' | 'metadata' | 'cache_control'
 export const asTyped: (sent: Pick<WireBody, Parts>) => Pick<MessageCreateParamsBase, Parts> = (sent) => sent
 export const asTypedBlock: (block: Block) => ContentBlockParam = (block) => block
 
-/** The body for a request that the chat format takes. */
+/** The body for a valid chat request. */
 export function send(fields: Fields, target = on()): WireBody {
   const body = validate({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...fields })
   if (body instanceof Error) throw body

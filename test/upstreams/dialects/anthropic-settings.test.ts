@@ -1,4 +1,4 @@
-/** How Anthropic's models are told to think, what they keep in the cache, and which tools they have. */
+/** Settings for Anthropic's models: reasoning, prompt cache, and tools. */
 import { describe, expect, test } from 'bun:test'
 import type { RouteSettings } from '../../../src/domain/models.ts'
 import { call, type Fields, on, send, text } from './anthropic-sending.ts'
@@ -78,7 +78,7 @@ describe('thinking', () => {
     expect(found).toEqual(expected)
   })
 
-  test('that is always on where a tool is forced: the model is told in words, and thinks as much as is asked', () => {
+  test('is always on despite a forced tool: the model gets the instruction as text, and the requested effort', () => {
     const tool_choice = { type: 'function', function: { name: 'f' } }
     const sent = send({ tools, tool_choice, reasoning_effort: 'high' }, on({}, { thinking_off: false }))
     expect(sent).toMatchObject({ tool_choice: { type: 'auto' }, system: [text('You must call the tool f.')] })
@@ -88,7 +88,7 @@ describe('thinking', () => {
     expect(asked).not.toHaveProperty('system')
   })
 
-  test('by a budget is left out where the client has not brought back what was thought', () => {
+  test('with a budget is left out if the client has not sent the reasoning back', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: null, tool_calls: [call('a', 'f', '{}')] },
@@ -97,7 +97,7 @@ describe('thinking', () => {
     expect(send({ messages, tools, reasoning_effort: 'low' }, on({}, { thinking: 'budget' })).thinking).toBeUndefined()
   })
 
-  test('takes the place of temperature; and so does a model, or a version, without one', () => {
+  test("excludes temperature; some models and versions also don't support it", () => {
     const sampled = { temperature: 0.2, top_p: 0.9, top_k: 5 }
     expect(send(sampled)).toMatchObject({ temperature: 0.2, top_k: 5 })
     expect(send(sampled)).not.toHaveProperty('top_p')
@@ -115,7 +115,7 @@ describe('the prompt cache', () => {
   const mark = { cache_control: { type: 'ephemeral' } }
   const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
 
-  test('begins anew where the client says: in a message, a part, a tool, in the words of either vendor', () => {
+  test("has breakpoints where the client sets them: in a message, a part, or a tool, in either vendor's form", () => {
     const sent = send({
       messages: [
         { role: 'system', content: 'One', ...hour },
@@ -132,7 +132,7 @@ describe('the prompt cache', () => {
     })
   })
 
-  test('has no more marks than four, the last ones, and none of an hour behind a shorter one', () => {
+  test('has at most four breakpoints, the last ones, and none of an hour after a shorter one', () => {
     const marks = [mark, hour, mark, hour, hour].map((each, at) => ({ role: 'user', content: `${at}`, ...each }))
     const [turn] = send({ messages: marks, ...mark }).messages
     expect(turn?.content.map((block) => Reflect.get(block, 'cache_control'))).toEqual([
@@ -144,7 +144,7 @@ describe('the prompt cache', () => {
     ])
   })
 
-  test('counts the marks within results of tools and documents, each in its place', () => {
+  test('counts breakpoints within tool results and documents, each in its place', () => {
     const source = { type: 'content', content: [text('Three', mark)] }
     const results = ['a', 'b'].map((tool_call_id) => ({
       role: 'tool',
@@ -185,7 +185,7 @@ describe('tools', () => {
     function: { name: 'f', ...(parameters ? { parameters } : {}), ...more },
   })
 
-  test('are chosen as they are in chat', () => {
+  test('are chosen as in chat', () => {
     const tools = [tool(), { type: 'function', function: { name: 'g' } }]
     const choose = (fields: Fields) => send({ tools, ...fields }).tool_choice
     expect(choose({})).toBeUndefined()
@@ -202,7 +202,7 @@ describe('tools', () => {
     expect([sent.tool_choice, sent.tools?.map((each) => Reflect.get(each, 'name'))]).toEqual([{ type: 'any' }, ['g']])
   })
 
-  test('are strict where their schema can be said, and else as they came', () => {
+  test('are strict if their schema is supported, otherwise unchanged', () => {
     const bounded = {
       type: 'object' as const,
       properties: { age: { type: 'integer', minimum: 1 } },

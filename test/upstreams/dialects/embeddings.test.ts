@@ -1,4 +1,4 @@
-/** What of an answer with vectors is believed: those that were asked for, all of them, each of numbers and as long as the others. */
+/** Validation of responses with vectors: all requested ones, of numbers, and of equal length. */
 import { describe, expect, test } from 'bun:test'
 import { EmbeddingsRequest } from '../../../src/domain/task.ts'
 import { gemini } from '../../../src/upstreams/dialects/gemini/gemini.ts'
@@ -17,7 +17,7 @@ const readOpenAi = (data: unknown, request = asked) => {
 const readGemini = (embeddings: unknown, request = asked) =>
   gemini.embeddings?.whole({ embeddings }, request, toTarget(), '')
 
-describe('an answer of the OpenAI format is none that has', () => {
+describe('a response of the OpenAI format is invalid if it has', () => {
   const rows: [string, unknown, RegExp?][] = [
     ['fewer vectors than inputs', all([right]), /1 vectors for 2 inputs/],
     ['more of them', all([right, right, right]), /3 vectors/],
@@ -37,14 +37,14 @@ describe('an answer of the OpenAI format is none that has', () => {
     expect(() => readOpenAi(data)).toThrow(why)
   })
 
-  test('vectors of another length than was asked for', () => {
+  test('vectors of a length other than requested', () => {
     expect(() => readOpenAi(all([right, right]), new EmbeddingsRequest('m', ['a', 'b'], 3, 'float', null, {}))).toThrow(
       /4 numbers instead of 3/,
     )
   })
 })
 
-test('an error in a 200 is told as such', () => {
+test('an error in a 200 is reported as an error', () => {
   expect(() => openai.embeddings?.whole({ error: { message: 'No.', code: 429 } }, asked, toTarget(), '')).toThrow('No.')
 })
 
@@ -55,14 +55,14 @@ test('vectors without any index are in the order of the inputs', () => {
   })
 })
 
-test('one of Gemini is held to the same', () => {
+test("Gemini's responses are validated alike", () => {
   const values = [1, 2]
   expect(readGemini([{ values }, { values }])?.map(({ kind }) => kind)).toEqual(['embeddings', 'done'])
   for (const wrong of [[{ values }], [{ values }, { values: [1] }], [{ values }, {}], 'x'])
     expect(() => readGemini(wrong)).toThrow()
 })
 
-test('it is beside the chats, also where those have a path of their own', () => {
+test('the URL is next to that of chats, even if those have their own path', () => {
   const path = (options: object) => {
     const target = toTarget()
     const upstream = { ...target.upstream, options: { ...target.upstream.options, ...options } }

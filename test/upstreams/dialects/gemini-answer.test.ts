@@ -28,7 +28,7 @@ function decode(chunks: readonly unknown[], more: Partial<Expected> = {}): Answe
 const saying = (parts: unknown, more: object = {}) => ({ candidates: [{ content: { parts }, ...more }] })
 const STOP = saying([{ text: '' }], { finishReason: 'STOP' })
 
-test('arguments that come in pieces are said in one, once the call is over', () => {
+test('arguments that arrive in pieces are sent as one, once the call is complete', () => {
   const events = decode([
     saying([{ functionCall: { name: 'weather', willContinue: true }, thoughtSignature: 'c2ln' }]),
     saying([
@@ -70,7 +70,7 @@ test('arguments that come in pieces are said in one, once the call is over', () 
   ])
 })
 
-test('what Google itself has called beside functions is nothing that a client reads or sends back', () => {
+test("calls of Google's own tools are hidden from clients, and not sent back", () => {
   const search = { toolCall: { toolType: 'GOOGLE_SEARCH_WEB', id: 'x' }, thoughtSignature: 'c2ln' }
   const events = decode([
     saying([search, { toolResponse: { id: 'x' }, thoughtSignature: 'c2ln' }, { text: 'Hi' }]),
@@ -83,7 +83,7 @@ test('what Google itself has called beside functions is nothing that a client re
   ])
 })
 
-test('a call that was still coming when the answer was cut short has arguments that are JSON', () => {
+test('an unfinished call in a truncated response has valid JSON as arguments', () => {
   const events = decode([
     saying([{ functionCall: { name: 'weather', willContinue: true } }]),
     saying([{ functionCall: { partialArgs: [{ jsonPath: '$.a', numberValue: 1 }], willContinue: true } }], {
@@ -123,14 +123,14 @@ test.each([
   expect(Reflect.get({}, 'x')).toBeUndefined()
 })
 
-test('a path by which all objects would be changed changes none', () => {
+test('a path that would change all objects changes none', () => {
   const partial = new PartialArgs()
   partial.take([{ jsonPath: '$.__proto__.polluted', stringValue: 'yes' }])
   expect(Reflect.get({}, 'polluted')).toBeUndefined()
   expect(partial.toJson()).toBe('{"__proto__":{"polluted":"yes"}}')
 })
 
-test('candidates keep their indexes, and one beyond what was asked for is left out', () => {
+test('candidates keep their indexes, and one beyond the requested number is dropped', () => {
   const events = decode(
     [
       {
@@ -152,7 +152,7 @@ test('candidates keep their indexes, and one beyond what was asked for is left o
   ])
 })
 
-test('how it was served is told once, in the words of prices and in those of clients', () => {
+test('the service tier is reported once, in the terms of prices and in those of clients', () => {
   const events = decode([
     { ...saying([{ text: 'a' }]), usageMetadata: { trafficType: 'ON_DEMAND_FLEX' } },
     { ...STOP, usageMetadata: { trafficType: 'ON_DEMAND_FLEX' } },
@@ -163,7 +163,7 @@ test('how it was served is told once, in the words of prices and in those of cli
   ])
 })
 
-test('half a character is no character, and whatever has the wrong shape says nothing', () => {
+test('half of a character is dropped, and values of a wrong type are ignored', () => {
   const events = decode([
     saying([
       { text: 'a\ud83d' },
@@ -184,7 +184,7 @@ test('half a character is no character, and whatever has the wrong shape says no
   ])
 })
 
-test('a word that objects have by themselves is one that nobody knows', () => {
+test('a name that every object has is an unknown name', () => {
   const word = 'constructor'
   const events = decode([
     {
@@ -209,13 +209,13 @@ test('a word that objects have by themselves is one that nobody knows', () => {
   expect(status).toBe(418)
 })
 
-test('ids that come twice are told apart', () => {
+test('duplicate IDs are made unique', () => {
   const call = { functionCall: { name: 'clock', id: 'same' } }
   const ids = decode([saying([call, call]), STOP]).flatMap((event) => (event.kind === 'tool' ? event.id : []))
   expect(ids).toEqual(['same', expect.stringMatching(/^call_/)])
 })
 
-test('an error is masked before anybody reads it', () => {
+test('an error is masked before it is returned', () => {
   const body = JSON.stringify({ error: { code: 400, message: 'bad key a secret of ours', status: 'INVALID_ARGUMENT' } })
   const error = readFailure(gemini, 400, body, { header: () => null }, expected().target)
   expect(error).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT', retryable: false })
@@ -234,7 +234,7 @@ test.each([
   expect(gemini.probe.readiness(status)).toMatchObject({ state })
 })
 
-/** Every word of Google's library for an end, and what clients read of it; null: the upstream failed at it. */
+/** Every finish reason of Google's library, and the client's; null: the upstream failed. */
 const ENDS: Record<`${FinishReason}`, string | null> = {
   FINISH_REASON_UNSPECIFIED: 'stop',
   STOP: 'stop',
@@ -258,7 +258,7 @@ const ENDS: Record<`${FinishReason}`, string | null> = {
   MALFORMED_RESPONSE: null,
 }
 
-test.each(Object.entries(ENDS))('an end by %s is %p', (word, reason) => {
+test.each(Object.entries(ENDS))('finish reason %s becomes %p', (word, reason) => {
   const last = decode([saying([{ text: 'a' }]), saying([], { finishReason: word })]).slice(1)
   if (reason === null) expect(last).toEqual([{ kind: 'failure', error: expect.any(UpstreamError) }])
   else expect(last).toEqual([{ kind: 'finish', choice: 0, reason: reason as 'stop' }, { kind: 'done' }])

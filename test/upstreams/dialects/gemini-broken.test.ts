@@ -1,4 +1,4 @@
-/** Whatever an upstream sends in Gemini's format, in whatever shape: a client reads an answer of the contract, or an error. */
+/** Whatever an upstream sends in Gemini's format, a client gets a response of the contract, or an error. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { UpstreamError } from '../../../src/domain/error.ts'
@@ -85,7 +85,7 @@ function usageOf(events: readonly AnswerEvent[]) {
   return { usage: last?.kind === 'usage' ? last.usage : NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 }
 
-test('a stream of any shape ends as an answer or as an error', () => {
+test('a stream of any shape ends as a response or as an error', () => {
   const ends = { done: 0, failure: 0 }
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 5 }), (chunks) => {
@@ -106,7 +106,7 @@ test('a stream of any shape ends as an answer or as an error', () => {
   expect(Math.min(ends.done, ends.failure)).toBeGreaterThan(50)
 })
 
-test('so does a whole answer', () => {
+test('so does a whole response', () => {
   fc.assert(
     fc.property(chunk, (answer) => {
       try {

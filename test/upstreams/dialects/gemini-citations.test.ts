@@ -1,4 +1,4 @@
-/** Where an answer of Gemini's has it from, and that finding it has an end. */
+/** Citations of Gemini's responses, and a limit on the search for them. */
 import { expect, test } from 'bun:test'
 import { toCitations } from '../../../src/upstreams/dialects/gemini/candidate.ts'
 
@@ -7,14 +7,14 @@ const support = (text: string) => ({ segment: { text }, groundingChunkIndices: [
 const cite = (words: string[], text: string) =>
   toCitations({ groundingChunks, groundingSupports: words.map(support) }, text).length
 
-test('segments that are not in the text are searched for until so much of it was looked through', () => {
+test('segments that are not in the text are searched for up to a limit', () => {
   const text = `${'a '.repeat(5_000)}It snows.`
   const missing = (count: number) => Array.from({ length: count }, (_, at) => `what nobody said ${at}`)
   expect(cite([...missing(100), 'It snows.'], text)).toBe(1)
   expect(cite([...missing(1_000), 'It snows.'], text)).toBe(0)
 })
 
-test('a long text whose segments come in their order has all that there may be', () => {
+test('a long text whose segments are in order has the maximum number of citations', () => {
   const words = Array.from({ length: 1_200 }, (_, at) => `${'Snow '.repeat(20)}${at}.`)
   expect(cite(words, words.join(' ').repeat(10))).toBe(1_000)
 })

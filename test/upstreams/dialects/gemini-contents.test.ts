@@ -14,7 +14,7 @@ const messages: Message[] = [
 
 const after = (signs: boolean) => toConversation({ messages }, { ids: false, signs, signer: 'g' }).contents.slice(2)
 
-test('a picture that a tool has answered with is in its result, or behind the results of a model before Gemini 3', () => {
+test('an image from a tool is in its result, or after the results for a model before Gemini 3', () => {
   const [a, b] = ['a', 'b'].map((name) => ({ name, response: { output: name.toUpperCase() } }))
   expect(after(true)).toEqual([
     { role: 'user', parts: [{ functionResponse: a }, { functionResponse: { ...b, parts: [{ inlineData }] } }] },
@@ -25,7 +25,7 @@ test('a picture that a tool has answered with is in its result, or behind the re
   ] as never)
 })
 
-test('what a custom tool was called with is its input', () => {
+test('the input of a custom tool is sent as its argument', () => {
   const custom: Message[] = [
     { role: 'user', content: 'Go' },
     { role: 'assistant', tool_calls: [{ id: 'a', type: 'custom', custom: { name: 'note', input: 'Milk' } }] },
@@ -35,7 +35,7 @@ test('what a custom tool was called with is its input', () => {
   expect(contents[1]?.parts).toEqual([{ functionCall: { name: 'note', args: { input: 'Milk' } } }])
 })
 
-test('a conversation that begins with the model has a user before it, and one that ends with it is left so', () => {
+test('a conversation that begins with the model gets a user turn first, and one that ends with it stays unchanged', () => {
   const said: Message[] = [
     { role: 'system', content: 'Be kind.' },
     { role: 'assistant', content: 'How can I help?' },

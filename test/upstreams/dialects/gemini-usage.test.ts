@@ -67,11 +67,11 @@ test.each([
   expect(toUsage(found)).toEqual({ ...NO_USAGE, ...usage })
 })
 
-test('a report without a count of the prompt is none', () => {
+test('a report without prompt tokens is ignored', () => {
   for (const found of [undefined, null, [], {}, { trafficType: 'ON_DEMAND' }, { promptTokenCount: null }])
     expect(toUsage(found)).toBeNull()
 })
 
-test('searches of the web stand elsewhere', () => {
+test('web searches are reported in another field', () => {
   expect(toUsage({ promptTokenCount: 1 }, 2)).toEqual({ ...NO_USAGE, prompt: 1, webSearches: 2 })
 })

@@ -1,4 +1,4 @@
-/** Log probabilities as check 22 wants them: complete, and numbers that JSON has. */
+/** Log probabilities as check 22 requires them: complete, and finite numbers. */
 import { expect, test } from 'bun:test'
 import { toLogprobs } from '../../../src/upstreams/dialects/openai/delta.ts'
 

@@ -7,7 +7,7 @@ const router = { upstream: { id: 'router', local: false, options: DEFAULT_OPTION
 const OWN = { type: 'reasoning.text', text: 'Hm', signature: 's', format: 'anthropic-claude-v1', index: 0 }
 const BARE = { type: 'reasoning.summary', summary: 'Hm', index: 0 }
 
-test('what an upstream has signed goes back to it as it came, and to no other; what is not signed stays', () => {
+test('signatures go back unchanged to their issuer, and to no other upstream; unsigned reasoning stays', () => {
   const marked = signed(OWN, 'router/claude')
   expect(marked).toEqual({ ...OWN, signer: 'router/claude' })
   expect(signed(BARE, 'router/claude')).toBe(BARE)
@@ -22,12 +22,12 @@ test('what an upstream has signed goes back to it as it came, and to no other; w
   expect(toOwnConversation([message([foreign])], router)).toEqual([
     { role: 'assistant', content: 'a', reasoning: 'Hm' },
   ])
-  // Another model of the same upstream cannot read it either.
+  // Another model of the same upstream can't read it either.
   const other = { ...router, upstreamModel: 'gemini' }
   expect(toOwnConversation([message([marked, BARE])], other)).toEqual([message([BARE])])
 })
 
-test('a picture that another has drawn goes without its signature', () => {
+test('an image that another upstream generated is sent without its signature', () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
   const extra_content = { google: { thought_signature: 's', signer: 'google/gemini' } }
   const message = { role: 'assistant', content: 'a', images: [{ ...image, extra_content }] } as Message
@@ -36,7 +36,7 @@ test('a picture that another has drawn goes without its signature', () => {
   ])
 })
 
-test('an answer of which nothing is left is left out', () => {
+test('a response without remaining content is dropped', () => {
   const question: Message = { role: 'user', content: 'Draw a cat' }
   const next: Message = { role: 'user', content: 'A red one' }
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
@@ -50,7 +50,7 @@ test('an answer of which nothing is left is left out', () => {
   expect(toOwnConversation([question, drawn, next], router)).toEqual([question, drawn, next])
 })
 
-test('a conversation that has nothing of this is the same list', () => {
+test('a conversation without any of this is the same list', () => {
   const messages: Message[] = [
     { role: 'user', content: 'a' },
     { role: 'assistant', content: 'b', reasoning: 'Hm', reasoning_details: [BARE] },
@@ -66,7 +66,7 @@ test('a conversation that has nothing of this is the same list', () => {
   ).toBe(messages)
 })
 
-test('pictures of tools follow the last result of their turn, in a message of a user', () => {
+test('images of tools follow the last result of their turn, in a user message', () => {
   const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }
   const call = (id: string) => ({ id, type: 'function' as const, function: { name: 'f', arguments: '{}' } })
   const messages: Message[] = [
@@ -84,7 +84,7 @@ test('pictures of tools follow the last result of their turn, in a message of a 
   ])
 })
 
-test('arguments that are no JSON become some for a server of one’s own, and go as they are to any other', () => {
+test('invalid JSON arguments are made valid for a local server, and sent unchanged to any other', () => {
   const call = (text: string): Message => ({
     role: 'assistant',
     tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: text } }],

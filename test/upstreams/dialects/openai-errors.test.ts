@@ -1,4 +1,4 @@
-/** Every shape in which servers of the OpenAI dialect say that they failed, and what a client learns of it. */
+/** Every form of error that servers of the OpenAI format send, and the resulting error for clients. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
@@ -17,7 +17,7 @@ function headersOf(fields: Record<string, string>) {
   return { header: (name: string) => headers.get(name) }
 }
 
-/** The failure that a stream begins with. */
+/** The error at the start of a stream. */
 function inStream(data: string, name: string | null = null): UpstreamError | null {
   const events: AnswerEvent[] = []
   openai.decoder(expected).event({ name, data }, events)
@@ -25,7 +25,7 @@ function inStream(data: string, name: string | null = null): UpstreamError | nul
   return first?.kind === 'failure' ? first.error : null
 }
 
-/** The failure that a whole answer is. */
+/** The error of a whole response. */
 function inWhole(json: unknown): UpstreamError | null {
   try {
     openai.whole(json, expected)
@@ -140,7 +140,7 @@ describe('the body of an error status', () => {
   const fail = (status: number, text: string, headers: Record<string, string> = {}) =>
     readFailure(openai, status, text, headersOf(headers), target)
 
-  test('never shows even a part of our credential, wherever its message is cut', () => {
+  test('never shows any part of our credential, wherever its message is truncated', () => {
     const { message } = fail(400, JSON.stringify({ error: { message: `${'x'.repeat(995)}${CREDENTIAL}` } }))
     expect(message).not.toContain(CREDENTIAL.slice(0, 4))
   })

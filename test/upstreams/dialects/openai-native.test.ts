@@ -1,4 +1,4 @@
-/** What passes of a stream of the Responses API, and what is read beside it: the same by the quick way as by the long one. */
+/** Passthrough of Responses API streams, and the facts read from them: the same by the fast and the slow path. */
 import { expect, test } from 'bun:test'
 import { openai } from '../../../src/upstreams/dialects/openai/openai.ts'
 import { readPieces, readWhole, toPassed, toRead, WORDS } from '../../support/passed.ts'
@@ -12,7 +12,7 @@ const toFrame = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON
 const TYPE = 'response.output_text.delta'
 const at = { item_id: 'msg_1', output_index: 0, content_index: 0 }
 
-/** Pieces of text as they are told, or might be. */
+/** Text as it is sent, or might be. */
 const MAKES: readonly ((delta: string, n: number) => { type: string })[] = [
   (delta, n) => ({ type: TYPE, sequence_number: n, ...at, delta, logprobs: [], obfuscation: 'aB3'.repeat(n % 5) }),
   (delta, n) => ({ type: TYPE, content_index: 0, delta, item_id: 'msg_1', logprobs: [], sequence_number: n }),
@@ -22,7 +22,7 @@ const MAKES: readonly ((delta: string, n: number) => { type: string })[] = [
   (delta, n) => ({ type: 'response.refusal.delta', sequence_number: n, ...at, delta }),
 ]
 
-test('whatever is said, and however it comes in pieces', () => {
+test('whatever the content, and however it is split', () => {
   if (!lane) throw new Error('it has no lane')
   const below = createPicker(11)
   let quick = 0
@@ -61,7 +61,7 @@ test.each([
   expect(last).toMatchObject({ error: { message: expect.stringContaining('It broke.') } })
 })
 
-test('an error of a type, without an envelope, is one in a 200 too', () => {
+test('a typed error without an envelope is an error in a 200, too', () => {
   const bare = { type: 'rate_limit_error', message: 'Slow down.' }
   expect(() => lane?.whole(bare, expected)).toThrow('Slow down.')
 })

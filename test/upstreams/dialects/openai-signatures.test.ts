@@ -38,27 +38,27 @@ const streamed = (...lists: object[][]) => {
   return out
 }
 
-describe('a signature on the call of a tool', () => {
-  test('is an item of reasoning_details with the id of its call, streamed or whole', () => {
+describe('a signature on a tool call', () => {
+  test("is an item of reasoning_details with the call's ID, streamed or whole", () => {
     const message = { role: 'assistant', content: null, tool_calls: SIGNED }
     const whole = openai.whole({ choices: [{ message, finish_reason: 'stop' }] }, expected, '{}')
     for (const events of [whole, streamed(SIGNED), streamed(...SIGNED.map((each) => [each]))])
       expect(detailsOf(events)).toEqual(['', DETAILS[0], '', DETAILS[1]])
   })
 
-  test('has the id that its call got where the upstream gives none, and is told once', () => {
+  test('has the generated ID of its call if the upstream sends none, and appears once', () => {
     const events = streamed([call('', signedBy('google', 'AAAA'))], [{ index: 0, ...signedBy('google', 'AAAA') }])
     const [begun] = events.filter((event) => event.kind === 'tool')
     expect(detailsOf(events)).toEqual(['', { ...DETAILS[0], id: begun?.id }])
     expect(begun?.id).toMatch(/^call_/)
   })
 
-  test.each([null, 5, '', '\ud800'])('is none where it is %p', (signature) => {
+  test.each([null, 5, '', '\ud800'])('is ignored if it is %p', (signature) => {
     expect(detailsOf(streamed([call('a', signedBy('google', signature))]))).toEqual([])
   })
 })
 
-describe('on its way back', () => {
+describe('sent back', () => {
   const sent = (message: object, to: Target = target) => {
     const messages = [{ role: 'user', content: 'Hi' }, message] as Message[]
     const body: CanonicalRequest = { model: 'm', messages }
@@ -66,18 +66,18 @@ describe('on its way back', () => {
   }
   const answer = { role: 'assistant', content: null, tool_calls: [call('a'), call('b'), call('c')] }
 
-  test('it hangs on its call as it came, and is no item of reasoning_details', () => {
+  test('is on its call as received, and not an item of reasoning_details', () => {
     expect(sent({ ...answer, reasoning_details: DETAILS })).toEqual({ ...answer, tool_calls: SIGNED })
     const text = { type: 'reasoning.text', text: 'Hm', index: 5 }
     expect(sent({ ...answer, reasoning_details: [text, ...DETAILS] }).reasoning_details).toEqual([text])
   })
 
-  test('it stays behind where another model is asked', () => {
+  test('is dropped for another model', () => {
     const details = { ...answer, reasoning_details: DETAILS }
     expect(sent(details, { ...target, upstreamModel: 'another' })).toEqual(answer)
   })
 
-  test('what a client has hung there itself goes as it came', () => {
+  test('that a client added to the call is sent unchanged', () => {
     const own = { ...answer, tool_calls: [call('a', signedBy('google', 'own'))] }
     expect(sent({ ...own, reasoning_details: DETAILS })).toEqual(own)
   })

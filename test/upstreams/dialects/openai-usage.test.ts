@@ -1,4 +1,4 @@
-/** Token counts, by every name and in every place in which servers of the OpenAI dialect tell them. */
+/** Token counts, by every name and in every place in which servers of the OpenAI format report them. */
 import { expect, test } from 'bun:test'
 import { findUsage } from '../../../src/upstreams/dialects/openai/usage.ts'
 

@@ -1,4 +1,4 @@
-/** The OpenAI dialect, as pure functions. Over real sockets it is in `test/gateway`. */
+/** The OpenAI format, as pure functions. `test/gateway` tests it over real sockets. */
 import { describe, expect, test } from 'bun:test'
 import { UpstreamError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
@@ -24,7 +24,7 @@ function failureOf(run: () => unknown): UpstreamError {
   throw new Error('it did not fail')
 }
 
-test('pictures that stand beside an empty content are told, each with its index', () => {
+test('images next to an empty content are returned, each with its index', () => {
   const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }
   const decoder = openai.decoder(expected)
   const out: AnswerEvent[] = []
@@ -43,14 +43,14 @@ test('pictures that stand beside an empty content are told, each with its index'
 describe('a request', () => {
   const sent = (extra: Record<string, unknown>) => JSON.parse(openai.request({ ...body, ...extra }, target).body)
 
-  test('goes out under the upstream’s own model name, with our credential', () => {
+  test('has the upstream’s model name, and our credential', () => {
     expect(openai.request(body, target).path).toBe('/chat/completions')
     expect(sent({})).toEqual({ ...body, model: 'large-v1' })
     expect(openai.headers(target.upstream)).toEqual({ authorization: `Bearer ${CREDENTIAL}` })
     expect(openai.headers(toTarget().upstream)).toEqual({})
   })
 
-  test('always asks a stream for usage, and a whole answer never', () => {
+  test('always requests usage of a stream, and never of a whole response', () => {
     expect(sent({ stream: true }).stream_options).toEqual({ include_usage: true })
     const options = { include_usage: false, include_obfuscation: false }
     expect(sent({ stream: true, stream_options: options }).stream_options).toEqual({ ...options, include_usage: true })
@@ -75,7 +75,7 @@ describe('a request', () => {
     expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
   })
 
-  test('no message is changed that its client may be sent to another upstream', () => {
+  test('no message is modified in place, since another upstream may get the request', () => {
     const messages = [
       { role: 'developer' as const, content: 'A', name: 'x' },
       { role: 'user' as const, content: 'B' },
@@ -121,7 +121,7 @@ describe('a request', () => {
     expect(JSON.parse(text)).toEqual({ ...body, model: 'large-v1', ...expected })
   })
 
-  test('leaves the canonical body as it was', () => {
+  test('leaves the canonical body unchanged', () => {
     const frozen = Object.freeze({ ...body, stream: true })
     openai.request(frozen, target)
     expect(frozen).toEqual({ ...body, stream: true })
@@ -190,7 +190,7 @@ test.each([
   expect(failureOf(() => openai.whole(json, expected)).kind as string).toBe(kind)
 })
 
-test('items beside the text get a number of their own where theirs is none of a list', () => {
+test('items next to the text get a new index if theirs is invalid', () => {
   const list = [
     { type: 'a', index: -5 },
     { type: 'b', index: 1e300 },

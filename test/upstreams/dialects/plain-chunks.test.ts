@@ -1,6 +1,6 @@
 /**
- * The quick way for plain chunks: whatever it reads, it reads as JSON.parse does, and what is more than a piece of content it
- * leaves alone.
+ * The fast path for plain chunks: it reads the same as JSON.parse, and leaves chunks with more than text to the slow
+ * path.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -11,13 +11,13 @@ import { inPieces } from '../../support/cuts.ts'
 import { toFrames } from '../../support/frames.ts'
 import { createWriter, decodeStream, type Shape, toExpected, toShape } from '../../support/transcript.ts'
 
-/** A way of writing chunks: gives the JSON of one that says this. */
+/** A JSON style of chunks: returns the JSON of a chunk with this text. */
 type Make = (content: string) => string
 
 const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_763_726_400, model: 'gpt' }
 const choiceOf = (delta: object) => ({ index: 0, delta, logprobs: null, finish_reason: null })
 
-/** As Python's `json.dumps` writes it. */
+/** Like Python's `json.dumps`. */
 const inAscii = (json: string) =>
   json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
@@ -46,7 +46,7 @@ const quick = (events: readonly AnswerEvent[]) =>
 
 const shape = toShape({ logprobs: false })
 
-/** Any content: any units, escapes, what looks like a part of a chunk, and what some take for the end of a line. */
+/** Any content: any code units, escapes, text that looks like a part of a chunk, and line separators. */
 const content = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
   fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)), maxLength: 6 }),
@@ -73,7 +73,7 @@ const content = fc.oneof(
 )
 
 describe.each(Object.entries(MAKES))('chunks %s', (_, make) => {
-  test('say what JSON.parse reads in them, in frames of one line, wherever they are cut', () => {
+  test('have the text that JSON.parse reads, in frames of one line, wherever they are split', () => {
     const cuts = fc.array(fc.nat(6_000), { maxLength: 6 })
     fc.assert(
       fc.property(fc.array(content, { maxLength: 16 }), cuts, (contents, places) => {
@@ -95,14 +95,14 @@ describe.each(Object.entries(MAKES))('chunks %s', (_, make) => {
   })
 })
 
-test('after the first chunk the quick way is taken, until a chunk of another make comes, and with that again', () => {
+test('after the first chunk the fast path is used, until a chunk in another style comes, and with that again', () => {
   for (const [name, make] of Object.entries(MAKES)) {
     const words = ['Well', ' this', ' is', ' "quoted', ' é🦊', '\n', ' and', ' so', ' on']
     const events = decodeStream(
       words.map((word) => Buffer.from(toData([make(word)]))),
       shape,
     )
-    // `" quoted` has a quote, and in ASCII two more words have escapes that are read with care.
+    // `" quoted` has a quote, and in ASCII two more words have escapes, which take the careful path.
     expect({ name, count: quick(events) }).toEqual({ name, count: name === 'in ASCII' ? 6 : 7 })
   }
   const [one, other] = [MAKES.plain, MAKES['with usage and nulls']] as [Make, Make]
@@ -141,7 +141,7 @@ describe('a chunk that has', () => {
     ['more after it', `${plain('b')}x`, ['failure']],
     ['two lines', plain('b').replace(',"choices"', ',\ndata: "choices"'), ['text', 'finish', 'done']],
   ]
-  test.each(CHANGES)('%s is read the long way', (name, chunk, kinds) => {
+  test.each(CHANGES)('%s takes the slow path', (name, chunk, kinds) => {
     const before = [plain('a'), plain('a')].map((one) => Buffer.from(toData([one])))
     const events = decodeStream([...before, toBytes([chunk])], toShape({ choices: 2 }))
     expect(quick(events)).toBe(1)
@@ -149,7 +149,7 @@ describe('a chunk that has', () => {
     if (kinds.length > 0) expect(after.map(({ kind }) => kind) as string[]).toEqual(kinds)
     if (name.startsWith('a tool call'))
       expect(after).toContainEqual(expect.objectContaining({ kind: 'tool', name: 'f' }))
-    // And it is learnt neither: what comes after it is read as before.
+    // Nor is its style learned: the next chunks are read as before.
     const again = decodeStream(
       [...before, Buffer.from(toData([chunk, plain('z')])), toBytes([])],
       toShape({ choices: 2 }),
@@ -157,7 +157,7 @@ describe('a chunk that has', () => {
     if (after[0]?.kind !== 'failure') expect(textOf(again)).toEndWith('z')
   })
 
-  test('log probabilities is read the long way, where they were asked for', () => {
+  test('log probabilities takes the slow path, if they were requested', () => {
     const token = { token: 'b', logprob: -1, bytes: null, top_logprobs: [] }
     const chunks = ['a', 'b', 'c'].map((word) =>
       plain(word).replace('"logprobs":null', `"logprobs":${JSON.stringify({ content: [token] })}`),
@@ -168,7 +168,7 @@ describe('a chunk that has', () => {
     expect(events.filter((event) => event.kind === 'text' && event.logprobs)).toHaveLength(3)
   })
 
-  test('the beginning of a thought is held back, and content behind it goes the quick way', () => {
+  test('the beginning of a reasoning tag is held back, and content after it takes the fast path', () => {
     const words = ['<thi', 'nk>', 'hm', '</think>', 'a', 'b', 'c', '<think>']
     const pieces = [...words.map((word) => Buffer.from(toData([plain(word)]))), toBytes([])]
     const events = decodeStream(pieces, toShape({ thinkTags: true }))
@@ -176,14 +176,14 @@ describe('a chunk that has', () => {
     expect(quick(events)).toBeGreaterThan(0)
   })
 
-  test('half a character goes together with the next one', () => {
+  test('half of a character is sent with the next half', () => {
     const words = ['a', 'b', 'c\ud83e', '\udd8ad', '\ud83e', 'e']
     const pieces = [...words.map((word) => Buffer.from(toData([plain(word)]))), toBytes([])]
     expect(textOf(decodeStream(pieces, shape))).toBe('abc🦊d\ufffde')
   })
 })
 
-test('what is learnt from an event over two lines is not taken for one whose second line is no data', () => {
+test("a style learned from an event with two lines is not used for one whose second line isn't data", () => {
   const plain = MAKES.plain as Make
   const two = plain('a').replace(',"choices"', ',\ndata:"choices"')
   const broken = plain('b').replace(',"choices"', ',\n"choices"')
@@ -194,7 +194,7 @@ test('what is learnt from an event over two lines is not taken for one whose sec
   expect(events.map(({ kind }) => kind)).toEqual(['text', 'failure'])
 })
 
-/** The events of a stream that is read the long way alone. */
+/** The events of a stream that only takes the slow path. */
 function decodeSlowly(text: string, shape: Shape): AnswerEvent[] {
   const decoder = openai.decoder(toExpected(shape))
   const sse = new SseReader(1_000_000)
@@ -206,7 +206,7 @@ function decodeSlowly(text: string, shape: Shape): AnswerEvent[] {
 
 const withoutJson = (events: readonly AnswerEvent[]) => events.map((event) => ({ ...event, json: undefined }))
 
-test('any stream at all means the same on either way', () => {
+test('any stream has the same events on either path', () => {
   const plain = MAKES.plain as Make
   const chunk = fc
     .tuple(fc.constantFrom(...Object.values(MAKES)), fc.oneof(content, fc.constantFrom('a', 'b')))

@@ -1,4 +1,4 @@
-/** Refusals in the words of each provider: what a client and a route's breaker have to know of them is read without any setting. */
+/** Refusals of each provider: facts for clients and for a route's breaker are recognized without any setting. */
 import { expect, test } from 'bun:test'
 import { allPresets } from '../../../src/store/presets.ts'
 import { DEFAULT_OPTIONS } from '../../../src/upstreams/dialects/dialects.ts'

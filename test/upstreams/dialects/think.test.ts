@@ -1,4 +1,4 @@
-/** Thinking at the beginning of the content, parted from it at whatever place the text is cut. */
+/** Reasoning tags at the beginning of the content, separated from it wherever the text is split. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ThinkSplitter, type Thought } from '../../../src/upstreams/dialects/openai/delta.ts'
@@ -36,7 +36,7 @@ describe('a text with', () => {
   })
 })
 
-test('a text says the same however it is cut, and loses no word', () => {
+test('a text is the same however it is split, and loses no word', () => {
   const piece = fc.constantFrom('<think>', '</think>', '<', '</', 'think', '>', '\n', ' ', 'a')
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 20 }), fc.nat(3), (pieces, width) => {

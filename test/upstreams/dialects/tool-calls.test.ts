@@ -1,4 +1,4 @@
-/** Which call a piece of one belongs to, and what a client reads of it. */
+/** Assigns pieces to calls, and checks the calls that a client reads. */
 import { describe, expect, test } from 'bun:test'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
 import type { ToolCallDelta } from '../../../src/formats/chat/answer.ts'
@@ -7,16 +7,16 @@ import { CallIds } from '../../../src/upstreams/dialects/tool-calls.ts'
 import { toFrames } from '../../support/frames.ts'
 import { createWriter } from '../../support/transcript.ts'
 
-/** The deltas that a client reads. */
+/** The deltas that a client receives. */
 const toDeltas = (events: readonly AnswerEvent[]) =>
   toFrames(createWriter().take(events))
     .frames.flatMap(({ choices }) => choices)
     .flatMap(({ delta }) => (delta.tool_calls ?? []) as ToolCallDelta[])
 
-/** The id of a call that has none. */
+/** Placeholder for a missing ID. */
 const minted = (index: number) => new CallIds('call', 'answer').of('', index)
 
-/** Plays lists of `tool_calls` and returns what a client has put together of each call, and all deltas. */
+/** Plays lists of `tool_calls`; returns each call as a client joins it, and all deltas. */
 function play(lists: unknown[], complete = true) {
   const calls = new ToolCalls(0, new CallIds('call', 'answer'))
   const events: AnswerEvent[] = []
@@ -93,25 +93,25 @@ describe('pieces', () => {
   })
 })
 
-test('an id that comes after its call has begun under another changes nothing', () => {
+test('an ID that arrives after its call has begun with another changes nothing', () => {
   expect(play([[entry({ index: 0 }, 'f', '{')], [entry({ index: 0, id: 'late' }, '', '}')]]).calls).toEqual([
     [minted(0), 'f', '{}'],
   ])
 })
 
-test('a call that never says its name is not sent, and leaves no gap', () => {
+test('a call without a name is not sent, and leaves no gap', () => {
   expect(play([[entry({ index: 0, id: 'a' }, '', '{}'), entry({ index: 1, id: 'b' }, 'g', '{}')]]).calls).toEqual([
     ['b', 'g', '{}'],
   ])
 })
 
-test('a call without arguments says so only where the answer was not cut short', () => {
+test('a call without arguments gets empty ones only if the response was not truncated', () => {
   const lists = [[entry({ id: 'a' }, 'f', '')]]
   expect(play(lists).calls).toEqual([['a', 'f', '{}']])
   expect(play(lists, false).calls).toEqual([['a', 'f', '']])
 })
 
-test('a custom tool’s input is streamed in the same manner, and is not JSON', () => {
+test('a custom tool’s input is streamed alike, and is not JSON', () => {
   const { calls, deltas } = play([
     [{ index: 0, id: 'a', type: 'custom', custom: { name: 'run', input: 'ls' } }],
     [{ index: 0, custom: { input: ' -l' } }],
@@ -124,13 +124,13 @@ test('a custom tool’s input is streamed in the same manner, and is not JSON', 
   expect(play([[{ id: 'a', type: 'custom', custom: { name: 'run' } }]]).calls).toEqual([['a', 'run', '']])
 })
 
-test('arguments are never parted within a character', () => {
+test('arguments are never split within a character', () => {
   const { calls, deltas } = play([[entry({ id: 'a' }, 'f', '{"a":"\ud83e')], [entry({}, '', '\udd8a"}')]])
   expect(calls).toEqual([['a', 'f', '{"a":"🦊"}']])
   for (const delta of deltas) expect(delta.function?.arguments?.isWellFormed()).toBe(true)
 })
 
-test('a hundred and fifty thousand calls in one list hold up nobody', () => {
+test('a hundred and fifty thousand calls in one list delay no one', () => {
   const list = Array.from({ length: 150_000 }, (_, i) => entry({ index: 1e9 + i, id: `call ${i}` }, 'f', '{}'))
   const events: AnswerEvent[] = []
   new ToolCalls(0, new CallIds('call', 'answer')).take(list, events)

@@ -8,15 +8,15 @@ const calling = (...ids: string[]): Message => ({
 })
 const RULES = Object.entries({ ...ID_RULES, anthropic: ANTHROPIC_IDS })
 
-describe.each(RULES)('ids as %s takes them', (_, rule) => {
+describe.each(RULES)('IDs for %s', (_, rule) => {
   const own = 'abcDEF123'
 
-  test('stay where they fit', () => {
+  test('stay if they are valid', () => {
     const ids = new ToolIds(rule, [calling(own)])
     expect([ids.call(own), ids.result(own)]).toEqual([own, own])
   })
 
-  test('are others where they do not, the same for a call and its result, and in each request again', () => {
+  test('are replaced if not, the same for a call and its result, and in each later request', () => {
     const long = `call:${'ü'.repeat(60)}`
     const made = new ToolIds(rule, [calling(long)]).call(long)
     expect(made).toMatch(rule.fits)
@@ -24,7 +24,7 @@ describe.each(RULES)('ids as %s takes them', (_, rule) => {
     expect([later.call(long), later.result(long), later.call(own)]).toEqual([made, made, own])
   })
 
-  test('that would be alike are told apart: another one’s, and one that was there before', () => {
+  test("that would collide are made unique: with another's, and with an existing one", () => {
     const long = `call:${'x'.repeat(60)}`
     const made = rule.make(long, 0)
     const ids = new ToolIds(rule, [calling(made), calling(long), calling(made)])
@@ -36,7 +36,7 @@ describe.each(RULES)('ids as %s takes them', (_, rule) => {
     for (const id of given) expect(id).toMatch(rule.fits)
   })
 
-  test('of a thousand calls with one id are found with as many tries', () => {
+  test('of a thousand calls with one ID are found in as many tries', () => {
     let tries = 0
     const counting = {
       ...rule,
@@ -48,7 +48,7 @@ describe.each(RULES)('ids as %s takes them', (_, rule) => {
     expect([new Set(given).size, tries]).toEqual([1_000, 1_000])
   })
 
-  test('of ten thousand calls are as many', () => {
+  test('of ten thousand calls are unique', () => {
     const names = Array.from({ length: 10_000 }, (_, at) => `functions.weather:${at}/${'y'.repeat(40)}`)
     const ids = new ToolIds(rule, [calling(...names)])
     expect(new Set(names.map((name) => ids.call(name))).size).toBe(10_000)

@@ -38,7 +38,7 @@ const toUpstream = (credential: string | null, hasStoredCredential = false) =>
 const create = () => createTokens({ now: () => nowMs })
 const bearer = (number: number) => ({ authorization: `Bearer token-number-${number}` })
 
-test('a token is asked for once, however many need it, and kept until five minutes before its end', async () => {
+test('a token is requested once, however many callers need it, and kept until five minutes before it expires', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
   const all = await Promise.all(Array.from({ length: 20 }, () => tokens.headers(upstream, REQUEST)))
@@ -50,7 +50,7 @@ test('a token is asked for once, however many need it, and kept until five minut
   expect(endpoint.claims).toHaveLength(2)
 })
 
-test('the assertion says who asks, for what, of whom and for how long', async () => {
+test('the assertion has issuer, scope, audience, and lifetime', async () => {
   await create().headers(toUpstream(path), REQUEST)
   const iat = Math.floor(nowMs / 1_000)
   expect(endpoint.claims).toEqual([
@@ -67,7 +67,7 @@ test('the assertion says who asks, for what, of whom and for how long', async ()
   ])
 })
 
-test('one that was refused is not used again, and a file that was changed is read anew', async () => {
+test('a refused token is not used again, and a changed file is read again', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
   await tokens.headers(upstream, REQUEST)
@@ -78,7 +78,7 @@ test('one that was refused is not used again, and a file that was changed is rea
   expect(() => tokens.headers(upstream, REQUEST)).toThrow('service account file has a type other than service_account')
 })
 
-test('a failure is told to all who waited, and the next one asks again', async () => {
+test('all waiting callers get an error, and the next one retries', async () => {
   const tokens = create()
   const upstream = toUpstream(path)
   endpoint.script(() => new Response('busy', { status: 503 }))
@@ -119,11 +119,11 @@ test.each([
   expect(error.message).toMatch(why)
 })
 
-test('the JSON itself may stand in place of a path', async () => {
+test('the JSON itself may be used in place of a path', async () => {
   expect(await create().headers(toUpstream(endpoint.account.json), REQUEST)).toEqual(bearer(1))
 })
 
-test('who types one in reads no file of the server by it, and reaches no address but that of Google', async () => {
+test("a typed-in key file reads no file of the server, and uses no URL but Google's", async () => {
   const tokens = create()
   for (const credential of [path, endpoint.account.json]) {
     const error = await Promise.resolve(tokens.headers(toUpstream(credential, true), REQUEST)).catch((error) => error)
@@ -135,20 +135,20 @@ test('who types one in reads no file of the server by it, and reaches no address
   expect(endpoint.claims).toEqual([])
 })
 
-test('an endpoint that is not there is no fault of the account', async () => {
+test("an unreachable endpoint is not the account's fault", async () => {
   const json = endpoint.account.json.replace(endpoint.uri, 'http://127.0.0.1:1/token')
   const error = await Promise.resolve(create().headers(toUpstream(json), REQUEST)).catch((error) => error)
   expect(error).toMatchObject({ kind: 'connection', retryable: true })
 })
 
-test('API keys are sent as they are', () => {
+test('API keys are sent unchanged', () => {
   for (const key of ['AIzaSyA-0123456789', 'AQ.Ab8RN6', 'sk-anything', null]) {
     expect(isServiceAccount(toUpstream(key))).toBeFalse()
     expect(create().headers(toUpstream(key), REQUEST)).toBeNull()
   }
 })
 
-test('what looks like a path is a credential like any other, where nobody says that there is a key file', () => {
+test('a value that looks like a path is an ordinary credential, unless it is declared as a key file', () => {
   for (const credential of [path, '/+base64/key==', 'my-key.json']) {
     const { upstream } = toTarget({ dialect: 'openai', credential })
     expect(isServiceAccount(upstream)).toBeFalse()

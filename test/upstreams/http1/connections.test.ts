@@ -1,4 +1,4 @@
-/** What our own HTTP/1.1 does with its connections: which one is used again, which one ends, and what is sent twice. */
+/** Connections of Tollgate's HTTP/1.1: which are reused, which end, and which requests are sent twice. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import { IdleConnections, Pool } from '../../../src/upstreams/http1/pool.ts'
@@ -8,12 +8,12 @@ import { toOutgoing } from '../../support/outgoing.ts'
 import { startTcpServer, type TcpServer } from '../../support/tcp-server.ts'
 import { until } from '../../support/until.ts'
 
-/** What is said to the next requests, in turn. */
+/** Responses to the next requests, in order. */
 let script: ((socket: Socket) => void)[] = []
-/** The number of the connection over which each request came. */
+/** The number of the connection of each request. */
 let requests: number[] = []
 let server: TcpServer
-/** What the test has moved its clock by. */
+/** How far the test has moved its clock. */
 let passedMs = 0
 beforeEach(async () => {
   passedMs = 0
@@ -47,7 +47,7 @@ function client(baseUrl = `http://127.0.0.1:${server.port}/v1`, idleMs = 60_000,
 
 const untilOpen = (count: number) => until(`${count} connections`, () => server.sockets.size === count)
 
-test('a connection whose answer is broken off while its last piece is read is not used again', async () => {
+test('a connection whose response is aborted while its last piece is read is not reused', async () => {
   const { send, ask } = client()
   let last = () => {}
   script = [
@@ -82,13 +82,13 @@ test.each([
   expect(requests).toEqual([1, 2])
 })
 
-test.each(['utf-8', 'Identity', 'none'])('a body that calls itself packed as %s is read as it is', async (encoding) => {
+test.each(['utf-8', 'Identity', 'none'])('a body with content encoding %s is read unchanged', async (encoding) => {
   const { ask } = client()
   script = [says(`${HEAD}content-encoding: ${encoding}\r\ncontent-length: 2\r\n\r\n{}`)]
   expect(await ask()).toBe('{}')
 })
 
-test('what does not unpack breaks its answer and no other one', async () => {
+test('invalid compressed data fails its response and no other', async () => {
   const { send, ask } = client()
   script = [says(`${HEAD}content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}`), says(WHOLE)]
   await expect(send().answer.then(textOf)).rejects.toThrow()
@@ -138,31 +138,31 @@ test.each([
   expect([requests, resent]).toEqual([[1, 1], []])
 })
 
-test('and nothing is sent again that was the first of its connection', async () => {
+test('and the first request of a connection is never sent again', async () => {
   const { ask } = client()
   script = [(socket) => void socket.end(), says(WHOLE)]
   await expect(ask()).rejects.toThrow('closed the connection')
   expect(requests).toEqual([1])
 })
 
-test('an idle connection is closed after its time', async () => {
+test('an idle connection is closed after its timeout', async () => {
   const { ask } = client(undefined, 40)
   script = [says(`${HEAD}keep-alive: timeout=100\r\ncontent-length: 2\r\n\r\n{}`)]
   await ask()
   await untilOpen(0)
 })
 
-test('what is aborted before its connection is secure leaves none behind', async () => {
+test('an abort before the TLS handshake is complete leaves no connection', async () => {
   const { send } = client(`https://127.0.0.1:${server.port}/v1`)
   const exchange = send()
-  // A server that takes what is said, and shakes no hands.
+  // A server that accepts data, but doesn't complete the handshake.
   await untilOpen(1)
   exchange.abort(new Error('enough'))
   await expect(exchange.answer).rejects.toThrow('enough')
   await untilOpen(0)
 })
 
-test('a stream that is left may end by itself, and is ended otherwise', async () => {
+test('a canceled stream may end within a grace period, and is aborted otherwise', async () => {
   const { send, ask } = client()
   const begun = `${HEAD}transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n`
   let held: Socket | undefined
@@ -185,7 +185,7 @@ test('a stream that is left may end by itself, and is ended otherwise', async ()
   await untilOpen(0)
 })
 
-test('a body is asked for once at a time, and giving it up ends whoever reads it', async () => {
+test('a body is read by one reader at a time, and canceling it ends the read', async () => {
   const { send } = client()
   script = [says(`${HEAD}content-length: 5\r\n\r\n{}`)]
   const incoming = await send().answer
@@ -196,7 +196,7 @@ test('a body is asked for once at a time, and giving it up ends whoever reads it
   expect(await incoming.pump({ takeBytes: () => true })).toBe(false)
 })
 
-test('who reads slowly keeps the sender waiting, and loses nothing', async () => {
+test('a slow reader throttles the sender, and loses nothing', async () => {
   const { send } = client()
   const body = Buffer.alloc(20 * 1024 * 1024, 'x')
   let isDrained = false
@@ -224,7 +224,7 @@ test('who reads slowly keeps the sender waiting, and loses nothing', async () =>
   expect(bytes).toBe(body.length)
 })
 
-test('all origins share how many connections may be idle, and all of those are closed where somebody needs their files', async () => {
+test('all origins share a limit of idle connections, which are all closed if their file descriptors are needed', async () => {
   const { transport, ask } = client(undefined, 60_000, 3)
   const elsewhere = toOutgoing(`http://localhost:${server.port}/v1`)
   const late = (socket: Socket) => void setTimeout(() => socket.write(WHOLE), 20)
@@ -236,7 +236,7 @@ test('all origins share how many connections may be idle, and all of those are c
   await untilOpen(0)
 })
 
-test('a host that takes no connections is not tried without end', () => {
+test('an unreachable host is not retried endlessly', () => {
   const pool = new Pool(
     { hostname: '127.0.0.1', port: server.port, isTls: false },
     new IdleConnections({ idleMs: 1, maxIdle: 1, nowMs }),
@@ -264,7 +264,7 @@ test.each([
   await tls.stop()
 })
 
-test('an idle connection keeps no process alive', async () => {
+test("an idle connection doesn't keep the process running", async () => {
   script = [says(WHOLE)]
   const source = `
     import { createHttp1Transport } from './src/upstreams/http1/transport.ts'

@@ -1,6 +1,6 @@
 /**
- * Our own HTTP/1.1 beside `fetch`, on answers that are right and on hostile ones: what both take for an answer they read alike,
- * what `fetch` takes for none ours takes for none, and ours does not care where an answer is cut. Ours may refuse more.
+ * Tollgate's HTTP/1.1 compared with `fetch`, on valid and hostile responses. Responses that both accept are read the
+ * same, and Tollgate refuses all that `fetch` refuses, wherever they are split. Tollgate may refuse more.
  */
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -14,11 +14,11 @@ import { startTcpServer } from '../../support/tcp-server.ts'
 
 interface Script {
   pieces: readonly Uint8Array[]
-  /** What follows the last piece. */
+  /** Bytes after the last chunk. */
   end: 'fin' | 'reset'
 }
 
-/** By the path of the request: both ask at once. */
+/** By the path of the request: both send one at once. */
 const scripts = new Map<string, Script>()
 let baseUrl = ''
 const server = forAllTests(() =>
@@ -56,11 +56,11 @@ async function read(transport: Transport, script: Script): Promise<Read> {
   }
 }
 
-/** Keeps no connection: its server ends each of them. */
+/** Doesn't reuse connections: its server ends each of them. */
 const own = createHttp1Transport({ idleMs: 0, maxIdle: 0, nowMs: () => performance.now() })
 const byFetch = createFetchTransport()
 
-/** Both readings. Where `fetch` answers as well, it answers alike; some of what is cut within its head it does not read. */
+/** Both results. If `fetch` also responds, it must match; it fails on some responses that are split within the head. */
 async function readBoth(script: Script): Promise<[ours: Read, theirs: Read]> {
   const both: [Read, Read] = await Promise.all([read(own, script), read(byFetch, script)])
   if (!both.includes('nothing')) expect(both[0]).toEqual(both[1])
@@ -78,7 +78,7 @@ const RIGHT: Record<string, string> = {
   packed: `${HEAD}content-encoding: gzip\r\ncontent-length: ${PACKED.length}\r\n\r\n${PACKED}`,
 }
 
-test.each(Object.entries(RIGHT))('an answer with %s is read alike wherever it is cut', async (_, text) => {
+test.each(Object.entries(RIGHT))('a response with %s is read the same wherever it is split', async (_, text) => {
   const bytes = bytesOf(text)
   const cuts = Array.from({ length: bytes.length - 1 }, (_, at) => at + 1)
   const scripts = cuts.map((at): Script => ({ pieces: [bytes.subarray(0, at), bytes.subarray(at)], end: 'fin' }))
@@ -86,20 +86,20 @@ test.each(Object.entries(RIGHT))('an answer with %s is read alike wherever it is
   for (const [ours] of all) expect(ours).toEqual({ status: 200, type: 'a/b', text: 'hello' })
 })
 
-test.each(Object.entries(RIGHT))('one with %s that ends too early is none', async (what, text) => {
+test.each(Object.entries(RIGHT))('one with %s that ends too early is an error', async (what, text) => {
   const bytes = bytesOf(text)
   const cuts = Array.from({ length: bytes.length - 1 }, (_, at) => at)
   const scripts = cuts.map((at): Script => ({ pieces: [bytes.subarray(0, at)], end: at % 2 ? 'fin' : 'reset' }))
   const all = await Promise.all(scripts.map(readBoth))
   const headEnd = text.lastIndexOf('\r\n\r\n', what === 'chunks' ? text.indexOf('4;') : undefined) + 4
-  // Only one without a length may end anywhere, if its connection ends in order.
+  // Only one without a length may end anywhere, if its connection closes properly.
   for (const [at, [ours]] of all.entries())
     if (what !== 'no length' || at < headEnd) expect([at, ours]).toEqual([at, 'nothing'])
 })
 
-test('whatever is sent, ours takes for an answer only what both read alike', async () => {
+test('of arbitrary responses, Tollgate only accepts those that both read the same', async () => {
   const line = fc.constantFrom(
-    // Not `5, 5`, one length as a list: `fetch` refuses it, and RFC 9112 (6.3) leaves that to its reader.
+    // Without `5, 5`, one length as a list: `fetch` refuses it, and RFC 9112 (6.3) leaves that to the recipient.
     ...['content-length: 5', 'content-length: 4', 'Content-Length : 5', 'content-length: +5'],
     ...['transfer-encoding: chunked', 'transfer-encoding: gzip, chunked', 'transfer-encoding: identity'],
     ...['content-type: a/b', 'connection: close', 'x: \\x01', 'x:', ' folded', 'nonsense', 'content-encoding: br'],

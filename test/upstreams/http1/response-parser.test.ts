@@ -1,4 +1,4 @@
-/** Answers of HTTP/1.1 connections, however their bytes are cut, and what is taken for no answer at all. */
+/** HTTP/1.1 responses, however their bytes are split, and which are rejected as invalid. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { FramingError } from '../../../src/upstreams/http1/head.ts'
@@ -12,7 +12,7 @@ interface Heard {
   ended: boolean
 }
 
-/** Reads answers to as many requests as there are, out of pieces; the next is expected as soon as one has ended. */
+/** Reads as many responses as there are requests from pieces; the next is expected as soon as one has ended. */
 function read(pieces: readonly Uint8Array[], requests: number, isClosed = false): Heard[] {
   const parser = new ResponseParser()
   const answers: Heard[] = []
@@ -50,7 +50,7 @@ const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: a/b\r\n'
 const PLAIN = `${HEAD}Content-Length: 5\r\n\r\nhello`
 const CHUNKED = `${HEAD}Transfer-Encoding: Chunked\r\n\r\n4;name="v"\r\nhell\r\n0001\r\no\r\n0\r\nx-trailer: 1\r\n\r\n`
 
-describe('an answer', () => {
+describe('a response', () => {
   const whole = { status: 200, headers: { 'content-type': 'a/b' }, body: 'hello', ended: true }
   test.each([
     ['with a length', PLAIN, { 'content-length': '5' }],
@@ -78,7 +78,7 @@ describe('an answer', () => {
     expect(readText(`${HEAD}\r\nhello`, 1, true)).toMatchObject([{ body: 'hello', ended: true }])
   })
 
-  test.each([204, 304])('with status %d has no body, whatever it says of one', (status) => {
+  test.each([204, 304])('with status %d has no body, whatever its headers say', (status) => {
     expect(readText(`HTTP/1.1 ${status} \r\ncontent-length: 7\r\n\r\n`)).toMatchObject([
       { status, body: '', ended: true },
     ])
@@ -105,7 +105,7 @@ describe('an answer', () => {
 
 const latin1 = (text: string) => [...text].map((one) => String.fromCharCode((one.codePointAt(0) ?? 0) % 256)).join('')
 
-/** With a length where no chunks are asked for. */
+/** Has a length unless chunks are requested. */
 function toWire(body: string, chunks: readonly number[]): string {
   if (chunks.length === 0) return `${HEAD}content-length: ${body.length}\r\n\r\n${body}`
   let text = `${HEAD}transfer-encoding: chunked\r\n\r\n`
@@ -119,7 +119,7 @@ function toWire(body: string, chunks: readonly number[]): string {
   return `${text}${rest === '' ? '' : `${rest.length.toString(16)}\r\n${rest}\r\n`}0\r\n\r\n`
 }
 
-describe('is no answer', () => {
+describe('is invalid', () => {
   const chunk = (text: string) => `${HEAD}transfer-encoding: chunked\r\n\r\n${text}`
   test.each([
     ['another protocol', 'SSH-2.0-x\r\n\r\n'],
@@ -165,7 +165,7 @@ describe('is no answer', () => {
     expect(() => readText(text, 1, true)).toThrow(FramingError)
   })
 
-  test('whatever else arrives throws nothing but that', () => {
+  test('arbitrary data throws no other error', () => {
     const words = fc.constantFrom(
       ...'HTTP/1.1 200 OK|\r\n|\r\n\r\n|content-length: |transfer-encoding: chunked|5|0|a|;|: |1\r\na\r\n'.split('|'),
     )
@@ -185,7 +185,7 @@ describe('is no answer', () => {
   })
 })
 
-describe('a connection is used again', () => {
+describe('a connection is reused', () => {
   const keptMs = (text: string, isClosed = false) => {
     const parser = new ResponseParser()
     parser.expect({ head: () => ({ data() {}, end() {} }) })
@@ -205,13 +205,13 @@ describe('a connection is used again', () => {
   ])('%s', (_, text, expected) => {
     expect(keptMs(text)).toBe(expected)
   })
-  test('not after it was closed', () => {
+  test('but not after it was closed', () => {
     expect(keptMs(PLAIN, true)).toBe(0)
     expect(keptMs(`${HEAD}\r\nhello`, true)).toBe(0)
   })
 })
 
-test('what a piece holds of a body is handed on at once, however many chunks that are', () => {
+test('the body data of a piece is handed on at once, however many chunks it has', () => {
   const parser = new ResponseParser()
   const heard: string[] = []
   const body: BodyListener = {
@@ -230,7 +230,7 @@ test('what a piece holds of a body is handed on at once, however many chunks tha
   expect(heard).toEqual(['head', 'abcde', 'fg', 'end'])
 })
 
-test('what came before something broken is handed on', () => {
+test('data before an error is handed on', () => {
   const parser = new ResponseParser()
   let heard = ''
   parser.expect({ head: () => ({ data: (piece, from, to) => (heard += piece.toString('utf8', from, to)), end() {} }) })
@@ -238,7 +238,7 @@ test('what came before something broken is handed on', () => {
   expect(heard).toBe('ab')
 })
 
-test('who has heard enough hears nothing more, wherever that is', () => {
+test('after a stop, nothing more is handed on, wherever that happens', () => {
   for (const text of [PLAIN, CHUNKED]) {
     for (const last of ['head', 'data', 'end']) {
       const parser = new ResponseParser()
