@@ -1,6 +1,6 @@
 /**
- * The upstream of `attack.ts` in its own process, so that reading hostile input doesn't slow the measurement: `bun
- * test/bench/attack-upstream.ts PORT`. A word in the request chooses the answer.
+ * The upstream of `attack.ts` in a separate process, so that reading hostile input doesn't slow the measurement: `bun
+ * test/bench/attack-upstream.ts PORT`. A word in the request selects the response.
  */
 const toAnswer = (content: string, fields: Record<string, unknown> = {}) =>
   JSON.stringify({
@@ -14,7 +14,7 @@ const toAnswer = (content: string, fields: Record<string, unknown> = {}) =>
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** Events of each format without content, to be repeated. */
+/** Events of each format without content, which are repeated. */
 const SILENCE: Readonly<Record<string, string>> = {
   '/v1/messages': 'event: ping\ndata: {"type":"ping"}\n\n',
   '/v1/responses':
@@ -72,7 +72,7 @@ const ANSWERS: readonly [word: string, answer: (path: string) => Response][] = [
 ]
 
 const PIECE = new Uint8Array(64 * 1024)
-/** As long as it is read. */
+/** Endless, for as long as it is read. */
 const toEndless = (): Response =>
   new Response(new ReadableStream({ type: 'bytes', pull: (controller) => controller.enqueue(PIECE.slice()) }), {
     headers: { 'content-type': 'audio/pcm' },
@@ -94,7 +94,7 @@ function toPictureStream(): Response {
   return new Response(unfinished, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-/** Of the endpoints that aren't chats. */
+/** Responses of endpoints other than chat. */
 const MEDIA: Readonly<Record<string, (body: string) => Response>> = {
   '/v1/audio/transcriptions': () => Response.json({ text: 'x' }),
   '/v1/images/generations': (body) => (body.includes('"stream":true') ? toPictureStream() : toPictures()),

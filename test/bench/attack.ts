@@ -32,7 +32,7 @@ const SECONDS = Number(values.seconds)
 /** 40 requests per second, which leave a core nearly idle. */
 const PACE_MS = 25
 const WARM_UP = 400
-/** Later answers count as failed. */
+/** Later responses count as failed. */
 const PATIENCE_MS = 60_000
 /** Memory is measured this long after an attack. */
 const AFTER_MS = 15_000
@@ -147,7 +147,7 @@ if (unknown.length > 0) throw new Error(`unknown attack: ${unknown.join(', ')}; 
 guardChildren(30 * 60_000)
 const root = mkdtempSync(join(tmpdir(), 'tollgate-attack-'))
 process.on('exit', () => rmSync(root, { recursive: true, force: true }))
-/** The second for other endpoints than chats, so that what it sends doesn't slow the bystander's upstream. */
+/** A second upstream for other endpoints than chat, so that its work doesn't slow the bystander's upstream. */
 const upstreams = await Promise.all(
   ['upstream', 'media'].map(async (name) => {
     const port = await findFreePort()

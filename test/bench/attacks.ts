@@ -1,13 +1,13 @@
-/** The attacks of `attack.ts`. Add one to the table, and its answer to `attack-upstream.ts` if it needs one. */
+/** The attacks of `attack.ts`. Add one to the table, and its response to `attack-upstream.ts` if it needs one. */
 import { MEDIA, MODEL, NATIVE_MODEL } from './tollgate.ts'
 
 export interface Attacker {
   origin: string
   /** The hostile key, or what `prepare` returned. */
   credential: string
-  /** Floods until killed; each connection waits for its answer, then pauses. */
+  /** Floods until killed; each connection waits for its response, then pauses. */
   flood(connections: number, ask: (turn: number) => Asked): void
-  /** Keeps connections open that sent only `words`; `isReading` false: and read nothing. */
+  /** Keeps connections open that have sent only `words`; `isReading` false: and read nothing. */
   hold(connections: number, words: string, isReading?: boolean): void
 }
 
@@ -113,7 +113,7 @@ const toUpload = (file: Uint8Array): Uint8Array<ArrayBuffer> =>
     Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
   ])
 
-/** As long as an input may be. */
+/** The maximum length of an input. */
 const SPEECH = JSON.stringify({ model: MEDIA.speaks, input: 'words '.repeat(16_666), voice: 'v' })
 
 const PASSWORD = 'correct horse battery staple'
@@ -171,7 +171,7 @@ export const ATTACKS = {
   },
   poison: { start: ({ flood }) => flood(8, () => ({ body: toBody({}, 'poison') })) },
   connections: {
-    // Leaves few beyond the server's own files.
+    // Leaves few file descriptors beyond the server's own.
     files: 256,
     start: ({ hold }) => hold(600, ''),
   },

@@ -1,5 +1,5 @@
 /**
- * Time from start to a health check and a chat answer, on a used, a killed and an empty folder. Medians of several
+ * Time from start to a health check and a chat response, on a used, a killed, and an empty folder. Medians of several
  * runs.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
@@ -24,7 +24,7 @@ export interface ColdResult {
   idleRssMegabytes: number
 }
 
-/** Then memory is that of an idle server. */
+/** By then, memory is that of an idle server. */
 const IDLE_MS = 1_000
 
 interface Run {
@@ -34,7 +34,7 @@ interface Run {
   key: string
 }
 
-/** In turn, so that a busy machine affects all alike. */
+/** Alternates, so that a busy machine affects all alike. */
 export async function measureCold(
   builds: readonly Build[],
   root: string,

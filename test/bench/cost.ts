@@ -1,6 +1,6 @@
 /**
- * CPU and latency per request and chunk of each subject: whole answers, 64 kB conversations, 200 streams, and 1,000
- * through a fresh process. Subjects are warmed up, then measured in turn.
+ * CPU and latency per request and chunk of each subject: whole responses, 64 kB conversations, 200 streams, and 1,000
+ * through a new process. Subjects are warmed up, then measured in turn.
  */
 import { join } from 'node:path'
 import { type JsonResult, loadJson, toLargeChatBody } from './json-load.ts'
@@ -18,7 +18,7 @@ export interface CostShape {
   /** One process may cost 5% more than another of the same program, for its whole life. */
   processes: number
   rounds: number
-  /** Turns of whole answers per round. */
+  /** Turns of whole responses per round. */
   jsonTurns: number
   round: RoundShape
   streams1000: StreamShape
@@ -123,7 +123,7 @@ async function measureRounds(
   ])
 }
 
-/** A fresh process, so that memory is the streams'; its CPU is that of a cold one. */
+/** A new process, so that memory is only the streams'; its CPU includes compiling. */
 async function measureMany(name: string, root: string, start: Start, shape: StreamShape) {
   console.error(`${shape.streams} streams: ${name}`)
   const subject = await start(name, join(root, 'many'))

@@ -23,7 +23,7 @@ export interface DashboardResult {
   beside: { pages: string; load: Record<keyof JsonResult, number> }[]
 }
 
-/** The slowest API call, and ms from the first byte until all were answered. */
+/** The slowest API call, and ms from the first byte until all have responded. */
 export interface PageResult {
   slowest: string
   slowestMs: number
@@ -183,7 +183,7 @@ async function measureBeside(
 /** Requested on open, and then every 30 s. */
 const ASKED = ['usage?by=day,model&since=7d', 'usage?by=day&since=7d', 'keys', 'status', 'requests?limit=50']
 
-/** Without a browser: drawing uses most of a core, and slows what shares it. */
+/** Without a browser: drawing uses most of a core, and slows processes on the same one. */
 async function follow(context: BrowserContext, { origin }: Subject): Promise<() => Promise<void>> {
   const headers = { cookie: (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ') }
   const gone = new AbortController()

@@ -10,7 +10,7 @@ import type { Subject } from './subjects.ts'
 import { median, medians } from './table.ts'
 
 export interface DayTwoShape extends OperatorShape {
-  /** Of the long past. */
+  /** Requests in the past. */
   requests: number
   keys: number
   starts: number
@@ -19,7 +19,7 @@ export interface DayTwoShape extends OperatorShape {
 export interface PastResult extends History {
   /** From spawn to the first health answer, ms. */
   startMs: number
-  /** Whole answers over 32 connections. */
+  /** Whole responses over 32 connections. */
   load: Record<keyof JsonResult, number>
 }
 

@@ -1,10 +1,10 @@
-/** A counted number of requests over raw sockets: `wrk` counts seconds, and Bun's `fetch` limits requests in flight. */
+/** A fixed number of requests over raw sockets: `wrk` counts seconds, and Bun's `fetch` limits requests in flight. */
 import { createConnection, type Socket } from 'node:net'
 import type { Subject } from './subjects.ts'
 
 export interface ExchangeShape {
   connections: number
-  /** All connections together. */
+  /** Limit for all connections together. */
   requests: number
   body: string
   /**
@@ -15,7 +15,7 @@ export interface ExchangeShape {
 
 export interface ExchangeResult {
   requests: number
-  /** Answered with 200, completely. */
+  /** Complete responses with status 200. */
   ok: number
   wallMs: number
   firstError: string | null
@@ -90,7 +90,7 @@ export async function exchange(subject: Subject, shape: ExchangeShape): Promise<
   return { ...result, wallMs: performance.now() - began }
 }
 
-/** A kept connection. `answer()` resolves to the next answer's text, or to the failure. */
+/** A persistent connection. `answer()` resolves to the next response's text, or to the failure. */
 function createClient(port: number) {
   const socket = createConnection({ host: '127.0.0.1', port, noDelay: true })
   let text = ''
@@ -118,7 +118,7 @@ function createClient(port: number) {
         if (ended !== null) return resolve(ended)
         waiting = resolve
       }),
-    /** Resolves once the kernel has it all, or fails. */
+    /** Resolves once the kernel has all bytes, or fails. */
     write: (bytes: Uint8Array) => new Promise<void>((resolve) => socket.write(bytes, () => resolve())),
   }
 }

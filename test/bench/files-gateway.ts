@@ -7,7 +7,7 @@ import { waitUntilUp } from './processes.ts'
 import { createLimitedKey, MODEL, toPlainCatalog, toRoutedCatalog } from './tollgate.ts'
 
 export interface CountedGateway {
-  /** Resolves once the answer is read and its row is in the journal. Throws unless it is 200. */
+  /** Resolves once the response is read and its row is in the journal. Throws unless it is 200. */
   ask(kind: 'streamed' | 'whole'): Promise<void>
   stop(): Promise<void>
 }

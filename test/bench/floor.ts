@@ -1,7 +1,7 @@
 /**
- * The smallest Bun proxy, without keys, ledger or log: `bun test/bench/floor.ts UPSTREAM_ORIGIN PORT`. `--piped`
- * streams both bodies, as needed for unknown lengths; otherwise the request is read whole and fetch's answer passed on,
- * the cheapest form found.
+ * The smallest Bun proxy, without keys, ledger, or log: `bun test/bench/floor.ts UPSTREAM_ORIGIN PORT`. `--piped`
+ * streams both bodies, as needed for unknown lengths; otherwise the request is read whole and fetch's response passed
+ * on, the cheapest form found.
  */
 const [origin = '', port = '0', ...flags] = process.argv.slice(2)
 const pipes = flags.includes('--piped')

@@ -20,12 +20,12 @@ import { MODEL } from './tollgate.ts'
 
 export interface History {
   requests: number
-  /** Active, in addition to existing ones. */
+  /** Active keys, in addition to existing ones. */
   keys: number
 }
 
 const DAYS_MS = 30 * 24 * 3_600_000
-/** As the server applies them. */
+/** Applied in the server's batch size. */
 const BATCH = 500
 const UPSTREAMS = ['heavy', 'light', 'spare']
 /** The benchmark's model, and four no longer in the catalog. */
@@ -73,7 +73,7 @@ function writeRequests(database: Database, count: number, keyIds: readonly strin
   }
 }
 
-/** Of each key in every fifth hour. */
+/** Requests of each key in every fifth hour. */
 function writeRefusals(database: Database, keyIds: readonly string[], nowMs: number): void {
   const writer = createRefusalWriter(database)
   const pick = createPicker(2)
@@ -129,7 +129,7 @@ function toRow(createdMs: number, keyId: string, priceId: string | null, pick: (
     ...USUAL_TERMS,
     estimated: 0,
     costNanoUsd: isFailed ? 0 : prompt * 150 + completion * 600,
-    // As the most used provider names its answers.
+    // The most used provider's form of response IDs.
     upstreamRequestId: isFailed ? null : `req_${mintId(createdMs)}`,
     credential: null,
     attempts: 1,

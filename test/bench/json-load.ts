@@ -1,4 +1,4 @@
-/** Whole answers under `wrk`: requests per second and latency from wrk, CPU and memory from /proc. */
+/** Whole responses under `wrk`: requests per second and latency from wrk, CPU and memory from /proc. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cpuMicros, followJit, rssMegabytes } from './processes.ts'
@@ -17,7 +17,7 @@ export interface JsonResult {
 
 const CONTENT = 'Summarise in one sentence what a gateway in front of language models is good for. '.repeat(4)
 
-/** The standard request: a system line and some 330 characters. */
+/** The standard request: a system message and about 330 characters. */
 export const toChatBody = (model: string, more: Record<string, unknown> = {}): string =>
   JSON.stringify({
     model,

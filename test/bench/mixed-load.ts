@@ -1,6 +1,6 @@
 /**
- * Some of everything that clients send, at a steady rate: memory must not depend on how long that goes on. One
- * connection pool, in this process.
+ * A mix of all client requests, at a steady rate: memory must not depend on its duration. One connection pool, in this
+ * process.
  */
 import { toChatBody, toLargeChatBody } from './json-load.ts'
 import type { Subject } from './subjects.ts'
@@ -12,7 +12,7 @@ export interface MixedResult {
 }
 
 interface Kind {
-  /** Of 100 requests. */
+  /** Out of 100 requests. */
   share: number
   body(model: string): string
   /** Disconnects after this many reads. */
@@ -43,7 +43,7 @@ export async function loadMixed(subject: Subject, seconds: number, perSecond: nu
   const began = performance.now()
   for (let atMs = 0; atMs < seconds * 1_000; atMs = performance.now() - began) {
     while (result.requests < (atMs * perSecond) / 1_000) {
-      // A step that shares no divisor with the deck's size deals every card once, in mixed order.
+      // A step that has no common divisor with the deck's size deals every card once, in mixed order.
       const card = deck[(result.requests++ * DEAL) % deck.length]
       if (card === undefined) break
       const asking: Promise<void> = ask(subject, card.body, card.reads)

@@ -1,12 +1,12 @@
-/** An upstream that works until told how to die, and then counts visits. */
+/** An upstream that works until told how to fail, and then counts visits. */
 import { startTcpServer } from '../support/tcp-server.ts'
 import { startUpstream } from '../support/upstream.ts'
 
-/** `refuses`: closed port. `resets`: accepts and resets at the first byte. `silent`: accepts and never answers. */
+/** `refuses`: closed port. `resets`: accepts and resets at the first byte. `silent`: accepts and never responds. */
 export const DEATHS = ['refuses', 'resets', 'silent'] as const
 export type Death = (typeof DEATHS)[number]
 
-/** Since its death, or since last taken. A closed port counts nothing. */
+/** Since its failure, or since the last reset. A closed port counts nothing. */
 export interface Visits {
   connections: number
   /** Visits with a chat request; the others are health checks. */
@@ -17,12 +17,12 @@ export interface Mortal {
   origin: string
   /** Breaks open connections, too. */
   die(death: Death): Promise<void>
-  /** Returns and resets the counters. */
+  /** Returns the counters and resets them. */
   take(): Visits
   stop(): Promise<void>
 }
 
-/** Starts one, alive. */
+/** Starts one, which works. */
 export async function startMortal(): Promise<Mortal> {
   const alive = await startUpstream()
   let visits: Visits = { connections: 0, calls: 0 }

@@ -1,4 +1,4 @@
-/** Cost of operator work: reports on a long history, and requests during a report, a backup or retention. */
+/** Cost of operator work: reports on a long history, and requests during a report, a backup, or retention. */
 import { Database } from 'bun:sqlite'
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

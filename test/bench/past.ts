@@ -1,4 +1,4 @@
-/** Served folders with a history from `history.ts`. */
+/** Folders with a history from `history.ts`, each with a running server. */
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFreePort } from '../support/free-port.ts'
@@ -7,7 +7,7 @@ import { startProcess, waitUntilUp } from './processes.ts'
 import { type Subject, up } from './subjects.ts'
 import { MODEL, startTollgate, toRoutedCatalog, toServe } from './tollgate.ts'
 
-/** Of wrk. */
+/** Connections of wrk. */
 export const CONNECTIONS = 32
 
 export interface PastFolder {
@@ -33,7 +33,7 @@ export async function writePast(
   return { history, folder, data, key, bytes: statSync(database).size - before }
 }
 
-/** Returns the time to the first answer, too. */
+/** Also returns the time to the first response. */
 export async function serve(
   { folder, key }: Pick<PastFolder, 'folder' | 'key'>,
   upstream: string,

@@ -1,12 +1,12 @@
 /**
- * Other gateways to measure beside Tollgate (`--peers FILE`): a JSON list of what starts each of them, on this machine and in
- * front of the benchmark's upstream.
+ * Other gateways to measure next to Tollgate (`--peers FILE`): a JSON list of the commands that start each of them, on
+ * this machine and in front of the benchmark's upstream.
  *
  *     [{ "name": "other", "command": ["./other", "--port", "{port}", "--base-url", "{upstream}/v1"], "ready": "/health" }]
  *
- * In `command` and `env`, `{port}` is where it has to listen on 127.0.0.1, `{upstream}` the origin of the upstream, which
- * speaks the chat-completions API below `/v1` and takes any key and model, and `{folder}` an empty folder of its own. What
- * needs a file of its own is started by a script that writes one.
+ * In `command` and `env`, `{port}` is the port to listen on at 127.0.0.1, and `{upstream}` the origin of the upstream,
+ * which has the chat completions API below `/v1` and accepts any key and model. `{folder}` is a new, empty folder. If a
+ * gateway needs a config file, start it with a script that writes one.
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,21 +23,21 @@ const Peer = Type.Object(
   {
     name: Text,
     command: Type.Array(Text, { minItems: 1 }),
-    /** A free one is found where none is named. */
+    /** Default: a free port. */
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
     env: Type.Optional(Type.Record(Text, Type.String())),
     /** Sent as a bearer token. */
     key: Type.Optional(Text),
-    /** What it calls a model that it passes on to the upstream. */
+    /** Its ID of a model that it sends to the upstream. */
     model: Type.Optional(Text),
-    /** A path that answers 2xx once it takes requests; its models where it names none. */
+    /** A path that returns 2xx once it accepts requests; default: its models. */
     ready: Type.Optional(Type.String({ pattern: '^/' })),
   },
   { additionalProperties: false },
 )
 export type Peer = Static<typeof Peer>
 
-/** Reads the list. Throws a sentence that names the file, and what is wrong in it. */
+/** Reads the list. Throws a message that names the file and its error. */
 export function readPeers(file: string): Peer[] {
   const peers = parse(file, readFileSync(file, 'utf8'))
   const wrong = Value.Errors(Type.Array(Peer), peers).First()
@@ -53,7 +53,7 @@ function parse(file: string, text: string): unknown {
   }
 }
 
-/** Starts one in a folder below `root`, and waits for as long as the slowest may take. */
+/** Starts one in a folder below `root`, and waits as long as the slowest one may take. */
 export async function startPeer(peer: Peer, root: string, upstream: string): Promise<Subject> {
   const { name, command, env = {}, key = 'none', model = MODEL, ready = '/v1/models' } = peer
   const folder = join(root, name)

@@ -17,7 +17,7 @@ export interface Started {
   drain(): Promise<void>
 }
 
-/** Output goes to a file. If it exits unasked, the benchmark fails. */
+/** Output goes to a file. If it exits early, the benchmark fails. */
 export function startProcess(command: string[], logFile: string, env: Record<string, string> = {}): Started {
   const log = openSync(logFile, 'a')
   const child = Bun.spawn(command, {
@@ -110,7 +110,7 @@ function jitMicrosByThread(pid: number): Map<string, number> {
   return found
 }
 
-/** The same to the microsecond, for short spans: ended threads are missing; null if the kernel doesn't report it. */
+/** The same to the microsecond, for short periods: ended threads are missing; null if the kernel doesn't report it. */
 export function fineCpuMicros(pid: number): number | null {
   const nanos = sumOver(pid, (id) =>
     readdirSync(`/proc/${id}/task`).reduce((sum, thread) => {
@@ -121,7 +121,7 @@ export function fineCpuMicros(pid: number): number | null {
   return nanos > 0 ? nanos / 1000 : null
 }
 
-/** With descendants, in MB. */
+/** Including descendants, in MB. */
 export const rssMegabytes = (pid: number): number => sumOver(pid, (id) => statusMegabytes(id, 'VmRSS'))
 
 /** Sum of each one's peak. */
@@ -155,7 +155,7 @@ function descendantsOf(pid: number): number[] {
   }
 }
 
-/** Repeats until `url` answers 2xx. Throws after `limitMs`. */
+/** Repeats until `url` returns 2xx. Throws after `limitMs`. */
 export async function waitUntilUp(
   url: string,
   init: RequestInit = {},

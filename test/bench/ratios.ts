@@ -1,4 +1,4 @@
-/** Results over those of the smallest proxy, in both its forms, and of the build before. Pure. */
+/** Results relative to the smallest proxy, in both its forms, and to the previous build. Pure. */
 import { isJsonLoad, LOADS, type Load } from './loads.ts'
 import type { Report, SubjectReport } from './report.ts'
 import { toRatio } from './table.ts'
@@ -9,22 +9,22 @@ const BASES = [
   { name: 'toBefore', title: 'to before', subject: 'before' },
 ] as const
 
-/** Heads of the cells that `toRatioCells` returns. */
+/** Headings of the cells that `toRatioCells` returns. */
 export const RATIO_TITLES = BASES.map(({ title }) => title)
 
 type Figure = (subject: SubjectReport | undefined) => number | undefined
 
-/** Converts a figure of one subject to its ratios; `-` where there is nothing to compare with. */
+/** Converts a figure of one subject to its ratios; `-` if there is nothing to compare with. */
 export const toRatioCells = (report: Report, value: number, of: Figure): string[] =>
   BASES.map(({ subject }) => toRatio(value, of(report.subjects[subject])))
 
-/** CPU a request or a chunk of one load; undefined where it was not measured. */
+/** CPU per request or chunk of one load; undefined if not measured. */
 export function cpuOf(subject: SubjectReport | undefined, load: Load): number | undefined {
   if (isJsonLoad(load)) return subject?.[load]?.cpuMicrosPerRequest
   return subject?.[load]?.cpuMicrosPerChunk
 }
 
-/** Ratios of CPU, by load, subject and what it is compared with. */
+/** Ratios of CPU, by load, subject, and baseline. */
 export function toRatios(report: Report): Record<string, Record<string, Record<string, number>>> {
   const toLoad = (load: Load) =>
     Object.entries(report.subjects).flatMap(([name, subject]) => {

@@ -40,7 +40,7 @@ interface Stream {
   writtenMicros: number
   answered: boolean
   lines: number
-  /** For a marker split across two pieces. */
+  /** Kept for a marker that is split across two pieces. */
   tail: string
   ended: boolean
 }
@@ -96,7 +96,7 @@ async function main(options: ReaderOptions): Promise<void> {
       const nowMicros = machineMicros()
       for (const [, written, came] of text.matchAll(TOKEN)) {
         const writtenMicros = Number(written)
-        // Text shared by two pieces is met twice.
+        // Text in both pieces is found twice.
         if (writtenMicros <= stream.writtenMicros) continue
         stream.writtenMicros = writtenMicros
         const lagMs = (nowMicros - writtenMicros) / 1_000
@@ -105,7 +105,7 @@ async function main(options: ReaderOptions): Promise<void> {
       }
       for (let at = text.indexOf(DATA); at !== -1; at = text.indexOf(DATA, at + DATA.length)) stream.lines += 1
       const done = text.includes(options.end)
-      // Keep only what can't hold a whole marker, so that none counts twice.
+      // Keep only text that can't hold a whole marker, so that none counts twice.
       const last = text.lastIndexOf(DATA)
       const from = Math.max(last === -1 ? 0 : last + 1, text.length - options.end.length)
       stream.tail = text.slice(from)

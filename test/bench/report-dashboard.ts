@@ -1,9 +1,9 @@
-/** What the dashboard costs, as tables. Pure. */
+/** Cost of the dashboard, as tables. Pure. */
 import type { PageResult } from './dashboard.ts'
 import type { Report } from './report.ts'
 import { toFigure, toRatio, toTable } from './table.ts'
 
-/** Returns nothing where it was not measured. */
+/** Empty if not measured. */
 export function toDashboardTables({ dashboard }: Report): string[] {
   if (dashboard === undefined) return []
   const { pages, beside } = dashboard

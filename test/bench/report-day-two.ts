@@ -1,4 +1,4 @@
-/** What a past costs, as tables. Pure. */
+/** Cost of a history, as tables. Pure. */
 import type { JsonResult } from './json-load.ts'
 import type { WorkResult } from './operator.ts'
 import type { Report } from './report.ts'
@@ -6,7 +6,7 @@ import { toFigure, toRatio, toTable } from './table.ts'
 
 const LOAD = ['req/s', 'p50 ms', 'p99 ms', 'CPU us/req', 'to first']
 
-/** Returns nothing where it was not measured. */
+/** Empty if not measured. */
 export function toDayTwoTables({ dayTwo }: Report): string[] {
   if (dayTwo === undefined) return []
   const { bytesPerRequest, pasts, operator } = dayTwo

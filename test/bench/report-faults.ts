@@ -1,11 +1,11 @@
-/** The soak's and the failover's results as tables. Pure. */
+/** Results of soak and failover as tables. Pure. */
 import { DEADLINE, type FailoverResult } from './failover.ts'
 import { RETURN_RATIO } from './memory.ts'
 import type { Report } from './report.ts'
 import type { SoakPhase } from './soak.ts'
 import { toFigure, toRatio, toTable } from './table.ts'
 
-/** Returns nothing where the soak was not run. */
+/** Empty if the soak was not run. */
 export function toSoakTables(report: Report): string[] {
   const soaked = Object.entries(report.subjects).flatMap(([name, { soak }]) => (soak ? [{ name, soak }] : []))
   const [any] = soaked
@@ -65,7 +65,7 @@ const toSoakRow = (title: string, phase: SoakPhase) => [
   phase.returnedAfterS === null ? 'never' : `${toFigure(phase.returnedAfterS)} s`,
 ]
 
-/** Returns nothing where failover was not measured. */
+/** Empty if failover was not measured. */
 export function toFailoverTables(report: Report): string[] {
   const cases = Object.entries(report.subjects).flatMap(([name, { failover }]) =>
     Object.entries(failover ?? {}).map(([death, result]) => ({ title: `${name}, ${death}`, result })),

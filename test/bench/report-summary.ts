@@ -1,4 +1,4 @@
-/** The benchmark in one table: what Tollgate costs beside the smallest proxy and the build before. Pure. */
+/** The benchmark in one table: Tollgate's cost next to the smallest proxy and the previous build. Pure. */
 import { cpuOf, RATIO_TITLES, toRatioCells } from './ratios.ts'
 import type { Report, SubjectReport } from './report.ts'
 import { toFigure, toTable } from './table.ts'
@@ -22,7 +22,7 @@ const ROWS: Record<string, (subject: SubjectReport | undefined) => number | unde
   'the same, empty data folder': (subject) => subject?.coldStart?.empty.chatMs,
 }
 
-/** Returns nothing where Tollgate was not measured. */
+/** Empty if Tollgate was not measured. */
 export function toSummaryTable(report: Report): string[] {
   const rows = Object.entries(ROWS).flatMap(([title, of]) => {
     const value = of(report.subjects.tollgate)

@@ -39,7 +39,7 @@ export interface Report {
   subjects: Record<string, SubjectReport>
   dayTwo?: DayTwoResult
   dashboard?: DashboardResult
-  /** How long each part took, in seconds. */
+  /** Duration of each part, in seconds. */
   took: Record<string, number>
 }
 
@@ -130,7 +130,7 @@ function toStreamTable(report: Report, load: StreamLoad | 'streams1000', title: 
   return [`\n${title}`, toTable(['subject', ...times, ...RATIO_TITLES, ...rest], rows)]
 }
 
-/** A subject that was still compiling when it was measured is marked. */
+/** Marks a subject that was still compiling when it was measured. */
 function toCold(warmUp: WarmUp | undefined, load: Load): string {
   const cold = warmUp?.cold[load]
   return cold && warmUp ? `${toFigure(cold.cpuMicros)}${warmUp.quiet ? '' : ' (!)'}` : '-'

@@ -16,7 +16,7 @@ export interface SlowResult {
   peak: number
   after: number
   afterToBefore: number
-  /** What the upstream could write: both kernels' buffers and the gateway's. */
+  /** Amount that the upstream could write: both kernels' buffers and the gateway's. */
   taken: number
   /** Still open at the end, so that the figures mean something. */
   open: boolean

@@ -1,6 +1,6 @@
 /**
- * Memory under loads that need much of it, what a server keeps 30 s after each, and under mixed load over minutes. Then
- * with a reader that stalls. The smallest proxy shows the runtime's part.
+ * Memory under memory-intensive loads, memory that a server keeps 30 s after each, and under mixed load over minutes.
+ * Then with a reader that stalls. The smallest proxy shows the runtime's share.
  */
 import { join } from 'node:path'
 import { type ExchangeShape, exchange } from './exchange.ts'

@@ -1,4 +1,4 @@
-/** Paced streams read side by side by a process of their own; CPU and memory of the subject from /proc. */
+/** Paced streams read concurrently by a separate process; CPU and memory of the subject from /proc. */
 import { resolve } from 'node:path'
 import { toChatBody, toMessagesBody } from './json-load.ts'
 import type { StreamLoad } from './loads.ts'
@@ -19,11 +19,11 @@ export interface StreamResult {
   chunks: number
   chunksPerSecond: number
   cpuMicrosPerChunk: number
-  /** Of it, what compiling took: near nothing, or the subject was not warm. */
+  /** Share used for compiling: near zero, or the subject was not warm. */
   jitMicrosPerChunk: number
-  /** The subject's CPU as a share of one core: near 1 it was saturated and the figure means little. */
+  /** The subject's CPU as a share of one core: near 1, it was saturated and the figure means little. */
   cpuShare: number
-  /** What a subject adds to the upstream's own time for the first token, and for each one. */
+  /** Time that a subject adds to the upstream's own, for the first token and for each one. */
   firstP50Ms: number
   firstP99Ms: number
   chunkP50Ms: number
@@ -33,11 +33,11 @@ export interface StreamResult {
   refused: number
   idleRssMegabytes: number
   peakRssMegabytes: number
-  /** Of one core: well below 1, or the reader was the bottleneck. */
+  /** Share of one core: must be well below 1, or the reader was the bottleneck. */
   readerCpuShare: number
 }
 
-/** Reads `shape.streams` streams to their end. Throws where the reader printed nothing. */
+/** Reads `shape.streams` streams to their end. Throws if the reader printed nothing. */
 export async function loadStreams(
   subject: Subject,
   shape: StreamShape,

@@ -1,4 +1,4 @@
-/** Numbers of the benchmark as text: medians, ratios and columns. Pure. */
+/** Numbers of the benchmark as text: medians, ratios, and columns. Pure. */
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
@@ -15,7 +15,7 @@ export function medians<T extends object>(rounds: readonly T[]): Record<keyof T 
   return Object.fromEntries(entries) as Record<keyof T & string, number>
 }
 
-/** Lays rows out in columns, the first to the left and the rest to the right. */
+/** Aligns rows in columns, the first one left, the others right. */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? '').length)))
   const line = (cells: readonly string[]) =>

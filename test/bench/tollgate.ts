@@ -8,10 +8,10 @@ import { type Started, startProcess, waitUntilUp } from './processes.ts'
 
 /** As in the end-to-end tests. */
 export const BINARY = process.env.TOLLGATE_BINARY ?? resolve(import.meta.dir, '../../dist/tollgate')
-/** Another build, such as the last release. */
+/** Another build, such as the previous release. */
 export const BEFORE = process.env.TOLLGATE_BEFORE
 
-/** Of `serve`, for the build that is not `before`: such as `--processes 2`. */
+/** Flags of `serve`, for the build that is not `before`: such as `--processes 2`. */
 const FLAGS = process.env.TOLLGATE_FLAGS?.split(' ') ?? []
 
 export const BUILDS = ['tollgate', 'before'] as const
