@@ -15,7 +15,7 @@ const eachRoute = () =>
     path: path.replace('/admin/api', '').replaceAll(/:\w+/g, '0'),
   }))
 
-test('every route but the doors is closed to nobody, to keys of models and to tokens that are none', async () => {
+test('every route except sign-in rejects requests without credentials, with model keys, and with invalid tokens', async () => {
   const browser = fixture.createBrowser()
   const closed = eachRoute().filter(({ least }) => least !== 'anyone')
   expect(closed.length).toBeGreaterThan(5)
@@ -31,7 +31,7 @@ test('every route but the doors is closed to nobody, to keys of models and to to
   }
 })
 
-test('the doors are those that are meant to be open, and no others', () => {
+test('the open routes are exactly those meant to be open', () => {
   const doors = eachRoute().filter(({ least }) => least === 'anyone')
   expect(doors.map(({ method, path }) => `${method} ${path}`)).toEqual([
     ...['GET /session', 'POST /setup', 'POST /session', 'POST /code'],
@@ -39,7 +39,7 @@ test('the doors are those that are meant to be open, and no others', () => {
   ])
 })
 
-test.each(WHO)('%s may ask for what their role goes to, and is told of the rest that it is too small', async (role) => {
+test.each(WHO)('%s can use the routes of their role, and is refused others by role', async (role) => {
   const team = role === 'member' ? (await createTeam()).id : null
   const browser = await fixture.signIn(role, role, team)
   for (const { method, path, least, except } of eachRoute()) {
@@ -67,7 +67,7 @@ test('a token to read acts as a viewer, one to write as an editor, and neither h
   expect((await browser.ask('GET', '/sessions', { headers: write })).body.error.kind).toBe('no_session')
 })
 
-describe('addresses', () => {
+describe('hosts and origins', () => {
   test.each([
     ['http://127.0.0.1:4000', 200],
     ['http://localhost', 200],
@@ -81,7 +81,7 @@ describe('addresses', () => {
     expect(answered).toBe(status)
   })
 
-  test('a page of another site reads nothing with the cookie of whoever looks at it', async () => {
+  test("a page of another site reads nothing with its visitor's cookie", async () => {
     const browser = await fixture.signIn('owner')
     for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }]) {
       expect((await browser.ask('GET', '/keys', { headers })).status).toBe(403)
@@ -90,7 +90,7 @@ describe('addresses', () => {
   })
 })
 
-test('who is disabled while a body is on its way changes nothing with it', async () => {
+test('a user who is disabled during an upload changes nothing with it', async () => {
   const editor = await fixture.signIn('editor')
   const text = JSON.stringify({ name: 'late' })
   const sent = Promise.withResolvers<void>()
@@ -114,7 +114,7 @@ test('who is disabled while a body is on its way changes nothing with it', async
   expect((await fixture.store.readKeys()).keys).toEqual([])
 })
 
-test('no answer is kept by a browser or taken for something else', async () => {
+test('no response is cached by a browser or sniffed as another type', async () => {
   for (const path of ['/session', '/keys', '/nothing']) {
     const { headers } = await fixture.createBrowser().ask('GET', path)
     expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual(['no-store', 'nosniff'])

@@ -30,7 +30,7 @@ beforeEach(async () => {
   owner = await fixture.signIn('owner')
 })
 
-test('a provider is checked before anything is saved: its models with what is known, or what is wrong', async () => {
+test('a provider is checked before anything is saved: its models with known facts, or the error', async () => {
   const wrong = await check({ api_key: 'sk-wrong-0123456789' })
   expect(wrong).toMatchObject({
     status: 502,
@@ -121,7 +121,7 @@ test("a preset's own variable of the server is used at the preset's own URL, and
   expect(moved.body.upstream.credential).toMatchObject({ variable: null, status: 'not_set' })
 })
 
-test('a list is not kept for a credential that has replaced the one it was read with', async () => {
+test('a list is not cached for a credential that has replaced the one it was read with', async () => {
   await add({})
   const list = () => owner.ask('GET', '/upstreams/openai/models')
   expect((await list()).body.models).toHaveLength(4)

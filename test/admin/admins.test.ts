@@ -12,7 +12,7 @@ beforeEach(async () => {
   browser = await fixture.signIn('owner')
 })
 
-test('somebody is invited, sets a password with the code, is given another role and disabled', async () => {
+test('an invited user sets a password with the code, gets another role, and is disabled', async () => {
   await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })
   const invited = await browser.ask('POST', '/admins', { body: { name: 'Mia', role: 'member', team: 'research' } })
   const { id, code } = invited.body
@@ -43,7 +43,7 @@ test.each([
   expect((await browser.ask('GET', '/admins')).body.admins).toHaveLength(1)
 })
 
-test('who has not come yet is invited once more, and nobody who has a password loses it', async () => {
+test('a user who has not signed in is invited again, and no one with a password loses it', async () => {
   const first = (await browser.ask('POST', '/admins', { body: { name: 'mia', role: 'viewer' } })).body
   const again = (await browser.ask('POST', `/admins/${first.id}/invite`)).body
   const theirs = fixture.createBrowser()
@@ -55,14 +55,14 @@ test('who has not come yet is invited once more, and nobody who has a password l
   expect((await theirs.ask('GET', '/keys')).status).toBe(200)
 })
 
-test('the last owner stays one, and who is not there is 404', async () => {
+test('the last owner stays an owner, and an unknown user is 404', async () => {
   const demoted = await browser.ask('PATCH', '/admins/owner', { body: { role: 'viewer' } })
   expect([demoted.status, demoted.body.error.kind]).toEqual([409, 'last_owner'])
   const nobody = await browser.ask('POST', '/admins/nobody/invite')
   expect([nobody.status, nobody.body.error.kind]).toEqual([404, 'admin_not_found'])
 })
 
-test('a token is made, its secret told once, used, and revoked', async () => {
+test('a token is created, its secret shown once, used, and revoked', async () => {
   const expires_ms = fixture.clock.ms + 1_000
   const made = await browser.ask('POST', '/tokens', { body: { name: 'ci', scope: 'read', expires_ms } })
   const { id, token: secret } = made.body
@@ -78,7 +78,7 @@ test('a token is made, its secret told once, used, and revoked', async () => {
   expect((await browser.ask('POST', '/tokens/nothing/revoke')).body.error.kind).toBe('token_not_found')
 })
 
-test('names of living tokens are unique, and a name that may mean two tokens revokes neither', async () => {
+test('names of active tokens are unique, and an ambiguous name revokes no token', async () => {
   const create = (name: string) => browser.ask('POST', '/tokens', { body: { name, scope: 'read' } })
   const { id } = (await create('ci')).body
   const again = await create('ci')
@@ -96,7 +96,7 @@ test('names of living tokens are unique, and a name that may mean two tokens rev
   expect((await browser.ask('POST', '/tokens/ci/revoke')).body.id).toBe(second.id)
 })
 
-test('a token that writes makes neither tokens nor administrators, and sees none', async () => {
+test('a token with write access creates neither tokens nor users, and sees none', async () => {
   const headers = await fixture.tokenHeaders('write')
   const script = fixture.createBrowser()
   const asked = [

@@ -1,4 +1,4 @@
-/** Alert targets over the admin API: who may do what, where URLs may lead, and what is told of them. */
+/** Alert targets over the admin API: permissions, allowed URLs, and what is shown of them. */
 import { expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { createFixture } from './fixture.ts'
@@ -33,7 +33,7 @@ test('an owner adds and removes targets, an editor tests them, a viewer sees the
   expect(`${audit.text}${await fixture.logged()}`).not.toContain(SECRET_PATH)
 })
 
-test('a test is sent once, tells its result, and is on record', async () => {
+test('a test is sent once, returns its result, and is recorded', async () => {
   const owner = await fixture.signIn('owner')
   const statuses = [204, 503]
   const receiver = Bun.serve({ port: 0, fetch: () => new Response(null, { status: statuses.shift() ?? 500 }) })

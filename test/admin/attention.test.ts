@@ -16,7 +16,7 @@ const spend = (of: { keyId: string; teamId?: string }) => {
   createLedgerWriter(fixture.folder.database).apply([settling(row)])
 }
 
-test('a spent budget shows at once, with the action of each role, and is gone once it is raised', async () => {
+test('a spent budget shows at once, with the action of each role, and disappears once it is raised', async () => {
   const owner = await fixture.signIn('owner')
   const viewer = await fixture.signIn('viewer')
   const { key } = await createKey(fixture.store, { name: 'ann', budget: BUDGET }, by)
@@ -44,7 +44,7 @@ test('members see only budgets of their own keys and of their team', async () =>
   ])
 })
 
-test('usage without a price counts whole, however many models have it', async () => {
+test('usage without a price counts in full, however many models have it', async () => {
   const owner = await fixture.signIn('owner')
   const models = JSON.stringify(Array.from({ length: 20_005 }, (_, at) => `acme/${at}`))
   fixture.folder.database.run(
@@ -59,7 +59,7 @@ test('usage without a price counts whole, however many models have it', async ()
   ])
 })
 
-test('errors above normal are compared with the week before, also in the first hour of a day; what clients stop is none', async () => {
+test('errors above normal are compared with the week before, even in the first hour of a day, without requests that clients stopped', async () => {
   const owner = await fixture.signIn('owner')
   for (const nowMs of [HOUR + DAY_MS, dayOf(HOUR) + 2 * DAY_MS + 60_000]) {
     fixture.clock.ms = nowMs

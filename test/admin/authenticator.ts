@@ -15,7 +15,7 @@ export interface Lies {
   rpId?: string
   challenge?: string
   type?: string
-  /** No finger, face or PIN was checked. */
+  /** True if no finger, face, or PIN was checked. */
   isUnverified?: boolean
   counter?: number
   userHandle?: string
@@ -57,7 +57,7 @@ export function createAuthenticator(at: string) {
   }
 
   return {
-    /** Makes its passkey. */
+    /** Creates its passkey. */
     create(options: PublicKeyCredentialCreationOptionsJSON, lies: Lies = {}): RegistrationResponseJSON {
       userHandle = options.user.id
       const length = Buffer.alloc(2)
@@ -82,7 +82,7 @@ export function createAuthenticator(at: string) {
         },
       }
     },
-    /** Uses it. */
+    /** Signs in with it. */
     use(options: PublicKeyCredentialRequestOptionsJSON, lies: Lies = {}): AuthenticationResponseJSON {
       counter++
       const authData = toAuthData(options.rpId, 0, lies)

@@ -26,7 +26,7 @@ const made = async () => {
   return list()
 }
 
-test('one is made while others wait, listed once it is there, and downloaded whole, each on record', async () => {
+test('one is created while other requests wait, listed once it is complete, and downloaded whole, with audit rows', async () => {
   const let_go = Promise.withResolvers<void>()
   fixture.making.make = async (file) => {
     await let_go.promise
@@ -53,7 +53,7 @@ test('one is made while others wait, listed once it is there, and downloaded who
   ])
 })
 
-test('why one could not be made is told, until one is', async () => {
+test('the reason for a failed backup is shown until one succeeds', async () => {
   fixture.making.make = async () => 'the disk is too full'
   await owner.ask('POST', '/backups')
   expect(await made()).toEqual({ backups: [], making: null, failed: 'the disk is too full' })
@@ -62,7 +62,7 @@ test('why one could not be made is told, until one is', async () => {
   expect((await made()).failed).toBeNull()
 })
 
-test('what a schedule, a migration and people have put there is listed; parts, folders and links are not', async () => {
+test('backups by schedule, migrations, and users are listed; parts, folders, and links are not', async () => {
   mkdirSync(join(folder, 'replaced-1.sqlite'), { recursive: true })
   const names = ['scheduled-2027-01-31T12-00-00Z.sqlite', 'before-migration-1.sqlite', 'mine.sqlite']
   for (const name of [...names, 'x.sqlite.7.part', 'notes.txt']) writeFileSync(join(folder, name), '')
@@ -94,7 +94,7 @@ test.each([
   expect((await download('mine.sqlite')).status).toBe(200)
 })
 
-test('editors neither see nor make them', async () => {
+test('editors neither see nor create them', async () => {
   const editor = await fixture.signIn('editor')
   for (const [method, path] of [
     ['GET', '/backups'],

@@ -27,7 +27,7 @@ beforeEach(async () => {
   editor = await fixture.signIn('editor')
 })
 
-test('what is exported says what the database says, and is applied without a change by whoever may', async () => {
+test('an export matches the database, and owners can apply it without changes', async () => {
   const { yaml, document, left_out, sealed } = (await editor.ask('GET', '/catalog')).body
   expect([left_out, sealed]).toEqual([[], []])
   expect(document.upstreams.paid.api_key).toBe(`\${PAID_KEY}`)
@@ -38,7 +38,7 @@ test('what is exported says what the database says, and is applied without a cha
   }
 })
 
-test('a change that was made is told of, though what it changes cannot be read yet', async () => {
+test("an applied change succeeds even if the server can't read the changed entry yet", async () => {
   fixture.serving.refresh = async () => {
     throw new Error('cannot be read')
   }
@@ -47,7 +47,7 @@ test('a change that was made is told of, though what it changes cannot be read y
   expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body).toMatchObject({ version: 3 })
 })
 
-test('a change is planned, applied, held by the server at once, on record, and reverted', async () => {
+test('a change is planned, applied, effective on the server at once, recorded, and reverted', async () => {
   const planned = (await editor.ask('POST', '/catalog/plan', { body: { yaml: OTHER } })).body
   expect(planned).toMatchObject({
     differs: true,
@@ -90,7 +90,7 @@ test('a change is planned, applied, held by the server at once, on record, and r
   expect((await editor.ask('POST', '/catalog/undo', { body: { number: 4 } })).body).toMatchObject({ version: null })
 })
 
-test('what is no longer declared stays, or goes where that is asked for', async () => {
+test('undeclared entries stay, or are removed on request', async () => {
   const less = CATALOG.replace(
     / {2}acme\/large.*\n/,
     '  acme/new: { name: N, context_length: 9, max_output_length: 9, input_modalities: [text], output_modalities: [text], supported_features: [], pricing: [{ prompt: "1", completion: "1" }], routes: [{ upstream: paid, model: n }] }\n',
@@ -103,7 +103,7 @@ test('what is no longer declared stays, or goes where that is asked for', async 
   expect(pruned).toMatchObject({ created: 2, deleted: 2, kept: [] })
 })
 
-test('a plan says whom a removal takes the model from, and counts its requests', async () => {
+test('a plan shows who loses a model by a removal, and counts its requests', async () => {
   const body = { yaml: `${CATALOG}aliases: { big: acme/large }\n`, prune: true }
   await editor.ask('POST', '/catalog/apply', { body })
   for (const name of ['ann', 'bob']) await editor.ask('POST', '/keys', { body: { name, models: ['acme/large'] } })
@@ -134,7 +134,7 @@ test('a plan says whom a removal takes the model from, and counts its requests',
   expect(changes[0]).toMatchObject({ action: 'delete', effect: { ...lost, aliases: { total: 1 } } })
 })
 
-test('what a file of models declares is none of another catalogue: it stays where that is pruned, until the file is gone', async () => {
+test("a model file's entries don't belong to another catalog: pruning keeps them until the file is gone", async () => {
   const model = `version: 1
 upstreams:
   own: { dialect: openai, process: [llama-server, --port, "{port}"] }
@@ -173,7 +173,7 @@ test.each([
   expect([answer.status, answer.body.error.field]).toEqual([400, field])
 })
 
-test('all that is wrong with a catalogue is told by its place, a hundred at most, and no secret in it is repeated', async () => {
+test('all catalog errors are reported by position, a hundred at most, and without secrets', async () => {
   const secret = 'sk-proj-abcdefghijklmnop1234567890'
   const wrong = CATALOG.replace(`\${PAID_KEY}`, secret).replace('"0.000001"', '"cheap"')
   const { status, body } = await owner.ask('POST', '/catalog/plan', { body: { yaml: wrong } })
@@ -187,7 +187,7 @@ test('all that is wrong with a catalogue is told by its place, a hundred at most
   expect([problems.length, message.split('\n').at(-1)]).toEqual([100, expect.stringMatching(/^and 40\d more\.$/)])
 })
 
-describe('from afar', () => {
+describe('over the network', () => {
   const upstream = (more: string) => `version: 1\nupstreams:\n  new: { dialect: openai, ${more} }\nmodels: {}\n`
   const plan = (yaml: string, browser = owner) => browser.ask('POST', '/catalog/plan', { body: { yaml } })
   const apply = (yaml: string, browser = owner) => browser.ask('POST', '/catalog/apply', { body: { yaml } })
@@ -214,7 +214,7 @@ describe('from afar', () => {
     expect(await fixture.store.readCatalog()).toEqual(before)
   })
 
-  test('no name is looked up for whoever may set none up, nor many at a time for an owner', async () => {
+  test('hosts are only resolved for users who can add upstreams, and not many at a time for an owner', async () => {
     const many = Array.from(
       { length: 60 },
       (_, n) => `  u${n}: { dialect: openai, base_url: "https://h${n}.example.com" }\n`,
@@ -232,7 +232,7 @@ describe('from afar', () => {
     expect(body.error.problems[0].path).toBe('upstreams.new.process')
   })
 
-  test('an address of this machine needs local, and a link-local one is refused, also behind a name', async () => {
+  test('a URL on this machine needs `local`, and a link-local one is refused, even behind a host name', async () => {
     fixture.hosts['metadata.example.com'] = ['169.254.169.254']
     fixture.hosts['inside.example.com'] = ['10.0.0.5']
     for (const host of ['127.0.0.1', '169.254.169.254', 'metadata.example.com', 'inside.example.com'])
@@ -246,7 +246,7 @@ describe('from afar', () => {
     expect((await apply(upstream(`base_url: "http://inside.example.com/v1"`))).status).toBe(400)
   })
 
-  test('editors change models, and no upstream: neither by a plan, an apply nor a revert', async () => {
+  test('editors change models, and no upstream: neither by a plan, an apply, nor a revert', async () => {
     const yaml = `${upstream('base_url: https://api.example.com/v1')}`
     for (const answer of [await plan(yaml, editor), await apply(yaml, editor)])
       expect([answer.status, answer.body.error.kind]).toEqual([403, 'owners_only'])
@@ -261,7 +261,7 @@ describe('from afar', () => {
     expect((await editor.ask('POST', '/catalog/revert', { body: { number: 1 } })).body.error.kind).toBe('owners_only')
   })
 
-  test('editors apply what they exported, upstreams among it that were made or changed by hand', async () => {
+  test('editors apply their export, including manually created or changed upstreams', async () => {
     await owner.ask('POST', '/upstreams', {
       body: { id: 'mine', dialect: 'openai', base_url: 'https://b.example.com/v1', api_key: 'a-credential' },
     })
@@ -274,7 +274,7 @@ describe('from afar', () => {
     expect((await editor.ask('POST', '/catalog/apply', discarding)).body.error.kind).toBe('owners_only')
   })
 
-  test('what was set by hand of an upstream that is gone has its name looked up once a catalogue or a version has that again', async () => {
+  test('hosts in manual changes of a missing upstream are resolved once a catalog or version declares it again', async () => {
     await owner.ask('PATCH', '/upstreams/paid', { body: { base_url: 'https://b.example.com/v1' } })
     await applyText(fixture, 'version: 1\nupstreams: {}\nmodels: {}\n')
     const plan = { body: { number: 2, plan: true } }
@@ -285,7 +285,7 @@ describe('from afar', () => {
     expect((await owner.ask('POST', '/catalog/revert', { body: { number: 4 } })).body).toMatchObject({ created: 3 })
   })
 
-  test('a revert brings no variable back that is gone, or to where it does not go now', async () => {
+  test('a revert restores no variable that was removed, or that belongs to another URL now', async () => {
     await applyText(fixture, CATALOG.replace(`\${PAID_KEY}`, `\${NEW_KEY}`))
     await applyText(fixture, CATALOG.replace(`api_key: \${PAID_KEY}`, 'rpm: 5'))
     for (const number of [1, 2]) {

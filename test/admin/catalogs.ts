@@ -4,7 +4,7 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Origin } from '../../src/domain/models.ts'
 import type { Fixture } from './fixture.ts'
 
-/** Applies it, and waits until the server has read it. */
+/** Applies the catalog, and waits until the server has read it. */
 export async function applyText(
   { store, serving, clock }: Fixture,
   text: string,

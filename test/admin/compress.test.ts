@@ -1,4 +1,4 @@
-/** What is compressed of the admin API's responses. */
+/** Which responses of the admin API are compressed. */
 import { expect, test } from 'bun:test'
 import { compress } from '../../src/admin/compress.ts'
 
@@ -10,7 +10,7 @@ const json = (text: string, status = 200) =>
 const csv = () => new Response(large, { headers: { 'content-type': 'text/csv; charset=utf-8' } })
 const encodingOf = ({ headers }: Response) => headers.get('content-encoding')
 
-test('large documents and exports are, and are whole', async () => {
+test('large documents and exports are, and arrive complete', async () => {
   for (const response of [json(large), csv()]) {
     const packed = await compress(asked(), response)
     expect([encodingOf(packed), packed.headers.get('vary')]).toEqual(['gzip', 'accept-encoding'])
@@ -20,7 +20,7 @@ test('large documents and exports are, and are whole', async () => {
   }
 })
 
-test('small ones, errors, streams, and responses to changes, which may have a secret, are not', async () => {
+test('small ones, errors, streams, and responses to changes, which may contain a secret, are not', async () => {
   const stream = new Response(large, { headers: { 'content-type': 'text/event-stream' } })
   const all = [
     await compress(asked(), json('{}')),

@@ -1,4 +1,4 @@
-/** Checks every answer of the admin API's tests against the route's OpenAPI description. */
+/** Checks every response in the admin API's tests against the route's OpenAPI description. */
 import { expect } from 'bun:test'
 import type { Admin } from '../../src/admin/instance.ts'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
@@ -17,7 +17,7 @@ export interface Operation {
 }
 export type Paths = Record<string, Record<string, Operation>>
 
-/** Made once: every fixture has the same routes. */
+/** Created once: every fixture has the same routes. */
 let paths: Paths | null = null
 
 export function expectDescribed(admin: Admin, method: string, path: string, status: number, body: unknown): void {

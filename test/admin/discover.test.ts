@@ -33,7 +33,7 @@ afterEach(async () => {
   await ollama.stop(true)
 })
 
-test('an owner is told what answers and whose variable is set, never what that holds; to look loads and adds nothing', async () => {
+test('an owner sees found servers and set variables, never their values; discovery loads and adds nothing', async () => {
   const owner = await fixture.signIn('owner')
   const { status, text, body } = await owner.ask('POST', '/upstreams/discover')
   expect(status).toBe(200)
@@ -46,7 +46,7 @@ test('an owner is told what answers and whose variable is set, never what that h
   expect((await fixture.store.readCatalog()).upstreams).toEqual([])
 })
 
-test('what is found is added as any upstream is, and is told as that one then', async () => {
+test('a found server is added like any upstream, and is shown as one afterwards', async () => {
   const owner = await fixture.signIn('owner')
   const discover = async () => (await owner.ask('POST', '/upstreams/discover')).body
   const [{ id, preset, base_url }] = (await discover()).servers
@@ -59,14 +59,14 @@ test('what is found is added as any upstream is, and is told as that one then', 
   expect((await discover()).servers).toMatchObject([{ upstream: 'ollama', id: 'ollama' }])
 })
 
-test('a second server of a kind has a name of its own', async () => {
+test('a second server of a kind gets a different name', async () => {
   const owner = await fixture.signIn('owner')
   await owner.ask('POST', '/upstreams', { body: { id: 'ollama', preset: 'ollama', local: true } })
   const { servers } = (await owner.ask('POST', '/upstreams/discover')).body
   expect(servers).toMatchObject([{ upstream: null, id: `ollama-${ollama.port}` }])
 })
 
-test('nobody but an owner has it look, and none by a link', async () => {
+test('only an owner can start discovery, and not by a link', async () => {
   for (const role of ['editor', 'viewer'] as const) {
     const browser = await fixture.signIn(role)
     expect((await browser.ask('POST', '/upstreams/discover')).body.error.kind).toBe('role_too_small')
@@ -78,7 +78,7 @@ test('nobody but an owner has it look, and none by a link', async () => {
   expect(asked).toEqual([])
 })
 
-test('all who ask while it looks wait for one look', async () => {
+test('all requests during a discovery share its result', async () => {
   let looks = 0
   const { promise, resolve } = Promise.withResolvers<[]>()
   const look = createLocalLook(() => {

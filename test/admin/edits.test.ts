@@ -1,4 +1,7 @@
-/** Several editors of one key, in any order: what is accepted was made from the state it replaces, and nothing is lost silently. */
+/**
+ * Several editors of one key, in any order: accepted edits are based on the state they replace, and nothing is lost
+ * silently.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { mergeValues } from '../../src/dashboard/ui/merge.ts'
@@ -13,13 +16,13 @@ type Held = { revision: string } & Record<(typeof FIELDS)[number], number | null
 
 const step = fc.record({
   editor: fc.integer({ min: 0, max: 2 }),
-  /** Null reads again. */
+  /** Null reads the current state. */
   edit: fc.option(fc.dictionary(fc.constantFrom(...FIELDS), fc.integer({ min: 1, max: 4 }), { minKeys: 1 }), {
     freq: 2,
   }),
 })
 
-test('edits of several at once are applied one after another, or refused with the state that they missed', async () => {
+test('concurrent edits are applied one after another, or refused with the state that they missed', async () => {
   const owner = await fixture.signIn('owner')
   let made = 0
   await fc.assert(
@@ -30,7 +33,7 @@ test('edits of several at once are applied one after another, or refused with th
       const held = await Promise.all([read(), read(), read()])
       let expected = { ...held[0] } as Held
       for (const { editor, edit } of steps) {
-        // So that the limit of changes per minute isn't reached.
+        // Stays below the limit of changes per minute.
         fixture.clock.ms += 250
         if (edit === null) {
           held[editor] = await read()
@@ -55,7 +58,7 @@ test('edits of several at once are applied one after another, or refused with th
   )
 })
 
-test('a form and what was saved meanwhile are merged by field: each value is kept, or asked about', () => {
+test('a form is merged with saved changes by field: each value is kept, or is a conflict', () => {
   const values = fc.record({
     a: fc.constantFrom('1', '2', '3'),
     b: fc.constantFrom('1', '2'),

@@ -33,7 +33,7 @@ const facts = (input: number) =>
 const priceOf = async () => (await fixture.store.readCatalog()).models[0]?.pricing[0]?.prompt
 const refresh = (query = '') => owner.ask('POST', `/catalog/refresh${query}`)
 
-test('a plan tells what newer facts change, and an owner has them taken over, time after time', async () => {
+test('a plan shows changes by newer facts, and an owner applies them, repeatedly', async () => {
   fixture.published.text = facts(2)
   const before = await priceOf()
   expect((await refresh('?plan=true')).body).toMatchObject({
@@ -52,7 +52,7 @@ test('a plan tells what newer facts change, and an owner has them taken over, ti
   expect((await refresh()).body).toMatchObject({ differs: false, version: null })
 })
 
-test('what is no list of facts changes nothing, and is told as that', async () => {
+test('an invalid list of facts changes nothing, and is an error', async () => {
   fixture.published.text = '<html>'
   expect(await refresh()).toMatchObject({
     status: 502,
@@ -60,12 +60,12 @@ test('what is no list of facts changes nothing, and is told as that', async () =
   })
 })
 
-test('nobody but an owner may', async () => {
+test('only owners can refresh facts', async () => {
   const editor = await fixture.signIn('editor')
   expect((await editor.ask('POST', '/catalog/refresh')).body.error.kind).toBe('role_too_small')
 })
 
-test('however many ask at once, a server reads the list once, from where it is set to', async () => {
+test('concurrent requests read the list once, from its configured source', async () => {
   const server = await startUpstream()
   server.script(listed({ openai: {} }))
   const published = createFacts({ TOLLGATE_FACTS: server.url })

@@ -56,7 +56,7 @@ export interface Answer {
 export interface Asked {
   body?: unknown
   headers?: Record<string, string>
-  /** Which of the server's addresses is called. */
+  /** Which of the server's URLs is called. */
   origin?: string
 }
 
@@ -94,7 +94,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
     ...{ settings, pending: new Pending<PendingSignIn>() },
     provider: createProvider({ ...{ settings, log, now }, ...(waitMs === undefined ? {} : { waitMs }) }),
   })
-  /** Makes a backup, unless a test overrides it. */
+  /** Creates a backup, unless a test overrides it. */
   const making = { make: (file: string): Promise<string | null> => Bun.write(file, 'all of it').then(() => null) }
   const make = (file: string) => making.make(file)
   const admin = createAdminApi({
@@ -203,7 +203,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       createBrowser,
       signIn,
     },
-    /** What a script sends. */
+    /** Requests of a script. */
     async tokenHeaders(scope: 'read' | 'write') {
       const { secret } = await createToken(
         identity,
@@ -212,7 +212,7 @@ export function createFixture({ oidc, waitMs, ways = ['password', 'oidc'] }: Fix
       )
       return { authorization: `Bearer ${secret}` }
     },
-    /** All that was logged. */
+    /** The whole log. */
     async logged() {
       await log.flush()
       return lines.join('')

@@ -1,4 +1,4 @@
-/** Models that an owner adds from an upstream's own list, as the command does. */
+/** Models that an owner adds from an upstream's model list, as the command does. */
 import { beforeEach, expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { listed, onlyFor, openaiList } from '../support/model-lists.ts'
@@ -28,7 +28,7 @@ models: {}
 const find = (id: string, models: string[], query = '') =>
   owner.ask('POST', `/upstreams/${id}/models${query}`, { body: { models } })
 
-test('models are planned, then added, with what is known of them; a first price enables one', async () => {
+test('models are planned, then added, with known facts; a first price enables one', async () => {
   provider.scriptProbes(
     onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-4o', 'gpt-9', 'sora-2', 'o3'), listed('', 401)),
   )
@@ -50,7 +50,7 @@ test('models are planned, then added, with what is known of them; a first price 
   expect((await find('openai', [])).body).toMatchObject({ left_out: 1, changes: [{ name: 'models.openai/o3' }, {}] })
 })
 
-test('a realtime model that is chosen is only for sessions, although nobody knows it', async () => {
+test('a selected realtime model is only for sessions, even if it is unknown', async () => {
   provider.scriptProbes(openaiList('gpt-4o-realtime-preview'))
   await find('openai', ['gpt-4o-realtime-preview'])
   expect((await fixture.store.readCatalog()).models).toMatchObject([
@@ -58,7 +58,7 @@ test('a realtime model that is chosen is only for sessions, although nobody know
   ])
 })
 
-test('what a provider answers instead is told, and so is what fits nothing', async () => {
+test("a provider's error is reported, and so are names that match nothing", async () => {
   provider.scriptProbes(listed('<html>', 200))
   expect(await find('openai', [])).toMatchObject({
     status: 502,
@@ -78,7 +78,7 @@ test('what a provider answers instead is told, and so is what fits nothing', asy
   )
 })
 
-test('nobody but an owner may', async () => {
+test('only owners can add models', async () => {
   const editor = await fixture.signIn('editor')
   const { body } = await editor.ask('POST', '/upstreams/openai/models', { body: { models: [] } })
   expect(body.error.kind).toBe('role_too_small')

@@ -9,7 +9,7 @@ beforeEach(async () => {
   browser = await fixture.signIn('editor')
 })
 
-test('a key is made, its secret told once; edited, rotated, revoked; all of it on record under who did it', async () => {
+test('a key is created, its secret shown once; edited, rotated, revoked; all recorded with the user', async () => {
   const body = { name: 'dev', models: ['openai/*'], rpm: 60, budget_nano_usd: 5_000_000_000, budget_period: 'month' }
   const made = await browser.ask('POST', '/keys', { body })
   const { id, key: secret } = made.body
@@ -41,7 +41,7 @@ test('a key is made, its secret told once; edited, rotated, revoked; all of it o
   )
 })
 
-test('what is changed holds before it is told', async () => {
+test('a change is effective before its response', async () => {
   const namesOf = () => [...(fixture.serving.snapshot()?.secrets.values() ?? [])].map(({ key }) => key.name)
   const { body: dev } = await browser.ask('POST', '/keys', { body: { name: 'dev' } })
   expect(namesOf()).toEqual(['dev'])
@@ -64,7 +64,7 @@ test.each([
   expect((await browser.ask('GET', '/keys')).body.keys).toEqual([])
 })
 
-test('a key is not named as requests without a key are, nor a team as no team; those of before are reached by id', async () => {
+test('reserved names of keys and teams are refused; existing ones can be used by ID', async () => {
   for (const [path, name, free] of [
     ['/keys', 'system', 'System'],
     ['/teams', 'none', 'None'],
@@ -86,7 +86,7 @@ test('a key is not named as requests without a key are, nor a team as no team; t
   }
 })
 
-test('what is not there is 404, what is there already 409', async () => {
+test('unknown keys are 404, existing names 409', async () => {
   await browser.ask('POST', '/keys', { body: { name: 'dev' } })
   expect((await browser.ask('POST', '/keys', { body: { name: 'dev' } })).status).toBe(409)
   expect((await browser.ask('PATCH', '/keys/nothing', { body: {} })).body.error.kind).toBe('key_not_found')

@@ -30,7 +30,7 @@ const read = async (path: string) => {
 }
 
 describe('usage', () => {
-  test('is told by one or two dimensions, and exactly, however large it is', async () => {
+  test('is grouped by one or two dimensions, and exact, however large it is', async () => {
     for (const model of ['acme/large', 'acme/small'])
       for (const day of [0, 1, 1])
         settle({ model, createdMs: HOUR - day * DAY_MS, costNanoUsd: Number.MAX_SAFE_INTEGER })
@@ -43,14 +43,14 @@ describe('usage', () => {
     expect(text).toContain(`"cost_nano_usd":${6n * BigInt(Number.MAX_SAFE_INTEGER)},`)
   })
 
-  test('tells of spend alone where that is wanted, and so in few bytes', async () => {
+  test('has only sums on request, which takes few bytes', async () => {
     settle({ costNanoUsd: 7 })
     const { usage, total } = await read('/usage?by=model&figures=spend')
     const spend = { requests: 1, cost_nano_usd: 7, estimated_cost_nano_usd: 0, estimated_share: 0 }
     expect([usage, total]).toEqual([[{ model: 'acme/large', ...spend }], spend])
   })
 
-  test('is filtered by names as people give them, several of each', async () => {
+  test('is filtered by names, several per filter', async () => {
     const by = { actor: 'test', nowMs: 1 }
     const [{ key: ann }, { key: bob }] = [
       await createKey(fixture.store, { name: 'ann, the first' }, by),
@@ -105,7 +105,7 @@ describe('requests', () => {
     expect(second.next).toBeNull()
   })
 
-  test('are filtered as `requests list` filters them', async () => {
+  test('are filtered like `requests list`', async () => {
     settle()
     settle({ status: 'failed', model: 'other/x', errorCode: 'upstream_timeout' })
     settle({ status: 'cut', user: 'ann' })
@@ -131,7 +131,7 @@ describe('requests', () => {
     expect(await read('/requests?owner=nobody')).toBe('404 admin_not_found')
   })
 
-  test('are exported as CSV, with what happened, exact costs, and nothing that a spreadsheet would run', async () => {
+  test('are exported as CSV, with outcome, exact costs, and nothing that a spreadsheet would execute', async () => {
     const open = toOpen({ user: '=1+1', createdMs: HOUR })
     const failed = { status: 'failed', httpStatus: 502, errorCode: 'upstream_failed' } as const
     const call = toSettledCall(toCall(open, 1), { status: 'failed', errorCode: 'status', httpStatus: 401 })
@@ -150,7 +150,7 @@ describe('requests', () => {
     expect(await read('/requests/csv?key=nobody')).toBe('404 key_not_found')
   })
 
-  test('of a long CSV, each is there once, and a third export at a time is refused', async () => {
+  test('of a long CSV each appear once, and a third concurrent export is refused', async () => {
     const rows = Array.from({ length: 4_500 }, (_, at) => toSettled(toOpen({ createdMs: HOUR + at })))
     apply(...rows.map((row) => settling(row)))
     const headers = { host: '127.0.0.1:4000', cookie: viewer.cookie }
@@ -173,7 +173,7 @@ describe('requests', () => {
     expect((await open()).status).toBe(200)
   })
 
-  test('one is explained: its calls, and how its charge comes about', async () => {
+  test('are explained by their calls and the calculation of their charge', async () => {
     const open = toOpen()
     const call = toCall(open, 2)
     apply(opening(open), calling(call))
@@ -200,7 +200,7 @@ describe('requests', () => {
   })
 })
 
-test('who changed what is told with names, and found by them', async () => {
+test('the audit log has names of users, and is filtered by them', async () => {
   const editor = await fixture.signIn('editor', 'ann@example.com')
   await editor.ask('POST', '/keys', { body: { name: 'dev' } })
   await fixture
@@ -214,7 +214,7 @@ test('who changed what is told with names, and found by them', async () => {
   expect(await read('/audit?action=keys.lost')).toBe('400 invalid action')
 })
 
-test('members are told nothing of it', async () => {
+test('members have no access to any of this', async () => {
   const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: 1 })
   const member = await fixture.signIn('member', 'bob', team.id)
   for (const path of ['/usage', '/requests', '/requests/live', '/requests/1234', '/audit'])
@@ -222,7 +222,7 @@ test('members are told nothing of it', async () => {
 })
 
 describe('failures', () => {
-  test('are told by their code, by the day or the hour', async () => {
+  test('are counted by code, per day or hour', async () => {
     settle({ status: 'failed', errorCode: 'upstream_timeout' })
     settle({ status: 'cut', errorCode: null, createdMs: HOUR - DAY_MS })
     settle()
@@ -236,7 +236,7 @@ describe('failures', () => {
     expect((await read('/failures?step=hour&model=acme/*&since=1h')).failures).toMatchObject([{ at_ms: HOUR }])
   })
 
-  test('refuse what they cannot be asked', async () => {
+  test('reject unsupported filters', async () => {
     expect(await read('/failures?step=week')).toBe('400 invalid step')
     expect(await read('/failures?user=x')).toStartWith('400 invalid')
     expect(await read('/failures?limit=0')).toBe('400 invalid limit')

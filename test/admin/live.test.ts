@@ -1,4 +1,4 @@
-/** Finished requests as live events, for readers who are still signed in. */
+/** Finished requests as live events, for readers who stay signed in. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { editAdmin } from '../../src/identity/admins.ts'
 import { createKey } from '../../src/keys/service.ts'
@@ -32,7 +32,7 @@ const toEvents = (text: string): [name: string, document: unknown][] =>
       JSON.parse(event.replace(/^(?:event: .*\n)?data: /, '')),
     ])
 
-test('each is an event, under columns’ names and the present name of its key, and the last one says that the server stops', async () => {
+test('each is an event, with columns’ names and the current name of its key, and the last one says that the server stops', async () => {
   const { key } = await createKey(fixture.store, { name: 'dev' }, { actor: 'test', nowMs: 1 })
   await fixture.serving.refresh()
   const [all, some] = await Promise.all([follow(), follow('?status=failed&key=dev')])
@@ -52,7 +52,7 @@ test('each is an event, under columns’ names and the present name of its key, 
   expect((await follow()).status).toBe(429)
 })
 
-test('of more than a page shows the newest are told, and before them how many were left out', async () => {
+test('if there are more than a page shows, the newest are sent, after the number of dropped ones', async () => {
   const page = await follow()
   for (let n = 0; n < 3_000; n++) finish({ user: String(n) })
   const [text] = await Promise.all([page.text(), fixture.live.end()])
@@ -66,7 +66,7 @@ test('of more than a page shows the newest are told, and before them how many we
   )
 })
 
-test('one person may follow so often at a time, which keeps nobody else out, and one that leaves makes room', async () => {
+test("a user has a limited number of live streams, which doesn't limit others, and closing one frees its slot", async () => {
   const leaving = new AbortController()
   const first = await follow('', leaving.signal)
   const others = await Promise.all(Array.from({ length: 5 }, () => follow()))
@@ -82,7 +82,7 @@ test('one person may follow so often at a time, which keeps nobody else out, and
   expect((await follow()).status).toBe(200)
 })
 
-test('however many pages members have open, there is room for those who see more than they do', async () => {
+test('however many pages members have open, there is capacity for users who see more', async () => {
   const leaving = new AbortController()
   const open = (id: string, signal = new AbortController().signal) =>
     fixture.live.follow({ id, signal, ownerId: id }, {}, async () => true) !== null
@@ -94,11 +94,11 @@ test('however many pages members have open, there is room for those who see more
   expect([open('member 41'), open('member 42')]).toEqual([true, false])
 })
 
-test('whoever is let in no more is told nothing more', async () => {
+test('a user who loses access gets no more events', async () => {
   await fixture.signIn('owner')
   const page = await follow()
   await editAdmin(fixture.identity, 'viewer', { disabled: true }, { actor: 'test', nowMs: fixture.clock.ms })
-  // It ends although the server runs on.
+  // The stream ends although the server keeps running.
   expect(toEvents(await page.text())).toEqual([])
   finish()
 })

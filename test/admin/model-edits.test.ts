@@ -1,4 +1,4 @@
-/** Models and routes that editors change by hand, and give back. */
+/** Models and routes that editors change manually, and reset. */
 import { beforeEach, expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { applyText } from './catalogs.ts'
@@ -36,7 +36,7 @@ const rows = async () => {
   ]
 }
 
-test('a price is planned, changed, charged from then on, and the old one stays on record', async () => {
+test('a price is planned, changed, charged from then on, and the old one stays in the history', async () => {
   const planned = (await ask('PATCH', `${LARGE}?plan=true`, { pricing: DEARER })).body
   expect(planned).toMatchObject({ planned: true, differs: true, version: null, updated: 1 })
   expect(planned.changes).toMatchObject([{ name: 'models.acme/large', after: { pricing: DEARER, origin: 'admin' } }])
@@ -49,16 +49,16 @@ test('a price is planned, changed, charged from then on, and the old one stays o
   expect(body.model.routes[0]).toMatchObject({ pricing: DEARER, price_id: body.model.prices[0].id, origin: 'file' })
   const [row] = await fixture.store.readAudit({ action: 'models.edit' })
   expect(row).toMatchObject({ subject: 'acme/large', detail: { after: { 'models.acme/large': { pricing: DEARER } } } })
-  // The file does not win over it, and says nothing else of the rest.
+  // The file does not override it, and still applies to other fields.
   await applyText(fixture, FILE)
   expect(await rows()).toEqual(['acme/large admin', 'acme/tiny file', 'paid:large file', 'near:tiny file'])
   expect((await ask('PATCH', LARGE, { pricing: DEARER })).body).toMatchObject({ differs: false, version: null })
-  // All that was not set by hand goes on to follow the file.
+  // Fields that were not set manually continue to follow the file.
   await applyText(fixture, FILE.replace('name: Large', 'name: Larger').replace('"0.000001"', '"0.000002"'))
   expect((await ask('GET', LARGE)).body).toMatchObject({ name: 'Larger', pricing: DEARER, origin: 'admin' })
 })
 
-test('features, lengths, whether it is enabled and listed are changed, by its alias as well', async () => {
+test("features, context, `enabled`, and `listed` can be changed, also by the model's alias", async () => {
   const body = { supported_features: [], context_length: 4096, max_output_length: 500, enabled: false, listed: false }
   expect((await ask('PATCH', '/models/fast', body)).body.model).toMatchObject({
     slug: 'acme/large',
@@ -72,7 +72,7 @@ test('features, lengths, whether it is enabled and listed are changed, by its al
   })
 })
 
-test('what a file could not say is refused with its field, and nothing is changed', async () => {
+test("values that a file couldn't have are refused with their field, and nothing changes", async () => {
   const before = await fixture.store.readCatalog()
   await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8000 })
   for (const [body, field] of [
@@ -109,7 +109,7 @@ test('what a file could not say is refused with its field, and nothing is change
   expect((await ask('PATCH', '/models/acme%2Fnone', {})).body.error.kind).toBe('model_not_found')
 })
 
-test('what was set by hand stays within what a file says later, and is told of once nothing declares it', async () => {
+test("manual values stay within the file's later limits, and are reported once nothing declares them", async () => {
   await ask('PATCH', LARGE, { max_output_length: 4_000 })
   await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8_000, max_output_length: 4_000 })
   await applyText(fixture, FILE.replace('context_length: 8192', 'context_length: 2000'))
@@ -129,7 +129,7 @@ test('what was set by hand stays within what a file says later, and is told of o
   )
 })
 
-test('a route is made, changed where something is said of it, and deleted', async () => {
+test('a route is created, partly changed, and deleted', async () => {
   const path = `${LARGE}/routes/other/vendor%2Flarge%3Av1`
   const made = (await ask('PUT', path, { priority: 5, pricing: DEARER })).body
   expect(made.model.routes).toMatchObject([
@@ -169,7 +169,7 @@ test('a route is made, changed where something is said of it, and deleted', asyn
   )
 })
 
-test('a route is not wider than its model, leads somewhere, and does not go where a file has it', async () => {
+test("a route can't exceed its model, needs an upstream, and can't duplicate a file's route", async () => {
   for (const [path, body, field] of [
     [`${LARGE}/routes/paid/large`, { context_length: 9000 }, 'context_length'],
     [`${LARGE}/routes/paid/large`, { supported_features: ['reasoning'] }, 'supported_features'],
@@ -187,7 +187,7 @@ test('a route is not wider than its model, leads somewhere, and does not go wher
   expect((await ask('DELETE', `${LARGE}/routes/paid/large`)).body.error.kind).toBe('declared_elsewhere')
 })
 
-test('a route that a file has no more is made anew by hand, and the last one of a model stays', async () => {
+test("a route that the file has dropped can be re-created manually, and a model's last one stays", async () => {
   const path = `${LARGE}/routes/paid/large`
   await ask('PUT', path, { weight: 7 })
   await applyText(fixture, FILE.replace('upstream: paid', 'upstream: other'))
@@ -202,14 +202,14 @@ test('a route that a file has no more is made anew by hand, and the last one of 
   expect([status, body.error?.field]).toEqual([400, 'route'])
 })
 
-test('a model that costs nothing is not led to a paid upstream without a price', async () => {
+test("a free model can't get a paid upstream without a price", async () => {
   const path = '/models/acme%2Ftiny/routes/paid/tiny'
   expect((await ask('PUT', path, {})).body.error).toMatchObject({ field: 'pricing' })
   expect((await ask('PUT', path, { pricing: [{ prompt: '0', completion: '0' }] })).status).toBe(200)
   expect((await ask('PUT', path, { pricing: null })).status).toBe(400)
 })
 
-test('a second of a local server has a price, and one of a provider none', async () => {
+test("a local server can have a price per second, and a provider can't", async () => {
   const [near, timed] = ['/models/acme%2Ftiny/routes/near/tiny', [{ prompt: '0', completion: '0', second: '0.0005' }]]
   const { body } = await ask('PUT', near, { pricing: timed })
   expect(body.model.routes).toMatchObject([{ upstream: 'near', own_price: true, pricing: timed }])
@@ -235,7 +235,7 @@ test('a second of a local server has a price, and one of a provider none', async
   ])
 })
 
-test('a reset gives a model and its routes back as they were, and what was made by hand goes', async () => {
+test('a reset restores a model and its routes, and removes manual routes', async () => {
   const before = await fixture.store.readCatalog()
   await ask('PATCH', LARGE, { pricing: DEARER, listed: false })
   await ask('PUT', `${LARGE}/routes/paid/large`, { weight: 7 })
@@ -253,12 +253,12 @@ test('a reset gives a model and its routes back as they were, and what was made 
   const after = await fixture.store.readCatalog()
   expect({ ...after.models[0], updatedMs: 0 }).toEqual({ ...before.models[0], updatedMs: 0 } as never)
   expect((await ask('POST', `${LARGE}/reset`)).body).toMatchObject({ differs: false, version: null })
-  // From then on the file has its way.
+  // From then on, the file applies.
   await applyText(fixture, FILE.replace('name: Large', 'name: Larger'))
   expect((await ask('GET', LARGE)).body.name).toBe('Larger')
 })
 
-test('what was changed by hand before there were layers is given back to what its versions know', async () => {
+test('manual changes from before layers existed are reset to the last known version', async () => {
   await ask('PATCH', LARGE, { pricing: DEARER })
   fixture.folder.database.run("DELETE FROM catalog_entries WHERE name LIKE 'acme/large%'")
   for (const [name, kind, table] of [
@@ -276,7 +276,7 @@ test('what was changed by hand before there were layers is given back to what it
   expect(body.model).toMatchObject({ origin: 'file', enabled: true, routes: [{ origin: 'file', enabled: true }] })
 })
 
-test('a model that was always an administrator’s cannot be given back', async () => {
+test('a model that an administrator created cannot be reset', async () => {
   fixture.folder.database.run(
     "UPDATE catalog_entries SET origin = 'admin', fields = json_set(fields, '$.origin', 'admin') WHERE kind = 'models'",
   )
@@ -286,7 +286,7 @@ test('a model that was always an administrator’s cannot be given back', async 
   expect([status, body.error.kind]).toEqual([409, 'no_earlier_state'])
 })
 
-test('viewers change nothing, not even to see a plan', async () => {
+test("viewers change nothing, and can't see a plan", async () => {
   const viewer = await fixture.signIn('viewer')
   for (const [method, path] of [
     ['PATCH', LARGE],
@@ -307,20 +307,20 @@ test.each([
   expect([status, answer.error.message]).toEqual([400, `Invalid ${field}: ${why}`])
 })
 
-test('a decimal number of tokens is told apart from a price', async () => {
+test('a decimal number of tokens is refused, but a decimal price is not', async () => {
   const pricing = [...DEARER, { ...DEARER[0], min_prompt_tokens: 1.5 }]
   const { body } = await ask('PATCH', LARGE, { pricing })
   expect(body.error.message).toEndWith('expected an integer, but got a decimal number instead.')
 })
 
-test('what a file has narrowed since it was set by hand is in the way of no other change', async () => {
+test("a manual value that the file has since narrowed doesn't block other changes", async () => {
   await ask('PATCH', LARGE, { max_output_length: 8000 })
   await ask('PUT', `${LARGE}/routes/paid/large`, { context_length: 8000 })
   await applyText(fixture, FILE.replaceAll('context_length: 8192', 'context_length: 4096'))
   expect((await ask('PUT', `${LARGE}/routes/paid/large`, { weight: 2 })).body.model.routes[0].weight).toBe(2)
   expect((await ask('PATCH', LARGE, { enabled: false })).body.model.enabled).toBe(false)
   expect((await ask('PATCH', LARGE, { max_output_length: 4097 })).status).toBe(400)
-  // It counts again once there is room for it.
+  // It is effective again once the limit allows it.
   await applyText(fixture, FILE)
   expect((await ask('GET', LARGE)).body).toMatchObject({
     ...{ enabled: false, max_output_length: 8000 },

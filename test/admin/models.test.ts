@@ -28,7 +28,7 @@ beforeEach(async () => {
   viewer = await fixture.signIn('viewer')
 })
 
-test('models are listed with their routes, readiness and reasons, those that are disabled among them', async () => {
+test('models are listed with their routes, readiness, and reasons, including disabled ones', async () => {
   const { models, aliases } = (await viewer.ask('GET', '/models')).body
   expect(aliases).toEqual([{ alias: 'fast', model: 'acme/large', listed: true }])
   expect(models).toMatchObject([
@@ -44,7 +44,7 @@ test('models are listed with their routes, readiness and reasons, those that are
   ])
 })
 
-test('a model is found by its slug, however its slash is escaped, and by its alias; with its prices', async () => {
+test('a model is found by its ID, however its slash is escaped, and by its alias; with its prices', async () => {
   const [listed] = (await viewer.ask('GET', '/models')).body.models.filter(
     (one: { slug: string }) => one.slug === 'acme/large',
   )
@@ -71,12 +71,12 @@ test.each([
   expect(body.error.message.length).toBeLessThan(200)
 })
 
-test('a slug that is no escaped text, or has its slash as it is, is no path of ours', async () => {
+test('an ID with an invalid escape, or an unescaped slash, is an unknown path', async () => {
   expect((await viewer.ask('GET', '/models/acme/large')).body.error.kind).toBe('unknown_path')
   expect((await viewer.ask('GET', '/models/%E0%A4%A')).body.error.kind).toBe('unknown_path')
 })
 
-test('upstreams are told of with their state and whether their credential is set, never with the credential', async () => {
+test('upstreams are listed with their state and whether their credential is set, never with the credential', async () => {
   const answer = await viewer.ask('GET', '/upstreams')
   expect(answer.body.upstreams).toMatchObject([
     {
@@ -96,7 +96,7 @@ test('upstreams are told of with their state and whether their credential is set
   })
 })
 
-test('an editor has an upstream asked whether it would answer; one that is disabled is not', async () => {
+test("an editor can check an upstream's health, but not of a disabled one", async () => {
   const editor = await fixture.signIn('editor')
   const upstream = await startUpstream()
   await using _ = { [Symbol.asyncDispose]: () => upstream.stop() }

@@ -1,4 +1,4 @@
-/** Sign-in through an identity provider: roles, and what providers, pages and attackers may try. */
+/** Sign-in through an identity provider: roles, and actions of providers, pages, and attackers. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
@@ -51,8 +51,8 @@ const whoIs = async (browser: Browser) => (await browser.ask('GET', '/session'))
 
 const rows = (query: string) => fixture.folder.database.query<Record<string, unknown>, []>(query).all()
 
-describe('who is signed in', () => {
-  test('is made at the first time, under the address of mail that the provider has checked, with the role of the first group that fits', async () => {
+describe('a user at sign-in', () => {
+  test('is created the first time, with the email address that the provider has verified, and the role of the first matching group', async () => {
     const { answer, browser } = await signIn()
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/admin'])
     expect(await whoIs(browser)).toEqual({
@@ -90,13 +90,13 @@ describe('who is signed in', () => {
     expect([answer.status, (await whoIs(browser)).name]).toEqual([name === null ? 400 : 303, name])
   })
 
-  test('is found by issuer and subject, whatever they are called meanwhile', async () => {
+  test('is found by issuer and subject, even under a new name', async () => {
     await signIn()
     provider.claims = { ...ANN, email: 'anna@example.com' }
     expect(await whoIs((await signIn()).browser)).toMatchObject({ name: 'ann@example.com' })
   })
 
-  test('has the role that the claim says now, in all sessions; who has none any more is refused and signed out everywhere', async () => {
+  test("has the claim's current role, in all sessions; without a role, they are refused and signed out everywhere", async () => {
     await createTeam(fixture.store, { name: 'research' }, by())
     const { browser } = await signIn()
     provider.claims = { ...ANN, groups: ['research'] }
@@ -110,14 +110,14 @@ describe('who is signed in', () => {
     expect(rows("SELECT count(*) AS ended FROM audit WHERE action = 'sessions.end'")).toEqual([{ ended: 1 }])
   })
 
-  test('is refused where the claim is missing, and nobody is made', async () => {
+  test('is refused if the claim is missing, and no user is created', async () => {
     provider.claims = { ...ANN, groups: undefined }
     const { answer } = await signIn()
     expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('did not send the claim')])
     expect(rows('SELECT * FROM admins')).toEqual([])
   })
 
-  test('is refused while there is no such team for their keys', async () => {
+  test("is refused while their keys' team does not exist", async () => {
     provider.claims = { ...ANN, groups: ['research'] }
     expect((await signIn()).answer.status).toBe(404)
     await createTeam(fixture.store, { name: 'research' }, by())
@@ -133,7 +133,7 @@ describe('who is signed in', () => {
     expect((await whoIs(owner)).name).toBe('owner')
   })
 
-  test('may have what the ID token does not say from the userinfo endpoint, and deeper than at the top', async () => {
+  test('may have claims that are only at the userinfo endpoint, and nested ones', async () => {
     fixture.close()
     fixture = createFixture({ oidc: { ...settings(), claim: 'realm_access.roles' } })
     provider.claims = { sub: '7' }
@@ -144,17 +144,17 @@ describe('who is signed in', () => {
   })
 })
 
-describe('a name that is somebody else’s already', () => {
+describe('a name that another user has', () => {
   const lookAlike = () => rows("SELECT oidc_subject FROM admins WHERE name = 'ann@example.com'")
 
-  test('is not taken over from who signs in with a password', async () => {
+  test('is not taken from a user with a password', async () => {
     await fixture.signIn('viewer', 'ann@example.com')
     const { answer } = await signIn()
     expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('Ask an owner')])
     expect(lookAlike()).toEqual([{ oidc_subject: null }])
   })
 
-  test('is taken by who the provider vouches for where an owner has invited them, or ended their password', async () => {
+  test('goes to a user whose name the provider has verified, after an invitation or a password reset by an owner', async () => {
     await fixture.signIn('viewer', 'ann@example.com')
     const { code } = await resetAdmin(fixture.identity, 'ann@example.com', by())
     provider.claims = { ...ANN, email: undefined, preferred_username: 'ann@example.com' }
@@ -177,13 +177,13 @@ describe('a name that is somebody else’s already', () => {
     expect((await signIn()).answer.status).toBe(303)
   })
 
-  test('is not taken over from who signs in as another subject', async () => {
+  test('is not taken from a user with another subject', async () => {
     await signIn()
     provider.claims = { ...ANN, sub: 'ann-2' }
     expect((await signIn()).answer.status).toBe(409)
   })
 
-  test('is not given back to who was disabled under it', async () => {
+  test('does not enable the user who was disabled under it', async () => {
     await fixture.signIn('owner')
     await inviteAdmin(fixture.identity, { name: 'ann@example.com', role: 'viewer' }, by())
     await editAdmin(fixture.identity, 'ann@example.com', { disabled: true }, by())
@@ -192,8 +192,8 @@ describe('a name that is somebody else’s already', () => {
   })
 })
 
-describe('on the way', () => {
-  test('the browser is sent with a challenge, a state and a nonce of its own, and asks for the claim by name', async () => {
+describe('during sign-in', () => {
+  test('the browser is sent with a new challenge, state, and nonce, and requests the claim by name', async () => {
     const { url } = await signIn()
     const first = provider.words
     expect(Object.fromEntries(first)).toMatchObject({
@@ -205,7 +205,7 @@ describe('on the way', () => {
     for (const name of ['state', 'nonce', 'code_challenge']) expect(provider.words.get(name)).not.toBe(first.get(name))
   })
 
-  test('over https the redirect and the cookies are those of that address', async () => {
+  test('over https, redirect and cookies are for that URL', async () => {
     const browser = fixture.createBrowser(PUBLIC_URL)
     const { headers } = await browser.ask('GET', '/oidc')
     expect(headers.get('set-cookie')).toMatch(
@@ -220,7 +220,7 @@ describe('on the way', () => {
     ])
   })
 
-  test('the session that the browser had before ends', async () => {
+  test("the browser's previous session ends", async () => {
     const browser = await fixture.signIn('owner')
     const before = browser.cookie
     await signIn(browser)
@@ -228,7 +228,7 @@ describe('on the way', () => {
     expect(await whoIs(browser)).toMatchObject({ name: 'ann@example.com' })
   })
 
-  test('what goes wrong is a page for people, without a script and without a word of others, and JSON for scripts', async () => {
+  test('errors are pages for browsers, without a script or text from others, and JSON for scripts', async () => {
     const { browser, url } = await signIn()
     url.searchParams.set('error', '<script>alert(1)</script>')
     const { text, headers } = await comeBack(browser, url)
@@ -240,10 +240,10 @@ describe('on the way', () => {
   })
 })
 
-describe('a stranger', () => {
+describe('an attacker', () => {
   const ended = [400, expect.stringContaining('Start again')]
 
-  test('cannot have somebody come in as them: a browser that began nothing, or something else, is refused', async () => {
+  test('cannot sign a victim in as themselves: a browser without a sign-in, or with another one, is refused', async () => {
     const attacker = fixture.createBrowser()
     const url = await provider.visit((await attacker.ask('GET', '/oidc')).headers.get('location'))
     for (const victim of [fixture.createBrowser(), await beginning()]) {
@@ -261,7 +261,7 @@ describe('a stranger', () => {
     return browser
   }
 
-  test('ends nobody’s sign-in with a state of their own', async () => {
+  test("cannot end another's sign-in with a state of their own", async () => {
     const browser = fixture.createBrowser()
     const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
     const forged = new URL(url)
@@ -270,7 +270,7 @@ describe('a stranger', () => {
     expect((await comeBack(browser, url)).status).toBe(303)
   })
 
-  test('cannot use a code again, in the same sign-in or in another', async () => {
+  test('cannot reuse a code, in the same sign-in or in another', async () => {
     const { browser, url } = await signIn()
     const { cookie } = browser
     expect((await comeBack(browser, url)).status).toBe(400)
@@ -282,14 +282,14 @@ describe('a stranger', () => {
     expect(browser.cookie).toBe(cookie)
   })
 
-  test('has ten minutes', async () => {
+  test('has ten minutes at most', async () => {
     const browser = fixture.createBrowser()
     const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
     fixture.clock.ms += 10 * MINUTE
     expect((await comeBack(browser, url)).status).toBe(400)
   })
 
-  test('sends nobody elsewhere, whatever they ask for', async () => {
+  test('cannot redirect a browser elsewhere', async () => {
     const browser = fixture.createBrowser()
     const elsewhere = 'https://evil.example.com'
     const wish = `redirect_uri=${elsewhere}&return_to=${elsewhere}&next=//evil.example.com`
@@ -302,7 +302,7 @@ describe('a stranger', () => {
     expect((await browser.ask('GET', '/oidc', { origin: elsewhere })).status).toBe(403)
   })
 
-  test('opens the callback in a window alone: not in a frame, by a script or by a form', async () => {
+  test('opens the callback only in a window: not in a frame, by a script, or by a form', async () => {
     const browser = fixture.createBrowser()
     const url = await provider.visit((await browser.ask('GET', '/oidc')).headers.get('location'))
     for (const other of [
@@ -339,7 +339,7 @@ describe('a stranger', () => {
   )
 })
 
-describe('what the provider says', () => {
+describe("a provider's response", () => {
   const nowSeconds = () => Math.floor(Date.now() / 1_000)
   test.each<[what: string, spoilt: () => Record<string, unknown>, status: number]>([
     ['is for another client', () => ({ aud: 'another' }), 502],
@@ -358,12 +358,12 @@ describe('what the provider says', () => {
     if (status !== 303) expect((await whoIs(browser)).name).toBeNull()
   })
 
-  test('counts if it has signed it', async () => {
+  test('is trusted if it has signed it', async () => {
     await provider.forge()
     expect((await signIn()).answer.status).toBe(502)
   })
 
-  test('that it has not signed somebody in is told, and its own words are not', async () => {
+  test("without a sign-in is an error, which doesn't quote it", async () => {
     const browser = fixture.createBrowser()
     const begun = new URL((await browser.ask('GET', '/oidc')).headers.get('location') ?? '')
     const words = {
@@ -377,14 +377,14 @@ describe('what the provider says', () => {
     expect(text).not.toContain('<b>')
   })
 
-  test('that it does not know us is in the log', async () => {
+  test("that rejects Tollgate's client is logged", async () => {
     fixture.close()
     fixture = createFixture({ oidc: { ...settings(), clientSecret: 'wrong' } })
     expect((await signIn()).answer.status).toBe(502)
     expect(await fixture.logged()).toContain('invalid_client')
   })
 
-  test('is kept nowhere: no token, code, verifier or cookie is in the log or the database', async () => {
+  test('is stored nowhere: no token, code, verifier, or cookie is in the log or the database', async () => {
     const { browser, url } = await signIn()
     provider.spoil = (claims) => ({ ...claims, aud: 'another' })
     await signIn()
@@ -397,7 +397,7 @@ describe('what the provider says', () => {
   })
 })
 
-describe('a provider that fails', () => {
+describe('a failing provider', () => {
   const SILENT = () => new Promise<Response>(() => {})
   const isDown = [503, expect.stringContaining('is not responding')]
 
@@ -422,7 +422,7 @@ describe('a provider that fails', () => {
     expect((await signIn()).answer.status).toBe(303)
   })
 
-  test('is left alone for five seconds, however many strangers begin a sign-in', async () => {
+  test('is not called for five seconds, however many sign-ins are begun', async () => {
     const asked = () => provider.asked.filter((path) => path.startsWith('/.well-known')).length
     const written = async () => (await fixture.logged()).split('oidc_failed').length - 1
     provider.interrupt = () => new Response('busy', { status: 503 })
@@ -443,7 +443,7 @@ describe('a provider that fails', () => {
     expect(asked()).toBe(4)
   })
 
-  test('and is not there is told as down; those who have a session keep it', async () => {
+  test('and unreachable is reported; existing sessions continue', async () => {
     const { browser } = await signIn()
     await provider.stop()
     expect((await whoIs(browser)).name).toBe('ann@example.com')
@@ -456,7 +456,7 @@ describe('a provider that fails', () => {
     fresh.close()
   })
 
-  test('is asked what it is once, and again after an hour', async () => {
+  test('has its metadata read once, and again after an hour', async () => {
     const asked = () => provider.asked.filter((path) => path.startsWith('/.well-known')).length
     await Promise.all([signIn(), signIn()])
     await signIn()
@@ -466,7 +466,7 @@ describe('a provider that fails', () => {
     expect(asked()).toBe(2)
   })
 
-  test('is not waited for by anything else, and told of in the log once, however many wait', async () => {
+  test('delays nothing else, and is logged once, however many wait', async () => {
     fixture.close()
     fixture = createFixture({ oidc: settings(), waitMs: 150 })
     provider.interrupt = SILENT
@@ -477,8 +477,8 @@ describe('a provider that fails', () => {
   })
 })
 
-describe('where passwords are switched off', () => {
-  test('none lets anybody in, no code does, and the page is told of the one way that there is', async () => {
+describe('with passwords switched off', () => {
+  test('no password and no code signs in, and the page offers only the provider', async () => {
     fixture.close()
     fixture = createFixture({ oidc: settings(), ways: ['oidc'] })
     const code = await fixture.setupCode.make(fixture.clock.ms)

@@ -16,7 +16,7 @@ test('it is valid OpenAPI 3.1', async () => {
   expect(await new Validator().validate(document)).toMatchObject({ valid: true })
 })
 
-test('every route is in it, with a line that says what it does, its least role, its refusals and what it answers', async () => {
+test('every route is in it, with a summary, its least role, its errors, and its responses', async () => {
   const paths: Paths = (await read()).paths
   const operations = new Map<string, Operation>()
   for (const [path, methods] of Object.entries(paths))
@@ -41,7 +41,7 @@ test('every route is in it, with a line that says what it does, its least role, 
   expect(new Set(names).size).toBe(names.length)
 })
 
-test('the body of a change has its fields, and those that it must have', async () => {
+test('the body of a change has its fields, and which are required', async () => {
   const { content } = (await read()).paths['/admin/api/keys'].post.requestBody
   const { properties, required, additionalProperties } = content['application/json'].schema
   expect([Object.keys(properties).includes('budget_nano_usd'), required, additionalProperties]).toEqual([
@@ -49,7 +49,7 @@ test('the body of a change has its fields, and those that it must have', async (
   ])
 })
 
-test('bodies are JSON except for audio, and the playground takes what the public API does', async () => {
+test('bodies are JSON except for audio, and the playground accepts the same as the public API', async () => {
   const { paths, components } = await read()
   const types = Object.values(paths as Paths).flatMap((methods) =>
     Object.values(methods).flatMap(({ requestBody }) => Object.keys(requestBody?.content ?? {})),
@@ -63,7 +63,7 @@ test('bodies are JSON except for audio, and the playground takes what the public
   ])
 })
 
-test('the cookie of sessions has the name that it has at the address where the description is read', async () => {
+test('the session cookie has its name at the host of the request', async () => {
   for (const origin of [PUBLIC_URL, 'http://localhost:8787']) {
     const browser = fixture.createBrowser(origin)
     const headers = await fixture.tokenHeaders(origin === PUBLIC_URL ? 'read' : 'write')
@@ -95,7 +95,7 @@ test.each([
   }
 })
 
-test('a field that is set by hand says which words it takes, and what null means', async () => {
+test('a field that can be set manually lists its values, and the meaning of null', async () => {
   const { paths } = await read()
   const { content } = paths['/admin/api/models/{slug}/routes/{upstream}/{upstream_model}'].put.requestBody
   const { efforts, context_length, thinking } = content['application/json'].schema.properties
@@ -107,7 +107,7 @@ test('a field that is set by hand says which words it takes, and what null means
   expect(context_length.description).toEndWith("together. null: the model's.")
 })
 
-test('a path that is written out is not taken for the parameter of another one', async () => {
+test("a literal path is not confused with another one's parameter", async () => {
   const viewer = await fixture.signIn('viewer')
   expect((await viewer.ask('GET', '/passkeys/options')).headers.get('allow')).toBe('POST')
   expect((await viewer.ask('GET', '/passkeys/0123')).headers.get('allow')).toBe('PATCH, DELETE')

@@ -55,7 +55,7 @@ test('usage and requests are those of their own keys, with every filter and dime
   }
 })
 
-test('by no name of another key, and by no id of another request, is anything found', async () => {
+test('no name of another key and no ID of another request finds anything', async () => {
   for (const name of ['hers', ids.hers, ids.hers.slice(-8), 'shared', ids.shared]) {
     for (const path of ['/own/usage', '/own/requests', '/own/requests/live']) {
       const { status, body } = await mia.ask('GET', `${path}?key=${name}`)
@@ -100,13 +100,13 @@ test('refused requests are those of their own keys, with every filter and dimens
   expect((await mia.ask('GET', '/own/keys')).body.keys).toMatchObject([{ refused_24h: 1 }])
 })
 
-test('who has no key is told of no request', async () => {
+test('a member without a key sees no request', async () => {
   const zoe = await fixture.signIn('member', 'zoe', 'research')
   expect((await zoe.ask('GET', '/own/usage')).body).toMatchObject({ usage: [], total: { requests: 0 } })
   expect((await zoe.ask('GET', '/own/requests')).body.requests).toEqual([])
 })
 
-test('of requests as they finish, they are told of their own', async () => {
+test('the live stream only has their own requests', async () => {
   const headers = { host: '127.0.0.1:4000', cookie: mia.cookie }
   const following = await fixture.admin.handle(
     new Request('http://127.0.0.1/admin/api/own/requests/live', { headers, signal: new AbortController().signal }),
@@ -116,7 +116,7 @@ test('of requests as they finish, they are told of their own', async () => {
   expect(keysIn({ text: await following.text() })).toEqual([ids.mine])
 })
 
-test('who has no team is told why there is nothing', async () => {
+test('a member without a team is told why it is empty', async () => {
   const viewer = await fixture.signIn('viewer')
   for (const path of ['/own/usage', '/own/requests', '/own/requests/live', `/own/requests/${own.id}`]) {
     const { status, body } = await viewer.ask('GET', path)

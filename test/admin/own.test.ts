@@ -20,7 +20,7 @@ const create = (browser: Browser, name: string, more = {}) =>
   browser.ask('POST', '/own/keys', { body: { name, ...more } })
 const namesOf = (keys: { name: string }[]) => keys.map(({ name }) => name)
 
-test('a key of their own is made in their team, edited, rotated and revoked, on record under their id', async () => {
+test("a member's key is created in their team, edited, rotated, and revoked, and recorded with their ID", async () => {
   const made = (await create(mia, 'laptop', { rpm: 60 })).body
   const [admin] = await fixture.identity.readAdmins()
   expect([made.team, made.owner_id, made.rpm]).toEqual(['research', String(admin?.id), 60])
@@ -42,7 +42,7 @@ test('a key of their own is made in their team, edited, rotated and revoked, on 
   )
 })
 
-test('a member comes to no key of another member, of the team, or of nobody, by whatever names it', async () => {
+test("a member can't use the key of another member, of the team, or of no owner, by any name", async () => {
   const eve = await fixture.signIn('member', 'eve', 'research')
   const own = (await create(mia, 'mine')).body
   const theirs = (await create(eve, 'hers')).body
@@ -79,7 +79,7 @@ test.each([
   expect((await mia.ask('PATCH', `/own/keys/${id}`, { body: field })).status).toBe(400)
 })
 
-test('no more keys are in force than the team allows, also where one that had expired is to go on', async () => {
+test("the team's limit of active keys holds, even if an expired one is extended", async () => {
   const expires_ms = fixture.clock.ms + 1_000
   const first = (await create(mia, 'first', { expires_ms })).body
   await create(mia, 'second')
@@ -161,7 +161,7 @@ test.each(CEILINGS)(
 
 const FREE: Record<string, unknown> = { scope: 'all', models: [], allowed_ips: [] }
 
-test('a key that an editor has set limits on keeps its place when its member revokes it or has it end', async () => {
+test('a key that an editor has limited still counts when its member revokes it or lets it expire', async () => {
   const editor = await fixture.signIn('editor')
   const [revoked, ended] = [(await create(mia, 'revoked')).body, (await create(mia, 'ended')).body]
   for (const { id } of [revoked, ended]) await editor.ask('PATCH', `/keys/${id}`, { body: { rpm: 1 } })
@@ -182,7 +182,7 @@ test('a key that an editor has set limits on keeps its place when its member rev
   expect((await create(mia, 'later')).status).toBe(200)
 })
 
-test('a name that a key of somebody else has is refused, without a word of whose it is', async () => {
+test("another user's key name is refused, without revealing whose it is", async () => {
   const { key } = await createKey(fixture.store, { name: 'production', metadata: { of: 'ops' } }, by())
   const { status, body } = await create(mia, 'production')
   expect([status, body.error]).toEqual([
@@ -195,7 +195,7 @@ test('a name that a key of somebody else has is refused, without a word of whose
   expect(renamed.status).toBe(400)
 })
 
-test('they are told what their team may use, and nothing that is noted beside it', async () => {
+test("members see their team's permissions, but not its notes", async () => {
   const facts = 'context_length: 100, max_output_length: 50, input_modalities: [text], output_modalities: [text]'
   await applyText(
     fixture,
@@ -213,7 +213,7 @@ models:
   expect(JSON.stringify(body)).not.toContain('secret')
 })
 
-test('who has no team is told why there is nothing of their own', async () => {
+test('a member without a team is told why they have nothing', async () => {
   for (const role of ['owner', 'editor', 'viewer'] as const) {
     const browser = await fixture.signIn(role)
     for (const path of ['/own/keys', '/own/team', '/own/models']) {
@@ -224,7 +224,7 @@ test('who has no team is told why there is nothing of their own', async () => {
   }
 })
 
-test('nothing is made for somebody who is disabled while their request is on its way', async () => {
+test('nothing is created for a user who is disabled during their request', async () => {
   const { changeIdentity } = fixture.identity
   fixture.identity.changeIdentity = async (actor, decide) => {
     fixture.identity.changeIdentity = changeIdentity
@@ -235,7 +235,7 @@ test('nothing is made for somebody who is disabled while their request is on its
   expect(namesOf((await fixture.store.readKeys()).keys)).toEqual([])
 })
 
-test('changes are counted by person, whatever they change: in a loop the next one waits, others do not, and every session can be ended', async () => {
+test('changes are limited per user: in a loop the next one waits, others do not, and every session can be ended', async () => {
   const other = await fixture.signIn('member', 'eve', 'research')
   const { id } = (await create(mia, 'laptop')).body
   const rename = (n: number) => mia.ask('PATCH', `/own/keys/${id}`, { body: { name: `laptop ${n}` } })

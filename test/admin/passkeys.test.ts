@@ -1,4 +1,4 @@
-/** Passkeys: who may add one, what lets somebody in by it, and what does not. */
+/** Passkeys: who can add one, and which responses sign a user in. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { editAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { PENDING_MS } from '../../src/identity/pending.ts'
@@ -17,7 +17,7 @@ afterEach(() => fixture.close())
 
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 
-/** Somebody signed in at an address that passkeys are for. */
+/** A user signed in at a URL that supports passkeys. */
 const signIn = (name = 'owner', at = AT) => fixture.signIn('owner', name, null, at)
 
 const begin = async (browser: Browser, password = PASSWORD) =>
@@ -45,7 +45,7 @@ const actions = () =>
     .all()
     .map(({ action, detail }) => ({ action, detail: JSON.parse(detail) }))
 
-test('a passkey signs in whoever added it, without a name, in a session of its own', async () => {
+test('a passkey signs in its user, without a name, in a new session', async () => {
   const browser = await signIn()
   const added = await add(browser)
   expect([added.status, added.body]).toEqual([
@@ -68,7 +68,7 @@ test('a passkey signs in whoever added it, without a name, in a session of its o
   ])
 })
 
-test('what an authenticator is asked for is a passkey that offers itself and knows its owner, and none that there is', async () => {
+test('the options request a discoverable passkey with user verification, and exclude existing ones', async () => {
   const browser = await signIn()
   await add(browser)
   expect(await begin(browser)).toMatchObject({
@@ -80,8 +80,8 @@ test('what an authenticator is asked for is a passkey that offers itself and kno
   expect(await ask(browser)).toMatchObject({ rpId: 'localhost', userVerification: 'required' })
 })
 
-describe('adding one', () => {
-  test('needs the password, whose guesses are as few as at the door', async () => {
+describe('adding a passkey', () => {
+  test('needs the password, whose attempts are limited as at sign-in', async () => {
     const browser = await signIn()
     for (let i = 0; i < 5; i++) {
       const { status, body } = await browser.ask('POST', '/passkeys/options', { body: { password: `wrong ${i}` } })
@@ -91,7 +91,7 @@ describe('adding one', () => {
     expect(body.error.kind).toBe('too_many_attempts')
   })
 
-  test('is for nobody without a password: who comes through a provider signs in there', async () => {
+  test('is impossible without a password: users of a provider sign in there', async () => {
     const browser = await signIn()
     const options = await begin(browser)
     fixture.folder.database.run('UPDATE admins SET password_hash = NULL, oidc_subject = ?', ['https://id.example 1'])
@@ -99,7 +99,7 @@ describe('adding one', () => {
     expect([late.status, late.body.error.field]).toEqual([400, 'password'])
     const { body } = await browser.ask('POST', '/passkeys/options', { body: { password: PASSWORD } })
     expect([body.error.kind, body.error.field]).toEqual(['invalid', 'password'])
-    // The page offers them none.
+    // The page doesn't offer it to them.
     expect((await browser.ask('GET', '/session')).body.has_password).toBe(false)
   })
 
@@ -116,12 +116,12 @@ describe('adding one', () => {
     expect(await list(browser)).toEqual([])
   })
 
-  test('what an authenticator says of its maker is not read', async () => {
+  test('ignores what an authenticator says about its maker', async () => {
     const attestation: Lies['attestation'] = ['packed', new Map([['x5c', 'no certificate']])]
     expect((await add(await signIn(), { lies: { attestation } })).status).toBe(200)
   })
 
-  test('is done once, in time, and by the session that began it', async () => {
+  test('works once, in time, and in the session that began it', async () => {
     const browser = await signIn()
     const options = await begin(browser)
     const { cookie } = browser
@@ -141,7 +141,7 @@ describe('adding one', () => {
     expect(body.error.kind).toBe('challenge_ended')
   })
 
-  test('takes no passkey that somebody has already, and no more than twenty of one person', async () => {
+  test('refuses a passkey that another user has, and more than twenty per user', async () => {
     await add(await signIn())
     const bob = await signIn('bob')
     expect((await add(bob)).body.error.kind).toBe('invalid')
@@ -156,7 +156,7 @@ describe('adding one', () => {
   })
 })
 
-describe('nobody comes in', () => {
+describe('sign-in is refused', () => {
   const refused = [401, 'sign_in_failed']
   const said = async (answering: ReturnType<Browser['ask']>) => {
     const { status, body } = await answering
@@ -179,7 +179,7 @@ describe('nobody comes in', () => {
     expect((await enter(browser)).status).toBe(200)
   })
 
-  test('by what was said before, or in another browser, or too late', async () => {
+  test('with an earlier response, in another browser, or too late', async () => {
     await add(await signIn())
     const browser = fixture.createBrowser(AT)
     const response = device.use(await ask(browser))
@@ -195,7 +195,7 @@ describe('nobody comes in', () => {
     expect(await said(browser.ask('POST', '/session/passkey', { body: { response: late } }))).toEqual(ended)
   })
 
-  test('by what was asked for to add a passkey', async () => {
+  test('with a response to adding a passkey', async () => {
     const browser = await signIn()
     await add(browser)
     const { challenge } = await begin(browser)
@@ -206,7 +206,7 @@ describe('nobody comes in', () => {
     ])
   })
 
-  test('with a copy, whose count of its uses has been passed', async () => {
+  test('with a copy whose counter has been passed', async () => {
     await add(await signIn())
     const browser = fixture.createBrowser(AT)
     expect((await enter(browser, { counter: 7 })).status).toBe(200)
@@ -224,7 +224,7 @@ describe('nobody comes in', () => {
     expect((await enter(browser, {}, other)).body.name).toBe('bob')
   })
 
-  test('who is disabled, until they are enabled again', async () => {
+  test('for a disabled user, until they are enabled again', async () => {
     await signIn('bob')
     await add(await signIn())
     await editAdmin(fixture.identity, 'owner', { disabled: true }, by())
@@ -233,7 +233,7 @@ describe('nobody comes in', () => {
     expect((await enter(fixture.createBrowser(AT))).status).toBe(200)
   })
 
-  test('with a passkey of before a reset, which removes them and says so', async () => {
+  test('with a passkey from before a reset, which removes them and says so', async () => {
     await add(await signIn())
     await add(await signIn('bob'), { of: createAuthenticator(AT) })
     await resetAdmin(fixture.identity, 'owner', by())
@@ -242,7 +242,7 @@ describe('nobody comes in', () => {
     expect(actions().at(-1)).toEqual({ action: 'admins.code', detail: { name: 'owner', passkeys_removed: 1 } })
   })
 
-  test('who has tried too often from there; a right password still does', async () => {
+  test('after too many attempts from an address; a right password still works', async () => {
     await add(await signIn())
     const browser = fixture.createBrowser(AT)
     for (let i = 0; i < 20; i++) expect(await said(enter(browser, { id: 'AAAA' }))).toEqual(refused)
@@ -258,7 +258,7 @@ describe('nobody comes in', () => {
   })
 })
 
-test('everybody renames and removes their own, and nobody the passkey of another', async () => {
+test('users rename and remove only their own passkeys', async () => {
   const browser = await signIn()
   const { id } = (await add(browser)).body
   const bob = await signIn('bob')
@@ -278,7 +278,7 @@ test('everybody renames and removes their own, and nobody the passkey of another
   ])
 })
 
-describe('where', () => {
+describe('depending on the URL', () => {
   test.each([
     [AT, true],
     [PUBLIC_URL, true],
@@ -293,7 +293,7 @@ describe('where', () => {
     }
   })
 
-  test('a passkey of one name signs nobody in under another', async () => {
+  test('a passkey for one host signs no one in at another', async () => {
     await add(await signIn())
     const browser = fixture.createBrowser(PUBLIC_URL)
     const asked = await ask(browser)
@@ -303,7 +303,7 @@ describe('where', () => {
     expect(body.error.kind).toBe('sign_in_failed')
   })
 
-  test('where nobody signs in with a password, nobody does with a passkey', async () => {
+  test('if passwords are switched off, so are passkeys', async () => {
     const settings = { issuer: 'https://id.example.com', clientId: 'x', clientSecret: 'x', claim: 'groups', roles: [] }
     const other = createFixture({ oidc: settings, ways: ['oidc'] })
     try {
@@ -316,7 +316,7 @@ describe('where', () => {
   })
 })
 
-test('a script has no passkeys, and the cookie of one that is asked for is out of reach for scripts of pages and other sites', async () => {
+test("a script has no passkeys, and page scripts and other sites can't read the challenge's cookie", async () => {
   const headers = await fixture.tokenHeaders('write')
   expect((await fixture.createBrowser(AT).ask('GET', '/passkeys', { headers })).body.error.kind).toBe('no_session')
   const { headers: answered } = await fixture.createBrowser(PUBLIC_URL).ask('POST', '/session/passkey/options')

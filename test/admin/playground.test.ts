@@ -39,11 +39,11 @@ const CLIENT = { address: '203.0.113.7', agent: 'test', sessionId: null }
 
 interface Person {
   id: string
-  /** Where it asks. */
+  /** URL of the playground. */
   at(query: string): Promise<Response>
-  /** To an endpoint that isn't a chat. */
+  /** Sends to an endpoint that isn't a chat. */
   to(path: string, body: Blob | FormData): Promise<Response>
-  /** To the person's playground: the usual request, changed by `body`. */
+  /** Sends the user's usual request to the playground, changed by `body`. */
   ask(body?: object, init?: RequestInit): Promise<Response>
 }
 
@@ -87,7 +87,7 @@ test('an editor can ask one upstream only, to test a route; a member cannot', as
   expect(await kindOf(await ben.at('?upstream=paid'))).toEqual([403, 'role_too_small'])
 })
 
-test('it answers as the API does, with its receipt, and its request is on record under one key of theirs', async () => {
+test("it responds like the API, with its receipt, and the request is recorded with the user's playground key", async () => {
   const ann = await person('editor', 'ann')
   const [first, second] = [await ann.ask(), await ann.ask({ stream: true })]
   expect([first.status, (await bodyOf(first)).usage.cost_nano_usd]).toEqual([200, costOf(10, 5)])
@@ -103,7 +103,7 @@ test('it answers as the API does, with its receipt, and its request is on record
   for (const row of rows) expect(row).toMatchObject({ key_id: key?.id, status: 'ok', cost_nano_usd: costOf(10, 5) })
 })
 
-test('what is refused is refused in the words of the API', async () => {
+test('errors are the same as in the API', async () => {
   const ann = await person('owner', 'ann')
   const wrong = await ann.ask({ temperature: 9 })
   expect([wrong.status, (await bodyOf(wrong)).error.param]).toEqual([400, 'temperature'])
@@ -130,7 +130,7 @@ test('each endpoint has its own path below it, for bodies of JSON and forms', as
   expect((await ann.to('none', toJson({}))).status).toBe(404)
 })
 
-test('a body may be as long as the API takes it, and is refused beyond that', async () => {
+test('a body may be as long as in the API, and is refused beyond that', async () => {
   const ann = await person('owner', 'ann')
   const content = (mib: number) => [{ role: 'user', content: 'x'.repeat(mib * 1024 ** 2) }]
   // An unknown model is reported once the body is read, without waiting for token counting.
@@ -140,7 +140,7 @@ test('a body may be as long as the API takes it, and is refused beyond that', as
   expect([tooLong.status, (await bodyOf(tooLong)).error.code]).toEqual([413, 'request_too_large'])
 })
 
-test('viewers, scripts, other sites and who has not signed in have none, and nothing of theirs is read', async () => {
+test("viewers, scripts, other sites, and signed-out users can't use it, and their bodies are not read", async () => {
   const { secret } = await createToken(identity, { name: 'ci', scope: 'write' }, by())
   const headers = { authorization: `Bearer ${secret}` }
   expect(await kindOf(await (await person('viewer')).ask())).toEqual([403, 'role_too_small'])
@@ -151,7 +151,7 @@ test('viewers, scripts, other sites and who has not signed in have none, and not
   expect([await hiddenKeys(), gateway.upstream.requests]).toEqual([[], []])
 })
 
-test('a member is held to the limits of their team, together with its keys, and to those of another team once they are in it', async () => {
+test('a member is limited by their team, together with its keys, and by another team once they join it', async () => {
   for (const name of ['crew', 'rest']) await createTeam(store, { name, rpm: 2 }, by())
   const mia = await person('member', 'mia', 'crew')
   await mia.ask()
@@ -169,7 +169,7 @@ test('a member is held to the limits of their team, together with its keys, and 
   )
 })
 
-test('its own limits may be set, and hold', async () => {
+test('its own limits can be set, and apply', async () => {
   const ann = await person('editor', 'ann')
   await ann.ask()
   const budget = { nanoUsd: costOf(10, 5), period: 'month' } as const
@@ -178,7 +178,7 @@ test('its own limits may be set, and hold', async () => {
   expect([refused.status, (await bodyOf(refused)).error.code]).toEqual([429, 'insufficient_quota'])
 })
 
-test('nothing opens its key, no command gives it a secret, and no list, no name and no most of keys knows of it', async () => {
+test("its key can't be used directly, no command gives it a secret, and no list, name, or limit of keys includes it", async () => {
   const { id: teamId } = await createTeam(store, { name: 'crew', maxKeys: 1 }, by())
   const mia = await person('member', 'mia', 'crew')
   await mia.ask()
@@ -210,7 +210,7 @@ function held() {
   return resolve
 }
 
-test('what is under way when somebody is disabled comes to its end, and nothing begins until they are enabled again', async () => {
+test('requests in flight when a user is disabled finish, and none begins until they are enabled again', async () => {
   const goOn = held()
   const ann = await person('editor', 'ann')
   const response = await ann.ask({ stream: true })
@@ -225,7 +225,7 @@ test('what is under way when somebody is disabled comes to its end, and nothing 
   await gateway.app.settled(1)
 })
 
-test('a stream that its reader leaves is settled as cut, and its upstream is let go', async () => {
+test('a stream that its reader cancels is settled as interrupted, and its upstream call ends', async () => {
   held()
   const ann = await person('owner', 'ann')
   const left = new AbortController()

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createCsvExports } from '../../src/admin/requests-csv.ts'
 
-test('a connection is never idle while pages without a match are read, and is once its client has to read', async () => {
+test('a connection is never idle while pages without a match are read, but is once its client must read', async () => {
   let isKept = false
   const kept: boolean[] = []
   const response = await createCsvExports()({

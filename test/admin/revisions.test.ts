@@ -29,7 +29,7 @@ const findAdmin = ({ admins }: { admins: { name: string }[] }) => admins.find(({
 const CATALOG = { yaml: FILE.replace('fast:', 'quick:'), prune: true }
 const LIST = '/catalog/history'
 
-/** Where the state is read, where edited, both edits, and what remains of the first. */
+/** URLs to read and edit, both edits, and what remains of the first. */
 const EDITS: [string, string, [string, string], object, object, object?][] = [
   ['a key', '/keys/dev', ['PATCH', '/keys/dev'], { rpm: 5 }, { tpm: 7 }],
   ["a member's own key", '/own/keys/laptop', ['PATCH', '/own/keys/laptop'], { rpm: 5 }, { tpm: 7 }],
@@ -79,14 +79,14 @@ test.each(EDITS)(
     ])
     expect([what, Object.keys(body.error.current).length > 0]).toEqual([what, true])
     expect({ [what]: await look() }).toEqual({ [what]: left })
-    // From the current state, and without a condition, it is applied; the first edit stays.
+    // Based on the current state, and without a condition, it is applied; the first edit stays.
     const again = { body: second, headers: { 'if-match': body.error.revision } }
     expect([what, (await browser.ask(method, path, again)).status]).toEqual([what, 200])
     expect({ [what]: await look() }).toMatchObject({ [what]: kept })
   },
 )
 
-test('a catalog that was changed after it was planned is not applied, and nothing is reverted that was', async () => {
+test("a catalog that changed after its plan is not applied, and a changed revert isn't either", async () => {
   const plan = async () => (await owner.ask('POST', '/catalog/plan', { body: CATALOG })).body.revision
   const headers = { 'if-match': `"${await plan()}"` }
   await owner.ask('PATCH', MODEL, { body: { listed: false } })
@@ -102,7 +102,7 @@ test('a catalog that was changed after it was planned is not applied, and nothin
   expect([late.status, late.body.error.kind]).toEqual([412, 'revision_conflict'])
 })
 
-test('a header that is no revision is refused, and `*` is any state', async () => {
+test('an invalid revision is refused, and `*` is any state', async () => {
   const edit = (match: string) => owner.ask('PATCH', '/keys/dev', { body: { rpm: 5 }, headers: { 'if-match': match } })
   for (const match of ['"x"', 'W/"0123456789abcdef"', '"0123456789abcdef", "0123456789abcdef"'])
     expect([match, (await edit(match)).body.error.kind]).toEqual([match, 'invalid'])

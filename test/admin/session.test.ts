@@ -9,7 +9,7 @@ const MINUTE = 60_000
 const owner = { name: 'Ann@Example.com', password: PASSWORD }
 
 describe('the first owner', () => {
-  test('is made with the code, once, and is signed in', async () => {
+  test('is created with the code, once, and is signed in', async () => {
     const browser = fixture.createBrowser()
     expect((await browser.ask('GET', '/session')).body).toEqual({
       ...{
@@ -32,7 +32,7 @@ describe('the first owner', () => {
     expect(again.body.error.kind).toBe('code_wrong')
   })
 
-  test('cannot be made with a code that has ended', async () => {
+  test('cannot be created with an expired code', async () => {
     const code = await fixture.setupCode.make(fixture.clock.ms)
     fixture.clock.ms += 15 * MINUTE
     const { body } = await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, code } })
@@ -51,7 +51,7 @@ describe('the first owner', () => {
   )
 })
 
-test('a session ends by itself: three days after its last use, and thirty after its beginning', async () => {
+test('a session expires three days after its last use, and thirty after its beginning', async () => {
   const browser = await fixture.signIn('owner')
   for (let day = 0; day < 29; day++) {
     fixture.clock.ms += 24 * 60 * MINUTE
@@ -64,7 +64,7 @@ test('a session ends by itself: three days after its last use, and thirty after 
   expect((await browser.ask('GET', '/keys')).status).toBe(401)
 })
 
-test('sessions are listed with where they are, and ended one by one; an owner ends those of others', async () => {
+test('sessions are listed with their clients, and ended one by one; an owner ends those of others', async () => {
   const owners = await fixture.signIn('owner')
   const viewer = await fixture.signIn('viewer')
   const [own] = (await viewer.ask('GET', '/sessions')).body.sessions
@@ -79,7 +79,7 @@ test('sessions are listed with where they are, and ended one by one; an owner en
   expect(ended).toMatchObject({ subject: own.admin_id, detail: { name: 'viewer', address: '203.0.113.7' } })
 })
 
-test('signing out ends the session, not the cookie alone', async () => {
+test('signing out ends the session, not only the cookie', async () => {
   const browser = await fixture.signIn('owner')
   const { cookie } = browser
   const { headers } = await browser.ask('DELETE', '/session')
@@ -87,7 +87,7 @@ test('signing out ends the session, not the cookie alone', async () => {
   expect((await browser.ask('GET', '/keys', { headers: { cookie } })).status).toBe(401)
 })
 
-test('a new password ends all other sessions, and needs the old one', async () => {
+test('a new password ends all other sessions, and requires the old one', async () => {
   const first = await fixture.signIn('owner')
   const second = fixture.createBrowser()
   await second.ask('POST', '/session', { body: { name: 'owner', password: PASSWORD } })
@@ -101,7 +101,7 @@ test('a new password ends all other sessions, and needs the old one', async () =
   expect(old.status).toBe(401)
 })
 
-test('wrong attempts close an account to one address after five, and to nobody else', async () => {
+test('five wrong attempts block an account for one address, and for no one else', async () => {
   const wrong = { name: 'owner', password: 'not the right one' }
   await fixture.signIn('owner')
   const browser = fixture.createBrowser()

@@ -13,7 +13,7 @@ beforeEach(async () => {
 const find = ({ body }: Answer, name: string) =>
   body.settings.find((setting: { name: string }) => setting.name === name)
 
-test('each is told with its value in force and where that is from', async () => {
+test('each has its current value and source', async () => {
   const viewer = await fixture.signIn('viewer')
   const listed = await viewer.ask('GET', '/settings')
   expect(find(listed, 'port')).toMatchObject({ value: '4001', from: 'flag', default: '4000', pending: false })
@@ -22,7 +22,7 @@ test('each is told with its value in force and where that is from', async () => 
   expect(find(listed, 'disk-budget')).toMatchObject({ value: null, from: 'default', default: null })
 })
 
-test('a change is a row, for the next start, which flag and environment go before', async () => {
+test('a change is a row for the next start, overridden by flag and environment', async () => {
   const changed = await owner.ask('PATCH', '/settings', {
     body: { drain: '1m', retention: '7d', 'disk-budget': '10G' },
   })
@@ -49,7 +49,7 @@ test('a change is a row, for the next start, which flag and environment go befor
   ])
 })
 
-test('what changes nothing is not on record', async () => {
+test('an edit without changes is not recorded', async () => {
   await owner.ask('PATCH', '/settings', { body: { drain: null } })
   expect(await fixture.store.readAudit({ action: 'settings' })).toEqual([])
 })

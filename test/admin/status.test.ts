@@ -6,7 +6,7 @@ import { createFixture } from './fixture.ts'
 
 const fixture = forEachTest(createFixture)
 
-test('viewers are told how it is doing, and which keys end soon', async () => {
+test("viewers see the server's health, and which keys expire soon", async () => {
   const viewer = await fixture.signIn('viewer')
   const none = (await viewer.ask('GET', '/status')).body
   expect(none).toMatchObject({ readiness: 'ok', reasons: [], ledger: 'ok', disk: null, backups: { keep: 7 } })

@@ -9,7 +9,7 @@ beforeEach(async () => {
   browser = await fixture.signIn('editor')
 })
 
-test('a team is made, shown with its keys, and changed, on record under who did it', async () => {
+test('a team is created, shown with its keys, and edited, and recorded with the user', async () => {
   const body = { name: 'research', models: ['openai/*'], rpm: 600, max_keys: 2 }
   const made = await browser.ask('POST', '/teams', { body })
   expect(made.body).toMatchObject({ ...body, budget_period: null })
@@ -39,7 +39,7 @@ test.each([
   expect((await browser.ask('GET', '/teams')).body.teams).toEqual([])
 })
 
-test('a name that another team has is 409, a team that is not there 404', async () => {
+test("another team's name is 409, an unknown team 404", async () => {
   await browser.ask('POST', '/teams', { body: { name: 'research' } })
   expect((await browser.ask('POST', '/teams', { body: { name: 'research' } })).status).toBe(409)
   expect((await browser.ask('PATCH', '/teams/nothing', { body: {} })).body.error.kind).toBe('team_not_found')

@@ -23,7 +23,7 @@ models:
 const NEW = { id: 'mine', dialect: 'openai', base_url: 'https://api.new.example.com/v1', api_key: SECRET }
 
 let owner: Browser
-/** All that was answered. */
+/** All response bodies. */
 let answers: string[]
 const fixture = forEachTest(createFixture)
 beforeEach(async () => {
@@ -45,7 +45,7 @@ const credentialOf = async (id: string) => {
   return upstream?.notReady ?? upstream?.credential ?? null
 }
 
-test('one is made with a credential, which the server has at once and nobody is told', async () => {
+test('one is created with a credential, which the server has at once and no response shows', async () => {
   const { status, body } = await ask('POST', '/upstreams', {
     ...NEW,
     limits: { rpm: 60 },
@@ -62,7 +62,7 @@ test('one is made with a credential, which the server has at once and nobody is 
   expect(statSync(join(fixture.folder.path, 'secret')).mode & 0o777).toBe(0o600)
 })
 
-test('a plan changes nothing and makes no secret', async () => {
+test('a plan changes nothing and creates no secret', async () => {
   const before = await fixture.store.read()
   const { body } = await ask('POST', '/upstreams?plan=true', NEW)
   expect(body).toMatchObject({ planned: true, differs: true, created: 1, version: null, upstream: null })
@@ -76,7 +76,7 @@ test('a plan changes nothing and makes no secret', async () => {
   expect(readdirSync(fixture.folder.path)).not.toContain('secret')
 })
 
-test('several credentials are typed in as a list, and shown by their numbers; one of the server is in no list', async () => {
+test("several credentials are entered as a list, and shown by their numbers; the server's own are in no list", async () => {
   const { status, body } = await ask('POST', '/upstreams', { ...NEW, api_key: [SECRET, `${SECRET}-2`] })
   expect([status, body.upstream.credentials]).toMatchObject([
     200,
@@ -94,8 +94,8 @@ test('several credentials are typed in as a list, and shown by their numbers; on
   ])
 })
 
-describe('a provider by its name', () => {
-  test('is listed with its address and the variable of its key', async () => {
+describe('a provider preset', () => {
+  test('is listed with its URL and the variable of its key', async () => {
     const { presets } = (await ask('GET', '/presets')).body
     expect(presets).toContainEqual({
       ...{ id: 'groq', name: 'Groq', serves: 'Open models at high speed', local: false },
@@ -107,7 +107,7 @@ describe('a provider by its name', () => {
     })
   })
 
-  test('is set up with a key alone, and shown with its address', async () => {
+  test('is set up with only a key, and shown with its URL', async () => {
     const { status, body } = await ask('POST', '/upstreams', { id: 'groq', preset: 'groq', api_key: SECRET })
     expect([status, body.upstream]).toMatchObject([
       200,
@@ -117,7 +117,7 @@ describe('a provider by its name', () => {
     expect(await credentialOf('groq')).toBe(SECRET)
   })
 
-  test('another one takes the credential away, of whichever kind, and so does none', async () => {
+  test('another preset removes any credential, and so does none', async () => {
     await ask('POST', '/upstreams', { id: 'mine', preset: 'groq', api_key: SECRET })
     for (const preset of ['mistral', 'google', null]) {
       const base_url = preset === null ? { base_url: 'https://api.groq.com/openai/v1' } : {}
@@ -161,7 +161,7 @@ const NO_CREDENTIALS: [what: string, fields: { api_key: string }][] = [
 ]
 
 describe('a credential', () => {
-  test('is given anew, taken away, and given again, each on record as no more than that', async () => {
+  test('is replaced, removed, and added again, each recorded without its value', async () => {
     await ask('POST', '/upstreams', NEW)
     await patch('mine', { api_key: `${SECRET}2` })
     expect(await credentialOf('mine')).toBe(`${SECRET}2`)
@@ -182,7 +182,7 @@ describe('a credential', () => {
     ])
   })
 
-  test('does not go where its upstream moves: neither one that was typed in nor one of a variable', async () => {
+  test('is removed if its upstream moves: a typed one as well as a variable', async () => {
     await ask('POST', '/upstreams', NEW)
     for (const id of ['mine', 'paid']) {
       const { body } = await patch(id, { base_url: 'https://evil.example.com/v1' })
@@ -195,7 +195,7 @@ describe('a credential', () => {
     }
   })
 
-  test('another path or scheme is another place, and what is no place changes nothing of it', async () => {
+  test("another path or scheme is another destination, and an invalid URL doesn't change it", async () => {
     await ask('POST', '/upstreams', NEW)
     await patch('mine', {
       limits: { rpm: 5 },
@@ -215,7 +215,7 @@ describe('a credential', () => {
     }
   })
 
-  test('of a variable stays where the rest is changed, and gives way to one that is typed in', async () => {
+  test('from a variable stays if other fields change, and is replaced by a typed one', async () => {
     await patch('paid', { limits: { rpm: 5 } })
     expect(await credentialOf('paid')).toBe('the credential of the variable')
     expect((await patch('paid', { api_key: SECRET })).body.upstream.origin).toBe('admin')
@@ -225,7 +225,7 @@ describe('a credential', () => {
     expect(await credentialOf('paid')).toBe(SECRET)
   })
 
-  test('does not go along where the file takes an upstream over and moves it', async () => {
+  test("isn't sent along if the file takes over an upstream and moves it", async () => {
     await ask('POST', '/upstreams', NEW)
     const yaml =
       'version: 1\nupstreams:\n  mine: { dialect: openai, base_url: https://other.example.com }\nmodels: {}\n'
@@ -233,7 +233,7 @@ describe('a credential', () => {
     expect(await credentialOf('mine')).toContain('enter it again')
   })
 
-  test('of a variable that a file names goes to no address but that file’s, whatever was set by hand', async () => {
+  test('from a variable that a file names is only sent to that file’s URL, despite manual changes', async () => {
     const [away, home] = [FILE.replace(/, api_key: \S+/, '').replace('api.example', 'evil.example'), FILE]
     expect((await ask('POST', '/catalog/apply', { yaml: away })).status).toBe(200)
     await patch('paid', { base_url: 'https://evil.example.com/v1', enabled: false })
@@ -243,7 +243,7 @@ describe('a credential', () => {
     expect(await credentialOf('paid')).toBe(null)
   })
 
-  test('of a variable that was set by hand stays where it was set for', async () => {
+  test('from a variable that was set manually stays with the URL it was set for', async () => {
     const deps = { store: fixture.store, vault: createVault(fixture.folder.path), lookUp: null }
     await editUpstream(deps, 'paid', { variable: 'OWN_KEY' }, { actor: 'cli', nowMs: 1 })
     await applyText(fixture, FILE.replace('api.example', 'other.example').replace('dialect: openai', 'preset: groq'))
@@ -252,7 +252,7 @@ describe('a credential', () => {
     })
   })
 
-  test('that can be none is refused, and is not repeated', async () => {
+  test('that is invalid is refused, and is not quoted', async () => {
     for (const [what, fields] of NO_CREDENTIALS)
       for (const { status, body } of [
         await patch('paid', fields),
@@ -264,7 +264,7 @@ describe('a credential', () => {
     expect(readdirSync(fixture.folder.path)).not.toContain('secret')
   })
 
-  test('is in no answer, log line, audit row, version or export, nor as it is in any file of the data folder', async () => {
+  test('is in no response, log line, audit row, version, or export, nor unencrypted in any file of the data folder', async () => {
     await ask('POST', '/upstreams', NEW)
     await patch('mine', { api_key: `${SECRET}2` })
     await patch('mine', { base_url: 'https://b.example.com' })
@@ -299,7 +299,7 @@ describe('a credential', () => {
     }
   })
 
-  test('cannot be used without the secret that it was sealed with, which is told with what to do', async () => {
+  test('cannot be used without its encryption key, and the error says what to do', async () => {
     await ask('POST', '/upstreams', NEW)
     const path = join(fixture.folder.path, 'secret')
     for (const spoil of [
@@ -352,7 +352,7 @@ const REFUSED: [what: string, fields: object, field: string][] = [
 ]
 
 describe('an upstream', () => {
-  test('with what it may not have is refused with the field, and nothing is made', async () => {
+  test('with an invalid field is refused with the field, and nothing is created', async () => {
     fixture.hosts['metadata.example.com'] = ['169.254.169.254']
     fixture.hosts['inside.example.com'] = ['93.184.216.34', '192.168.7.7']
     fixture.hosts['slow.example.com'] = 'late'
@@ -364,20 +364,20 @@ describe('an upstream', () => {
     expect((await fixture.store.readCatalog()).upstreams).toHaveLength(2)
   })
 
-  test('may be called what objects have by themselves', async () => {
+  test('may have a name that every object has', async () => {
     expect((await ask('POST', '/upstreams', { ...NEW, id: 'constructor' })).status).toBe(200)
     expect((await ask('GET', '/upstreams/constructor')).body.id).toBe('constructor')
     expect((await ask('POST', '/upstreams', { ...NEW, id: 'constructor' })).body.error.kind).toBe('upstream_exists')
   })
 
-  test('near is taken where it is local, and stays local', async () => {
+  test('on a private network is accepted if it is local, and stays local', async () => {
     const near = { id: 'ollama', dialect: 'openai', base_url: 'http://127.0.0.1:11434/v1', local: true }
     expect((await ask('POST', '/upstreams', near)).status).toBe(200)
     expect((await patch('ollama', { local: false })).body.error.field).toBe('base_url')
     expect((await patch('ollama', { base_url: 'http://[fe80::1]/v1' })).body.error.field).toBe('base_url')
   })
 
-  test('that becomes a paid one needs prices on routes of models that cost nothing', async () => {
+  test('that becomes paid needs prices on routes of free models', async () => {
     fixture.hosts['gpu.example.com'] = ['93.184.216.34']
     await patch('near', { base_url: 'http://gpu.example.com/v1' })
     expect((await patch('near', { local: false })).body.error).toMatchObject({ field: 'local' })
@@ -386,7 +386,7 @@ describe('an upstream', () => {
     expect((await patch('near', { local: false })).status).toBe(200)
   })
 
-  test('that an administrator has made is deleted with its routes; any other is only disabled', async () => {
+  test('that an administrator created is deleted with its routes; any other is only disabled', async () => {
     await ask('POST', '/upstreams', NEW)
     await ask('PUT', '/models/acme%2Flarge/routes/mine/large-2', {})
     expect((await ask('DELETE', '/upstreams/mine?plan=true')).body).toMatchObject({ deleted: 2, planned: true })
@@ -400,7 +400,7 @@ describe('an upstream', () => {
     expect((await ask('DELETE', '/upstreams/none')).status).toBe(404)
   })
 
-  test('that is deleted leaves no price that was set by hand to what is found under the same name later', async () => {
+  test('that is deleted leaves no manual price to later models with the same name', async () => {
     const add = () =>
       addModels(fixture.store, 'mine', [model('mine/found', { routes: [{ ...ROUTE, upstream: 'mine' }] })], {
         ...{ actor: 'cli', nowMs: fixture.clock.ms },
@@ -416,7 +416,7 @@ describe('an upstream', () => {
     expect(await price()).toBe('1')
   })
 
-  test('is for owners alone, also by a token', async () => {
+  test('can only be changed by owners, also with a token', async () => {
     const editor = await fixture.signIn('editor')
     const headers = await fixture.tokenHeaders('write')
     for (const [method, path, body] of [
