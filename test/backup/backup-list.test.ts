@@ -1,4 +1,4 @@
-/** When a scheduled backup is made, which ones go, and what becomes of one that fails. */
+/** When a scheduled backup is created, which ones are deleted, and how failures are handled. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ const leave = (...names: string[]) => {
 }
 const at = (hours: number) => toScheduledName(START + hours * HOUR)
 
-test('one is made at once where there is none, the next when that is old enough, and the oldest go', async () => {
+test('without a backup one is created at once, the next when that is old enough, and the oldest are deleted', async () => {
   const { look } = start()
   const seen: string[][] = []
   for (const hours of [0, 23, 24, 47, 48, 73]) {
@@ -50,13 +50,13 @@ test('one is made at once where there is none, the next when that is old enough,
   expect(seen).toEqual([[at(0)], [at(0)], [at(0), at(24)], [at(0), at(24)], [at(24), at(48)], [at(48), at(73)]])
 })
 
-test('a start goes by the last one that is there', async () => {
+test('a start uses the time of the last one', async () => {
   leave(at(-23))
   await start().look()
   expect(files()).toEqual([at(-23)])
 })
 
-test('what it has not made stays, and so does one of a time to come, which keeps none from being made', async () => {
+test("other backups stay, as does one from the future, which doesn't prevent a new one", async () => {
   const others = ['before-migration-1.sqlite', 'manual.sqlite', 'replaced-2026-11-21T12-00-00Z', at(1_000)]
   leave(...others, at(-60), at(-30))
   const { look } = start(write, 1)
@@ -86,7 +86,7 @@ test.each<[what: string, make: MakeBackup, says: string]>([
   expect(tried).toBe(2)
 })
 
-test('one that failed by a clock that was ahead is tried again by the one that is right', async () => {
+test('a failure while the clock was ahead is retried once the clock is right', async () => {
   let failed: string | null = 'no room'
   const { look } = start(async (file, signal) => failed ?? write(file, signal))
   nowMs = START + 1_000 * 24 * HOUR
@@ -97,7 +97,7 @@ test('one that failed by a clock that was ahead is tried again by the one that i
   expect(files()).toEqual([at(0)])
 })
 
-test('one whose ledger does not add up is kept and told', async () => {
+test('a backup with ledger findings is kept and reported', async () => {
   const { look } = start(async (file) => {
     await write(file, AbortSignal.abort())
     return 'it does not add up'
@@ -106,14 +106,14 @@ test('one whose ledger does not add up is kept and told', async () => {
   expect([files(), schedule?.scheduledFailed()]).toEqual([[at(0)], 'it does not add up'])
 })
 
-test('parts of runs that were killed are removed before the next', async () => {
+test('parts of killed runs are removed before the next', async () => {
   const { pid } = Bun.spawnSync(['true'])
   for (const name of [at(-30), 'made-2026-11-21T12-00-00Z.sqlite', 'mine.sqlite']) leave(`${name}.${pid}.part`)
   await start().look()
   expect(files()).toEqual([at(0)])
 })
 
-test('a stop ends the one that is being made, and makes no other', async () => {
+test('a stop ends the one in progress, and no other is created', async () => {
   const begun = Promise.withResolvers<void>()
   const { look, stop } = start((_, signal) => {
     begun.resolve()

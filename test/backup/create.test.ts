@@ -1,4 +1,4 @@
-/** What a backup holds, what is left where there can be none, and whom it never writes over. */
+/** Content of a backup, remains of a failed one, and files that it never overwrites. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ const make = (options: Partial<BackupOptions> = {}, source = folder.other()) =>
   backUp(toStore(source, folder.path), { dataFolder: folder.path, file: file(), flush: async () => {}, ...options })
 const open = () => new Database(file(), { readonly: true })
 
-test('a backup has what the database and its journal hold, ends what is under way, and adds up', async () => {
+test('a backup has the records of database and journal, ends requests in flight, and is consistent', async () => {
   const [settled, waiting, underWay, late] = [toOpen(), toOpen(), toOpen(), toOpen()]
   apply(settling(toSettled(settled)), opening(underWay), opening(late))
   wait(settling(toSettled(waiting)), settling(toSettled(late)), settling(toSettled(settled)))
@@ -63,12 +63,12 @@ test('a backup has what the database and its journal hold, ends what is under wa
     [underWay.id]: 'abandoned',
   })
   expect(findingsOf(copy, away.path)).toEqual([])
-  // The database is as it was.
+  // The database is unchanged.
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [underWay.id]: 'open', [late.id]: 'open' })
   expect(readdirSync(folder.journal)).toEqual(['here-1.log'])
 })
 
-test('what comes while it is made is not lost from it: what was there before the server was asked is in it', async () => {
+test("records that arrive during a backup don't lose earlier ones: all from before it began are in it", async () => {
   const row = toOpen()
   wait(settling(toSettled(row)))
   const made = await make({
@@ -80,8 +80,8 @@ test('what comes while it is made is not lost from it: what was there before the
   expect(made).toMatchObject({ requests: 1, applied: 0, findings: [] })
 })
 
-describe('what retention takes away while the journal is read', () => {
-  /** A request whose row is gone and whose records are still read, and one as old that the database does not have yet. */
+describe('rows that retention deletes while the journal is read', () => {
+  /** A deleted row whose records are still read, and an equally old one that the database does not have yet. */
   const prune = () => {
     const [old, behind] = [toOpen({ createdMs: HOUR }), toOpen({ createdMs: HOUR + 1 })]
     apply(settling(toSettled(old)))
@@ -92,7 +92,7 @@ describe('what retention takes away while the journal is read', () => {
   }
   const counted = (copy: Database) => copy.query('SELECT SUM(requests) AS n FROM usage_hourly').get()
 
-  test('is counted once in the copy', async () => {
+  test('are counted once in the copy', async () => {
     prune()
     using served = new DisposableStack()
     served.defer(takeLock(folder.path))
@@ -101,7 +101,7 @@ describe('what retention takes away while the journal is read', () => {
     expect([counted(copy), statusesOf(copy)]).toEqual([{ n: 1 }, {}])
   })
 
-  test('and is no such row where it is still under way, or where no server ran that would have taken it away', async () => {
+  test("don't exist if the request is still in flight, or if no server ran that would have deleted them", async () => {
     const { behind } = prune()
     wait(settling(toSettled(behind)))
     expect(await make()).toMatchObject({ requests: 2, applied: 1, findings: [] })
@@ -112,7 +112,7 @@ describe('what retention takes away while the journal is read', () => {
   })
 })
 
-test('rows that the database has lost are told, and what it would not take is no such row', async () => {
+test('rows that the database has lost are findings, but rejected ones are not', async () => {
   const row = toOpen()
   apply(settling(toSettled(row)))
   writeFileSync(join(folder.journal, 'here.rejected'), toRecordLine(opening(toOpen())))
@@ -126,7 +126,7 @@ test('rows that the database has lost are told, and what it would not take is no
 describe('there is no new file', () => {
   const kept = () => readFileSync(file(), 'utf8')
 
-  test('where its name is taken, unless it is forced', async () => {
+  test('if its name is taken, unless forced', async () => {
     writeFileSync(file(), 'mine')
     await expect(make()).rejects.toMatchObject({ failure: { kind: 'backup_exists', path: file() } })
     expect(kept()).toBe('mine')
@@ -134,7 +134,7 @@ describe('there is no new file', () => {
     expect(open().query('SELECT COUNT(*) AS n FROM requests').get()).toEqual({ n: 0 })
   })
 
-  test('where the name is taken while it is made', async () => {
+  test('if the name is taken meanwhile', async () => {
     const flush = async () => writeFileSync(file(), 'mine')
     await expect(make({ flush })).rejects.toMatchObject({ failure: { kind: 'backup_exists' } })
     expect(kept()).toBe('mine')
@@ -152,7 +152,7 @@ describe('there is no new file', () => {
     expect(readdirSync(folder.path, { recursive: true })).toEqual(before)
   })
 
-  test('of a database that is damaged', async () => {
+  test('for a damaged database', async () => {
     apply(...Array.from({ length: 500 }, () => opening(toOpen())))
     folder.database.run('PRAGMA wal_checkpoint(TRUNCATE)')
     const source = folder.other()
@@ -163,33 +163,36 @@ describe('there is no new file', () => {
     expect(readdirSync(away.path)).toEqual([])
   })
 
-  test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small, or gets full; on another there is', async () => {
-    for (let n = 0; n < 10_000; n += 500) apply(...Array.from({ length: 500 }, () => settling(toSettled(toOpen()))))
-    for (const [megabytes, isFilled, left] of [
-      [1, false, []],
-      [8, true, ['ballast']],
-      [8, false, ['copy.sqlite']],
-    ] as const) {
-      const disk = mountSmallDisk(join(away.path, 'disk'), megabytes)
-      if (typeof disk === 'string') throw new Error(disk)
-      try {
-        // There was room when it began.
-        const flush = async () => (isFilled ? disk.fill() : undefined)
-        const made = make({ file: join(disk.folder, 'copy.sqlite'), flush })
-        if (left[0] === 'copy.sqlite') expect(await made).toMatchObject({ requests: 10_000, findings: [] })
-        else
-          await expect(made).rejects.toThrow(
-            isFilled ? 'the disk is full' : /not enough disk space: .* 1 MiB free, \d+ MiB missing/,
-          )
-        expect<readonly string[]>(readdirSync(disk.folder)).toEqual(left)
-      } finally {
-        disk.unmount()
+  test.skipIf(whyNoSmallDisk() !== null)(
+    'on a disk that is too small, or fills up; on another disk there is',
+    async () => {
+      for (let n = 0; n < 10_000; n += 500) apply(...Array.from({ length: 500 }, () => settling(toSettled(toOpen()))))
+      for (const [megabytes, isFilled, left] of [
+        [1, false, []],
+        [8, true, ['ballast']],
+        [8, false, ['copy.sqlite']],
+      ] as const) {
+        const disk = mountSmallDisk(join(away.path, 'disk'), megabytes)
+        if (typeof disk === 'string') throw new Error(disk)
+        try {
+          // There was space when it began.
+          const flush = async () => (isFilled ? disk.fill() : undefined)
+          const made = make({ file: join(disk.folder, 'copy.sqlite'), flush })
+          if (left[0] === 'copy.sqlite') expect(await made).toMatchObject({ requests: 10_000, findings: [] })
+          else
+            await expect(made).rejects.toThrow(
+              isFilled ? 'the disk is full' : /not enough disk space: .* 1 MiB free, \d+ MiB missing/,
+            )
+          expect<readonly string[]>(readdirSync(disk.folder)).toEqual(left)
+        } finally {
+          disk.unmount()
+        }
       }
-    }
-  })
+    },
+  )
 })
 
-test('parts that a killed run has left there are removed, of other files after a day; those that somebody writes are not', async () => {
+test('parts of a killed run are removed, those of other files after a day; those in progress are not', async () => {
   const ended = Bun.spawnSync(['true']).pid
   const journal = `copy.sqlite.${ended}.part-journal`
   for (const name of [
@@ -211,7 +214,7 @@ test('parts that a killed run has left there are removed, of other files after a
   ])
 })
 
-test('the secret of the folder goes with it where that is asked for, for its owner alone', async () => {
+test("the folder's secret is copied on request, readable only by its owner", async () => {
   writeFileSync(join(folder.path, 'secret'), 'of the folder')
   expect((await make()).secretFile).toBeNull()
   mkdirSync(join(away.path, 'two'))

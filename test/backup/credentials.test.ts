@@ -1,4 +1,4 @@
-/** Credentials that were typed in, in backups: sealed, and of use to nobody without the secret that goes with them if asked for. */
+/** Stored credentials in backups: encrypted, and useless without the secret, which is copied on request. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ async function openRestored() {
   return (await createVault(dataFolder).open(await createConfigStore(database).readSealed())).get('mine')?.[0]
 }
 
-test('a backup has neither the credential nor what opens it, and says so once it is restored', async () => {
+test('a backup has neither the credential nor its key, and a restore says so', async () => {
   expect((await make(false)).secretFile).toBeNull()
   expect(readFileSync(file()).includes(SECRET)).toBe(false)
   expect(readFileSync(file()).includes(readFileSync(join(folder.path, 'secret'), 'utf8').trim())).toBe(false)
@@ -52,7 +52,7 @@ test('a backup has neither the credential nor what opens it, and says so once it
   })
 })
 
-test('with its secret beside it, it opens where it is restored', async () => {
+test('with its secret next to it, it can be decrypted after a restore', async () => {
   expect((await make(true)).secretFile).toBe(`${file()}.secret`)
   expect(statSync(`${file()}.secret`).mode & 0o777).toBe(0o600)
   expect(await openRestored()).toEqual({ credential: SECRET })

@@ -1,4 +1,6 @@
-/** Who comes in after a restore: nobody who was shut out since the backup, and by nothing that has ended since. */
+/**
+ * Who can sign in after a restore: no one who was disabled since the backup, and with nothing that was revoked since.
+ */
 import type { Database } from 'bun:sqlite'
 import { beforeEach, expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
@@ -61,7 +63,10 @@ const stand = async () => ({
   sessions: (await people((store) => store.readSessions())).length,
 })
 
-/** One is disabled since, one has another password, lost a passkey, used one and added one; a token is revoked since. */
+/**
+ * Since the backup, one user was disabled; one changed the password, and lost, used, and added a passkey; a token was
+ * revoked.
+ */
 async function change(): Promise<void> {
   const made = await Promise.all(
     ['ann', 'bob'].map((name) => people((store) => inviteAdmin(store, { name, role: 'owner' }, by))),
@@ -82,7 +87,7 @@ async function change(): Promise<void> {
   await people((store) => revokeToken(store, 'script', { ...by, nowMs: HOUR + 6 }))
 }
 
-test('people come in by what they have now, and not who was shut out since; nobody is signed in', async () => {
+test('users sign in with their current credentials, but not those disabled since; no one is signed in', async () => {
   await change()
   expect((await run()).kept?.people).toEqual({ disabled: ['bob'], tokens: ['script'] })
   expect(await stand()).toEqual({
@@ -99,7 +104,7 @@ test('people come in by what they have now, and not who was shut out since; nobo
   })
 })
 
-test('people come in as they did where that is asked for, once they have signed in again', async () => {
+test('users sign in as before on request, once they have signed in again', async () => {
   await change()
   await run({ reinstateRevoked: true })
   expect(await stand()).toEqual({
@@ -116,7 +121,7 @@ test('people come in as they did where that is asked for, once they have signed 
   })
 })
 
-test('people are as the backup has them where the database that it replaces is older than there were any', async () => {
+test('users are those of the backup if the replaced database is older than users', async () => {
   await change()
   use((database) => {
     database.run('PRAGMA foreign_keys = OFF')

@@ -1,4 +1,4 @@
-/** A restore that is killed has done nothing, or is finished by whoever comes next: whatever it had moved by then. */
+/** A killed restore has changed nothing, or is finished by the next process, whatever it had moved by then. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const contents = (folder = data.path) =>
 const TARGET = 'backups/replaced-2026-11-21T12-00-00Z'
 const SWAPPED = [...OLD.map((name) => `${TARGET}/${name} old`), ...NEW.map((name) => `${name} new`)].sort()
 
-/** In the order in which they are made. */
+/** In the order of their creation. */
 const MOVES = [
   ...['tollgate.db-wal', 'tollgate.db-shm', 'journal', 'ledger.mark'].map((name) => [name, `${TARGET}/${name}`]),
   ['restore/ledger.mark', 'ledger.mark'],
@@ -35,13 +35,13 @@ const MOVES = [
   ['restore/tollgate.db', 'tollgate.db'],
 ] as const
 
-test('it leaves the new files in place and the old ones aside', () => {
+test('it puts the new files in place and keeps the old ones', () => {
   expect(swap(data.path, NOW)).toBe(join(data.path, TARGET))
   expect(contents()).toEqual(SWAPPED)
   expect(settleSwap(data.path)).toEqual({ kind: 'none' })
 })
 
-test('killed before it was decided, it has changed nothing', () => {
+test('killed before its commit, it has changed nothing', () => {
   expect(settleSwap(data.path)).toEqual({ kind: 'undone' })
   expect(contents()).toEqual(OLD.map((name) => `${name} old`))
 })
@@ -57,7 +57,7 @@ test.each(MOVES.map((_, moved) => moved).concat(MOVES.length))('killed after %d 
   requireSettled(data.path)
 })
 
-test('killed when all was moved and its folder was nearly gone, it is finished', () => {
+test('killed when all was moved and its folder was nearly removed, it is finished', () => {
   swap(data.path, NOW)
   mkdirSync(join(data.path, 'restore'))
   settleSwap(data.path)
@@ -65,7 +65,7 @@ test('killed when all was moved and its folder was nearly gone, it is finished',
   expect(contents()).toEqual(SWAPPED)
 })
 
-test('what was put away is never written over by a second one', () => {
+test('replaced files are never overwritten by a second restore', () => {
   swap(data.path, NOW)
   writeFileSync(join(beginSwap(data.path), 'tollgate.db'), 'newer')
   expect(swap(data.path, NOW)).toBe(join(data.path, `${TARGET}-2`))
@@ -80,7 +80,7 @@ describe('a rollback', () => {
     ...[`${TARGET}/rollback.json new`, ...BROUGHT.map((name) => `${name} new`)],
   ].sort()
   const aside = (name: string) => [name, `${TARGET}/${name}`] as const
-  /** In the order in which they are made; the database gets a second name first. */
+  /** In the order of their creation; the database gets a hard link first. */
   const STEPS = [
     ...[aside('tollgate.db-wal'), aside('tollgate.db-shm'), aside('spool')],
     ...[aside('journal'), ['rollback/journal', 'journal'] as const],
@@ -98,7 +98,7 @@ describe('a rollback', () => {
     for (const name of [...BROUGHT, 'rollback.json']) writeFileSync(join(folder, name), 'new')
   })
 
-  test('leaves the older files in place and the newer ones aside', () => {
+  test('puts the older files in place and keeps the newer ones', () => {
     expect(swap(data.path, NOW, 'rollback')).toBe(join(data.path, TARGET))
     expect(contents()).toEqual(ROLLED_BACK)
   })
@@ -121,12 +121,12 @@ describe('a rollback', () => {
     },
   )
 
-  test('killed before it was decided, it has changed nothing', () => {
+  test('killed before its commit, it has changed nothing', () => {
     expect(settleSwap(data.path)).toEqual({ kind: 'undone' })
     expect(contents()).toEqual([...OLD, 'spool/s.log'].sort().map((name) => `${name} old`))
   })
 
-  test('killed when all was moved, whoever comes next removes what is left', () => {
+  test('killed when all was moved, the next process removes the rest', () => {
     swap(data.path, NOW, 'rollback')
     mkdirSync(join(data.path, 'rollback'))
     writeFileSync(join(data.path, 'rollback/replaced'), TARGET)

@@ -1,4 +1,4 @@
-/** What a restore puts in place, what it does not let come back, and where all stays as it was. */
+/** Effects of a restore, revocations that it keeps, and errors that change nothing. */
 import type { Database } from 'bun:sqlite'
 import { beforeEach, describe, expect, test } from 'bun:test'
 import {
@@ -51,7 +51,7 @@ const run = (options: Partial<RestoreOptions> = {}) =>
 const contents = () =>
   Object.fromEntries(
     readdirSync(data(), { recursive: true, withFileTypes: true })
-      // What opening a database makes and removes again, and the lock that is taken for a while.
+      // Files that an open database creates and removes, and a lock that is held for a while.
       .filter((entry) => entry.isFile() && !/-(shm|wal)$|^serve\.lock$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name))
       .map((path) => [path, Bun.hash(readFileSync(path))]),
@@ -89,7 +89,7 @@ test('a batch that was in progress fails, since it may have ended since', async 
   })
 })
 
-test('the backup takes the place of database, journal and mark, which are kept', async () => {
+test('the backup replaces database, journal, and mark, which are kept', async () => {
   const [before, after, waiting] = [toOpen(), toOpen(), toOpen()]
   apply(settling(toSettled(before)))
   openMark(data(), 1).close()
@@ -110,7 +110,7 @@ test('the backup takes the place of database, journal and mark, which are kept',
   expect(readdirSync(join(replaced, 'journal'))).toEqual(['here-1.log'])
   expect(readdirSync(data()).filter((name) => name.startsWith('restore'))).toEqual([])
 
-  // What it has replaced is a backup itself, with its journal.
+  // The replaced files are a backup themselves, with the journal.
   const back = await run({ file: join(replaced, 'tollgate.db') })
   expect(back).toMatchObject({ requests: 3, applied: 1, givenUp: 1, findings: [] })
   expect(back.replaced).not.toBe(replaced)
@@ -129,7 +129,7 @@ describe('keys', () => {
         .all(),
     )
 
-  /** Of keys that were in force at the backup one is revoked since, one has another secret, one was made. */
+  /** Of active keys at the backup, one is revoked since, one has another secret; one was created. */
   async function change(): Promise<void> {
     for (const name of ['as-before', 'revoked', 'rotated'])
       await use((database) => createKey(createConfigStore(database), { name, models: [] }, by))
@@ -145,7 +145,7 @@ describe('keys', () => {
     })
   }
 
-  test('that were revoked since stay so, and secrets that ended since stay so', async () => {
+  test('that were revoked since stay revoked, and old secrets stay ended', async () => {
     await change()
     const { kept } = await run()
     expect(kept).toMatchObject({ revoked: ['revoked'], secretsEnded: 1, withoutSecret: ['rotated'] })
@@ -156,7 +156,7 @@ describe('keys', () => {
     ])
   })
 
-  test('that were revoked and removed since do not come back as keys in force, nor from a backup after that one', async () => {
+  test('that were revoked and removed since do not become active again, nor by a later backup', async () => {
     const { key } = await use((database) => createKey(createConfigStore(database), { name: 'gone', models: [] }, by))
     await make()
     const removeAsRetentionDoes = (database: Database) =>
@@ -171,13 +171,13 @@ describe('keys', () => {
     expect((await run()).kept).toMatchObject({ revoked: ['gone'] })
   })
 
-  test('are as they were where that is asked for', async () => {
+  test('are restored unchanged on request', async () => {
     await change()
     expect((await run({ reinstateRevoked: true })).kept).toBeNull()
     expect(ends().map(({ revoked, ends }) => revoked ?? ends)).toEqual([null, null, null])
   })
 
-  test('of a database that cannot be read are not let in unseen', async () => {
+  test('of an unreadable database are not reactivated silently', async () => {
     await change()
     truncateSync(databasePath(data()), 5_000)
     rmSync(data('tollgate.db-wal'), { force: true })
@@ -194,7 +194,7 @@ describe('keys', () => {
   })
 })
 
-describe('all stays as it was', () => {
+describe('nothing changes', () => {
   const write = (statement: string) => use((database) => database.run(statement), file())
 
   test.each<[what: string, kind: string, spoil: () => void]>([
@@ -214,7 +214,7 @@ describe('all stays as it was', () => {
     expect(contents()).toEqual(before)
   })
 
-  test('with a backup that is no database, whatever has become of the one that it is to replace', async () => {
+  test('with a backup that is not a database, whatever the state of the current one', async () => {
     openMark(data(), 5).close()
     rmSync(databasePath(data()))
     writeFileSync(file(), 'x'.repeat(10_000))
@@ -222,7 +222,7 @@ describe('all stays as it was', () => {
     expect(existsSync(databasePath(data()))).toBe(false)
   })
 
-  test('while another process keeps the database to itself, also where revoked keys are to come back', async () => {
+  test('while another process locks the database, even if revoked keys may be reactivated', async () => {
     await make()
     using other = openDatabase(databasePath(data()), { busyMs: 0 })
     other.query('PRAGMA locking_mode = EXCLUSIVE').all()
@@ -232,7 +232,7 @@ describe('all stays as it was', () => {
     expect(existsSync(data('backups'))).toBe(false)
   })
 
-  test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small for a copy beside it', async () => {
+  test.skipIf(whyNoSmallDisk() !== null)('on a disk that is too small for a second copy', async () => {
     apply(...Array.from({ length: 10_000 }, () => settling(toSettled(toOpen()))))
     await make()
     const disk = mountSmallDisk(join(root.path, 'disk'), 1)
@@ -246,7 +246,7 @@ describe('all stays as it was', () => {
     }
   })
 
-  test('while a server has the folder, and where the backup is the database itself', async () => {
+  test('while a server uses the folder, and if the backup is the database itself', async () => {
     await make()
     const before = contents()
     await expect(run({ file: databasePath(data()) })).rejects.toThrow('is the current database')
@@ -260,14 +260,14 @@ describe('all stays as it was', () => {
   })
 })
 
-test('a ledger that does not add up is restored where that is asked for, and told', async () => {
+test('a ledger with findings is restored on request, and reported', async () => {
   apply(settling(toSettled(toOpen())))
   await make()
   use((database) => database.run('UPDATE usage_hourly SET errors = 7'), file())
   expect((await run({ force: true })).findings).toMatchObject([{ kind: 'difference' }])
 })
 
-test('a backup of an older version is brought to this one; the file itself stays as it is', async () => {
+test("a backup of an older version is migrated; the file itself doesn't change", async () => {
   rmSync(data(), { recursive: true })
   use((database) => migrate(database, null, HOUR, MIGRATIONS.slice(0, 2)), file())
   const before = readFileSync(file())
@@ -278,7 +278,7 @@ test('a backup of an older version is brought to this one; the file itself stays
   expect(readdirSync(data('backups'))).toEqual([])
 })
 
-test('a data folder that was copied as it stood is restored with its log and its journal', async () => {
+test('a copied data folder is restored with its log and its journal', async () => {
   const [inLog, waiting] = [toOpen(), toOpen()]
   const database = openDatabase(databasePath(data()), { busyMs: 0 })
   createLedgerWriter(database).apply([settling(toSettled(inLog))])
@@ -290,7 +290,7 @@ test('a data folder that was copied as it stood is restored with its log and its
   expect(use(statusesOf)).toEqual({ [inLog.id]: 'ok', [waiting.id]: 'ok' })
 })
 
-test.skipIf(process.getuid?.() !== 0)('what root restores belongs to whom the folder belongs to', async () => {
+test.skipIf(process.getuid?.() !== 0)("files that root restores belong to the folder's owner", async () => {
   await make()
   chownSync(data(), 12_345, 12_345)
   const { replaced } = await run()
@@ -298,7 +298,7 @@ test.skipIf(process.getuid?.() !== 0)('what root restores belongs to whom the fo
     expect(`${path} ${statSync(path).uid}`).toBe(`${path} 12345`)
 })
 
-test('the secret beside a backup comes with it', async () => {
+test('the secret next to a backup is restored with it', async () => {
   await make()
   writeFileSync(data('secret'), 'new')
   writeFileSync(`${file()}.secret`, 'old')

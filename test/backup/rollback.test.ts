@@ -1,4 +1,4 @@
-/** A rollback puts back the database from before the last migration, with the requests since; or it changes nothing. */
+/** A rollback restores the database from before the last migration, with the requests since; or it changes nothing. */
 import type { Database, SQLQueryBindings } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import {
@@ -66,7 +66,7 @@ function serveSome(database: Database): string {
   return alone.id
 }
 
-/** Opens a request in tables that may lack columns of today's. */
+/** Opens a request in tables that may lack current columns. */
 function openThere(database: Database, row: OpenRow): void {
   using today = openDatabase(join(folder.path, 'today.db'), { busyMs: 0 })
   migrate(today, folder.path, HOUR)
@@ -79,7 +79,7 @@ function openThere(database: Database, row: OpenRow): void {
     .run(...columns.map((name) => opened[name] ?? null))
 }
 
-/** Starts as the next version would. */
+/** Starts like the next version. */
 async function start(): Promise<Database> {
   const dataFolder = folder.path
   const options = { version: '1.2.3', startedMs: HOUR, now: () => HOUR, log: createTestLog() }
@@ -129,7 +129,7 @@ describe('after a migration', () => {
       (name) => !/-(wal|shm)$|serve\.lock/.test(name) && statSync(join(folder.path, name)).isFile(),
     )
 
-  test('what is lost is named and filed, and what was revoked stays so', async () => {
+  test('lost changes are named and recorded, and revocations stay', async () => {
     const database = upgrade(BEFORE)
     const store = createConfigStore(database)
     const by = { actor: 'cli', nowMs: HOUR + 1 }
@@ -151,7 +151,7 @@ describe('after a migration', () => {
     expect(restored.query(`SELECT name FROM keys WHERE revoked_ms IS NULL`).all()).toEqual([])
   })
 
-  test('requests that retention deleted since are missed in the spend of their key', async () => {
+  test("requests that retention deleted since are missing in their key's spend", async () => {
     const database = upgrade(BEFORE)
     const gone = serveSome(database)
     database.query('DELETE FROM requests WHERE id = ?').run(gone)
@@ -181,7 +181,7 @@ describe('after a migration', () => {
     expect(readdirSync(join(folder.path, 'journal'))).toEqual(['i.rejected'])
   })
 
-  test('a request that was open then has its outcome afterwards, once', async () => {
+  test('a request that was in progress at the migration has its outcome afterwards, once', async () => {
     const row = toOpen()
     const database = open()
     migrate(database, folder.path, HOUR, MIGRATIONS.slice(0, BEFORE + 1))
@@ -197,7 +197,7 @@ describe('after a migration', () => {
     expect(findingsOf(again, folder.path)).toEqual([])
   })
 
-  test('a dry run says the same, and changes nothing', async () => {
+  test('a dry run reports the same, and changes nothing', async () => {
     const database = upgrade(BEFORE)
     serveSome(database)
     database.close()
@@ -241,7 +241,7 @@ describe('after a migration', () => {
     expect(readSchemaState(open()).missing).toEqual([])
   })
 
-  test('a version that migrated nothing goes back only past an earlier one that did, with --force', async () => {
+  test("a version that migrated nothing rolls back an earlier version's migration only with --force", async () => {
     upgrade(BEFORE, '1.2.2').close()
     await expect(run()).rejects.toThrow(
       'Version 1.2.2 migrated this database, and this one (1.2.3) has changed nothing.',
@@ -255,7 +255,7 @@ describe('after a migration', () => {
     await expect(run()).rejects.toThrow("Nothing to roll back: this version hasn't migrated the database.")
   })
 
-  test.skipIf(whyNoSmallDisk() !== null)('without room it changes nothing, and says how much it needs', async () => {
+  test.skipIf(whyNoSmallDisk() !== null)('without space it changes nothing, and says how much it needs', async () => {
     const disk = mountSmallDisk(join(folder.path, 'disk'), 70)
     if (typeof disk === 'string') throw new Error(disk)
     try {

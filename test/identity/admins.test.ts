@@ -1,4 +1,4 @@
-/** Those who sign in: roles, teams of members, and that there is always an owner. */
+/** Users: roles, teams of members, and that there is always an owner. */
 
 import { expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
@@ -11,21 +11,21 @@ const fixture = forEachTest(createFixture)
 const by = () => ({ actor: 'test', nowMs: fixture.clock.ms })
 const isIn = async (browser: Browser) => (await browser.ask('GET', '/session')).body.name !== null
 
-test('names are compared without case, and each is there once', async () => {
+test('names are case-insensitive and unique', async () => {
   const { admin } = await inviteAdmin(fixture.identity, { name: ' Ann@Example.com ', role: 'viewer' }, by())
   expect(admin.name).toBe('ann@example.com')
   const again = inviteAdmin(fixture.identity, { name: 'ANN@example.com', role: 'owner' }, by())
   await expect(again).rejects.toThrow("A user named 'ann@example.com' already exists.")
 })
 
-test.each(['an\u200bn', 'ann\u202e', '\u3164', 'an n', '', 'a'.repeat(201)])('nobody is called %j', async (name) => {
+test.each(['an\u200bn', 'ann\u202e', '\u3164', 'an n', '', 'a'.repeat(201)])('%j is not a valid name', async (name) => {
   const inviting = inviteAdmin(fixture.identity, { name, role: 'viewer' }, by())
   await expect(inviting).rejects.toThrow(
     'The name must have 1 to 200 characters, none of them invisible, and no spaces.',
   )
 })
 
-test('a name is the same in each form of its letters, also where it is typed to sign in', async () => {
+test('a name is the same in each Unicode form, also at sign-in', async () => {
   await fixture.signIn('viewer', 'zo\u00eb')
   const inviting = inviteAdmin(fixture.identity, { name: 'ＺＯE\u0308', role: 'owner' }, by())
   await expect(inviting).rejects.toThrow("A user named 'zo\u00eb' already exists.")
@@ -33,7 +33,7 @@ test('a name is the same in each form of its letters, also where it is typed to 
   expect((await fixture.createBrowser().ask('POST', '/session', { body })).status).toBe(200)
 })
 
-test('a member has a team, and nobody else has', async () => {
+test('only members have a team', async () => {
   await createTeam(fixture.store, { name: 'research' }, by())
   const { identity } = fixture
   await expect(inviteAdmin(identity, { name: 'a', role: 'member' }, by())).rejects.toThrow(
@@ -46,7 +46,7 @@ test('a member has a team, and nobody else has', async () => {
   expect((await editAdmin(identity, 'a', { role: 'editor' }, by())).admin.teamId).toBeNull()
 })
 
-test('an invitation sets a password once, within a week, for its own name', async () => {
+test('an invitation sets a password once, within a week, for its own user', async () => {
   const { code } = await inviteAdmin(fixture.identity, { name: 'bob', role: 'editor' }, by())
   await inviteAdmin(fixture.identity, { name: 'eve', role: 'viewer' }, by())
   const browser = fixture.createBrowser()
@@ -71,7 +71,7 @@ test('a reset ends the old password and all sessions at once', async () => {
   expect(await isIn(browser)).toBe(true)
 })
 
-test('who is disabled is signed out at once, and keys of their own are revoked', async () => {
+test('a disabled user is signed out at once, and their own keys are revoked', async () => {
   await createTeam(fixture.store, { name: 'research' }, by())
   const browser = await fixture.signIn('member', 'mia', 'research')
   const [mia] = await fixture.identity.readAdmins()
@@ -90,7 +90,7 @@ test('who is disabled is signed out at once, and keys of their own are revoked',
   expect(again.body.error.kind).toBe('sign_in_failed')
 })
 
-test('keys of their own stay in force with who is no member any more, in their team, and end when they are disabled', async () => {
+test('keys of a former member stay active in their team, and are revoked when the user is disabled', async () => {
   const team = await createTeam(fixture.store, { name: 'research' }, by())
   await fixture.signIn('member', 'mia', 'research')
   const [mia] = await fixture.identity.readAdmins()
@@ -103,7 +103,7 @@ test('keys of their own stay in force with who is no member any more, in their t
   expect(await own()).toEqual([['revoked', team.id]])
 })
 
-test('keys of their own go with a member into another team', async () => {
+test("a member's own keys move with them to another team", async () => {
   for (const name of ['research', 'sales']) await createTeam(fixture.store, { name }, by())
   await fixture.signIn('member', 'mia', 'research')
   const [mia] = await fixture.identity.readAdmins()
@@ -131,7 +131,7 @@ test('the last owner who can sign in stays one', async () => {
   expect((await editAdmin(fixture.identity, 'ann', { role: 'editor' }, by())).admin.role).toBe('editor')
 })
 
-test('an owner who signs in otherwise than people do here is none who could stay the last one', async () => {
+test("an owner without an available sign-in method doesn't count as the last one", async () => {
   const { identity } = fixture
   const ann = await fixture.signIn('owner', 'ann')
   const { admin } = await inviteAdmin(identity, { name: 'bob', role: 'owner' }, by())
@@ -154,7 +154,7 @@ test('an owner who signs in otherwise than people do here is none who could stay
     }
 })
 
-test('what is done to them is on record, and by whom', async () => {
+test('changes of users are recorded, with their actor', async () => {
   await fixture.signIn('owner', 'ann')
   await inviteAdmin(fixture.identity, { name: 'bob', role: 'viewer' }, by())
   await editAdmin(fixture.identity, 'bob', { role: 'editor' }, { ...by(), actor: 'ann' })

@@ -1,4 +1,4 @@
-/** How often somebody may be wrong, and for whom that closes a door. */
+/** How many failed attempts are allowed, and for whom sign-in is blocked then. */
 import { describe, expect, test } from 'bun:test'
 import { createSharedFailures } from '../../src/cluster/sign-in-failures.ts'
 import { ServiceError } from '../../src/domain/service-error.ts'
@@ -14,7 +14,7 @@ const WINDOW = 15 * 60_000
 const wrong = async () => {
   throw new ServiceError({ kind: 'sign_in_failed' }, 'wrong')
 }
-/** A try by a password, unless something else is said. */
+/** An attempt with a password, by default. */
 const toTry = (address: string, by: Attempt['by'] | { name: string }, nowMs = 0): Attempt => ({
   ...{ address, nowMs },
   by: typeof by === 'object' && 'name' in by ? { password: by.name, isKnown: by.name === 'ann' } : by,
@@ -33,7 +33,7 @@ const fail = async (attempts: Tries, times: number, toAttempt: (i: number) => At
 const ann = { name: 'ann' }
 
 function testAttempts(open: () => Promise<Tries>): void {
-  test('five failures close an account to one address, whatever address that has in its network', async () => {
+  test('five failures block an account for one address, whatever address that uses in its network', async () => {
     const attempts = await open()
     await fail(attempts, 5, (i) => toTry(`2001:db8:0:1::${i}`, ann))
     expect(await isOpen(attempts, toTry('2001:db8:0:1:ffff::9', ann, 1))).toBe(false)
@@ -42,7 +42,7 @@ function testAttempts(open: () => Promise<Tries>): void {
     expect(await isOpen(attempts, toTry('2001:db8:0:1::1', ann, WINDOW))).toBe(true)
   })
 
-  test('twenty close an address to all accounts, fifty an account to all addresses', async () => {
+  test('twenty block an address for all accounts, fifty an account for all addresses', async () => {
     const attempts = await open()
     await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
     expect(await isOpen(attempts, toTry('192.0.2.1', { name: 'somebody else' }, 1))).toBe(false)
@@ -50,7 +50,7 @@ function testAttempts(open: () => Promise<Tries>): void {
     expect(await isOpen(attempts, toTry('203.0.113.1', ann, 1))).toBe(false)
   })
 
-  test('each door has a count of its own, and no name that is typed reaches into another', async () => {
+  test('each kind of proof is counted separately, and no typed name affects another', async () => {
     const attempts = await open()
     await fail(attempts, 20, () => toTry('192.0.2.1', 'code'))
     await fail(attempts, 5, () => toTry('192.0.2.1', 'provider'))
@@ -65,7 +65,7 @@ function testAttempts(open: () => Promise<Tries>): void {
       expect(await isOpen(attempts, toTry('192.0.2.9', by, 1))).toBe(true)
   })
 
-  test('of many at once, no more are tried than one after the other', async () => {
+  test('concurrent attempts are limited like sequential ones', async () => {
     for (const [by, most] of [
       [ann, 5],
       ['code', 20],
@@ -85,7 +85,7 @@ function testAttempts(open: () => Promise<Tries>): void {
     }
   })
 
-  test('who is right, and who fails for another reason than being wrong, is not counted', async () => {
+  test('successful attempts, and failures for another reason, are not counted', async () => {
     const attempts = await open()
     const busy = async () => {
       throw new Error('the database is busy')
@@ -117,7 +117,7 @@ describeWith('PostgreSQL')('at two nodes by turns', () => {
   })
 })
 
-test('whoever has come in from an address is kept out there by nobody else, and may be wrong five times like all', async () => {
+test("an address that has signed in before can't be blocked by others, and has five attempts like all", async () => {
   const attempts = new Attempts()
   expect(await isOpen(attempts, toTry('192.0.2.1', ann))).toBe(true)
   await fail(attempts, 20, (i) => toTry('192.0.2.1', { name: `name ${i}` }))
@@ -127,18 +127,18 @@ test('whoever has come in from an address is kept out there by nobody else, and 
   expect(await isOpen(attempts, toTry('192.0.2.1', ann, 2))).toBe(false)
 })
 
-test('a flood of names and addresses is remembered only as far as there is room', async () => {
+test('a flood of names and addresses is remembered only up to a limit', async () => {
   const failures = new MemoryFailures()
   const attempts = new Attempts(undefined, failures)
   await fail(attempts, 30_000, (i) => toTry(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { name: `name ${i}` }))
   for (let i = 0; i < 11_000; i++) await attempts.opened(`10.0.${i >> 8}.${i & 255}`, 'ann')
   await fail(attempts, 5, () => toTry('192.0.2.1', ann))
   expect(await isOpen(attempts, toTry('192.0.2.1', ann, 1))).toBe(false)
-  // And the account itself.
+  // So is the account itself.
   expect(failures.size + attempts.size).toBeLessThanOrEqual(20_001)
 })
 
-test('a closed account stays closed, however many other names and addresses fail meanwhile', async () => {
+test('a blocked account stays blocked, however many other names and addresses fail meanwhile', async () => {
   const attempts = new Attempts()
   await fail(attempts, 50, (i) => toTry(`198.51.100.${i}`, ann))
   await fail(attempts, 30_000, (i) => toTry(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, { name: `name ${i}` }, 1))

@@ -1,4 +1,4 @@
-/** Sign-in through an identity provider: what it is set up with, and what is kept of who is on the way. */
+/** Sign-in through an identity provider: its settings, and sign-ins in progress. */
 import { describe, expect, test } from 'bun:test'
 import { toServeConfig } from '../../src/config.ts'
 import { toOidcSettings, toSignInMethods } from '../../src/identity/oidc.ts'
@@ -9,7 +9,7 @@ describe('settings', () => {
   const read = (flags: Record<string, string>, environment: Record<string, string>) =>
     toServeConfig({ flags, environment, settings: { 'oidc-client-secret': 'of a row' } })
 
-  test('are whole, or name each part that is missing at once', () => {
+  test('are complete, or all missing ones are named at once', () => {
     const whole = read(flags, environment)
     expect(toOidcSettings(whole)).toEqual({
       ...{ issuer: 'https://login.example.com', clientId: 'tollgate', clientSecret: 'secret', claim: 'groups' },
@@ -22,7 +22,7 @@ describe('settings', () => {
     expect(() => toOidcSettings(read({ 'oidc-role': 'a=owner' }, environment))).toThrow('--oidc-issuer is required')
   })
 
-  test('that let nobody in at all are refused', () => {
+  test('that allow no one to sign in are refused', () => {
     const none = read({}, {})
     expect([toOidcSettings(none), toSignInMethods(none, null)]).toEqual([null, ['password']])
     expect(() => toOidcSettings(read({ 'password-sign-in': 'off' }, {}))).toThrow('no one could sign in')

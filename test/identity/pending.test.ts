@@ -1,4 +1,4 @@
-/** What was begun and not ended: whose it is, for how long, and how much of it is kept. */
+/** Sign-ins in progress: their owner, lifetime, and maximum number. */
 import { describe, expect, test } from 'bun:test'
 import { createSharedNotes } from '../../src/cluster/sign-in-notes.ts'
 import type { SignInNoteKind, SignInNotes } from '../../src/domain/sign-in-notes.ts'
@@ -11,9 +11,9 @@ import { forAllTests } from '../support/lifetime.ts'
 
 const isS = (what: string) => what === 's'
 
-/** @param open what one node, and another, have of it. */
+/** @param open the sign-ins as one node, and as another, has them. */
 function testNotes(open: () => readonly [SignInNotes, SignInNotes]): void {
-  test('what was begun is known by what the browser keeps and by what is meant, once, and for ten minutes', async () => {
+  test("a sign-in in progress is found by the browser's cookie and its purpose, once, and for ten minutes", async () => {
     const [one, other] = open().map((notes) => new Pending<string>(notes))
     if (!one || !other) throw new Error('two are needed')
     const secret = await one.begin('s', '203.0.113.7', 0)
@@ -42,7 +42,7 @@ describe('in memory', () => {
     return [notes, notes]
   })
 
-  test('no more are kept than so many', async () => {
+  test('a limited number is stored', async () => {
     const notes = new MemoryNotes()
     const pending = new Pending<string>(notes)
     for (let i = 0; i < 12_000; i++) await pending.begin('', `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`, 0)
