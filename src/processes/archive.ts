@@ -38,7 +38,7 @@ export async function unpack(path: string, folder: string, mostBytes: number): P
 }
 
 async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise<void> {
-  // Allows for headers and padding, one or two 512-byte blocks an entry.
+  // Allows for headers and padding: one or two 512-byte blocks per entry.
   let left = mostBytes + MAX_ENTRIES * 1_024
   // The callback is empty because the loop below throws the error too.
   const bytes = pipeline(createReadStream(path), createGunzip(), () => {})
@@ -52,7 +52,7 @@ async function feed(path: string, mostBytes: number, tar: Bun.FileSink): Promise
     await tar.end()
   } catch (error) {
     if (/^(Z_|ERR_ZLIB)/.test(codeOf(error))) throw new BadArchive('is not a valid .tar.gz file')
-    // tar exited early; its own message says why.
+    // tar exited early. Its own message has the reason.
     if (codeOf(error) !== 'EPIPE') throw error
   } finally {
     bytes.destroy()

@@ -14,7 +14,7 @@ export interface ArrangeDeps {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** How long requests for a loaded model go before those for another one. */
+/** How long requests for a loaded model have priority over requests for another model. */
 const PATIENCE_MS = 20_000
 /** Time for an unhealthy server to finish its requests. */
 const SICK_GRACE_MS = 10_000
@@ -130,9 +130,9 @@ export class Arrangement {
       const step = this.#plan(model, nowMs)
       if (step.kind === 'start') this.#start(model)
       else if (step.kind === 'never') this.#refuse(model, step.mostBytes)
-      // No free memory for a preload: its first request starts it.
+      // If memory for a preload is missing, the first request starts the model.
       else if (model.line.length === 0 && model.wanted === 'preload') model.wanted = null
-      // Only a device's oldest waiting model may evict others.
+      // On each device, only the model that waits longest may evict others.
       else if (!blocked.has(device)) {
         blocked.add(device)
         if (step.kind === 'evict') for (const id of step.ids) this.#evict(id, nowMs)
@@ -214,7 +214,7 @@ function toReason(needBytes: number | null, mostBytes: number, device: string | 
 /** The measured memory of a process says nothing about a GPU's. */
 const isMeasurable = ({ device }: ProcessSpec) => device === null || device === CPU
 
-/** Without a device, it may be on any. */
+/** A model without a device may use any device. */
 const mayShare = (one: string | null, other: string | null) => one === other || one === null || other === null
 
 /** Times are monotonic, ms. */
@@ -233,7 +233,7 @@ export interface Resident {
 /** A model with queued requests that is not loaded. */
 export interface Wanted {
   id: string
-  /** If null, it gets all memory but that of pinned models. */
+  /** If null, it gets all memory except that of pinned models. */
   needBytes: number | null
   sinceMs: number
 }
@@ -246,8 +246,8 @@ interface Machine {
 }
 
 /**
- * `evict`: stop these first. `wait`: plan again when memory becomes free, and at `atMs`. `hold`: these take no more
- * requests until then. `never`: it needs more than `mostBytes`, the most it could get.
+ * `evict`: stop these first. `wait`: plan again when memory becomes free, and at `atMs`. `hold`: until then, these take
+ * no more requests. `never`: it needs more than `mostBytes`, the maximum that could become free.
  */
 export type LoadStep =
   | { kind: 'start' }
@@ -256,9 +256,9 @@ export type LoadStep =
   | { kind: 'never'; mostBytes: number }
 
 /**
- * Evicts the least recently used models first, never one with requests in flight. Requests for a loaded model go first,
- * but only for `patienceMs`. A loaded model stays for a while, so that two models called in turn don't spend all time
- * loading.
+ * Evicts the least recently used models first, never one with requests in flight. Requests for a loaded model have
+ * priority, but only for `patienceMs`. A loaded model stays for a while, so that two models called in turn don't spend
+ * all time loading.
  */
 export function planLoad(wanted: Wanted, residents: readonly Resident[], machine: Machine): LoadStep {
   const { budgetBytes, nowMs, patienceMs } = machine
@@ -291,7 +291,7 @@ const isFree = ({ answering, waiting, keptUntilMs }: Resident, nowMs: number, is
 
 const sum = (residents: readonly Resident[]) => residents.reduce((all, { needBytes }) => all + needBytes, 0)
 
-/** The first that together have enough memory, without unneeded ones; null if all are not enough. */
+/** The first models that together have enough memory, without unneeded ones. Null if all together have too little. */
 function choose(inOrder: readonly Resident[], bytes: number): string[] | null {
   const chosen: Resident[] = []
   for (const one of inOrder) {
@@ -299,7 +299,7 @@ function choose(inOrder: readonly Resident[], bytes: number): string[] | null {
     chosen.push(one)
   }
   if (sum(chosen) < bytes) return null
-  // A later large one may make an early small one unnecessary.
+  // A later large model may make an earlier small one unnecessary.
   const needed = chosen.filter((one, index) => sum(chosen) - one.needBytes < bytes || index === chosen.length - 1)
   return (sum(needed) >= bytes ? needed : chosen).map(({ id }) => id)
 }

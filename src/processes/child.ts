@@ -1,6 +1,6 @@
 /**
- * A model server in its own process group with a guard: a shell that kills the group when its pipe from us closes, even
- * if this process is killed.
+ * A model server in its own process group with a guard: a shell that kills the group when its pipe from Tollgate
+ * closes, even if Tollgate is killed.
  */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { explainProgram, type Filling, fill, KEY_VARIABLE, toServerEnvironment }
 export interface Launched extends Filling {
   pid: number
   words: readonly string[]
-  /** Resolves once its whole group has ended, to such as `exited with 1`. */
+  /** Resolves once its whole group has ended, with text such as `exited with 1`. */
   exited: Promise<string>
   /** Null while it runs. */
   ended: string | null
@@ -68,7 +68,7 @@ function readMemory(pid: number): number | null {
 
 const STOP_COMMAND_MS = 15_000
 
-/** For servers that signals don't stop. Never throws. */
+/** Runs the stop command of a server that signals don't stop. Never throws. */
 export async function runStopCommand(spec: ProcessSpec, filling: Filling, options: LaunchOptions): Promise<void> {
   if (spec.stopCommand === null) return
   const words = fill(spec.stopCommand, filling)
@@ -102,7 +102,7 @@ export class Redactor {
     return this.#held.length < TELLING ? this.#held : HIDDEN
   }
 
-  /** How much of the secret's start the text ends with. */
+  /** Length of the secret's start at the end of the text. */
   #begun(text: string): number {
     let count = Math.min(this.#secret.length - 1, text.length)
     while (count > 0 && !text.endsWith(this.#secret.slice(0, count))) count--
@@ -111,7 +111,7 @@ export class Redactor {
 }
 
 const HIDDEN = '…'
-/** This many can't match by coincidence. */
+/** This many characters don't match by coincidence. */
 const TELLING = 4
 
 interface Ending {
@@ -128,7 +128,7 @@ interface GuardedOptions {
   write(text: string): void
 }
 
-/** Ignores all signals but KILL, and holds none of the program's files open. */
+/** Ignores all signals except KILL, and keeps none of the program's files open. */
 const SCRIPT =
   'exec 3<&0; (trap "" TERM INT HUP; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" </dev/null 3<&-'
 
@@ -213,7 +213,7 @@ async function keep(
   show(hider?.end() ?? '')
 }
 
-/** A killed process may just have started another. */
+/** Repeated, because a killed process may have just started another. */
 const MAX_LOOKS = 10
 const LOOK_MS = 10
 

@@ -1,4 +1,4 @@
-/** Commands of model servers: building, filling in, and checking them, and their environment. */
+/** Builds, fills in, and checks commands of model servers, and builds their environment. */
 import { basename, join } from 'node:path'
 import { CPU } from '../domain/model-server.ts'
 import type { Environment } from '../domain/snapshot.ts'
@@ -18,7 +18,7 @@ export const fill = (words: readonly string[], { port, key, slug }: Filling): st
     ),
   )
 
-/** Null if a command names none. */
+/** Fields are null if the command doesn't name them. */
 interface NamedModel {
   alias: string | null
   file: string | null
@@ -137,6 +137,6 @@ export function withEngines(environment: Environment, dataFolder: string): Envir
   return { ...environment, PATH: [currentEngine(dataFolder), ...(path === '' ? [] : [path])].join(':') }
 }
 
-/** Full path; null if there is none. */
+/** Full path; null if not found. */
 export const findEngine = (dataFolder: string, environment: Environment): string | null =>
   Bun.which(LLAMA_SERVER, { PATH: withEngines(environment, dataFolder).PATH ?? '' })

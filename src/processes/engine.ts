@@ -1,4 +1,4 @@
-/** Starts model servers on a free port with a new key and a log file, and checks if they are ready. */
+/** Starts model servers on a free port with a new key and a log file, and checks whether they are ready. */
 import { mkdirSync } from 'node:fs'
 import { appendFile, rename, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -32,7 +32,7 @@ export function createEngine({ folder, owner, environment, now, findPort = findF
     async launch(id, slug, spec) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const filling: Filling = { port: findPort(), key: mintKey(), slug }
-      // A server of an earlier run may be out of reach of signals.
+      // Signals may not reach a server of an earlier run.
       await runStopCommand(spec, filling, optionsOf(id))
       try {
         const server = launch(spec, filling, optionsOf(id))
@@ -61,8 +61,8 @@ const LOG_BYTES = 4 * 1024 * 1024
 const MAX_WAITING = 1024 * 1024
 
 /**
- * A log file of bounded size, rotated to `<file>.1`. Never throws and never blocks the server: output that the disk
- * can't take is dropped.
+ * A log file of bounded size, rotated to `<file>.1`. Never throws and never blocks the server. If the disk is full,
+ * output is dropped.
  */
 export class LogFile {
   readonly #path: string
@@ -130,13 +130,13 @@ interface Question {
   signal: AbortSignal
 }
 
-/** Bypasses proxies, unlike `fetch`. Rejects also on too large responses and timeouts. */
+/** Bypasses proxies, unlike `fetch`. Also rejects on large responses and timeouts. */
 export async function askDirectly(url: URL, { headers, body, mostBytes, signal }: Question): Promise<Answer> {
   const all = {
     ...{ accept: 'application/json', connection: 'close', ...headers },
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   }
-  // Loading them takes a tenth of a server's start.
+  // Loaded on use: loading takes a tenth of a server's start.
   const { request } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
   signal.throwIfAborted()
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
@@ -177,8 +177,8 @@ export interface Look {
 }
 
 /**
- * Checks that a server is ready and ours, since another may listen on its port, such as one of an earlier run. Never
- * throws.
+ * Checks that a server is ready and ours, because another server, such as one of an earlier run, may listen on its
+ * port. Never throws.
  */
 export async function lookAt(server: Launched, spec: ProcessSpec): Promise<Look> {
   try {

@@ -23,11 +23,11 @@ import { runGuarded } from './child.ts'
 import { currentEngine, enginesFolder, LLAMA_SERVER } from './command.ts'
 
 export interface Installed {
-  /** Its folder. */
+  /** Name of its folder. */
   name: string
-  /** As it reports. */
+  /** Reported version. */
   version: string
-  /** Of its archive. */
+  /** Checksum of its archive, in hex. */
   sha256: string
   installedMs: number
   /** Full path. */
@@ -60,7 +60,7 @@ interface Note {
   version: string
   sha256: string
   installed_ms: number
-  /** Within its folder. */
+  /** Path within its folder. */
   program: string
 }
 
@@ -70,7 +70,7 @@ function readNote(path: string): Note | null {
     const { version, sha256, installed_ms, program } = Object(json)
     if (![version, sha256, program].every((text) => typeof text === 'string') || typeof installed_ms !== 'number')
       return null
-    // A path outside would be a program that was not installed.
+    // A path outside the folder would not be an installed program.
     if (isAbsolute(program) || program.split(sep).includes('..')) return null
     return { version, sha256, installed_ms, program }
   } catch {
@@ -122,7 +122,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     )
   const name = toName(archive, found)
   const before = listEngines(dataFolder)
-  // Its files may have changed.
+  // Unpack again, because installed files may have changed.
   const { program, version } = await unpackNew(name, options)
   const notes: Note = {
     version,

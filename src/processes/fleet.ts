@@ -30,7 +30,7 @@ export interface Engine {
 
 export interface FleetDeps extends ArrangeDeps {
   engine: Engine
-  /** The upstream has its URL and key. */
+  /** `upstream` has the server's URL and key. */
   onReady?(upstream: Upstream, server: Launched): void
 }
 
@@ -41,7 +41,7 @@ export interface Ask {
   signal: EndSignal
   /** Maximum wait. */
   patienceMs: number
-  /** Describes its place in the queue; null once it no longer waits. */
+  /** Describes its position in the queue; null once it no longer waits. */
   onWaiting?(note: (() => string) | null): void
 }
 
@@ -128,7 +128,7 @@ export class Fleet {
     return supervisor
   }
 
-  /** Resolves when it is the request's turn on a ready server. Rejects with an UpstreamError. */
+  /** Resolves when a ready server has a slot for the request. Rejects with an UpstreamError. */
   lease(ask: Ask): Promise<Lease> {
     const { promise, resolve, reject } = Promise.withResolvers<Lease>()
     try {
@@ -169,7 +169,7 @@ export class Fleet {
     this.#arrangement.changed()
   }
 
-  /** @throws if waiting for it makes no sense. */
+  /** @throws if waiting for the server makes no sense. */
   #requireOpen(id: string): ManagedModel {
     const { models, isDraining } = this.#arrangement
     const model = models.get(id)
@@ -202,7 +202,7 @@ export class Fleet {
       model.silence.end()
       return { state: 'ready' }
     }
-    // It may be busy, and clients that disconnect early leave no evidence.
+    // The server may be busy. Clients that disconnected early leave no evidence of this.
     const { firstToken, idle, totalWhole } = model.upstream.deadlines
     if (model.silence.lasts(this.#deps.clock.nowMs(), Math.max(firstToken, idle, totalWhole))) supervisor.doubt()
     return { state: 'degraded', reason: `its ${spec.health} doesn't respond` }
@@ -255,7 +255,7 @@ export class Fleet {
     return true
   }
 
-  /** Resolves once it neither loads nor stops, nor waits to. */
+  /** Resolves once no load or stop is in progress or pending. */
   settled = (id: string): Promise<ServerStatus | null> =>
     this.#until(id, ({ supervisor: { phase }, wanted }) => phase !== 'loading' && wanted === null)
 
@@ -288,7 +288,7 @@ export class Fleet {
   }
 }
 
-/** What a request waits for besides its turn. */
+/** Reason why a request waits, besides the queue. */
 const toWhat = ({ supervisor: { phase } }: ManagedModel) =>
   phase === 'ready' ? '' : phase === 'stopped' ? 'for memory' : 'loading'
 

@@ -1,7 +1,7 @@
 /**
  * Reads the header of an untrusted GGUF file, version 2 or 3
- * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Counts are checked against the file size; of lists, only
- * short ones of numbers are kept.
+ * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Counts are checked against the file size. Only short
+ * lists of numbers are kept.
  */
 
 export interface ByteSource {

@@ -86,7 +86,7 @@ class LeasedStream implements AnswerStream {
       },
     }
     await this.#inner.pump(heard, passing)
-    // Otherwise it goes on, or `close` follows.
+    // Otherwise the stream continues, or `close` follows.
     if (last?.kind === 'done') lease.over('ok')
     if (last?.kind === 'failure') lease.over(toOutcome(last.error))
   }
@@ -98,7 +98,7 @@ class LeasedStream implements AnswerStream {
 }
 
 export interface MeasuredMemory {
-  /** Highest measured value, bytes. By the hash of the process, since another command may load another model. */
+  /** Highest measured value, bytes. By hash of the process, because another command may load another model. */
   get(hash: string): number | null
   note(hash: string, bytes: number): void
 }
@@ -153,7 +153,7 @@ const logsFolder = (dataFolder: string) => join(dataFolder, 'logs')
 
 export const logOf = (dataFolder: string, id: string) => logPath(logsFolder(dataFolder), id)
 
-/** First kills processes that a killed server left. The caller holds `serve.lock`. */
+/** First kills orphaned processes of a killed server. The caller holds `serve.lock`. */
 export async function createFleet({
   dataFolder,
   environment,
@@ -164,7 +164,7 @@ export async function createFleet({
 }: FleetOptions): Promise<Fleet> {
   const owner = toOwner(dataFolder)
   const folder = logsFolder(dataFolder)
-  // Without it, none was ever started, and looking takes as long as there are processes.
+  // Without this folder, no server was ever started. A search takes longer with more processes.
   const left = isAlone && existsSync(folder) ? await killOrphans(OWNER_VARIABLE, owner) : 0
   if (left > 0)
     log.warn('process_orphaned', 'killed model server processes left by an earlier run', {

@@ -42,7 +42,7 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
   ...{ 36: 'TQ1_0', 37: 'TQ2_0', 38: 'MXFP4' },
 }
 
-/** Larger ones would make estimates useless. */
+/** Larger values would make estimates useless. */
 const MAX = 2 ** 31
 
 /** @throws a DamagedModel if a mandatory key is missing. */
@@ -75,7 +75,7 @@ export function toFacts({ values }: GgufHeader): GgufFacts {
     vocabulary: own('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : 0),
     cache: { valuesPerToken: toValuesPerToken(architecture ?? '', values, own) },
     kind: toKind(architecture ?? '', text('general.type'), own('pooling_type')),
-    // Projectors older than audio support don't state that they are for images.
+    // Projectors from before audio support don't say that they encode images.
     reads: { image: (values.get('clip.has_vision_encoder') ?? !hasAudio) === true, audio: hasAudio },
     hasTokenizer: text('tokenizer.ggml.model') !== null,
     template: template === null ? null : toTemplate(template),
@@ -222,7 +222,7 @@ function readFacts(path: string): GgufFacts {
 
 const PART = /-(\d{5})-of-(\d{5})\.gguf$/
 
-/** Any part may be named. */
+/** Accepts any part of a split model. */
 const toFirstPart = (path: string) => path.replace(PART, '-00001-of-$2.gguf')
 
 function listParts(first: string, { shard }: GgufFacts): string[] {

@@ -20,7 +20,7 @@ export interface Ticket extends QueueEntry {
   reject(error: Error): void
 }
 
-/** `lost`: the connection failed or broke. `none`: says nothing about the server. */
+/** `lost`: the connection failed or broke. `none`: no information about the server. */
 export type Outcome = 'ok' | 'failed' | 'lost' | 'none'
 
 export interface Lease {
@@ -32,12 +32,12 @@ export interface Lease {
 
 const MAX_WAITING = 256
 const SLOTS = 4
-/** Failures in a row that make a server unhealthy; if all are of one owner, only without successes of others. */
+/** Failures in a row that make a server unhealthy. If all are of one owner, others must have had no success. */
 const SICK = 3
 /** A server stays loaded at least as long as loading took, within these limits. */
 const MIN_KEPT_MS = 1_000
 const MAX_KEPT_MS = 30_000
-/** Assumed until measured. */
+/** Assumed duration until measured. */
 const ANSWER_MS = 5_000
 
 export class ManagedModel {
@@ -47,14 +47,14 @@ export class ManagedModel {
   /** Should run without requests; `preload` only if memory is free. */
   wanted: 'preload' | 'ordered' | null = null
   wantedSinceMs = 0
-  /** Requests for the other model go first after this. */
+  /** Time of the last eviction. Its requests count as waiting since then at the earliest. */
   evictedMs = 0
-  /** Has the new command, from the next start. */
+  /** Supervisor with the new command, used from the next start. */
   next: Supervisor | null = null
-  /** Another model waits for its memory. */
+  /** True if another model waits for this model's memory. */
   isHeld = false
   isLeaving = false
-  /** Removed from the configuration. */
+  /** True if removed from the configuration. */
   isGone = false
   readonly silence = new Silence()
   #failures = 0
@@ -191,7 +191,7 @@ export class ManagedModel {
 
 // Clients see the following messages, so they contain no paths or programs.
 
-/** Circuit breakers don't count it, since no call was made: the supervisor decides when to retry. */
+/** Circuit breakers don't count this error, because no call was sent. The supervisor decides when to retry. */
 function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: number): UpstreamError {
   if (kind === 'start')
     return new UpstreamError('deadline', `model server didn't start within ${startMs / 1_000} s`, {
@@ -205,10 +205,10 @@ function toStartError({ kind }: StartFailure, startMs: number, retryAfterMs: num
   })
 }
 
-/** After a first crash, requests wait. */
+/** Up to this retry time, such as after a first crash, requests wait. */
 const SHORT_RETRY_MS = 1_000
 
-/** The error for requests queued for a failed server; null if it is retried soon. */
+/** The error for requests queued for a failed server; null if the server is retried soon. */
 export function toFailed(
   failure: StartFailure,
   { supervisor, spec }: Pick<ManagedModel, 'supervisor' | 'spec'>,
@@ -247,7 +247,7 @@ export const toFailedReadiness = ({ kind }: StartFailure): Readiness => ({
   reason: kind === 'crashed' ? 'model server exited unexpectedly' : 'model server failed to start',
 })
 
-/** @param what besides its turn, such as `loading`. */
+/** @param what additional reason, such as `loading`. */
 export const toNote = (position: number, length: number, what: '' | 'loading' | 'for memory'): string =>
   `waiting, ${toOrdinal(position)} of ${length}${what === '' ? '' : `, ${what}`}`
 

@@ -15,16 +15,16 @@ interface SupervisorDeps {
   runStopCommand(server: Launched): Promise<void>
   /** After each change of phase. */
   onChange(): void
-  /** Failed to start, or exited unexpectedly. */
+  /** Called when the server failed to start or exited unexpectedly. */
   onFailed(failure: StartFailure): void
 }
 
 export interface StartFailure {
-  /** For administrators. */
+  /** Text for administrators. */
   reason: string
   /**
    * `start`: not ready in time. `ended`: exited before it was ready. `crashed`: after that. `foreign`: another server
-   * has its port. `missing`: needs someone to fix it. `memory`: lacked memory to start.
+   * has its port. `missing`: an administrator must fix it. `memory`: too little memory to start.
    */
   kind: 'start' | 'ended' | 'crashed' | 'foreign' | 'missing' | 'memory'
 }
@@ -32,7 +32,7 @@ export interface StartFailure {
 /** `stopping`: takes no requests, but still has its memory. */
 type Phase = 'stopped' | 'loading' | 'ready' | 'stopping' | 'failed'
 
-/** From TERM to KILL. */
+/** Time from TERM to KILL. */
 const TERM_MS = 5_000
 const FIRST_RETRY_MS = 1_000
 const LAST_RETRY_MS = 60_000
@@ -41,21 +41,21 @@ const PROVEN_MS = 60_000
 
 export class Supervisor {
   phase: Phase = 'stopped'
-  /** Last failure; null once it is ready. */
+  /** Last failure; null once the server is ready. */
   failure: StartFailure | null = null
   retryAtMs = 0
   server: Launched | null = null
   /** Monotonic, ms. */
   startedMs = 0
   readyMs = 0
-  /** Of the last load. */
+  /** Duration of the last load. */
   loadMs: number | null = null
   isSleeping = false
-  /** A call failed to reach it. */
+  /** True after a call couldn't reach the server. */
   isDoubted = false
   readonly #deps: SupervisorDeps
   #failures = 0
-  /** Being stopped because it failed. */
+  /** True if the server is being stopped because it failed. */
   #hasGivenUp = false
   #stopping: Promise<void> | null = null
 
@@ -72,7 +72,7 @@ export class Supervisor {
     return this.phase === 'stopping' ? (this.#hasGivenUp ? 'failed' : 'stopped') : this.phase
   }
 
-  /** Ignored if it runs, is stopping, or may not be retried yet. */
+  /** Ignored if the server runs, is stopping, or may not be retried yet. */
   start(): void {
     if (this.phase !== 'stopped') return
     this.#to('loading')
@@ -95,7 +95,7 @@ export class Supervisor {
     this.#failures = 0
   }
 
-  /** After a call couldn't reach it: restarts it unless it responds. */
+  /** Call after a call couldn't reach the server. Restarts the server unless it responds. */
   doubt(): void {
     const { server } = this
     if (this.isDoubted || server === null || this.phase !== 'ready') return
@@ -159,7 +159,7 @@ export class Supervisor {
     this.#to('ready')
   }
 
-  /** True if it has ended or should end. */
+  /** True if the server has ended or should end. */
   #isOver = (server: Launched) => this.server !== server || this.phase !== 'loading' || server.ended !== null
 
   #giveUp(failure: StartFailure): void {
@@ -250,7 +250,7 @@ export const systemClock: Clock = {
 
 export const sleep = (clock: Clock, ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve))
 
-/** How long a server has been silent to health checks and requests. */
+/** Tracks how long a server has not responded to health checks and requests. */
 export class Silence {
   #sinceMs: number | null = null
 
@@ -279,7 +279,7 @@ const UNSURE_MS = 500
 const DOUBT_LOOKS = 8
 const DOUBT_MS = 250
 
-/** Null if no longer needed. */
+/** Null if the result is no longer needed. */
 async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' | 'sleeping' | 'foreign' | null> {
   let unsureSinceMs: number | null = null
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_LOOK_MS)) {
@@ -294,7 +294,7 @@ async function untilReady({ clock, look, isOver }: WatchDeps): Promise<'ready' |
   }
 }
 
-/** Null if no longer needed. */
+/** Null if the result is no longer needed. */
 async function answersAfterAll({ clock, look, isOver }: WatchDeps): Promise<boolean | null> {
   for (let looks = 0; looks < DOUBT_LOOKS; looks++) {
     const { state } = await look()
