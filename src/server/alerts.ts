@@ -1,4 +1,4 @@
-/** Looks for alerts and sends them while there are targets. Nothing is loaded without one. */
+/** Finds and sends alerts while targets exist. Without targets, nothing is loaded. */
 import type { Teller } from '../alerts/teller.ts'
 import type { Alerts } from '../documents/active-alerts.ts'
 import { once } from '../domain/once.ts'
@@ -7,9 +7,9 @@ import type { AlertStore } from '../store/alert-store.ts'
 
 export interface AlertWatchDeps {
   alerts: Pick<AlertStore, 'readTargets'>
-  /** Loads what sends. */
+  /** Loads the sender. */
   load(): Promise<{ teller: Teller; find(): Promise<Alerts> }>
-  /** In a cluster: whether this server tells, or another one; null without one. */
+  /** In a cluster: true if this server sends alerts. Null without a cluster. */
   isOnDuty: (() => boolean) | null
   log: Log
 }
@@ -29,7 +29,7 @@ export function createAlertWatch({ alerts, load, isOnDuty, log }: AlertWatchDeps
     const { teller, find } = await loaded.get()
     await teller.look(await find())
   }
-  /** Shared: a slow report must not queue looks. */
+  /** Shared, so that checks don't queue behind a slow report. */
   const look = () => {
     looking ??= lookOnce().finally(() => {
       looking = null
@@ -37,7 +37,7 @@ export function createAlertWatch({ alerts, load, isOnDuty, log }: AlertWatchDeps
     return looking
   }
   const hasTargets = async () => (await alerts.readTargets()).length > 0
-  /** Targets may come from other nodes. */
+  /** True without targets. Other nodes may add targets. */
   const isIdle = async (): Promise<boolean> => {
     if (isOnDuty === null) return false
     if (isOnDuty()) return !(await hasTargets())
@@ -51,7 +51,7 @@ export function createAlertWatch({ alerts, load, isOnDuty, log }: AlertWatchDeps
       if (timer !== null) await (await loaded.get()).teller.deliver()
       isFailing = false
     } catch (error) {
-      // A stop closes the database under a look.
+      // A stop may close the database during a check.
       if (timer !== null) note(error)
     }
   }
@@ -65,7 +65,7 @@ export function createAlertWatch({ alerts, load, isOnDuty, log }: AlertWatchDeps
   }
 
   return {
-    /** At the start of the server, and, with a look at once, after a change of targets. Never throws. */
+    /** Call at the start of the server, and after a change of targets, with an immediate check. Never throws. */
     async renew(isLook = false): Promise<void> {
       try {
         if (isOnDuty === null && !(await hasTargets())) return stop()

@@ -1,4 +1,4 @@
-/** The batches of a server, loaded only if it has any, or with the first request for one. */
+/** The batches of a server. Loaded only if batches exist, or at the first request for one. */
 import type { Batches } from '../batches/batches.ts'
 import { type Once, once } from '../domain/once.ts'
 import type { Key, Snapshot } from '../domain/snapshot.ts'
@@ -12,7 +12,7 @@ export interface ServedBatchesDeps {
   dataFolder: string
   store: BatchStore
   reader: Pick<LedgerReader, 'counted'>
-  /** Of the server with its workers. */
+  /** Load of the server with its workers. */
   load: { readonly inFlight: number; readonly bufferedBytes: number }
   maxInFlight: number
   maxBufferedBytes: number
@@ -21,7 +21,7 @@ export interface ServedBatchesDeps {
 }
 
 export interface ServedBatches extends Once<Batches> {
-  /** Once it listens. Goes on with what is in progress. */
+  /** Call once the server listens. Continues batches in progress. */
   begin(): void
   pause(): Promise<void>
   resume(): Promise<void>
@@ -30,7 +30,7 @@ export interface ServedBatches extends Once<Batches> {
 
 const LOOK_MS = 250
 
-/** @param parts of the app, which has its batches from here. */
+/** @param parts parts of the app, which gets its batches from here. */
 export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): ServedBatches {
   const { store, load } = deps
   let hasBegun = false
@@ -101,7 +101,7 @@ export function serveBatches(deps: ServedBatchesDeps, parts: () => AppDeps): Ser
 
 const byId = new WeakMap<Snapshot, ReadonlyMap<string, Key>>()
 
-/** Null if it is gone, revoked, or has expired. */
+/** Null if the key was removed or revoked, or has expired. */
 function keyOf(snapshot: Snapshot, id: string, nowMs: number): Key | null {
   const keys = byId.getOrInsertComputed(
     snapshot,

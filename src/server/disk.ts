@@ -1,4 +1,4 @@
-/** Watches disk usage of the data folder. Removes and rejects nothing; the journal handles a full disk. */
+/** Watches disk usage of the data folder. Removes and rejects nothing: the journal handles a full disk. */
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DiskState } from '../documents/server.ts'
@@ -12,7 +12,7 @@ import type { Space } from '../store/ledger-store.ts'
  * Preallocated journal space besides the segment being written; without it, a full disk would mean rejected requests.
  */
 export const MIN_FREE_BYTES = 2 * SEGMENT_BYTES
-/** Low thresholds: of free disk space, and of what is left of `--disk-budget`. */
+/** Low thresholds: for free disk space, and for the rest of `--disk-budget`. */
 const LOW_FREE_BYTES = 32 * MIN_FREE_BYTES
 const LOW_PART = 0.1
 
@@ -38,7 +38,7 @@ async function sizeIn(folder: string, counted: Set<string>): Promise<number> {
 }
 
 /**
- * 0 for files removed meanwhile.
+ * 0 for files that were removed.
  * @param counted hard-linked files seen so far.
  */
 async function sizeOf(path: string, counted: Set<string>): Promise<number> {

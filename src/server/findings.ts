@@ -11,7 +11,7 @@ type SaidStatus = Pick<
   'readiness' | 'reasons' | 'lost' | 'in_flight' | 'files' | 'untrusted_proxy' | 'certificates'
 >
 
-/** Without its disk, which may not be measured yet, and its backups. */
+/** Checks the server without its disk, which may not be measured yet, and without its backups. */
 export function checkServer(status: SaidStatus, nowMs: number): Check[] {
   return [
     checkReadiness(status),
@@ -50,7 +50,7 @@ function checkProxy({ untrusted_proxy: proxy }: SaidStatus): Check[] {
 const MAX_NEAR_END_MS = 14 * DAY_MS
 const NEAR_END_SHARE = 1 / 6
 
-/** In the last two weeks, or the last sixth of a lifetime of less than three months. */
+/** True in the last two weeks, or in the last sixth of a lifetime of less than three months. */
 export const isNearEnd = ({ valid_from_ms: fromMs, expires_ms: endMs }: CertificateState, nowMs: number): boolean =>
   nowMs >= endMs - Math.min(MAX_NEAR_END_MS, (endMs - fromMs) * NEAR_END_SHARE)
 

@@ -1,13 +1,13 @@
 /**
- * A restart without an interruption, as both servers see it. The earlier one:
+ * A restart without an interruption, for both servers. Steps of the earlier server:
  *
- * 1. `begin`: it keeps all new connections from the later one, which it then starts.
- * 2. `giveFolder`, once the later one has checked its settings: new requests are held. Once each earlier one is recorded, rejected, or answered, the data
- *    folder changes hands (`ledger/other-journals.ts`).
- * 3. `leave`, once the later one listens: held requests, and new ones on connections that exist, are forwarded to it over `handover.sock`, each as the last of
- *    its connection. New connections go to the later one.
+ * 1. `begin`: keeps all new connections from the later server, and starts it.
+ * 2. `giveFolder`, once the later server has checked its settings: holds new requests. Once each earlier request is recorded, rejected, or answered, releases
+ *    the data folder (`ledger/other-journals.ts`).
+ * 3. `leave`, once the later server listens: forwards held requests, and new ones on existing connections, over `handover.sock`, each as the last of its
+ *    connection. New connections go to the later server.
  *
- * If the later one ends before the third step, `resume` takes the folder back and answers what was held.
+ * If the later server ends before the third step, `resume` takes the folder back and answers held requests.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,25 +22,25 @@ import { socketPath } from './protocol.ts'
 
 const handoverPath = (dataFolder: string) => join(dataFolder, 'handover.sock')
 
-/** Of the client, added by the earlier server. */
+/** Header with the client's IP address, added by the earlier server. */
 const PEER = 'x-tollgate-peer'
 
-/** What the later server may share. */
+/** Resources that the later server may share. */
 export interface Handed {
-  /** Where the earlier one listens; null if it is gone. */
+  /** Port of the earlier server; null if it has ended. */
   port: number | null
-  /** All its ports. */
+  /** All ports of the earlier server. */
   ports: readonly number[]
 }
 
 export interface Handover {
   begin(): Promise<void>
   giveFolder(): Promise<Handed>
-  /** Throws if another server has the folder; then this one has left. */
+  /** Throws if another server has the folder. Then this server has left. */
   resume(): Promise<void>
-  /** @param listeners of the later server. */
+  /** @param listeners number of listeners of the later server. */
   leave(listeners: number): Promise<void>
-  /** After `leave`: the later one has ended, so its successor needs the port. */
+  /** Call after `leave` if the later server has ended, because its successor needs the port. */
   end(): void
   readonly ended: Promise<void>
 }
@@ -49,7 +49,7 @@ export interface Handover {
 export interface Gate {
   /** Resolves once each earlier request is recorded, rejected, or answered. */
   hold(): Promise<void>
-  /** `there`: by the later server, also new ones. */
+  /** `there`: the later server answers held and new requests. */
   decide(where: 'here' | 'there'): void | Promise<void>
 }
 
@@ -63,7 +63,7 @@ export interface GateDeps {
   endUploads(): void
 }
 
-/** How long a body may still arrive while new requests are held. */
+/** How long bodies may continue to arrive while new requests are held. */
 const UPLOAD_MS = 1_000
 const LOOK_MS = 2
 
@@ -80,7 +80,7 @@ export function createGate({ dataFolder, listener, app, load, limiter, endUpload
       const { promise } = decided
       limiter.askSuccessor(async (raise) => ((await promise) === 'there' ? askThere(dataFolder, raise) : undefined))
       listener.divert(answer)
-      // Requests of this turn are entered after it.
+      // Requests of this turn enter after it.
       await new Promise(setImmediate)
       await untilAdmitted(load, endUploads)
     },
@@ -102,12 +102,12 @@ export async function untilAdmitted(load: GateDeps['load'], endUploads: () => vo
 export interface HandoverDeps {
   listener: Pick<Listener, 'prefer' | 'port' | 'count'>
   gate: Gate
-  /** Of the metrics and redirects. */
+  /** Ports of metrics and redirects. */
   otherPorts: readonly number[]
   giveFolder(): Promise<void>
   /** Throws a ServiceError if another server has the folder. */
   takeFolderBack(): Promise<void>
-  /** Stops what only the server of the folder does. */
+  /** Stops work that only the folder's server does. */
   stopBackground(): Promise<void>
 }
 
@@ -146,7 +146,7 @@ export function createHandover({ listener, gate, otherPorts, ...deps }: Handover
 
 const ASK_MS = 2_000
 
-/** Undefined if the later server can't be asked. */
+/** Undefined if the later server can't be reached. */
 export async function askThere(dataFolder: string, raise: HeldRaise): Promise<BudgetRefusal | null | undefined> {
   try {
     const response = await fetch('http://localhost/budget/raise', {
@@ -162,7 +162,7 @@ export async function askThere(dataFolder: string, raise: HeldRaise): Promise<Bu
 /** Headers of one connection. */
 const OF_CONNECTION = ['connection', 'keep-alive', 'transfer-encoding']
 
-/** To another process of this machine. */
+/** Forwards to another process on this machine. */
 export async function forward(request: Request, peer: string, unix: string): Promise<Response> {
   const headers = new Headers(request.headers)
   for (const name of OF_CONNECTION) headers.delete(name)
@@ -180,11 +180,11 @@ export async function forward(request: Request, peer: string, unix: string): Pro
   }
 }
 
-/** Answers what an earlier server forwards. Returns what ends it. */
+/** Answers requests forwarded by an earlier server. Returns a function that stops. */
 export const answerForwarded = (dataFolder: string, app: ListeningApp, isSecure: boolean): (() => Promise<void>) =>
   listenForForwarded(handoverPath(dataFolder), app, isSecure)
 
-/** @param path of a socket, which is private to this user. */
+/** @param path path of a socket, which is private to this user. */
 export function listenForForwarded(path: string, app: ListeningApp, isSecure: boolean): () => Promise<void> {
   rmSync(path, { force: true })
   const mask = process.umask(0o077)

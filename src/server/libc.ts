@@ -1,4 +1,4 @@
-/** Functions of the system's C library, for what Bun doesn't offer. Linux only. */
+/** Functions of the system's C library that Bun doesn't offer. Linux only. */
 import type { Pointer } from 'bun:ffi'
 
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]

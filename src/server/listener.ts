@@ -1,11 +1,11 @@
 /**
- * The public port. New certificates, and a restart, take a second listener on it: in this process, since Bun keeps the certificates of the first
- * (`Server.reload` ignores them), or in the next one. The first ends once its clients had time to notice.
+ * The public port. New certificates need a second listener in this process, because Bun keeps the certificates of the first (`Server.reload` ignores them). A
+ * restart needs one in the next process. The first listener ends once its clients had time to notice.
  */
 import type { ListeningApp } from '../http/instance.ts'
 import { loadLibc } from './libc.ts'
 
-/** Of `Bun.serve`; one entry per name. */
+/** Option of `Bun.serve`; one entry per name. */
 export type ServedCertificates = readonly { serverName?: string; cert: string; key: string }[]
 
 type Answer = (request: Request) => Promise<Response>
@@ -13,40 +13,40 @@ type Answer = (request: Request) => Promise<Response>
 export interface Listener {
   port: number
   origin: string
-  /** New connections get these certificates; earlier ones end after their current request. Throws if they can't be used. */
+  /** New connections get these certificates. Earlier connections end after their current request. Throws if the certificates are unusable. */
   replace(certificates: ServedCertificates): Promise<void>
-  /** From now on, only these listeners of the port, which may be other processes', take new connections. False if the system can't. */
+  /** From now on, only these listeners of the port, perhaps in other processes, get new connections. False if the system doesn't support this. */
   prefer(which: ListenerRange): Promise<boolean>
-  /** How many listeners take new connections. */
+  /** Number of listeners that get new connections. */
   readonly count: number
-  /** Has new requests answered by this, also on connections that exist; null: by the app again. */
+  /** Sets a function that answers new requests, also on existing connections. null: the app answers again. */
   divert(answer: Answer | null): void
-  /** Resolves once clients had time to notice that new connections go elsewhere, or no one is there. */
+  /** Resolves once clients had time to notice that new connections go elsewhere, or without connections. */
   grace(gone: Promise<void>): Promise<void>
-  /** Resolves once all connections have ended. @param isForced ends them now. */
+  /** Resolves once all connections have ended. @param isForced ends connections now. */
   stop(isForced: boolean): Promise<void>
 }
 
 /** Most clients drop idle connections after 5 s (httpx, Node.js), before which a request could cross the end. */
 export const GRACE_MS = 15_000
 
-/** Linux alone lets two listeners share a port without losing connections. */
+/** Only Linux lets two listeners share a port without losing connections. */
 export const CAN_SHARE = process.platform === 'linux'
 
 export interface ListenPlace {
   hostname: string
   port: number
-  /** Whether the port may be another process's, which this one succeeds. */
+  /** True if this process may share the port with a process that it succeeds. */
   isShared?: boolean
 }
 
-/** The listeners of a port in the order in which they were opened; when one ends, the last takes its place. */
+/** Listeners of a port, in the order of opening. When one ends, the last one moves to its index. */
 export interface ListenerRange {
   first: number
   count: number
 }
 
-/** @param certificates null for plain HTTP. Throws what Bun does. */
+/** @param certificates null for plain HTTP. Throws Bun's errors. */
 export function createListener(
   app: ListeningApp,
   where: ListenPlace,
@@ -72,7 +72,7 @@ export function createListener(
     port,
     origin: server.url.origin,
     async replace(next) {
-      // A server that drains keeps what it has.
+      // A draining server keeps its certificates.
       if (isStopping) return
       // One earlier listener at a time, which `preferListeners` relies on.
       end()
@@ -80,7 +80,7 @@ export function createListener(
       const endOld = () => void old.stop(false).then(() => earlier.delete(old))
       earlier.add(old)
       if (!CAN_SHARE) {
-        // Throws before the old one ends if they can't be used.
+        // Throws for unusable certificates before the old listener ends.
         void Bun.serve({ port: 0, hostname: '127.0.0.1', tls: [...next], fetch: () => new Response() }).stop(true)
         endOld()
         server = open(port, next)
@@ -116,23 +116,23 @@ export function createListener(
   }
 }
 
-/** The client opens another connection for its next request. */
+/** Makes the client open another connection for its next request. */
 export function toLast(response: Response): Response {
   response.headers.set('connection', 'close')
   return response
 }
 
-/** A shared port would hide that another program has it. */
+/** Checks that the port is free. Sharing would hide that another program has it. */
 export function reserve({ hostname, port, isShared }: ListenPlace): number {
   if (!CAN_SHARE || isShared) return port
   const probe = Bun.serve({ hostname, port, reusePort: false, fetch: () => new Response() })
-  // Once stopped, it has none.
+  // A stopped server has no port.
   const { port: free = port } = probe
   void probe.stop(true)
   return free
 }
 
-/** Of socket(7) and filter.h, the same on x64 and arm64. */
+/** Constants of socket(7) and filter.h, the same on x64 and arm64. */
 const SOL_SOCKET = 1
 const SO_ACCEPTCONN = 30
 const SO_ATTACH_REUSEPORT_CBPF = 51
@@ -140,7 +140,7 @@ const INSTRUCTION_BYTES = 8
 /** SKF_AD_OFF + SKF_AD_RANDOM */
 const RANDOM = -0x1000 + 56
 
-/** `return first + random() % count`: the listener that takes a connection; if there is no such, any. */
+/** `return first + random() % count`: index of the listener for a connection. If none has this index, any listener. */
 const toProgram = ({ first, count }: ListenerRange): [code: number, value: number][] => [
   // BPF_LD | BPF_W | BPF_ABS
   [0x20, RANDOM],
@@ -152,13 +152,13 @@ const toProgram = ({ first, count }: ListenerRange): [code: number, value: numbe
   [0x16, 0],
 ]
 
-/** Never freed: the system reads the first through a pointer in the second, which the garbage collector doesn't know. */
+/** Never freed: the system reads the first through a pointer in the second, which the garbage collector can't see. */
 const instructions = new DataView(new ArrayBuffer(4 * INSTRUCTION_BYTES))
 const program = new DataView(new ArrayBuffer(16))
 
 /**
- * Chooses which listeners take all new connections, so that none is waiting at another when that ends: without it, about one in 2,000 was reset. False if
- * the system can't.
+ * Chooses the listeners for all new connections, so that no connection waits at a listener that ends. Otherwise about one in 2,000 was reset. False if the
+ * system doesn't support this.
  */
 async function preferListeners(port: number, which: ListenerRange): Promise<boolean> {
   const libc = await loadLibc()

@@ -27,7 +27,7 @@ export interface LiveDeps {
   reader: Pick<LedgerReader, 'spent' | 'underWay' | 'recent' | 'latestHour'>
   ledger: Pick<OwnLedger, 'unapplied'>
   backends: Readonly<Record<DialectName, Backend>>
-  /** Health check interval of upstreams, ms; 0 = only those that could not be reached. */
+  /** Health check interval of upstreams, ms; 0 = only of unreachable ones. */
   probeMs: number
   /** Wall clock, ms. */
   now(): number
@@ -111,7 +111,7 @@ export async function createLive(deps: LiveDeps) {
     log,
   })
   logClock(log, wallMs, reader.latestHour(LATEST_MS))
-  // The database lags behind the journal, so it alone never tells what was spent.
+  // The database lags behind the journal, so add unapplied records to its spend.
   const spent: SpentOf = (spender, span, inFlight) => {
     for (const [id, nanoUsd] of reader.underWay(spender, span)) inFlight.set(id, nanoUsd)
     return reader.spent(spender, span) + ledger.unapplied(spender, span, inFlight)
@@ -126,7 +126,7 @@ export async function createLive(deps: LiveDeps) {
     fleet.renew(next, processes.specs)
   }
   const { others } = deps
-  // Otherwise nothing is in flight yet, and asking for ten thousand budgets would double the start time.
+  // Otherwise nothing is in flight yet, and reading ten thousand budgets would double the start time.
   if (others?.hasPredecessors()) renew(first, spent)
   else renew(first, (spender, span) => reader.spent(spender, span) + ledger.unapplied(spender, span))
   const held = new Map((others?.open() ?? []).map((one) => [one.id, limiter.hold(one, monotonicMs())]))
@@ -157,9 +157,9 @@ export async function createLive(deps: LiveDeps) {
     health,
     prober,
     snapshot: served.over(first),
-    /** Of `snapshot`. */
+    /** Processes of `snapshot`. */
     processes: () => processes.specs,
-    /** A refresh waits for it. @param isForced whether files may have changed without a change of rows. */
+    /** A refresh waits for this. @param isForced whether files may have changed without a change of rows. */
     onRenewed: async (_isForced: boolean): Promise<void> => {},
     /** Rereads and applies the configuration, unless this revision is current. Concurrent calls share a read. */
     async refresh(revision?: number): Promise<void> {

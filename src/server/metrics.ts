@@ -1,6 +1,6 @@
 /**
- * Counts from the start; the page is loaded by its first scrape. On the port of the API it needs an admin token, even from
- * this machine: behind a reverse proxy every request is from this machine. On a loopback address of its own it needs none.
+ * Counts from the start. The first scrape loads the page. On the API's port, the page needs an admin token, even from this
+ * machine, because behind a reverse proxy every request is from this machine. On a separate loopback address, it needs none.
  */
 
 import type { ErrorKind } from '../domain/error.ts'
@@ -52,7 +52,7 @@ export function createMetrics() {
     stop(): void {
       if (timer) clearInterval(timer)
     },
-    /** @returns `api` for the API's port, and `own` for a loopback address of its own. */
+    /** @returns `api` for the API's port, and `own` for a separate loopback address. */
     createPages(deps: PageDeps) {
       const writing = new Map<string, Promise<Buffer>>()
       const loaded = once(async () => {

@@ -15,7 +15,7 @@ import {
   type ServedCertificates,
 } from './listener.ts'
 
-/** @param open listens there. Throws a ServiceError with the reason. */
+/** @param open listens at the place. Throws a ServiceError with the reason. */
 export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace) => T): Promise<T> {
   const { hostname, port } = place
   // For a name that doesn't resolve, Bun reports some other error, possibly that the port is in use.
@@ -29,14 +29,14 @@ export async function listenAt<T>(place: ListenPlace, open: (place: ListenPlace)
 
 const FREE_MS = 2_000
 
-/** Workers of a server that was killed stop listening once they notice. */
+/** Waits for workers of a killed server, which stop listening once they notice. */
 export async function untilFree(place: ListenPlace): Promise<void> {
   for (const endMs = performance.now() + FREE_MS; performance.now() < endMs; await Bun.sleep(10)) {
     try {
       reserve(place)
       return
     } catch {
-      // Listening says why.
+      // Listening reports the reason.
     }
   }
 }
@@ -46,7 +46,7 @@ interface MetricsPages {
   own(request: Request): Promise<Response> | Response
 }
 
-/** Returns what stops it. Throws a ServiceError with the reason. */
+/** Returns a function that stops listening. Throws a ServiceError with the reason. */
 export async function listenForMetrics({ host, port }: ListenAddress, isShared: boolean, pages: MetricsPages) {
   const hostname = host ?? '127.0.0.1'
   const serve = isLoopback(isAddress(hostname) && hostname.includes(':') ? `[${hostname}]` : hostname)
@@ -93,9 +93,9 @@ function toListenError(error: unknown, host: string, port: number): ServiceError
   return toNotListening(host, port)
 }
 
-/** Time for interrupted responses to settle, reading and counting of usage included. */
+/** Time for interrupted responses to settle, including reading and counting usage. */
 const CUT_MS = 4_000
-/** Time for them to settle once nothing is counted. */
+/** Time for them to settle once counting has ended. */
 const UNCOUNTED_MS = 1_000
 /** Time for last bytes to be sent, since a client may not read them. */
 const LAST_WORDS_MS = 1_000
@@ -125,14 +125,14 @@ export async function drain(
   return clean
 }
 
-/** A listener on the public port, whether in this process or in workers. */
+/** A listener on the public port, in this process or in workers. */
 export type PublicPort = Pick<Listener, 'port' | 'origin' | 'count' | 'replace' | 'prefer' | 'grace' | 'stop'>
 
-/** The public port, and who answers there. */
+/** The public port, and the processes that answer on it. */
 export interface Front {
   port: PublicPort
   gate: Gate
-  /** Connections of an earlier server have ended. */
+  /** Call once connections of an earlier server have ended. */
   endSuccession(): Promise<void>
   /** Resolves true if no request was interrupted. @param isSucceeded whether another server has the folder, and may need the port. */
   drain(isSucceeded: boolean): Promise<boolean>
@@ -161,7 +161,7 @@ export async function openOwnFront(deps: OwnFrontDeps): Promise<Front> {
   }
 }
 
-/** Throws a ServiceError where processes can't share a port. */
+/** Throws a ServiceError if processes can't share a port. */
 export function toProcessCount(wanted: number | 'auto'): number {
   if (wanted === 1 || (wanted === 'auto' && !CAN_SHARE)) return 1
   if (!CAN_SHARE) throw toBadConfig([`--processes ${wanted} needs Linux: elsewhere, processes can't share a port.`])

@@ -1,5 +1,5 @@
 /**
- * What happens when file descriptors run out: new clients would get no response while Bun's event loop spins on waiting
+ * Handles a lack of file descriptors. Otherwise new clients would get no response while Bun's event loop spins on waiting
  * ones. Bun raises the soft limit to the hard one at start.
  */
 
@@ -23,7 +23,7 @@ export function readMaxFiles(): number | null {
   }
 }
 
-/** @param processes that share `wanted`. */
+/** @param processes number of processes that share `wanted`. */
 export function toFileLimit(limit: number | null, wanted: number, processes = 1): FileLimit {
   const room = limit === null ? wanted : processes * Math.max(1, Math.floor((limit - SPARE_FILES) / 2))
   return {
@@ -41,7 +41,7 @@ export function toLowLimit(files: FileLimit): string | null {
   return `The file descriptor limit is ${limit}${each}, but ${wanted} concurrent requests (--max-in-flight) need twice as many, so only ${taken} are accepted. ${RAISE}, or lower --max-in-flight.`
 }
 
-/** Between looks: less than the time that clients need to open all files that are left. */
+/** Minimum pause between checks: shorter than clients need to use up the remaining files. */
 const MIN_LOOK_MS = 50
 const MAX_LOOK_MS = 1_000
 const MAX_OPENED_PER_MS = 20
@@ -54,7 +54,7 @@ interface FileWatchDeps {
 }
 
 /**
- * If few are left, closes client connections that are idle or sent no request yet. Returns a function that stops it.
+ * If few files are left, closes client connections that are idle or sent no request yet. Returns a function that stops.
  */
 export function watchFiles({ limit, app, log }: FileWatchDeps): () => void {
   const enough = limit - Math.min(512, Math.max(16, Math.floor(limit / 8)))
@@ -85,7 +85,7 @@ export function watchFiles({ limit, app, log }: FileWatchDeps): () => void {
 
 /**
  * Closes connections to `port` that sent no request yet. Bun has no handle for them, so this asks the kernel through
- * libc, on Linux, where TCP_INFO has byte counts. Elsewhere Bun closes them after some 12 seconds.
+ * libc, on Linux, where TCP_INFO has byte counts. Elsewhere Bun closes them after about 12 seconds.
  */
 type CloseSilent = (port: number) => void
 
@@ -133,7 +133,7 @@ async function createCloseSilent(maxFiles: number): Promise<CloseSilent> {
 
   return (port) => {
     for (let count = Math.min(maxFiles, MAX_LOOKED_AT); count > 0; count--) {
-      // Bun sees the end of the connection and closes it: the number can't be reused before that.
+      // Bun notices the end and closes the connection. Its number can't be reused before.
       if (isSilent(next, port)) shutdown(next, SHUT_RDWR)
       next = (next + 1) % maxFiles
     }

@@ -1,5 +1,5 @@
 /**
- * What the owner of the data folder can ask of a running server over `control.sock`. A server works without it, too.
+ * Commands of the data folder's owner to a running server, over `control.sock`. A server also works without the socket.
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { GatewayError } from '../domain/error.ts'
@@ -41,7 +41,7 @@ export interface ControlRoutesDeps {
   servers: Pick<Fleet, 'start' | 'stop' | 'settled' | 'stopped'>
   /** Applies the catalog again. Throws a ServiceError if it is invalid; then nothing changes. */
   reload(): Promise<NeedsRestart>
-  /** Resolves once a new process serves. Throws a ServiceError if it doesn't; then nothing changes. */
+  /** Resolves once a new process serves. Throws a ServiceError if the start fails; then nothing changes. */
   restart?(how: RestartOptions): Promise<Restarted>
   /** For a request that an earlier server finishes. */
   raiseHeld?(raise: HeldRaise): BudgetRefusal | null
@@ -53,7 +53,7 @@ export interface ControlRoutesDeps {
   /** Null if an owner exists. */
   setupCode(): Promise<SetupLink | null>
   drain(): void
-  /** Serves the admin API and what only commands may do, without authentication. */
+  /** Serves the admin API and routes for commands only, without authentication. */
   admin(request: Request): Promise<Response>
   requests?(): HandleDeps & ModelsDeps
 }
@@ -200,15 +200,15 @@ export interface ControlDeps extends ControlRoutesDeps {
 }
 
 export interface Control {
-  /** Null if it could not be created; the log has the reason. */
+  /** Null if the socket could not be created; the log has the reason. */
   path: string | null
   /** False once another server has taken its path. */
   isThere(): boolean
-  /** Followers get an end event, and the admin API's requests 5 s to end; others are interrupted. */
+  /** Followers get an end event. Requests of the admin API get 5 s to end. Others are interrupted. */
   stop(): Promise<void>
 }
 
-/** For changes in progress when the server stops: without a response, the command can't tell whether they were made. */
+/** Time for changes in progress at a stop. Without a response, the command can't report whether they were applied. */
 const LAST_CHANGES_MS = 5_000
 const AGAIN_MS = 5
 
@@ -231,7 +231,7 @@ export function createControl({ dataFolder, admin, ...deps }: ControlDeps): Cont
   const isThere = () => ino !== null && lstatSync(path, { throwIfNoEntry: false })?.ino === ino
   const stop = async () => {
     if (!routes.server) return
-    // Commands that have connected still get a response.
+    // Connected commands still get a response.
     if (isThere()) unlinkSync(path)
     await Bun.sleep(AGAIN_MS)
     const isFollowed = await deps.endTails()

@@ -11,7 +11,7 @@ export interface Packed {
   gzip: string
   /** Slow to compress, so only in the executable. */
   br?: string
-  /** Of the page: the styles and scripts that each address needs, by path pattern. The first script comes before its imports. */
+  /** For the page: the styles and scripts of each URL, by path pattern. The first script is before its imports. */
   parts?: Record<string, string[]>
 }
 
@@ -52,7 +52,7 @@ export async function bundle({ withBrotli }: { withBrotli: boolean }): Promise<R
 const PAGE_ENTRY = /path:"([^"]+)"(?:(?!path:").)*?import\("\/admin\/assets\/([\w-]+\.js)"\)/gs
 const IMPORT = /\b(?:from|import)"\/admin\/assets\/([\w-]+\.js)"/g
 
-/** From the list of pages in the bundle; of pages at one path, the last one's. */
+/** Reads the list of pages in the bundle. Of pages at one path, uses the last. */
 function toParts(texts: ReadonlyMap<string, string>, styles: readonly string[]): Record<string, string[]> {
   const first = [...texts].find(([, text]) => text.match(PAGE_ENTRY))
   const pages = [...(first?.[1].matchAll(PAGE_ENTRY) ?? [])]

@@ -10,7 +10,7 @@ import { PAGE, type Packed } from './pages-bundle.ts'
 declare const TOLLGATE_VERSION: string | undefined
 
 interface Pages {
-  /** @param asset what follows `/admin/assets/`; null is the page. Null if unknown. */
+  /** @param asset the path after `/admin/assets/`; null is the page. Returns null if unknown. */
   serve(asset: string | null, request: Request): Promise<Response | null>
 }
 
@@ -52,7 +52,7 @@ interface File {
 
 type Unzip = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>
 
-/** RFC 6797. It holds for all ports of a host, so not for localhost, which has other servers. */
+/** RFC 6797. Applies to all ports of a host, so it isn't sent for localhost, which has other servers. */
 const ONLY_HTTPS = { 'strict-transport-security': 'max-age=31536000' }
 
 interface PagesOptions {
@@ -79,7 +79,7 @@ export function createPages({ load = loadOwn, unzip = Bun.gunzipSync, isSecure =
 
 const SESSION = '</admin/api/session>; rel=preload; as=fetch; crossorigin'
 
-/** Without them, a browser learns of each only from the one before: three round trips more. */
+/** Preload links. Without them, a browser finds each file only in the previous one, which takes three more round trips. */
 function toLinks(pages: Record<string, string[]>, path: string): string {
   const pattern = Object.keys(pages).find((pattern) => matchPath(`/admin${pattern}`, path) !== null)
   const needed = pages[pattern ?? ''] ?? []

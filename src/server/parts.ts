@@ -1,4 +1,4 @@
-/** What each process that answers requests has of its own, whether it is a server or one of its workers. */
+/** Parts that each answering process has, in a server or a worker. */
 import { DisconnectedCalls } from '../accounting/call.ts'
 import type { ServeConfig } from '../config.ts'
 import { AdaptiveConcurrency } from '../gateway/adaptive-concurrency.ts'
@@ -18,7 +18,7 @@ interface PartsDeps {
   /** Monotonic clock, ms. */
   monotonicMs(): number
   instance: string
-  /** That share the configuration's capacity. */
+  /** Number of processes that share the configuration's capacity. */
   processes: number
   backoffMs?: number | undefined
 }
@@ -71,7 +71,7 @@ interface CapacityDeps {
   /** Monotonic clock. */
   nowMs(): number
   log: Log
-  /** That share it. */
+  /** Number of processes that share it. */
   processes: number
 }
 

@@ -12,7 +12,7 @@ export const socketPath = (dataFolder: string) => join(dataFolder, 'control.sock
  */
 export interface FileLimit {
   limit: number | null
-  /** Processes that answer, each with that limit; 1 if not given. */
+  /** Number of answering processes, each with this limit; 1 by default. */
   processes?: number
   max_in_flight: number
   wanted_in_flight: number
@@ -25,33 +25,33 @@ export interface Status extends Omit<StatusDocument, 'pending_records' | 'backup
   config_revision: number
   backups: Pick<StatusDocument['backups'], 'every_ms' | 'failed'>
   files: FileLimit
-  /** Address of a proxy that forwards requests but is not in --trusted-proxy; null if none was seen. */
+  /** IP address of a proxy that forwards requests but isn't in --trusted-proxy; null if none was seen. */
   untrusted_proxy: string | null
   upstreams: UpstreamStatus[]
 }
 
-/** Of `POST /admin/code`. */
+/** Response of `POST /admin/code`. */
 export interface SetupLink {
   code: string
   /** Null without a dashboard. */
   url: string | null
 }
 
-/** Of `POST /ledger/flush`: records written to the database, and those still pending. */
+/** Response of `POST /ledger/flush`: records written to the database, and pending ones. */
 export interface FlushResult {
   applied: number
   waiting: number
 }
 
-/** Of `POST /restart`. */
+/** Body of `POST /restart`. */
 export interface RestartOptions {
-  /** Flags of `serve`; null for those of the running server. */
+  /** Flags of `serve`; null for the running server's flags. */
   flags: readonly string[] | null
-  /** Null for that of the running server. */
+  /** Null for the running server's environment. */
   environment: Readonly<Record<string, string>> | null
 }
 
-/** From the owner's own command. */
+/** Reads the body, which is from the owner's command. */
 export function toRestartOptions(body: unknown): RestartOptions {
   const { flags, environment } = asObject(body) ?? {}
   return {

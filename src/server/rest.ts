@@ -5,15 +5,15 @@ const RATIO = 1.5
 
 interface Memory {
   residentBytes(): number
-  /** Takes some 20 ms. */
+  /** Takes about 20 ms. */
   collect(): void
 }
 
 const OWN: Memory = { residentBytes: () => process.memoryUsage.rss(), collect: () => void Bun.gc(true) }
 
 /**
- * Called from time to time, returns the memory of a load to the system once two looks in a row see no request, since JavaScriptCore itself collects only while
- * it allocates: once per load, and not if that wouldn't help.
+ * Called regularly, returns memory to the system after a load, once two calls in a row see no request. JavaScriptCore collects only while it allocates. Runs
+ * once per load, and only if this helps.
  */
 export function createRest({ residentBytes, collect } = OWN): (inFlight: number) => void {
   let isResting = false
@@ -30,7 +30,7 @@ export function createRest({ residentBytes, collect } = OWN): (inFlight: number)
   }
 }
 
-/** Returns what ends it. */
+/** Returns a function that stops. */
 export function returnMemory(load: Pick<Load, 'inFlight'>): () => void {
   const look = createRest()
   const timer = setInterval(() => look(load.inFlight), LOOK_MS)

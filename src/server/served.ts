@@ -14,12 +14,12 @@ import type { Readiness } from '../upstreams/backend.ts'
 import type { Send } from '../upstreams/model-list.ts'
 import { listModels } from './outward/questions.ts'
 
-/** Interval of rereading: someone may have loaded another model, or restarted it between two checks. */
+/** Interval of rereading. A server may have loaded another model, or restarted between two checks. */
 const AGAIN_MS = 120_000
 
 const NO_MODELS: ReadonlyMap<string, ListedModel> = new Map()
 
-/** Of one upstream, as JSON for another process of this server. */
+/** Facts of one upstream, as JSON for another process of this server. */
 export interface ServedEntry {
   upstream: string
   place: string
@@ -75,7 +75,7 @@ export class ServedFacts {
   known = (): ServedEntry[] =>
     [...this.#entries].map(([upstream, { place, models }]) => ({ upstream, place, models: [...models.values()] }))
 
-  /** Takes what another process has read. */
+  /** Takes facts that another process has read. */
   take(known: readonly ServedEntry[]): void {
     this.#entries.clear()
     for (const { upstream, place, models } of known) {
@@ -85,7 +85,7 @@ export class ServedFacts {
     this.onChange()
   }
 
-  /** When it comes back, it may serve another model. */
+  /** Call if an upstream is unreachable. When it returns, it may serve another model. */
   unreached({ id }: Pick<Upstream, 'id'>): void {
     const entry = this.#entries.get(id)
     if (entry) entry.isDue = true
@@ -125,9 +125,9 @@ export class ServedFacts {
     if (entry.reading !== reading || this.#entries.get(upstream.id) !== entry) return
     entry.reading = null
     entry.readMs = this.#deps.monotonicMs()
-    // It may have been unreachable meanwhile.
+    // The server may have been unreachable in between.
     entry.isDue ||= said === null
-    // A restarted server has no model of before; another may only have been too busy to reply.
+    // A restarted server has none of its earlier models. Any other may have been too busy to reply.
     const before = send === undefined ? entry.models : NO_MODELS
     const models = said === null ? before : new Map(said.map((one) => [one.id, one]))
     if (Bun.deepEquals(models, entry.models)) return
@@ -144,7 +144,7 @@ export class ServedFacts {
   }
 }
 
-/** A managed server has a new address each time. */
+/** A managed server has a new URL at each start. */
 const toPlace = ({ process, dialect, baseUrl }: Upstream) => process ?? `${dialect} ${baseUrl}`
 
 const toSend =

@@ -46,7 +46,7 @@ import { openStorage } from './storage.ts'
 export interface ServerOptions {
   dataFolder: string
   configure(settings: Settings): ServeConfig
-  /** The same as text for the operator; none by default. */
+  /** The settings as text for the operator; none by default. */
   settingTexts?(settings: Settings): SettingText[]
   environment: Environment
   version: string
@@ -75,24 +75,24 @@ export interface Server {
   snapshot(): Snapshot
   /** Null if disabled. */
   dashboardUrl: string | null
-  /** For the person who started the server; null if there is an owner. */
+  /** Setup code for the first owner; null if an owner exists. */
   setupCode(): Promise<string | null>
   warnings: readonly string[]
   /** Changes the configuration on the server's own connection, then reloads. */
   reload(change: (store: ConfigStore) => Promise<void>): Promise<void>
   flush: Ledger['flush']
   handover: Handover
-  /** How many share its port. */
+  /** Number of listeners that share its port. */
   listeners: number
-  /** Ends what only a successor needs: its earlier server has ended. */
+  /** Call once the earlier server has ended. Ends parts that only a successor needs. */
   endSuccession(): Promise<void>
-  /** Drains first. True if nothing was interrupted. */
+  /** Drains, then stops. True if nothing was interrupted. */
   stop(): Promise<boolean>
 }
 
-/** After an outage, or in a flood, reports lack the newest requests of this node, and count them as pending. */
+/** How long reports wait for this node's rows. After that, they report the newest requests as pending. */
 const ARRIVAL_MS = 1_000
-/** A log that no one reads delays a stop no longer than this. */
+/** Maximum delay of a stop by a log that no one reads. */
 const LOG_MS = 1_000
 
 export async function startServer(options: ServerOptions): Promise<Server> {
@@ -145,7 +145,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         now,
       },
     }))
-  // Those of the cluster.
+  // In a cluster, its settings.
   const settings = await store.readSettings()
   const config = cluster ? options.configure(settings) : before
   const { startWorker } = options.commands
@@ -153,7 +153,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isSecure = config.tlsCerts.length + config.tlsDomains.length > 0
   const tls = isSecure ? await (await import('./tls/tls.ts')).openTls(config, { log, now, dataFolder }) : null
   opened.defer(() => tls?.stop())
-  // After a failed start; otherwise it ends first.
+  // For a failed start. Otherwise `background` ends first.
   opened.use(background)
   background.defer(() => tls?.stop())
   const oidcSettings = toOidcSettings(config)
@@ -332,7 +332,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         })
   const { port: listener } = front
   opened.defer(() => listener.stop(true))
-  // What its lines use is closed later.
+  // Stopped before the parts that batch lines use.
   opened.defer(() => batches?.stop())
   const forwarded = succeed === null ? null : answerForwarded(dataFolder, app, tls !== null)
   opened.defer(() => forwarded?.())
@@ -377,7 +377,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       },
     })
   let control = openControl()
-  // Its path is then the successor's, and Bun would remove that.
+  // The path then belongs to the successor, and Bun would remove its socket.
   opened.defer(() => (hasLeft ? undefined : control.stop()))
   const handover = createHandover({
     listener,
@@ -411,7 +411,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
   })
 
-  // Before what it uses.
+  // Ends before the parts that it uses.
   opened.use(background)
   const everything = opened.move()
   return {
@@ -434,7 +434,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     },
     async stop() {
       await batches?.pause()
-      // Requests that the other server must not see interrupted go on.
+      // After the handover, running requests continue.
       if (hasLeft) load.drain()
       else {
         capacity.drain()
@@ -450,7 +450,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
-/** A node of a cluster starts without PostgreSQL, with the catalog that it has. */
+/** Without PostgreSQL, a cluster node starts with its current catalog. */
 async function prepareCatalog(prepare: () => Promise<void>, log: Log): Promise<void> {
   try {
     await prepare()

@@ -31,9 +31,9 @@ import { watchDisk } from './disk.ts'
 
 type LedgerConfig = Pick<ServeConfig, 'durability' | 'maxJournalBytes' | 'keepMs' | 'auditMs' | 'diskBytes'>
 
-/** Of a cluster's node. */
+/** Ships the ledger of a cluster node. */
 export interface LedgerShipper {
-  /** There is something to ship. */
+  /** Call if there is something to ship. */
   note(): void
   share: Share
 }
@@ -59,7 +59,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   cleanup.defer(() => unlock?.())
   const living = listDraining(dataFolder)
   removeDrainingLocks(dataFolder)
-  // Released last: until then another server leaves this one's journal alone.
+  // Released last. Until then, other servers don't touch this server's journal.
   let endDraining = () => {}
   cleanup.defer(() => endDraining())
   settleRestore(dataFolder, log)
@@ -84,7 +84,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
     hasPosition: store.hasPosition,
     loadReplica: store.loadReplica,
     hasHistory: () => upkeep.oldestMs() !== null,
-    /** From here on the store never blocks, as that would block the event loop. */
+    /** From here on, the store never waits, which would block the event loop. */
     openLedger(
       { durability, maxJournalBytes, keepMs, auditMs, diskBytes }: LedgerConfig,
       toShipper: ((outbox: Outbox) => LedgerShipper) | null = null,
@@ -186,7 +186,7 @@ export async function openStorage(options: StorageOptions, cleanup: AsyncDisposa
   }
 }
 
-/** What a server with workers has of the ledger. */
+/** The ledger of a server with workers. */
 const withOthers = (own: OwnLedger, others: OtherJournals): OwnLedger => ({
   ...own,
   state() {
@@ -216,7 +216,7 @@ function settleRestore(dataFolder: string, log: Log): void {
 const AGAIN_MS = 20
 const TRIES = 50
 
-/** Another process, such as a command, may be writing. Throws its last refusal. */
+/** Retries while another process, such as a command, is writing. Throws the last refusal. */
 async function untilAccepted<T>(work: () => T): Promise<T> {
   for (let left = TRIES; ; left--) {
     try {
@@ -232,7 +232,7 @@ const LOOK_MS = 250
 
 export interface DataFiles {
   /**
-   * What is missing since the last check; null if nothing is. Without the journal, outcomes can't be recorded either.
+   * The file that is missing since the last check; null if none. Without the journal, outcomes can't be recorded either.
    */
   readonly lost: 'database' | 'journal' | null
   look(): boolean

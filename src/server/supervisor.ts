@@ -1,4 +1,4 @@
-/** Tells systemd that the server is ready, alive, or stopping: sd_notify(3), by datagrams to a Unix socket. */
+/** Notifies systemd that the server is ready, alive, or stopping: sd_notify(3), by datagrams to a Unix socket. */
 import type { Environment } from '../domain/snapshot.ts'
 import { loadLibc } from './libc.ts'
 
@@ -6,17 +6,17 @@ export interface Supervisor {
   /** From here on, also reports regularly that the event loop runs, if systemd asked for that. */
   ready(): void
   stopping(): void
-  /** Another process of the service is its main one from here on. */
+  /** From here on, another process is the service's main process. */
   hasSuccessor(pid: number): void
 }
 
-/** Of socket(2), unix(7), and send(2); the same on x64 and arm64. */
+/** Constants of socket(2), unix(7), and send(2); the same on x64 and arm64. */
 const AF_UNIX = 1
 const SOCK_DGRAM_CLOEXEC = 0o2000002
 const MSG_NOSIGNAL = 0x4000
 const MAX_PATH = 107
 
-/** Null without systemd. Failures are ignored, as sd_notify does: systemd then says that the start took too long. */
+/** Null without systemd. Ignores failures, like sd_notify. Then systemd reports a start timeout. */
 export async function connectSupervisor(environment: Environment): Promise<Supervisor | null> {
   const { NOTIFY_SOCKET: path = '', WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = environment
   const libc = path === '' ? null : await loadLibc()

@@ -1,4 +1,4 @@
-/** What a worker has of the data folder: its own journal, which the keeper applies, and the database, read-only. */
+/** Storage of a worker: its own journal, which the keeper applies, and the database, read-only. */
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
 import type { Link } from '../domain/link.ts'
@@ -15,7 +15,7 @@ import { type DataFiles, watchDataFiles } from './storage.ts'
 export interface WorkerStorageOptions extends Pick<ServeConfig, 'durability' | 'maxJournalBytes'> {
   dataFolder: string
   instance: string
-  /** To the keeper, which has called `OtherJournals.add`, or will. */
+  /** Link to the keeper, which calls `OtherJournals.add`. */
   link: Link
   log: Log
   onTimed?: OnTimed
@@ -23,12 +23,12 @@ export interface WorkerStorageOptions extends Pick<ServeConfig, 'durability' | '
 
 export interface WorkerStorage {
   store: Store
-  /** Without `unapplied`: only the keeper knows what all have spent. */
+  /** Without `unapplied`: only the keeper knows the total spend. */
   ledger: Ledger
   files: DataFiles
 }
 
-/** Throws a ServiceError if the database can't be read. `cleanup` closes what was opened; last, the keeper may adopt the journal. */
+/** Throws a ServiceError if the database can't be read. `cleanup` closes everything; after that, the keeper may adopt the journal. */
 export async function openWorkerStorage(
   options: WorkerStorageOptions,
   cleanup: AsyncDisposableStack,
@@ -59,12 +59,12 @@ export async function openWorkerStorage(
     ...(onTimed && { onTimed }),
   })
   cleanup.defer(() => ledger.close())
-  // The first request needn't wait for it.
+  // Prepares the first segment, so that the first request needn't wait.
   void journal.grow()
   return { store, ledger, files }
 }
 
-/** Null if the database is gone. */
+/** Null if the database is missing. */
 function identityOf(store: Store): string | null {
   try {
     return store.identify()

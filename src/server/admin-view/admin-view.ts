@@ -1,4 +1,4 @@
-/** Readiness and status of a running server, and what the admin API reads from it. */
+/** Readiness and status of a running server, and data for the admin API. */
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Serving } from '../../admin/deps.ts'
 import type { BackupList } from '../../backup/backup-list.ts'
@@ -48,7 +48,7 @@ export function toReadiness(parts: WatchedParts): ServerReadiness {
 /** Problems, in sentences; empty if there are none. */
 export const toReasons = (parts: WatchedParts): string[] => findReasons(parts).map(({ text }) => text)
 
-/** Of a cluster's node, for the others; null if there is none, or all have it. */
+/** Problem of a cluster node that other nodes report; null without one, or if all nodes have it. */
 export const toOwnProblem = (parts: WatchedParts): string | null =>
   findReasons(parts).find(({ about }) => !OF_ALL.includes(about))?.text ?? null
 

@@ -1,6 +1,6 @@
 /**
- * Finished requests as server-sent events. Batched, so that thousands per second are few writes; for slow readers the
- * newest are kept, and drops are reported. Costs nothing without followers.
+ * Finished requests as server-sent events. Batched, so that thousands per second take few writes. Slow readers get the
+ * newest requests and a count of dropped ones. Costs nothing without followers.
  */
 import type { Finished } from '../../accounting/settle.ts'
 import type { LastingAsker } from '../../admin/deps.ts'
@@ -15,19 +15,19 @@ const ALIVE_MS = 15_000
 const ALIVE = ':\n\n'
 /** How long a reader that stopped reading may delay a stop. */
 export const END_MS = 200
-/** Limits of followers: all members together, so that they can't block others, and each person or token. */
+/** Maximum followers: of all members together, so that they can't block others, and per user or token. */
 const MAX = { members: 16, each: 6 }
 const CHECK_MS = 15_000
 
 interface Form {
-  /** Max followers: each uses memory and costs time per finished request. */
+  /** Maximum followers. Each uses memory, and time per finished request. */
   most: number
-  /** Requests buffered per follower, some 700 bytes each. */
+  /** Buffered requests per follower, about 700 bytes each. */
   mostWaiting: number
   gatherMs: number
 }
 
-/** A page shows the newest hundred; its cost for other requests isn't measurable. */
+/** A page shows the newest hundred. Its effect on other requests isn't measurable. */
 const PAGES: Form = { most: 32, mostWaiting: 50, gatherMs: 250 }
 const COMMANDS: Form = { most: 8, mostWaiting: 1_000, gatherMs: 50 }
 
@@ -148,7 +148,7 @@ class Tails {
   }
 
   /**
-   * Null if there are too many followers, or it has stopped.
+   * Null if there are too many followers, or the tail has stopped.
    * @param onLeft called once at the end.
    */
   follow(filter: RequestFilter, signal: AbortSignal, onLeft = () => {}): Response | null {
@@ -176,7 +176,7 @@ class Tails {
           await tail.pump(controller)
           controller.close()
         } catch {
-          // Its reader has disconnected.
+          // The reader has disconnected.
         } finally {
           leave()
         }
@@ -186,7 +186,7 @@ class Tails {
     return new Response(stream, { headers: HEADERS })
   }
 
-  /** Waits for those who read. Resolves to whether there were any. */
+  /** Waits for readers. Resolves to whether there were any. */
   async end(): Promise<boolean> {
     this.#isOver = true
     const ended = [...this.#tails.values()]
@@ -207,7 +207,7 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
   // Requests use the default event name; others are named.
   const toText = (row: SettledRow, reason: string | null) =>
     `data: ${JSON.stringify(toFinishedDocument(row, reason, namesOf(snapshot())))}\n\n`
-  /** With an observer, a follower's first byte says that other processes know of it. */
+  /** With an observer, a follower gets its first byte once other processes know the follower. */
   let observe: (isFollowed: boolean) => void | Promise<void> = () => {}
   const isFollowed = () => pages.size + commands.size > 0
   const onChange = () => observe(isFollowed())
@@ -221,20 +221,20 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
       pages.finished(finished)
       commands.finished(finished)
     },
-    /** Requests of other processes that never came here. */
+    /** Counts requests of other processes that never arrived here. */
     dropped(count: number): void {
       pages.dropped(count)
       commands.dropped(count)
     },
     isFollowed,
-    /** Called whenever someone begins or stops to follow. */
+    /** Sets a function to call whenever following starts or stops. */
     observe(by: (isFollowed: boolean) => void | Promise<void>): void {
       observe = by
     },
     followByCommand: (filter: RequestFilter, signal: AbortSignal): Response | null => commands.follow(filter, signal),
     /**
      * Null if there are too many followers.
-     * @param isLetIn whether it still has permission; checked regularly.
+     * @param isLetIn whether the follower still has permission; checked regularly.
      */
     follow(
       { id, signal, ownerId }: LastingAsker,
@@ -263,7 +263,7 @@ export function createLiveRequests({ snapshot, checkMs = CHECK_MS }: LiveRequest
       return response
     },
     end: () => pages.end(),
-    /** They still get everything finished by then. Resolves to whether there were any. */
+    /** Ends followers in commands, which still get all finished requests. Resolves to whether there were any. */
     endCommands: () => commands.end(),
   }
 }

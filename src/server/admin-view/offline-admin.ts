@@ -35,7 +35,7 @@ export interface OfflineAdmin {
   behind(): Behind
 }
 
-/** Errors reach the caller by `causeOf`. */
+/** No log: callers get errors by `causeOf`. */
 const NO_LOG: Log = { info() {}, warn() {}, error() {}, flush: async () => {} }
 
 export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
@@ -61,7 +61,7 @@ export function createOfflineAdmin(deps: OfflineDeps): OfflineAdmin {
     refusals: { flush: async () => {} },
     cluster: url === null ? null : { url },
     now,
-    // A command has nothing else to do meanwhile.
+    // A command may block its thread.
     thread: {
       ask: async (question) => (await import('./report.ts')).report(question),
       ...{ dismiss() {}, close() {} },

@@ -1,4 +1,4 @@
-/** What metrics read at each scrape, in addition to what is counted. */
+/** Values that metrics read at each scrape, in addition to counters. */
 import type { ListedBackup } from '../../backup/backup-list.ts'
 import type { CertificateState } from '../../documents/server.ts'
 import type { Snapshot } from '../../domain/snapshot.ts'
@@ -20,7 +20,7 @@ export interface ReadingsDeps {
   watched: WatchedParts & { ledger: Pick<Ledger, 'backlog'> }
   concurrency: Pick<AdaptiveConcurrency, 'waiting'>
   maxInFlight: number
-  /** Processes that answer requests for this one; null if it answers all itself. */
+  /** Workers that answer requests; null if this process answers all. */
   workers?: Pick<Workers, 'gather' | 'usage'> | null
   shelf: { list(): Promise<ListedBackup[]>; scheduledFailed(): string | null }
   /** Wall clock, ms. */
@@ -97,7 +97,7 @@ const toSuspended = ({ id, suspended }: UpstreamHealth): Point[] =>
     toPoint(suspended.filter((one) => one.state === state).length, id, state),
   )
 
-/** By its first name; of several with the same, the earliest. */
+/** One point per certificate, by its first name. Of several with the same name, the earliest expiry. */
 function toExpiries(states: readonly CertificateState[]): Point[] {
   const first = new Map<string, number>()
   for (const { names, expires_ms: ms } of states) {

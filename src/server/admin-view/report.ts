@@ -75,7 +75,7 @@ async function readRows(opened: Store): Promise<Configuration> {
 
 async function answer(request: ReportRequest): Promise<ReportReply> {
   const { dataFolder, question, ownerId, nowMs, waiting, looks } = request
-  // Closed before the response: a kept connection would read on in a database that a restore has replaced.
+  // Closed before the response: an open connection would keep reading a database that a restore has replaced.
   const opened = openStore(toStoreUrl(dataFolder), { readonly: true, isLook: true })
   const { config: store } = opened
   try {

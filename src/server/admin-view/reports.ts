@@ -12,7 +12,7 @@ import { toUnreadable } from '../../store/report-store.ts'
 import { createThread, type NoReply, type Thread } from '../../threads/thread.ts'
 import type { Question, ReportReply, ReportRequest } from './report.ts'
 
-/** Per caller: a page asks several at once, and a few pages may be open. */
+/** Per caller: a page requests several reports at once, and a few pages may be open. */
 const MAX_ASKED = 16
 const PATIENCE_MS = 30_000
 /**
@@ -22,7 +22,7 @@ const PATIENCE_MS = 30_000
 const OF_PAGES = { usageMs: 10_000, limitMs: 20_000, looks: 100_000 }
 const OF_COMMANDS = { usageMs: 60_000, limitMs: 90_000, looks: undefined }
 const boundsOf = ({ id }: Asker) => (isOperator({ id }) ? OF_COMMANDS : OF_PAGES)
-/** The thread uses some 60 MB. */
+/** The thread uses about 60 MB. */
 const IDLE_MS = 60_000
 
 export interface ReportsDeps {
@@ -126,7 +126,7 @@ function toRefusal(reply: NoReply, limitMs: number): Error {
 
 const BUSY = `Timed out after ${PATIENCE_MS / 1_000} s waiting for other reports. Try again later.`
 
-/** Calls share a run that begins after them; no caller gets the result of an earlier one. */
+/** Calls share a run that begins after them. No caller gets the result of an earlier run. */
 function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | null = null

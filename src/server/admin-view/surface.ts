@@ -61,7 +61,7 @@ export interface AdminSurfaceDeps
   sharedSignIn: SharedSignIn | null
 }
 
-/** A warning if all users seem to share one address, else null. */
+/** A warning if all users seem to share one IP address, else null. */
 export const toAddressWarning = ({
   publicUrls,
   trustedProxies,
@@ -70,7 +70,7 @@ export const toAddressWarning = ({
     ? '--public-url is set without --trusted-proxy: wrong passwords by anyone can lock out all users for a while'
     : null
 
-/** For reports, which limit each asker. */
+/** Caller of reports, whose number is limited per caller. */
 const ALERTS: Asker = { id: 'alerts' }
 /** Spend of ten thousand keys takes a while to read. */
 const ALERT_SPEND_MS = 60_000
@@ -97,7 +97,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
     untrustedProxy = toIpText(peer)
   }
   let listener: Listener | null = null
-  /** Requests over the control socket, which are not the listener's connections. */
+  /** Requests over the control socket, which aren't on the listener's connections. */
   const ofOperator = new WeakSet<Request>()
   const live = {
     follow: liveRequests.follow,
@@ -149,7 +149,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
       pendingPasskeys: new Pending(sharedSignIn?.notesOf('passkey')),
       attempts: createAttempts(identity, deps.log, sharedSignIn?.failures),
       addressOf,
-      // With its own vault: the one in use caches decrypted credentials.
+      // Uses a separate vault: the current one caches decrypted credentials.
       rotateSecret: (by) =>
         rotateSecret(
           { ...deps, dataFolder, vault: createVault(dataFolder, environment), isShared: sharedSignIn !== null },
@@ -159,7 +159,7 @@ export function createAdminSurface(surface: AdminSurfaceDeps) {
   })
 
   return {
-    /** Address of an untrusted proxy that forwards requests; null if none was seen. */
+    /** IP address of an untrusted proxy that forwards requests; null if none was seen. */
     untrustedProxy: () => untrustedProxy,
     async handle(request: Request): Promise<Response> {
       noteProxy(request)

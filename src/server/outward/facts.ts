@@ -30,7 +30,7 @@ export interface FactsLimits {
   bytes: number
 }
 
-/** The published list has some 3 MB. */
+/** The published list has about 3 MB. */
 const LIMITS: FactsLimits = { ms: 60_000, bytes: 64 * 1024 * 1024 }
 
 const ELSE = 'To use a file you downloaded: tollgate catalog refresh FILE'

@@ -1,11 +1,11 @@
-/** Resolves host names with the system's resolver, as for upstreams, to check where they lead. */
+/** Resolves host names with the system's resolver, as for upstreams, to check their IP addresses. */
 import type { Found, LookUp } from '../../catalog/remote.ts'
 import { codeOf } from '../../domain/error.ts'
 
 const LOOK_UP_MS = 5_000
 
 export interface LookUpOptions {
-  /** Whether upstreams are reached through a proxy, which resolves names itself: this machine may not be able to. */
+  /** True if upstreams are reached through a proxy, which resolves names itself. This machine may be unable to. */
   isProxied: boolean
   resolve?(host: string): Promise<string[]>
   /** Timeout, ms. */

@@ -28,7 +28,7 @@ const MAX_PAGES = 500
 /** Throws `bill_unusable`. */
 export async function* fetchBill(provider: Provider, source: BillSource): AsyncGenerator<FetchedPage> {
   const { credential, baseUrl, fromMs, untilMs } = source
-  // The system's error would quote it.
+  // The system's error would include the credential.
   if (!/^[\x21-\x7e]+$/.test(credential)) throw unusable(`${provider.variable} must be a key, on one line.`)
   for (const { part, path, query } of provider.requests(fromMs, untilMs)) {
     const seen = new Set<string>()
@@ -53,7 +53,7 @@ async function fetchPage(
 ): Promise<JsonObject> {
   const signal = AbortSignal.timeout(PAGE_MS)
   const text = await read(title, url, async () => {
-    // A redirect would take the credential elsewhere.
+    // A redirect would send the credential elsewhere.
     const response = await fetch(query.size > 0 ? `${url}?${query}` : url, {
       headers: { ...headers(credential), accept: 'application/json', 'user-agent': 'tollgate' },
       redirect: 'manual',

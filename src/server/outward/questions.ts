@@ -1,4 +1,4 @@
-/** Which model servers run on this machine, which models an upstream lists, and whether it works. */
+/** Finds model servers on this machine, lists an upstream's models, and tests upstreams. */
 
 import type { LocalServer } from '../../catalog/providers.ts'
 import type { UpstreamTest } from '../../documents/upstream.ts'
@@ -101,7 +101,7 @@ export async function listModels(upstream: Upstream, send?: Send): Promise<Liste
   return askModels(await load(), upstream, send ? { send } : {})
 }
 
-/** For upstreams that aren't saved; their variables are the server's. */
+/** For upstreams that aren't saved. They use the server's variables. */
 export const createListAt =
   (environment: Environment) =>
   (row: UpstreamRow, typed: readonly string[] | undefined): Promise<ListedModel[]> =>
@@ -135,7 +135,7 @@ export async function testById(
   return upstream ? testUpstream(upstream, { ...deps, backend: backends[upstream.dialect] }) : null
 }
 
-/** One credential that works is enough; the reason then describes the others. Never throws. */
+/** One working credential is enough. Then the reason describes the others. Never throws. */
 export async function testUpstream(upstream: Upstream, deps: ProbeDeps): Promise<UpstreamTest> {
   const { id, notReady } = upstream
   if (notReady !== null) return { id, state: 'not_ready', reason: notReady, ms: null }

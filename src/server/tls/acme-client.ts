@@ -1,6 +1,6 @@
 /**
- * A client of certificate authorities: ACME (RFC 8555), by HTTP validation (8.3). The authority is not trusted to be
- * quick, brief, or correct.
+ * A client of certificate authorities: ACME (RFC 8555), with HTTP validation (8.3). Doesn't rely on fast, short, or
+ * correct responses of the authority.
  */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { asList, asObject, asText } from '../../domain/json.ts'
@@ -14,7 +14,7 @@ export interface AcmeDeps {
   accountKey: string
   fetch(url: string, init: RequestInit): Promise<Response>
   sleep(ms: number): Promise<void>
-  /** Publishes what the authority reads at `/.well-known/acme-challenge/TOKEN`; returns what ends that. */
+  /** Publishes `text` at `/.well-known/acme-challenge/TOKEN`; returns a function that stops this. */
   publish(token: string, text: string): () => void
 }
 
@@ -32,7 +32,7 @@ export class AcmeError extends Error {
 
 const REQUEST_MS = 20_000
 const MAX_BYTES = 256 * 1024
-/** Together five minutes at the least. */
+/** Together at least five minutes. */
 const MAX_LOOKS = 60
 const LOOK_MS = { min: 2_000, max: 10_000 }
 const MAX_NONCES = 5
@@ -44,13 +44,13 @@ interface Reply {
   headers: Headers
 }
 
-/** Returns the chain, PEM. @param key of the certificate, PEM. @throws AcmeError */
+/** Returns the chain, PEM. @param key key of the certificate, PEM. @throws AcmeError */
 export async function orderCertificate(name: string, key: string, deps: AcmeDeps): Promise<string> {
   const client = createClient(deps)
   await client.open()
   const order = await client.post('newOrder', { identifiers: [{ type: 'dns', value: name }] })
   const orderUrl = toUrl(order.headers.get('location'), 'order')
-  // One name has one.
+  // An order for one name has one authorization.
   for (const url of asList(order.body.authorizations).slice(0, 1))
     await authorize(client, toUrl(url, 'authorization'), deps)
   const csr = toRequest(name, key).toString('base64url')

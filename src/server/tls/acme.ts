@@ -1,6 +1,6 @@
 /**
- * Certificates from an authority, kept in the data folder and renewed when a third of their lifetime is left. Until
- * there is one, a temporary certificate is served, so that a start waits for no one.
+ * Certificates from an authority, stored in the data folder and renewed when a third of their lifetime is left. Until
+ * the first one arrives, a temporary certificate is served, so a start doesn't wait for the authority.
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,28 +29,28 @@ export interface IssuerDeps {
 export interface Issued {
   name: string
   certificate: Certificate
-  /** Why a certificate is missing or can't be renewed; null if all is well. */
+  /** Why a certificate is missing or can't be renewed; null without a problem. */
   problem: string | null
 }
 
 export interface Issuer {
   issued: readonly Issued[]
-  /** Of a validation in progress, by token; null if unknown. */
+  /** Response of a validation in progress, by token; null if unknown. */
   challengeOf(token: string): string | null
   /** @param use serves a new certificate. */
   start(use: (issued: Issued, certificate: Certificate) => Promise<void>): void
-  /** Orders what is missing or due, without waiting after failures. Never throws. */
+  /** Orders missing or due certificates, without waiting after failures. Never throws. */
   order(): Promise<void>
   stop(): void
 }
 
 const MINUTE_MS = 60_000
 const LOOK_MS = MINUTE_MS
-/** After each failure in a row. Let's Encrypt allows five failed validations per hour and name. */
+/** Waits after each failure in a row. Let's Encrypt allows five failed validations per hour and name. */
 const WAITS_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS]
-/** Also keeps a server that restarts in a loop below that. */
+/** Keeps a server that restarts in a loop below this limit. */
 const MAX_WAIT_AT_START_MS = 15 * MINUTE_MS
-/** After a success, whatever the clock says: authorities limit certificates per name and week. */
+/** Wait after a success, whatever the clock says: authorities limit certificates per name and week. */
 const WAIT_AFTER_MS = DAY_MS
 const TEMPORARY_MS = 90 * DAY_MS
 const RENEW_SHARE = 1 / 3
@@ -72,7 +72,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const challenges = new Map<string, string>()
   const attempts = readAttempts(join(folder, 'attempts.json'))
   const temporary = new WeakSet<Certificate>()
-  /** From another authority: in use until there is one from this authority. */
+  /** Certificates of another authority, used until this authority issues one. */
   const others = new WeakSet<Certificate>()
   const find = (name: string): Certificate | null => {
     const found = readStored(fileOf(folder, name), name, now())
@@ -106,7 +106,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const orderOne = async (one: Issued): Promise<void> => {
     const { name } = one
     try {
-      // Issued before, but not in use: it is not ordered again.
+      // If an issued certificate isn't in use, use it instead of ordering again.
       const kept = find(name)
       if (kept && !isWanted(kept)) return await use(one, kept)
       const key = makeKey()
@@ -198,7 +198,7 @@ function toIssued(text: string, name: string, nowMs: number): Stored {
   return { certificate, directory }
 }
 
-/** Null if there is none to use. */
+/** Null without a usable certificate. */
 function readStored(path: string, name: string, nowMs: number): Stored | null {
   try {
     return toIssued(readFileSync(path, 'utf8'), name, nowMs)
@@ -213,7 +213,7 @@ function makeTemporary(name: string, nowMs: number): Certificate {
   return { cert: toSelfSigned(name, key, nowMs - DAY_MS, expiresMs), key, names: [name], fromMs: nowMs, expiresMs }
 }
 
-/** One account for all, since authorities limit new ones. */
+/** One account for all certificates, because authorities limit new accounts. */
 function readAccountKey(folder: string): string {
   const path = join(folder, 'account.key')
   try {

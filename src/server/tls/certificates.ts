@@ -103,7 +103,7 @@ export function toServed(certificates: readonly Certificate[]) {
   return first ? [{ cert: first.cert, key: first.key }, ...named] : []
 }
 
-/** `https` origins of the certificates' names, which a wildcard doesn't tell. */
+/** `https` origins of the certificates' names, except wildcards. */
 export const toOrigins = (certificates: readonly Certificate[], port: number): string[] =>
   certificates.flatMap(({ names }) => names.filter((name) => !name.includes('*')).map((name) => toOrigin(name, port)))
 

@@ -13,7 +13,7 @@ export function toRequest(name: string, key: string): Buffer {
   return signed(info, key)
 }
 
-/** PEM. For until there is a real one: no client trusts it. */
+/** PEM. A temporary certificate, which no client trusts. */
 export function toSelfSigned(name: string, key: string, fromMs: number, toMs: number): string {
   const serial = of(0x02, Buffer.concat([Buffer.of(1), randomBytes(8)]))
   const subject = sequence(set(sequence(COMMON_NAME, of(0x0c, Buffer.from('Tollgate, temporary')))))
@@ -37,7 +37,7 @@ const sequence = (...parts: Buffer[]) => of(0x30, ...parts)
 const set = (...parts: Buffer[]) => of(0x31, ...parts)
 const bits = (body: Buffer) => of(0x03, Buffer.of(0), body)
 const oid = (hex: string) => of(0x06, Buffer.from(hex, 'hex'))
-/** Years from 2050 take another type (RFC 5280, 4.1.2.5). */
+/** Years from 2050 need another type (RFC 5280, 4.1.2.5). */
 const toTime = (ms: number) =>
   of(0x18, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, '').slice(0, 14)}Z`))
 

@@ -1,4 +1,4 @@
-/** Plain HTTP for browsers that were not told `https`. */
+/** Redirects browsers from plain HTTP to HTTPS. */
 import { GatewayError } from '../../domain/error.ts'
 import { mintId, toRequestId } from '../../domain/id.ts'
 import { errorFormatOf } from '../../http/endpoints.ts'
@@ -12,10 +12,10 @@ interface RedirectDeps {
   port: number
   /** See `ListenPlace`. */
   isShared?: boolean
-  /** Of HTTPS. */
+  /** Port of HTTPS. */
   securePort: number
   publicUrls: readonly string[]
-  /** What an authority reads to validate a name; null for an unknown token. */
+  /** Text for the authority's validation of a name; null for an unknown token. */
   challengeOf?: ((token: string) => string | null) | undefined
   now(): number
 }
@@ -25,7 +25,7 @@ const CHALLENGES = '/.well-known/acme-challenge/'
 const MAX_BODY_BYTES = 64 * 1024
 const IDLE_SECONDS = 10
 
-/** Returns how to stop it. Throws what Bun does. */
+/** Returns a function that stops. Throws Bun's errors. */
 export function startRedirect({ securePort, publicUrls, challengeOf, now, ...place }: RedirectDeps) {
   const { hostname, port } = place
   const server = Bun.serve({
@@ -57,7 +57,7 @@ export function startRedirect({ securePort, publicUrls, challengeOf, now, ...pla
 
 const SENT = 'If the request had a key or password, it was sent unencrypted, so replace it.'
 
-/** Redirecting a client would hide that it sends its key unencrypted each time. */
+/** Redirects only browsers: redirecting a client would hide that it sends its key unencrypted each time. */
 const isBrowsing = ({ method, headers, url }: Request) =>
   (method === 'GET' || method === 'HEAD') &&
   !headers.has('authorization') &&

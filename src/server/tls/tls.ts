@@ -1,4 +1,4 @@
-/** The certificates in use: read at the start, and again when their files change. */
+/** The current certificates: read at the start, and again when their files change. */
 import type { ServeConfig } from '../../config.ts'
 import type { CertificateState } from '../../documents/server.ts'
 import { messageOf } from '../../domain/error.ts'
@@ -32,19 +32,19 @@ interface TlsDeps {
   log: Log
   /** Wall clock, ms. */
   now(): number
-  /** Of issued certificates. */
+  /** Folder of issued certificates. */
   dataFolder: string
 }
 
 interface Held {
   certificate: Certificate
-  /** Why there is no better one in use; null if there is none. */
+  /** Why no newer certificate is in use; null without a problem. */
   problem: string | null
 }
 
 interface Source extends Held {
   pair: Pair
-  /** What the last look found, and what was last tried, if it isn't in use. */
+  /** Content found by the last check. */
   found: string | null
   tried: string | null
 }
@@ -55,7 +55,7 @@ export interface Tls {
   states(): CertificateState[]
   /** Watches the certificates' files, and redirects plain HTTP. Returns the origin for clients. */
   start(on: Started): Promise<string>
-  /** Reads the files now, and begins to order what is due. Never throws. */
+  /** Reads the files now, and starts orders that are due. Never throws. */
   reread(): Promise<void>
   stop(): void
 }
@@ -64,11 +64,11 @@ interface Started {
   listener: Pick<Listener, 'port' | 'origin' | 'replace'>
   /** See `ListenPlace`. */
   isShared?(port: number): boolean
-  /** Those of the configuration; gets the certificates' names if there are none, and this machine's. */
+  /** Configured URLs; without any, those of the certificates' names. Gets this machine's too. */
   publicUrls: string[]
 }
 
-/** @throws ServiceError that names every problem. */
+/** @throws ServiceError with every problem. */
 export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDeps): Promise<Tls> {
   const { tlsCerts, tlsKeys, tlsDomains: domains, acmeDirectory: directory } = config
   const problems: string[] = []
@@ -93,7 +93,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
   let onApplied = () => {}
   let warnedMs = Number.NEGATIVE_INFINITY
 
-  /** The pair's new certificate, if it may be used; notes why it may not. */
+  /** The pair's new certificate, if usable; otherwise records the reason. */
   const findNew = async (source: Source, isForced: boolean): Promise<Certificate | null> => {
     const { pair, certificate } = source
     const text = await readPair(pair).catch(messageOf)
@@ -102,7 +102,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
       source.found = source.tried = source.problem = null
       return null
     }
-    // Two files are rarely written at once: what counts is what two looks agree on.
+    // The two files are rarely written at once, so two checks must find the same content.
     const isWritten = source.found === found
     source.found = found
     if (!isForced && (!isWritten || source.tried === found)) return null
@@ -133,7 +133,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
       })
     warn()
   }
-  /** One after the other, since each serves all. */
+  /** One call at a time, because each serves all certificates. */
   const use = (changed: ReadonlyMap<Held, Certificate>): Promise<void> => {
     const done = using.then(async () => {
       await apply(held.map((one) => changed.get(one) ?? one.certificate))
@@ -169,7 +169,7 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
     served: () => toServed(all()),
     states,
     async start({ listener, publicUrls, isShared = () => false }) {
-      // Where the authority looks for its challenges.
+      // The authority reads its challenges here.
       const at = config.httpRedirect ?? (issuer && { host: null, port: 80 })
       const nameUrls = () => {
         const named = config.publicUrls.length > 0 ? config.publicUrls : toOrigins(all(), listener.port)
@@ -203,5 +203,5 @@ export async function openTls(config: TlsConfig, { log, now, dataFolder }: TlsDe
   }
 }
 
-/** Their dashboard needs no name. */
+/** Local origins, for which the dashboard needs no public URL. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '::1']

@@ -1,7 +1,7 @@
 /**
- * The process that has the data folder, and its workers, which share the public port: each reads requests, speaks to upstreams, and writes journal segments of
- * its own, which this process applies to the database. What is no model endpoint they forward here. A worker that ends unexpectedly is started again; its
- * requests are settled from its journal (`ledger/other-journals.ts`).
+ * The process that has the data folder, and its workers, which share the public port. Each worker reads requests, calls upstreams, and writes its own journal
+ * segments, which this process applies to the database. Workers forward all requests except model endpoints to this process. If a worker ends unexpectedly, it
+ * is started again, and its requests are settled from its journal (`ledger/other-journals.ts`).
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,11 +42,11 @@ import {
 export interface WorkersDeps {
   count: number
   dataFolder: string
-  /** Of this process. */
+  /** ID of this process's run. */
   instance: string
   place: ListenPlace
   certificates: ServedCertificates | null
-  /** Answers what workers forward. */
+  /** Answers requests forwarded by workers. */
   app: ListeningApp
   load: Pick<Load, 'inFlight' | 'admitted' | 'ended'>
   endUploads(): void
@@ -68,38 +68,38 @@ export interface WorkersDeps {
 interface Worker {
   child: Bun.Subprocess
   startedMs: number
-  /** Null until it has said hello. */
+  /** Null until the worker has sent `HELLO`. */
   link: Link | null
-  /** `retired`: others take new connections. `left`: it doesn't listen, or is killed. */
+  /** `retired`: other workers get new connections. `left`: it no longer listens, or was killed. */
   state: 'starting' | 'serving' | 'retired' | 'left'
-  /** Seconds of this process without an answer. */
+  /** Seconds without a response, while this process was running. */
   silentS: number
   listening: PromiseWithResolvers<{ port: number; origin: string }>
 }
 
-/** A worker that lived this long is started again at once. */
+/** If a worker ran this long, it is started again at once. */
 const STABLE_MS = 10_000
 const PAUSE_MS = 250
 const MAX_PAUSE_MS = 5_000
-/** Beyond what a worker takes itself to interrupt what is left. */
+/** Time before a kill, in addition to the worker's own time for interrupting requests. */
 const KILL_MS = 10_000
 const SECOND_MS = 1_000
-/** Time for a listener to take what is in its queue. */
+/** Time for a listener to accept queued connections. */
 const QUEUE_MS = 50
 const MAX_QUEUES_MS = 1_000
-/** A worker that answers nothing for this long hangs. */
+/** A worker that doesn't respond for this long hangs. */
 const MAX_SILENT_S = 30
-/** Less while a restart waits for it, and with it the requests of all others. */
+/** Shorter during a restart, because all requests wait for the worker. */
 const HOLD_MS = 5_000
 
-/** Throws a ServiceError if they don't listen. */
+/** Throws a ServiceError if the workers don't listen. */
 export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const { count, dataFolder, instance, app, load, log, drainMs } = deps
   const free = await listenAt(deps.place, reserve)
   removeStaleSockets(dataFolder, instance)
   const [linkPath, forwardPath] = [toLinkPath(dataFolder, instance), toForwardPath(dataFolder, instance)]
   const all = new Set<Worker>()
-  /** In the kernel's order; see `ListenerRange`. */
+  /** Workers in the kernel's order; see `ListenerRange`. */
   const listeners: Worker[] = []
   let certificates = deps.certificates
   let place = { ...deps.place, port: free }
@@ -109,11 +109,11 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   let renewing: Promise<void> = Promise.resolve()
   let ending: Promise<void> = Promise.resolve()
   let grace: ReturnType<typeof setTimeout> | undefined
-  /** Listeners of the next server. */
+  /** Number of listeners of the next server. */
   let successors = 0
 
   const serving = () => [...all].filter(({ state }) => state === 'serving')
-  /** How many serve, or will. */
+  /** Number of workers that serve or start. */
   const present = () => [...all].filter(({ state }) => state === 'starting' || state === 'serving').length
   const linkOf = (worker: Worker) => worker.link ?? fail('a worker has no link')
 
@@ -170,7 +170,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     startAgain()
   }
 
-  /** It doesn't listen any more. */
+  /** Removes a worker that no longer listens. */
   const forget = (worker: Worker) => {
     const at = listeners.indexOf(worker)
     const last = at === -1 ? undefined : listeners.pop()
@@ -196,7 +196,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     for (let missing = count - present(); missing > 0; missing--) startAgain()
   }
 
-  /** Ends what hangs: the kernel still gives it connections. While this process is paused, no one is silent. */
+  /** Kills hanging workers, which would still get connections. Counts only seconds in which this process runs. */
   const look = () => {
     for (const worker of all) {
       const { child, link } = worker
@@ -215,7 +215,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     }
   }
   const timer = setInterval(look, SECOND_MS).unref()
-  /** Resolves once they have ended. */
+  /** Resolves once the workers have ended. */
   const kill = async (workers: Iterable<Worker>) => {
     const killed = [...workers]
     for (const worker of killed) {
@@ -224,11 +224,11 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     }
     await Promise.all(killed.map(({ child }) => child.exited))
   }
-  /** A second signal ends this process at once: no worker may go on unseen. */
+  /** A second signal ends this process at once, so it kills all workers. */
   const killAll = () => void kill(all)
   process.on('exit', killAll)
 
-  /** Throws if one does not start; then none of them is left. */
+  /** Throws if a worker doesn't start, and then kills the others. */
   const startAll = async () => {
     const before = new Set(all)
     const started = await Promise.allSettled(Array.from({ length: count }, start))
@@ -245,7 +245,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     await endForwarded()
     for (const path of [linkPath, forwardPath]) rmSync(path, { force: true })
   }
-  /** One that hangs is killed; one that ends meanwhile has nothing left to do. */
+  /** Kills workers that hang. Ignores workers that end in between. */
   const askEach = <Reply>(workers: Iterable<Worker>, ask: (link: Link) => Promise<Reply>) =>
     Promise.all(
       Array.from(workers, async ({ child, link }) => {
@@ -255,11 +255,11 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
         clearTimeout(timer)
       }),
     )
-  /** Any of them can say it; one may hang. */
+  /** Asks all workers, because one may hang. One success is enough. */
   const prefer: Listener['prefer'] = (which) =>
     Promise.any(listeners.map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
 
-  /** One after the other, since what is preferred holds until one of them ends: none may end with connections in its queue. */
+  /** One worker at a time: the preferred range is valid until a listener ends, and none may end with queued connections. */
   const leave = async (workers: readonly Worker[], others: number) => {
     for (const worker of workers) worker.state = 'left'
     for (let left = workers.length; left > 0; left--) {
@@ -271,7 +271,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       await Bun.sleep(Math.min(QUEUE_MS, MAX_QUEUES_MS / workers.length))
     }
   }
-  /** The listeners are then those that serve. */
+  /** Afterward, only serving workers listen. */
   const endRetired = () => {
     clearTimeout(grace)
     ending = ending.then(() => {
@@ -281,7 +281,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     return ending
   }
 
-  /** New workers with the present certificates take all new connections; the others finish theirs. */
+  /** New workers with the current certificates get all new connections. Earlier workers finish theirs. */
   const renew = async () => {
     await endRetired()
     const earlier = serving()
@@ -350,16 +350,16 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
     gate: {
       async hold() {
         isLeaving = true
-        // One that starts would serve in a folder that is another server's by then.
+        // A starting worker would serve in a folder that belongs to another server by then.
         for (const { child, state } of all) if (state === 'starting') child.kill('SIGKILL')
         await renewing.catch(() => {})
-        // Also those that finish requests, on connections that they still have.
+        // Includes workers that finish requests, on their remaining connections.
         await askEach(all, (link) => link.ask(HOLD, null))
         await untilAdmitted(load, deps.endUploads)
       },
       async decide(where) {
         isLeaving = where === 'there'
-        // Those that ended meanwhile.
+        // Replace workers that ended in between.
         if (!isLeaving) startMissing()
         await askEach(all, (link) => link.ask(DECIDE, where))
       },
@@ -373,7 +373,7 @@ function fail(message: string): never {
   throw new Error(message)
 }
 
-/** Of processes that were killed. */
+/** Removes sockets of killed processes. */
 function removeStaleSockets(dataFolder: string, instance: string): void {
   const folder = join(dataFolder, 'run')
   mkdirSync(folder, { recursive: true, mode: 0o700 })

@@ -1,6 +1,6 @@
 /**
  * Links over a unix socket, readable by this user only. A line is a JSON array of all messages of one event loop turn:
- * `[topic, body]`, `[topic, body, number]` of a question, and `[number, reply]` or `[number, null, error]` of its answer.
+ * `[topic, body]`, `[topic, body, number]` for a question, and `[number, reply]` or `[number, null, error]` for its reply.
  */
 import { rmSync } from 'node:fs'
 import type { Socket } from 'bun'
@@ -17,19 +17,19 @@ interface Question {
 }
 
 const NEWLINE = 10
-/** Messages for a process that reads none, in bytes. Beyond, it counts as lost. */
+/** Maximum unread messages, bytes. Above this, the other process counts as lost. */
 const MAX_UNREAD = 256 * 2 ** 20
 
 class SocketLink implements Link {
   readonly #socket: Socket<SocketLink>
   readonly #handlers = new Map<string, Handle>()
-  /** Messages of topics without a handler so far. */
+  /** Messages of topics that have no handler yet. */
   readonly #kept = new Map<string, [body: unknown, question: number | undefined][]>()
   readonly #questions = new Map<number, Question>()
   #lastQuestion = 0
-  /** Of this turn, without the closing bracket. */
+  /** Messages of this turn, without the closing bracket. */
   #batch = ''
-  /** What the socket hasn't taken yet. */
+  /** Data that the socket hasn't accepted yet. */
   #unwritten: Buffer[] = []
   #unwrittenBytes = 0
   /** The beginning of a line. */
@@ -71,7 +71,7 @@ class SocketLink implements Link {
     if (this.#unwritten.length === 0) this.#socket.end()
   }
 
-  /** The socket is closed. */
+  /** Call once the socket is closed. */
   closed(): void {
     this.#unwritten = []
     this.#lose()
@@ -107,7 +107,7 @@ class SocketLink implements Link {
     // Most lines are ASCII.
     if (written === line.length && Buffer.byteLength(line) === written) return
     const bytes = Buffer.from(line)
-    // Negative if it is closed.
+    // Negative if the socket is closed.
     if (written >= 0 && written < bytes.length) this.#keep(bytes.subarray(written))
   }
 
@@ -117,7 +117,7 @@ class SocketLink implements Link {
     if (this.#unwrittenBytes > MAX_UNREAD) this.#socket.terminate()
   }
 
-  /** The socket takes more. */
+  /** Call once the socket accepts more data. */
   drained(): void {
     for (;;) {
       const [bytes] = this.#unwritten
@@ -146,7 +146,7 @@ class SocketLink implements Link {
       this.#unread = []
       if (!this.#take(line.toString())) return
     }
-    // The socket uses the memory of a chunk again.
+    // The socket reuses a chunk's memory.
     if (rest.length > 0) this.#unread.push(Buffer.from(rest))
   }
 
@@ -189,7 +189,7 @@ class SocketLink implements Link {
       if (reply instanceof Promise) void this.#answerLater(question, reply)
       else this.#send([question, reply])
     } catch (error) {
-      // For the process to log: messages after it are handled.
+      // Rejected, so that the process logs it. Later messages are still handled.
       if (question === undefined) void Promise.reject(error)
       else this.#send([question, null, toMessage(error)])
     }
@@ -213,7 +213,7 @@ const handlers = {
 }
 
 export interface LinkListener {
-  /** Ends no link. */
+  /** Stops listening; links stay open. */
   stop(): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Sends what has gathered, one message at a time: while the other process is busy, more gathers, so that memory is bounded
- * by what `take` keeps.
+ * Sends gathered data, one message at a time. While the other process is busy, more data gathers. Memory is bounded by the
+ * data behind `take`.
  */
 import { LinkLost } from '../../domain/link.ts'
 import { type Log, traceOf } from '../../log.ts'
@@ -9,7 +9,7 @@ export interface OutboxDeps<Body> {
   /** Null if there is nothing to send. */
   take(): Body | null
   send(body: Body): Promise<unknown>
-  /** How long it gathers, ms; 0 = while the other process is busy. */
+  /** Time to gather, ms; 0 = only while the other process is busy. */
   gatherMs: number
   log: Pick<Log, 'error'>
 }
@@ -26,13 +26,13 @@ export class Outbox<Body> {
     this.#deps = deps
   }
 
-  /** Something has gathered. */
+  /** Call once data has gathered. */
   wake(): void {
     this.#isWanted = true
     if (!this.#isRunning && !this.#isLost) void this.#run()
   }
 
-  /** Sends at once. Resolves once the other process has taken all that had gathered, or has ended. */
+  /** Sends at once. Resolves once the other process has received all gathered data, or has ended. */
   async flush(): Promise<void> {
     if (this.#isLost) return
     const { promise, resolve } = Promise.withResolvers<void>()

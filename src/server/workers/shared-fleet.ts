@@ -1,6 +1,6 @@
 /**
- * Model servers belong to the keeper. A worker asks it for each call, and gets the server's address and key, or waits in the
- * same queue as the calls of other workers.
+ * Model servers belong to the keeper. For each call, a worker asks the keeper, and gets the server's URL and key, or waits in
+ * the same queue as the calls of other workers.
  */
 import { endOfUnsent, UpstreamError } from '../../domain/error.ts'
 import { type Link, topic } from '../../domain/link.ts'
@@ -21,11 +21,11 @@ interface Asked {
 type Lent = { baseUrl: string | null; key: string | null } | { error: UpstreamErrorJson }
 
 const LEASE = topic<Asked, Lent>('lease')
-/** It no longer waits, whether or not it has been lent meanwhile. */
+/** The call no longer waits. It may have been granted in between. */
 const LEAVE = topic<number>('lease.leave')
 const HEARD = topic<number>('lease.heard')
 const OVER = topic<[number: number, outcome: Outcome]>('lease.over')
-/** To the worker: the places in the queue that have changed. */
+/** To the worker: changed positions in the queue. */
 const NOTES = topic<[number: number, note: string][]>('lease.notes')
 
 const NOTES_MS = 250
@@ -38,7 +38,7 @@ interface Lending {
   told: string
 }
 
-/** On the keeper. What a worker holds is returned once it has ended. */
+/** Runs in the keeper. Leases of a worker are returned once it has ended. */
 export function lendServers(
   link: Link,
   fleet: Pick<Fleet, 'lease'>,
@@ -112,7 +112,7 @@ export function lendServers(
   })
 }
 
-/** On a worker, in the place of a `Fleet`. */
+/** Replaces a `Fleet` in a worker. */
 export class RemoteFleet implements Pick<Fleet, 'lease' | 'probe' | 'stateOf'> {
   readonly #link: Link
   #states: ReadonlyMap<string, ServerState> = new Map()
@@ -134,10 +134,10 @@ export class RemoteFleet implements Pick<Fleet, 'lease' | 'probe' | 'stateOf'> {
 
   stateOf = (id: string): ServerState | null => this.#states.get(id) ?? null
 
-  /** The keeper checks. */
+  /** The keeper checks servers. */
   probe = async (): Promise<Readiness> => ({ state: 'unknown' })
 
-  /** As of `Fleet`. Rejects with an UpstreamError, too, if the keeper has ended. */
+  /** Like `Fleet.lease`. Also rejects with an UpstreamError if the keeper has ended. */
   async lease({ upstream, owner, signal, patienceMs, onWaiting }: Ask): Promise<Lease> {
     if (signal.aborted) throw endOfUnsent(signal)
     const link = this.#link

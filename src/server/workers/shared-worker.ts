@@ -1,4 +1,4 @@
-/** The worker's side of `shared.ts`: its configuration and health follow the keeper's, which gets what it counts and finds. */
+/** The worker's side of `shared.ts`. Configuration and health follow the keeper. The keeper gets the worker's counts and findings. */
 import type { Meter } from '../../accounting/meter.ts'
 import type { Finished, Speeds } from '../../accounting/settle.ts'
 import type { Link } from '../../domain/link.ts'
@@ -62,7 +62,7 @@ interface MeasuredCall {
 }
 
 const FIGURES_MS = 250
-/** Counts are told every fourth time. */
+/** Counts are sent every fourth time. */
 const COUNTS_EVERY = 4
 const ROWS_MS = 50
 const RETRY_MS = 100
@@ -74,7 +74,7 @@ export async function shareAsWorker(link: Link, parts: WorkerParts) {
   const { monotonicMs, log, speeds, metrics } = parts
   const present = await link.ask(BEGIN, null)
   const configuration = await followConfiguration(present.configured, parts)
-  // The keeper logs what changes.
+  // The keeper logs changes.
   const served = new ServedFacts({ log: { warn() {} }, monotonicMs })
   const health = createHealth({ nowMs: monotonicMs, wallMs: parts.now })
   const live = { snapshot: configuration.snapshot }
@@ -124,7 +124,7 @@ export async function shareAsWorker(link: Link, parts: WorkerParts) {
       if (isFollowed) rows.add({ row, reason })
       report.measured(calls)
     },
-    /** Before the link closes: tells what has gathered. */
+    /** Call before the link closes. Sends gathered data. */
     async close(): Promise<void> {
       const told = Promise.all([refusals.close(), report.close(), news.outbox.flush(), rows.outbox.flush()])
       await Promise.race([told, Bun.sleep(CLOSE_MS)])
@@ -140,7 +140,7 @@ async function followConfiguration(first: Configured, { store, vault, environmen
   }
   const configuration = {
     snapshot: await read(first),
-    /** Tries until it can be read. Returns whether it was read. */
+    /** Retries until the configuration can be read. Returns whether it was read. */
     async renew(configured: Configured): Promise<boolean> {
       if (!configured.isForced && configured.revision === configuration.snapshot.revision) return false
       for (let tries = 0; ; tries++) {
@@ -204,7 +204,7 @@ function gatherRows(link: Link, log: Log) {
   }
 }
 
-/** Figures when they change, and each second what has been counted. */
+/** Sends figures when they change, and counts every second. */
 function reportTo(link: Link, { capacity, concurrency, ledger, metrics, log }: WorkerParts) {
   const { load, overload } = capacity
   const speeds = new Map<string, Speed>()

@@ -1,6 +1,6 @@
 /**
- * What the keeper and its workers tell each other besides limits and the journal. Each side gathers what is new, and sends
- * it once the other has taken the last of it.
+ * Messages between the keeper and its workers, except for limits and the journal. Each side gathers changes, and sends them
+ * once the other side has received the previous ones.
  */
 import type { Speeds } from '../../accounting/settle.ts'
 import type { Link } from '../../domain/link.ts'
@@ -25,16 +25,16 @@ import { lendServers } from './shared-fleet.ts'
 
 export interface Configured {
   revision: number
-  /** Files or variables may have changed, too. */
+  /** True if files or variables may have changed too. */
   isForced: boolean
-  /** Hashes of the processes that run, by upstream. */
+  /** Hashes of running processes, by upstream. */
   processes: [upstream: string, hash: string][]
 }
 
 /** Tokens per second of a call. */
 export type Speed = [upstream: string, upstreamModel: string, tokensPerSecond: number]
 
-/** From the keeper: only what is new. */
+/** Changes from the keeper. */
 export interface Changes {
   configured?: Configured
   served?: ServedEntry[]
@@ -54,7 +54,7 @@ export interface Figures {
   /** Why requests are rejected; null if they aren't. */
   overload: string | null
   ledger: ReturnType<Ledger['state']>
-  /** Calls that wait, by upstream. */
+  /** Queued calls, by upstream. */
   waiting: (readonly [upstream: string, calls: number])[]
 }
 
@@ -63,7 +63,7 @@ export interface Usage {
   rssBytes: number
 }
 
-/** From a worker: only what is new. */
+/** Changes from a worker. */
 export interface Report {
   figures?: Figures
   counts?: AllCounts
@@ -73,23 +73,23 @@ export interface Report {
 
 export interface FinishedRows {
   rows: { row: SettledRow; reason: string | null }[]
-  /** Left out. */
+  /** Number of dropped entries. */
   dropped: number
 }
 
-/** To the keeper: once, then changes are told. */
+/** To the keeper, once. After that, changes are sent. */
 export const BEGIN = topic<null, Present>('begin')
-/** To a worker; answered once they are applied. */
+/** To a worker, which replies once the changes are applied. */
 export const CHANGES = topic<Changes, null>('changes')
 /** To the keeper. */
 export const REPORT = topic<Report, null>('report')
 export const NEWS = topic<HealthNews[], null>('news')
 export const REFUSED = topic<RefusalCount[], null>('refused')
 export const FINISHED = topic<FinishedRows, null>('finished')
-/** To a worker, before a scrape: what it has counted so far. */
+/** To a worker, before a scrape: asks for its counts. */
 export const GATHER = topic<null, Report>('gather')
 
-/** For a process that takes none, the oldest are dropped. */
+/** If a process receives none, the oldest are dropped. */
 export const MAX_NEWS = 1_000
 
 export const toRecent = <T>(gathered: readonly T[], added: readonly T[]): T[] =>
@@ -117,7 +117,7 @@ const GATHER_MS = 500
 const NO_USAGE: Usage = { cpuSeconds: 0, rssBytes: 0 }
 const LEDGER_STATES = ['ok', 'behind', 'unavailable'] as const
 
-/** A worker as the keeper sees it. */
+/** The keeper's view of a worker. */
 class Worker {
   figures: Figures | null = null
   usage = NO_USAGE
@@ -156,7 +156,7 @@ class Worker {
     this.#outbox.wake()
   }
 
-  /** Resolves once it has applied them; later changes don't wait for one that takes too long. */
+  /** Resolves once the worker has applied the changes. Later changes don't wait for a slow worker. */
   async apply(changes: Changes): Promise<void> {
     this.tell(changes)
     if (this.#isLate) return
@@ -172,9 +172,9 @@ class Worker {
   }
 }
 
-/** What a keeper needs of all workers, itself included. */
+/** Access to all workers, including the keeper itself. */
 export interface Workers {
-  /** For each worker, before it asks for anything. */
+  /** Call for each worker, before its first message. */
   connect(link: Link): void
   load: KeeperParts['load']
   overload: KeeperParts['overload']
@@ -182,7 +182,7 @@ export interface Workers {
   concurrency: KeeperParts['concurrency']
   /** Brings the registry and `usage` up to date. */
   gather(): Promise<void>
-  /** Of workers alone; CPU time includes those that have ended. */
+  /** Usage of workers only. CPU time includes ended workers. */
   usage(): Usage
 }
 
@@ -324,7 +324,7 @@ const toUsage = (all: ReadonlySet<Worker>, endedCpuSeconds: number): Usage =>
     { cpuSeconds: endedCpuSeconds, rssBytes: 0 },
   )
 
-/** Whether it resolves in time. */
+/** True if `work` resolves in time. */
 async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), ms)

@@ -1,4 +1,4 @@
-/** What keeper and workers tell each other about listening and ending. */
+/** Messages between keeper and workers about listening and ending. */
 import { join } from 'node:path'
 import { topic } from '../../domain/link.ts'
 import type { Settings } from '../../store/config-store.ts'
@@ -14,7 +14,7 @@ export const toForwardPath = (dataFolder: string, keeper: string) => pathIn(data
 export interface Welcome {
   hostname: string
   port: number
-  /** All that share the port. */
+  /** Number of processes that share the port. */
   processes: number
   /** Null for plain HTTP. */
   certificates: ServedCertificates | null
@@ -33,11 +33,11 @@ export const PREFER = topic<ListenerRange, boolean>('prefer')
 /** See `Gate`. */
 export const HOLD = topic<null, null>('hold')
 export const DECIDE = topic<'here' | 'there', null>('decide')
-/** To a worker: answered at once, unless it hangs. */
+/** To a worker, which replies at once unless it hangs. */
 export const ALIVE = topic<null, null>('alive')
-/** Other workers have its place: answers each request as the last of its connection, until `LEAVE`. */
+/** To a replaced worker: answer each request as the last of its connection, until `LEAVE`. */
 export const RETIRE = topic<null>('retire')
-/** Stop listening, finish what runs, and exit. Replies once it doesn't listen. */
+/** Stop listening, finish running requests, and exit. The worker replies once it no longer listens. */
 export const LEAVE = topic<{ drainMs: number }, null>('leave')
-/** Reject new requests, finish what runs, and exit: with 1 if a request was interrupted. */
+/** Reject new requests, finish running ones, and exit: with 1 if a request was interrupted. */
 export const CLOSE = topic<{ drainMs: number }>('close')

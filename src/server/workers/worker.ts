@@ -1,4 +1,4 @@
-/** Assembles a worker: it answers the model endpoints, and forwards the rest to its keeper. See `keeper.ts`. */
+/** Assembles a worker, which answers the model endpoints and forwards other requests to its keeper. See `keeper.ts`. */
 import { logFinished, Speeds, toAll } from '../../accounting/settle.ts'
 import type { ServeConfig } from '../../config.ts'
 import { mintTag, toWallClock } from '../../domain/id.ts'
@@ -46,12 +46,12 @@ export interface WorkerOptions {
   log: Log
   /** Wall clock, ms. */
   now(): number
-  /** It answers from now on. */
+  /** Called once the worker answers requests. */
   onServing(): void
 }
 
 const LOG_MS = 1_000
-/** Each worker has its share of what bounds a server. */
+/** Divides a server's limits among its workers. */
 const toShare = (config: ServeConfig, processes: number): ServeConfig => ({
   ...config,
   maxInFlight: Math.ceil(config.maxInFlight / processes),
@@ -59,7 +59,7 @@ const toShare = (config: ServeConfig, processes: number): ServeConfig => ({
   maxJournalBytes: Math.max(MIN_JOURNAL_BYTES, Math.ceil(config.maxJournalBytes / processes)),
 })
 
-/** Resolves once it has ended: true if no request was interrupted. Throws a ServiceError on a failed start. */
+/** Resolves once the worker has ended: true if no request was interrupted. Throws a ServiceError on a failed start. */
 export async function runWorker(options: WorkerOptions): Promise<boolean> {
   const { dataFolder, keeper, log, environment, version } = options
   const monotonicMs = performance.now.bind(performance)
@@ -157,7 +157,7 @@ export async function runWorker(options: WorkerOptions): Promise<boolean> {
   link.on(LEAVE, leave)
   link.on(CLOSE, ({ drainMs }) => closing.resolve(drainMs))
   void link.ended.then(() => {
-    // The next server of this folder needs the port; it is asked before a request costs more.
+    // The next server of this folder needs the port, and is asked before a request may cost more.
     limiter.askSuccessor((raise) => askThere(dataFolder, raise))
     void listener.stop(false)
     closing.resolve(config.drainMs)
